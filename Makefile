@@ -1,0 +1,62 @@
+# Every recipe a person needs; `make help` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check proof format lint types contracts fast proto proto-check bench clean
+
+help: ## list the recipes
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## set up .venv with every extra and the tests' needs (skipped when up to date)
+
+$(INSTALLED): pyproject.toml uv.lock
+	@echo "headway: installing into $(VENV); the first time takes two to four minutes (PySpark is built from its source archive)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "headway: Python 3.11 or later is needed, $(PYTHON) is older; name another one: make install PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/uv || $(PYTHON) -m venv --clear $(VENV) \
+	  || { echo "headway: '$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@test -x $(BIN)/uv || $(BIN)/pip install --quiet --disable-pip-version-check uv==0.13.8
+	@UV_PROJECT_ENVIRONMENT=$(VENV) UV_HTTP_TIMEOUT=180 $(BIN)/uv sync --frozen --all-extras --compile-bytecode
+	@touch $(INSTALLED)
+
+demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--for 90s --no-browser")
+	@$(BIN)/headway demo $(ARGS)
+
+test: install ## every kind of test once, small seeds (15 minutes at most)
+	@$(MAKE) --no-print-directory lint types contracts
+	@$(BIN)/pytest $(ARGS)
+
+check: install ## format, lint, types, import contracts and the fast tests (3 minutes at most)
+	@$(MAKE) --no-print-directory lint types contracts fast
+
+format: install ## rewrite the code in the project's format
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+lint: install ## format and lint, without changing anything
+	@$(BIN)/ruff format --check . && $(BIN)/ruff check .
+
+types: install ## mypy, strict
+	@$(BIN)/mypy
+
+contracts: install ## who may import whom
+	@$(BIN)/lint-imports
+
+fast: install ## the tests that start no JVM, no browser and no whole system
+	@$(BIN)/pytest -m "not spark and not e2e and not install and not browser" $(ARGS)
+
+# protobuf 5.27 code loads beside every later runtime; newer generators would shut older programs out.
+PROTOC := $(BIN)/uv run --isolated --no-project --python $(BIN)/python --with grpcio-tools==1.66.2 --with mypy-protobuf==3.6.0 --with 'setuptools<81' python -m grpc_tools.protoc
+
+proto: install ## regenerate service/headway/wire/v1 from proto/
+	@$(PROTOC) -I proto --python_out=service --grpc_python_out=service --mypy_out=service --mypy_grpc_out=service proto/headway/wire/v1/*.proto
+
+proto-check: install ## buf's lint and its check for breaking changes
+	@cd proto && ../$(BIN)/buf lint && ../$(BIN)/buf format --diff --exit-code && ../$(BIN)/buf breaking --against baseline.binpb
+
+clean: ## remove what the build and the tests leave
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build

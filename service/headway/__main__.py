@@ -1,0 +1,77 @@
+"""The one entry point: it looks at the first word and imports that command only.
+
+So a role needs its own extra and no more.
+"""
+
+import importlib
+import sys
+from dataclasses import dataclass
+
+from headway import __version__
+from headway.errors import HeadwayError
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Where a command lives, which extra it needs and what it does."""
+
+    module: str
+    extra: str
+    summary: str
+
+
+COMMANDS = {
+    "demo": Command("headway.cli.demo", "all", "everything on this machine, with real jobs and real workers"),
+    "up": Command("headway.cli.up", "all", "everything on this machine, for your own broker"),
+    "init": Command("headway.cli.init", "all", "write profiles.yaml and host.toml for what a broker holds"),
+    "control": Command("headway.cli.control", "control", "the control plane: HTTP, gRPC and the scheduler"),
+    "agent": Command("headway.cli.agent", "", "the agent of one host"),
+    "pipeline": Command("headway.cli.pipeline", "spark", "the Spark pipeline"),
+    "collect": Command("headway.cli.collect", "collect", "the broker collectors"),
+    "migrate": Command("headway.cli.migrate", "control", "bring the database to this version's tables"),
+    "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
+    "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts or decisions"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command that the first word names. Returns the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    if not words or words[0] in {"-h", "--help", "help"}:
+        print(_usage())
+        return 0
+    if words[0] == "--version":
+        print(f"headway {__version__}")
+        return 0
+    command = COMMANDS.get(words[0])
+    if command is None:
+        return _fail(f"no command {words[0]!r}; `headway --help` lists them")
+    try:
+        module = importlib.import_module(command.module)
+        status: int = module.main(words)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        if missing in {"", "headway", "headway_spark"}:
+            raise
+        what = f"headway[{command.extra}]" if command.extra else "headway"
+        return _fail(f"`headway {words[0]}` needs the package {missing!r}: pip install '{what}'")
+    except HeadwayError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _usage() -> str:
+    width = max(len(name) for name in COMMANDS)
+    lines = [f"  {name:<{width}}  {command.summary}" for name, command in COMMANDS.items()]
+    return "\n".join(["usage: headway COMMAND [options]", "", *lines, "", "`headway COMMAND --help` tells the rest."])
+
+
+def _fail(message: str) -> int:
+    print(f"headway: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

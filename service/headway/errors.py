@@ -1,0 +1,55 @@
+"""The errors Headway raises on purpose, divided by what the catcher can do.
+
+    HeadwayError
+    ├── Refused            the request is wrong; repeating it cannot help
+    │   ├── Invalid        a value breaks a rule; every breach is listed
+    │   ├── NotFound       the thing named does not exist
+    │   ├── Conflict       the thing changed since it was read, or exists already
+    │   ├── Unauthenticated  no token, or one that is not known
+    │   └── Misconfigured  this process cannot start as it was set up
+    └── Unavailable        the request is right, the moment is not; retry later
+        └── Overloaded     accepting more would break a promise; retry after a pause
+
+A message names the thing, what is wrong with it and what would do. Doors turn these into their own status codes, each
+in one table; no other file knows a code.
+"""
+
+
+class HeadwayError(Exception):
+    """Anything Headway raises on purpose. Its text is one sentence for the person who reads it."""
+
+
+class Refused(HeadwayError):
+    """The request is wrong; repeating it cannot help."""
+
+
+class Invalid(Refused):
+    """One or more values break a rule."""
+
+    def __init__(self, *breaches: str) -> None:
+        super().__init__("; ".join(breaches))
+        self.breaches = breaches
+
+
+class NotFound(Refused):
+    """The thing named does not exist."""
+
+
+class Conflict(Refused):
+    """The thing changed since it was read, or exists already."""
+
+
+class Unauthenticated(Refused):
+    """No token came with the request, or one that is not known."""
+
+
+class Misconfigured(Refused):
+    """This process cannot start as it was set up."""
+
+
+class Unavailable(HeadwayError):
+    """The request is right, the moment is not; retry later."""
+
+
+class Overloaded(Unavailable):
+    """Accepting more now would break a promise already given; retry after a pause."""

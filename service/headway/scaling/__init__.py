@@ -1,0 +1,1 @@
+"""All the thinking: arithmetic on values. No clock, no I/O, no logging, no chance."""

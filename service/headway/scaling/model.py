@@ -1,0 +1,288 @@
+"""The values that deciding is about. Units end the names; ``None`` means "not known" and is never zero.
+
+A value that exists is valid: ``__post_init__`` refuses nonsense. Times called ``at_s`` are Unix seconds.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from headway.errors import Invalid
+
+
+class Mode(StrEnum):
+    """What Headway may do with a pool."""
+
+    ACT = "act"
+    RECOMMEND = "recommend"
+    PAUSE = "pause"
+    PAUSE_UP = "pause_up"
+    PAUSE_DOWN = "pause_down"
+
+
+class WorkerState(StrEnum):
+    """Where a worker is in its life; the moves are drawn in ``agent/states.py``."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    DRAINING = "draining"
+    BACKING_OFF = "backing_off"
+    GONE = "gone"
+
+
+class EventKind(StrEnum):
+    """What happened to a job, or ``sample`` for a reading of a queue."""
+
+    ENQUEUED = "enqueued"
+    STARTED = "started"
+    FINISHED = "finished"
+    FAILED = "failed"
+    RETRIED = "retried"
+    SAMPLE = "sample"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """One thing that happened to one job.
+
+    Starts carry when it was enqueued, ends when it started: no join is needed.
+    """
+
+    queue: str
+    job_id: str
+    kind: EventKind
+    at_s: float
+    enqueued_at_s: float | None = None
+    started_at_s: float | None = None
+    job_class: str | None = None
+
+    def __post_init__(self) -> None:
+        breaches = [f"{name} is empty" for name in ("queue", "job_id") if not getattr(self, name)]
+        if self.kind is EventKind.SAMPLE:
+            breaches.append(f"kind 'sample' of job {self.job_id!r} is no job event; send a queue sample")
+        if breaches:
+            raise Invalid(*breaches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSample:
+    """One reading of a queue in its broker.
+
+    ``oldest_age_s`` is 0 when nothing waits, ``None`` when it cannot be known.
+    """
+
+    queue: str
+    at_s: float
+    waiting_jobs: int
+    in_flight_jobs: int | None = None
+    delayed_jobs: int | None = None
+    oldest_age_s: float | None = None
+
+    def __post_init__(self) -> None:
+        breaches = [] if self.queue else ["queue is empty"]
+        for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                breaches.append(f"sample of queue {self.queue!r}: {name}={value} is negative")
+        if breaches:
+            raise Invalid(*breaches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerActivity:
+    """What a broker knows of one worker process: whether it has a job. Joined to a host's workers by host and pid."""
+
+    host: str
+    pid: int
+    is_busy: bool
+    busy_since_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryBatch:
+    """What one producer sends at once. ``(producer, sequence)`` identifies it: sent twice, it counts once."""
+
+    producer: str
+    sequence: int
+    sent_at_s: float
+    events: tuple[JobEvent, ...] = ()
+    samples: tuple[QueueSample, ...] = ()
+    activities: tuple[WorkerActivity, ...] = ()
+
+    def __post_init__(self) -> None:
+        breaches = [] if self.producer else ["producer is empty"]
+        if self.sequence < 0:
+            breaches.append(f"batch of producer {self.producer!r}: sequence={self.sequence} is negative")
+        if breaches:
+            raise Invalid(*breaches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """The promise: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
+
+    target_s: float = 10.0
+    percentile: float = 99.0
+    window_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueMetrics:
+    """What is known of one queue at a moment.
+
+    ``sampled_at_s`` dates the depths; rates are over the ``window_s`` before now.
+    """
+
+    queue: str
+    sampled_at_s: float | None = None
+    waiting_jobs: int | None = None
+    in_flight_jobs: int | None = None
+    delayed_jobs: int | None = None
+    oldest_age_s: float | None = None
+    window_s: float = 60.0
+    arrival_rate_per_s: float | None = None
+    completion_rate_per_s: float | None = None
+    failure_rate_per_s: float | None = None
+    arrival_trend_per_s2: float | None = None
+    service_time_s: float | None = None
+    service_p95_s: float | None = None
+    pickup_p50_s: float | None = None
+    pickup_p95_s: float | None = None
+    pickup_p99_s: float | None = None
+    pickup_objective_s: float | None = None
+    """The objective's percentile of finished waits over the objective's window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """How a host starts one worker, as the host reports it: never its argv, only what placing needs."""
+
+    name: str
+    content_hash: str
+    slots: int = 1
+    cpu_cores: float = 0.1
+    memory_bytes: int = 128 * 1024 * 1024
+    start_up_s: float | None = None
+    """Measured time from spawn to ready on that host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCapacity:
+    """What a host can give to workers, its reserve taken off and its present workers not."""
+
+    cpu_cores: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One worker process as its agent last reported it. ``is_busy`` None is unknown and treated as busy."""
+
+    worker_id: str
+    pool: str
+    template: str
+    pid: int
+    state: WorkerState
+    started_at_s: float
+    is_burst: bool = False
+    is_busy: bool | None = None
+    busy_since_s: float | None = None
+    restart_generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One host as the control plane knows it.
+
+    ``is_known`` False: its lease ended, so its workers are unknown, not zero.
+    """
+
+    host_id: str
+    name: str
+    capacity: HostCapacity
+    templates: tuple[Template, ...] = ()
+    workers: tuple[Worker, ...] = ()
+    is_known: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What one host runs of one pool. Base workers stay; burst workers exit by themselves when the queue is empty."""
+
+    pool: str
+    host_id: str
+    template: str
+    base_workers: int
+    burst_workers: int = 0
+    restart_generation: int = 0
+
+    def __post_init__(self) -> None:
+        if self.base_workers < 0 or self.burst_workers < 0:
+            raise Invalid(
+                f"assignment of pool {self.pool!r} to host {self.host_id!r}: "
+                f"base_workers={self.base_workers}, burst_workers={self.burst_workers}; neither may be negative"
+            )
+
+    @property
+    def workers(self) -> int:
+        """Base and burst together."""
+        return self.base_workers + self.burst_workers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """A reason to want workers, in slots (jobs at once), fractional, at least 0."""
+
+    name: str
+    slots: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A limit and the number of workers it left."""
+
+    name: str
+    workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """How many workers a pool should have, and the whole story of why. The stored value is the only story."""
+
+    pool: str
+    at_s: float
+    target_workers: int
+    binding: str
+    """The demand or limit that gave the number its last word."""
+    demands: tuple[Demand, ...] = ()
+    steps: tuple[Step, ...] = ()
+    metrics: tuple[QueueMetrics, ...] = ()
+    running_workers: int = 0
+    starting_workers: int = 0
+    unknown_workers: int = 0
+    is_fresh: bool = True
+    predicted_pickup_s: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+MEMORY_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How many workers the demands and bounds asked for at a moment."""
+
+    at_s: float
+    workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What deciding must remember between two looks at a pool.
+
+    Stored when it changes; a version that does not fit is dropped, and deciding holds.
+    """
+
+    version: int = MEMORY_VERSION
+    target_workers: int | None = None
+    wanted: tuple[Wanted, ...] = field(default=())
+    """Recent wants, newest last, for the hold before scaling down."""

@@ -1,0 +1,211 @@
+"""The environment, read once at the root into one frozen value a role. Only ``cli`` imports this module.
+
+Every mistake of a role's environment is reported together, by name. Flags of the command line are laid over the
+environment before it is read, under the same names.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.errors import Invalid, Misconfigured
+
+HTTP_ADDRESS = "127.0.0.1:8460"
+GRPC_ADDRESS = "127.0.0.1:8461"
+DATA_DIR = ".headway"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A host and a port to bind or to call. Port 0 binds any free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSettings:
+    """What a control plane needs."""
+
+    database_url: str
+    event_log: Path
+    http: Address
+    grpc: Address
+    token: str | None
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "ControlSettings":
+        """The settings in ``env``.
+
+        Raises:
+            Invalid: with every value that is missing or wrong.
+            Misconfigured: a door would be open to the network without a token.
+        """
+        read = _Reader(env)
+        settings = cls(
+            database_url=read.text("HEADWAY_DATABASE_URL", needed_for="where Postgres is"),
+            event_log=read.path("HEADWAY_EVENT_LOG", f"{DATA_DIR}/events"),
+            http=read.address("HEADWAY_HTTP_ADDRESS", HTTP_ADDRESS),
+            grpc=read.address("HEADWAY_GRPC_ADDRESS", GRPC_ADDRESS),
+            token=read.token(),
+        )
+        read.close()
+        for name, address in (("HEADWAY_HTTP_ADDRESS", settings.http), ("HEADWAY_GRPC_ADDRESS", settings.grpc)):
+            if not address.is_loopback and settings.token is None:
+                raise Misconfigured(
+                    f"{name}={address} can be reached from other machines: set HEADWAY_TOKEN, "
+                    "which every request then carries, or bind 127.0.0.1"
+                )
+        return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    """What the Spark pipeline needs."""
+
+    database_url: str
+    event_log: Path
+    checkpoint: Path
+    work_dir: Path
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "PipelineSettings":
+        """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
+        read = _Reader(env)
+        settings = cls(
+            database_url=read.text("HEADWAY_DATABASE_URL", needed_for="where Postgres is"),
+            event_log=read.path("HEADWAY_EVENT_LOG", f"{DATA_DIR}/events"),
+            checkpoint=read.path("HEADWAY_CHECKPOINT", f"{DATA_DIR}/checkpoint"),
+            work_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/pipeline"),
+        )
+        read.close()
+        return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """What the agent of one host needs."""
+
+    control: Address
+    host_file: Path
+    state_dir: Path
+    host_name: str
+    token: str | None
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "AgentSettings":
+        """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
+        read = _Reader(env)
+        settings = cls(
+            control=read.address("HEADWAY_CONTROL", GRPC_ADDRESS),
+            host_file=read.path("HEADWAY_HOST_FILE", "host.toml"),
+            state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/agent"),
+            host_name=env.get("HEADWAY_HOST_NAME") or socket.gethostname(),
+            token=read.token(),
+        )
+        read.close()
+        return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectSettings:
+    """What the collectors need."""
+
+    control: Address
+    brokers: Mapping[str, str]
+    """Connection name -> broker URL; queues are named ``connection/queue``."""
+    state_dir: Path
+    token: str | None
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "CollectSettings":
+        """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
+        read = _Reader(env)
+        settings = cls(
+            control=read.address("HEADWAY_CONTROL", GRPC_ADDRESS),
+            brokers=read.brokers(),
+            state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/collect"),
+            token=read.token(),
+        )
+        read.close()
+        return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """What a client of the HTTP API needs."""
+
+    url: str
+    token: str | None
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "ClientSettings":
+        """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
+        read = _Reader(env)
+        settings = cls(url=env.get("HEADWAY_URL") or f"http://{HTTP_ADDRESS}", token=read.token())
+        read.close()
+        return settings
+
+
+class _Reader:
+    """Reads values and gathers what is wrong with them, so that one message names every mistake."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self._breaches: list[str] = []
+
+    def text(self, name: str, *, needed_for: str) -> str:
+        value = self._env.get(name, "")
+        if not value:
+            self._breaches.append(f"{name} is not set: it says {needed_for}")
+        return value
+
+    def path(self, name: str, default: str) -> Path:
+        return Path(self._env.get(name) or default).expanduser().absolute()
+
+    def token(self) -> str | None:
+        return self._env.get("HEADWAY_TOKEN") or None
+
+    def address(self, name: str, default: str) -> Address:
+        value = self._env.get(name) or default
+        host, _, port = value.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 65_535:
+            self._breaches.append(f"{name}={value!r}: expected HOST:PORT, as in {default}")
+            return Address(host="127.0.0.1", port=0)
+        return Address(host=host.strip("[]"), port=int(port))
+
+    def brokers(self) -> Mapping[str, str]:
+        value = self._env.get("HEADWAY_BROKERS", "")
+        brokers: dict[str, str] = {}
+        for part in filter(None, (piece.strip() for piece in value.split(","))):
+            name, separator, url = part.partition("=")
+            if not separator or "/" in name or not name or "://" not in url:
+                self._breaches.append(
+                    f"HEADWAY_BROKERS: {part!r} is not NAME=URL, as in redis=redis://127.0.0.1:6379/0"
+                )
+            elif name in brokers:
+                self._breaches.append(f"HEADWAY_BROKERS names the connection {name!r} twice")
+            else:
+                brokers[name] = url
+        if not value:
+            self._breaches.append("HEADWAY_BROKERS is not set: it says which brokers to read, as NAME=URL,…")
+        return brokers
+
+    def close(self) -> None:
+        if self._breaches:
+            raise Invalid(*self._breaches)

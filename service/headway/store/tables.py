@@ -1,0 +1,303 @@
+"""Every table, once. Migrations are proven equal to this module by a test.
+
+Columns ending ``_at`` are Postgres's clock; columns ending ``_s`` are seconds: a duration, or Unix seconds told by a
+producer. Leases and ages use the former only.
+"""
+
+from datetime import datetime
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Sequence,
+    Table,
+    Text,
+    Uuid,
+    func,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _stamp(name: str) -> Column[datetime]:
+    return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+# --- the installation and its leader ---------------------------------------------------------------------------------
+
+cluster = Table(
+    "cluster",
+    metadata,
+    # One row. The first migration draws the id; epochs and revisions mean something only beside it.
+    Column("is_only", Boolean, primary_key=True, server_default="true"),
+    Column("cluster_id", Uuid, nullable=False, server_default=func.gen_random_uuid()),
+    Column("event_log_location", Text),
+    Column("event_log_marker", Uuid),
+    _stamp("created_at"),
+    CheckConstraint("is_only", name="one_row"),
+)
+
+leader_epoch = Table(
+    "leader_epoch",
+    metadata,
+    # One row. Every leader transaction locks it `for share where epoch = :mine`: the next leader's bump waits for it.
+    Column("is_only", Boolean, primary_key=True, server_default="true"),
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    Column("leader", Text, nullable=False, server_default=""),
+    Column("backend_pid", Integer),
+    _stamp("taken_at"),
+    CheckConstraint("is_only", name="one_row"),
+)
+
+leader_heartbeat = Table(
+    "leader_heartbeat",
+    metadata,
+    # A row of its own, so that renewing the lease never waits for a tick that holds the epoch row.
+    Column("is_only", Boolean, primary_key=True, server_default="true"),
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    _stamp("renewed_at"),
+    CheckConstraint("is_only", name="one_row"),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("audit_id", Uuid, primary_key=True, server_default=func.uuidv7()),
+    _stamp("acted_at"),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("before", JSONB),
+    Column("after", JSONB),
+)
+
+# --- what people want ------------------------------------------------------------------------------------------------
+
+profiles = Table(
+    "profiles",
+    metadata,
+    Column("pool", Text, primary_key=True),
+    Column("version", BigInteger, nullable=False, server_default="1"),
+    Column("body", JSONB, nullable=False),
+    _stamp("created_at"),
+    _stamp("updated_at"),
+)
+
+profile_queues = Table(
+    "profile_queues",
+    metadata,
+    # A queue belongs to exactly one pool: the primary key says so.
+    Column("queue", Text, primary_key=True),
+    Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), nullable=False, index=True),
+    Column("rank", Integer, nullable=False),
+)
+
+# --- what happened ---------------------------------------------------------------------------------------------------
+
+event_files = Table(
+    "event_files",
+    metadata,
+    Column("file", Text, primary_key=True),
+    Column("ingest", Text, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    _stamp("recorded_at"),
+)
+
+event_batches = Table(
+    "event_batches",
+    metadata,
+    # The claim on a batch: the primary key lets exactly one ingest record it, in the transaction that records its file.
+    Column("producer", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("file", Text),
+    _stamp("claimed_at"),
+    PrimaryKeyConstraint("producer", "sequence"),
+    Index("ix_event_batches_claimed_at", "claimed_at"),
+)
+
+queue_samples = Table(
+    "queue_samples",
+    metadata,
+    # The newest reading of each queue, straight from ingest: when Spark's rows are stale these may raise a target,
+    # never lower it.
+    Column("queue", Text, primary_key=True),
+    Column("sampled_at_s", Double, nullable=False),
+    Column("waiting_jobs", BigInteger, nullable=False),
+    Column("in_flight_jobs", BigInteger),
+    Column("delayed_jobs", BigInteger),
+    Column("oldest_age_s", Double),
+    _stamp("received_at"),
+)
+
+worker_activities = Table(
+    "worker_activities",
+    metadata,
+    # What the broker says of worker processes; joined to a host's workers by host name and pid.
+    Column("host_name", Text, nullable=False),
+    Column("pid", BigInteger, nullable=False),
+    Column("is_busy", Boolean, nullable=False),
+    Column("busy_since_s", Double),
+    _stamp("seen_at"),
+    PrimaryKeyConstraint("host_name", "pid"),
+)
+
+# --- what Spark makes of it ------------------------------------------------------------------------------------------
+
+bucket_revision = Sequence("bucket_revision", metadata=metadata)
+
+queue_buckets = Table(
+    "queue_buckets",
+    metadata,
+    # Absolute values of one queue in one span of 5 s: writing a row twice changes nothing.
+    Column("queue", Text, nullable=False),
+    Column("bucket_s", Double, nullable=False),
+    Column("arrived_jobs", BigInteger, nullable=False, server_default="0"),
+    Column("started_jobs", BigInteger, nullable=False, server_default="0"),
+    Column("finished_jobs", BigInteger, nullable=False, server_default="0"),
+    Column("failed_jobs", BigInteger, nullable=False, server_default="0"),
+    Column("retried_jobs", BigInteger, nullable=False, server_default="0"),
+    Column("service_sum_s", Double, nullable=False, server_default="0"),
+    Column("pickup_max_s", Double),
+    # Sketches: index of a logarithmic bucket (scaling/measure.py) -> count. Merging adds.
+    Column("service_sketch", JSONB, nullable=False, server_default="{}"),
+    Column("pickup_sketch", JSONB, nullable=False, server_default="{}"),
+    # The newest sample inside the bucket.
+    Column("sampled_at_s", Double),
+    Column("waiting_jobs", BigInteger),
+    Column("in_flight_jobs", BigInteger),
+    Column("delayed_jobs", BigInteger),
+    Column("oldest_age_s", Double),
+    # Grows with every write, so that a reader asks only for what is new to it.
+    Column("revision", BigInteger, nullable=False),
+    _stamp("written_at"),
+    PrimaryKeyConstraint("queue", "bucket_s"),
+    Index("ix_queue_buckets_revision", "revision"),
+    Index("ix_queue_buckets_bucket_s", "bucket_s"),
+)
+
+pipeline_health = Table(
+    "pipeline_health",
+    metadata,
+    # One row a pipeline: how far it is and how long its last micro-batch took.
+    Column("pipeline", Text, primary_key=True),
+    Column("batch_id", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("batch_s", Double, nullable=False),
+    Column("newest_received_at_s", Double),
+    Column("is_ready", Boolean, nullable=False, server_default="false"),
+    _stamp("written_at"),
+)
+
+# --- hosts and what they run -----------------------------------------------------------------------------------------
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("host_id", Text, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("boot_id", Text, nullable=False, server_default=""),
+    Column("credential_sha256", Text),
+    Column("agent_version", Text, nullable=False, server_default=""),
+    Column("cpu_cores", Double, nullable=False, server_default="0"),
+    Column("memory_bytes", BigInteger, nullable=False, server_default="0"),
+    Column("templates", JSONB, nullable=False, server_default="[]"),
+    Column("report_sequence", BigInteger, nullable=False, server_default="0"),
+    Column("epoch_seen", BigInteger, nullable=False, server_default="0"),
+    # The revision of this host's assignment: what Poll compares.
+    Column("assignment_revision", BigInteger, nullable=False, server_default="0"),
+    _stamp("enrolled_at"),
+    Column("reported_at", DateTime(timezone=True)),
+    Column("lease_ends_at", DateTime(timezone=True)),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("worker_id", Text, primary_key=True),
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("pool", Text, nullable=False),
+    Column("template", Text, nullable=False),
+    Column("pid", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("is_burst", Boolean, nullable=False, server_default="false"),
+    Column("is_busy", Boolean),
+    Column("restart_generation", BigInteger, nullable=False, server_default="0"),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    _stamp("reported_at"),
+)
+
+template_start_ups = Table(
+    "template_start_ups",
+    metadata,
+    # Learned: how long a worker of a template takes from spawn to ready on a host, exponentially weighted.
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
+    Column("template", Text, nullable=False),
+    Column("start_up_s", Double, nullable=False),
+    Column("starts", BigInteger, nullable=False),
+    PrimaryKeyConstraint("host_id", "template"),
+)
+
+# --- what was decided ------------------------------------------------------------------------------------------------
+
+pool_states = Table(
+    "pool_states",
+    metadata,
+    # What deciding remembers, so that a restart or a new leader forgets nothing.
+    Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), primary_key=True),
+    Column("target_workers", Integer, nullable=False),
+    Column("memory", JSONB, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    _stamp("decided_at"),
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    # Stored when they change and every few minutes; one partition a day, dropped whole.
+    Column("decision_id", Uuid, nullable=False, server_default=func.uuidv7()),
+    Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("pool", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("target_workers", Integer, nullable=False),
+    Column("previous_workers", Integer),
+    Column("binding", Text, nullable=False),
+    Column("body", JSONB, nullable=False),
+    PrimaryKeyConstraint("decided_at", "decision_id"),
+    Index("ix_decisions_pool_decided_at", "pool", "decided_at"),
+    postgresql_partition_by="RANGE (decided_at)",
+)
+
+assignments = Table(
+    "assignments",
+    metadata,
+    Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), nullable=False),
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
+    Column("template", Text, nullable=False),
+    Column("base_workers", Integer, nullable=False),
+    Column("burst_workers", Integer, nullable=False, server_default="0"),
+    Column("restart_generation", BigInteger, nullable=False, server_default="0"),
+    Column("epoch", BigInteger, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    PrimaryKeyConstraint("pool", "host_id"),
+    CheckConstraint("base_workers >= 0 and burst_workers >= 0", name="not_negative"),
+    Index("ix_assignments_host_id", "host_id"),
+)

@@ -1,0 +1,220 @@
+"""Messages to the core's values and back. The only module besides the doors and clients that reads generated code.
+
+Durations cross the wire, times do not, where a host's clock is concerned: whoever receives an age subtracts it from its
+own clock.
+"""
+
+from collections.abc import Iterable
+
+from headway.errors import Invalid
+from headway.scaling.model import (
+    Assignment,
+    EventKind,
+    HostCapacity,
+    JobEvent,
+    QueueSample,
+    TelemetryBatch,
+    Template,
+    Worker,
+    WorkerActivity,
+    WorkerState,
+)
+from headway.wire.v1 import agent_pb2, telemetry_pb2
+
+_KINDS = {
+    EventKind.ENQUEUED: telemetry_pb2.EVENT_KIND_ENQUEUED,
+    EventKind.STARTED: telemetry_pb2.EVENT_KIND_STARTED,
+    EventKind.FINISHED: telemetry_pb2.EVENT_KIND_FINISHED,
+    EventKind.FAILED: telemetry_pb2.EVENT_KIND_FAILED,
+    EventKind.RETRIED: telemetry_pb2.EVENT_KIND_RETRIED,
+}
+_KINDS_BACK = {number: kind for kind, number in _KINDS.items()}
+
+_STATES = {
+    WorkerState.STARTING: agent_pb2.WORKER_STATE_STARTING,
+    WorkerState.RUNNING: agent_pb2.WORKER_STATE_RUNNING,
+    WorkerState.DRAINING: agent_pb2.WORKER_STATE_DRAINING,
+    WorkerState.BACKING_OFF: agent_pb2.WORKER_STATE_BACKING_OFF,
+    WorkerState.GONE: agent_pb2.WORKER_STATE_GONE,
+}
+_STATES_BACK = {number: state for state, number in _STATES.items()}
+
+
+def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
+    """The message that carries ``batch``."""
+    return telemetry_pb2.IngestRequest(
+        producer=batch.producer,
+        sequence=batch.sequence,
+        sent_at_s=batch.sent_at_s,
+        events=[
+            telemetry_pb2.JobEvent(
+                queue=event.queue,
+                job_id=event.job_id,
+                kind=_KINDS[event.kind],
+                at_s=event.at_s,
+                enqueued_at_s=event.enqueued_at_s,
+                started_at_s=event.started_at_s,
+                job_class=event.job_class,
+            )
+            for event in batch.events
+        ],
+        samples=[
+            telemetry_pb2.QueueSample(
+                queue=sample.queue,
+                at_s=sample.at_s,
+                waiting_jobs=sample.waiting_jobs,
+                in_flight_jobs=sample.in_flight_jobs,
+                delayed_jobs=sample.delayed_jobs,
+                oldest_age_s=sample.oldest_age_s,
+            )
+            for sample in batch.samples
+        ],
+        activities=[
+            telemetry_pb2.WorkerActivity(
+                host=activity.host, pid=activity.pid, is_busy=activity.is_busy, busy_since_s=activity.busy_since_s
+            )
+            for activity in batch.activities
+        ],
+    )
+
+
+def batch_from_message(message: telemetry_pb2.IngestRequest) -> TelemetryBatch:
+    """The batch that ``message`` carries. Raises ``Invalid`` where a value breaks a rule."""
+    return TelemetryBatch(
+        producer=message.producer,
+        sequence=message.sequence,
+        sent_at_s=message.sent_at_s,
+        events=tuple(_event(event) for event in message.events),
+        samples=tuple(
+            QueueSample(
+                queue=sample.queue,
+                at_s=sample.at_s,
+                waiting_jobs=sample.waiting_jobs,
+                in_flight_jobs=sample.in_flight_jobs if sample.HasField("in_flight_jobs") else None,
+                delayed_jobs=sample.delayed_jobs if sample.HasField("delayed_jobs") else None,
+                oldest_age_s=sample.oldest_age_s if sample.HasField("oldest_age_s") else None,
+            )
+            for sample in message.samples
+        ),
+        activities=tuple(
+            WorkerActivity(
+                host=activity.host,
+                pid=activity.pid,
+                is_busy=activity.is_busy,
+                busy_since_s=activity.busy_since_s if activity.HasField("busy_since_s") else None,
+            )
+            for activity in message.activities
+        ),
+    )
+
+
+def _event(message: telemetry_pb2.JobEvent) -> JobEvent:
+    kind = _KINDS_BACK.get(message.kind)
+    if kind is None:
+        raise Invalid(f"event of job {message.job_id!r} in queue {message.queue!r}: kind {message.kind} is not known")
+    return JobEvent(
+        queue=message.queue,
+        job_id=message.job_id,
+        kind=kind,
+        at_s=message.at_s,
+        enqueued_at_s=message.enqueued_at_s if message.HasField("enqueued_at_s") else None,
+        started_at_s=message.started_at_s if message.HasField("started_at_s") else None,
+        job_class=message.job_class if message.HasField("job_class") else None,
+    )
+
+
+def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = None) -> agent_pb2.Worker:
+    """The message that reports ``worker``; its start becomes an age."""
+    return agent_pb2.Worker(
+        worker_id=worker.worker_id,
+        pool=worker.pool,
+        template=worker.template,
+        pid=worker.pid,
+        state=_STATES[worker.state],
+        age_s=max(0.0, now_s - worker.started_at_s),
+        is_burst=worker.is_burst,
+        is_busy=worker.is_busy,
+        restart_generation=worker.restart_generation,
+        exit_code=exit_code,
+    )
+
+
+def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
+    """The worker that ``message`` reports; its age becomes a start on the receiver's clock."""
+    state = _STATES_BACK.get(message.state)
+    if state is None:
+        raise Invalid(f"worker {message.worker_id!r}: state {message.state} is not known")
+    return Worker(
+        worker_id=message.worker_id,
+        pool=message.pool,
+        template=message.template,
+        pid=message.pid,
+        state=state,
+        started_at_s=now_s - message.age_s,
+        is_burst=message.is_burst,
+        is_busy=message.is_busy if message.HasField("is_busy") else None,
+        restart_generation=message.restart_generation,
+    )
+
+
+def template_to_message(template: Template) -> agent_pb2.Template:
+    """The message that reports ``template``: what placing needs, never its argv."""
+    return agent_pb2.Template(
+        name=template.name,
+        content_hash=template.content_hash,
+        slots=template.slots,
+        cpu_cores=template.cpu_cores,
+        memory_bytes=template.memory_bytes,
+    )
+
+
+def template_from_message(message: agent_pb2.Template) -> Template:
+    """The template that ``message`` reports."""
+    if message.slots < 1:
+        raise Invalid(f"template {message.name!r}: slots={message.slots} must be at least 1")
+    return Template(
+        name=message.name,
+        content_hash=message.content_hash,
+        slots=message.slots,
+        cpu_cores=message.cpu_cores,
+        memory_bytes=message.memory_bytes,
+    )
+
+
+def capacity_from_message(message: agent_pb2.HostCapacity) -> HostCapacity:
+    """The capacity that ``message`` reports."""
+    return HostCapacity(cpu_cores=message.cpu_cores, memory_bytes=message.memory_bytes)
+
+
+def capacity_to_message(capacity: HostCapacity) -> agent_pb2.HostCapacity:
+    """The message that reports ``capacity``."""
+    return agent_pb2.HostCapacity(cpu_cores=capacity.cpu_cores, memory_bytes=capacity.memory_bytes)
+
+
+def assignments_to_messages(assignments: Iterable[Assignment]) -> list[agent_pb2.Assignment]:
+    """The messages that tell a host what to run."""
+    return [
+        agent_pb2.Assignment(
+            pool=assignment.pool,
+            template=assignment.template,
+            base_workers=assignment.base_workers,
+            burst_workers=assignment.burst_workers,
+            restart_generation=assignment.restart_generation,
+        )
+        for assignment in assignments
+    ]
+
+
+def assignments_from_messages(messages: Iterable[agent_pb2.Assignment], *, host_id: str) -> tuple[Assignment, ...]:
+    """What ``messages`` tell the host ``host_id`` to run."""
+    return tuple(
+        Assignment(
+            pool=message.pool,
+            host_id=host_id,
+            template=message.template,
+            base_workers=message.base_workers,
+            burst_workers=message.burst_workers,
+            restart_generation=message.restart_generation,
+        )
+        for message in messages
+    )
