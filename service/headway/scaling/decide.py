@@ -1,0 +1,121 @@
+"""How many workers a pool should have, and why. The live loop, the simulator and ``explain`` call this one function."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+from headway.scaling.demand import RULES, Rule, service_time_s, start_up_s
+from headway.scaling.limits import LIMITS, Ground
+from headway.scaling.model import MEMORY_VERSION, Decision, Demand, Memory, QueueMetrics, Step, Wanted
+from headway.scaling.view import PoolView, aged, is_fresh, is_seen, pooled, with_direct_samples
+
+ROUNDING = 1e-9  # what binary fractions add to a whole number of slots must not start a worker
+
+
+def decide(view: PoolView, memory: Memory, *, now_s: float) -> tuple[Decision, Memory]:
+    """The decision for one pool and what to remember of it.
+
+    Pure: the same view, memory and time give the same decision. A memory of another version is dropped, and what is
+    assigned is held.
+    """
+    if memory.version != MEMORY_VERSION:
+        memory = Memory()
+    last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
+    fresh = is_fresh(view, now_s=now_s)
+    seen = view if fresh else with_direct_samples(view)
+    seen = replace(seen, queues=tuple(aged(queue, now_s=now_s) for queue in seen.queues))
+
+    demands = tuple(_demand(rule, seen) for rule in RULES)
+    greatest = max(demands, key=lambda demand: demand.slots)
+    wanted_workers = math.ceil(greatest.slots / view.slots_per_worker - ROUNDING)
+    ground = Ground(view=view, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s)
+    target_workers, steps = _limited(wanted_workers, ground)
+
+    decision = Decision(
+        pool=view.profile.pool,
+        at_s=now_s,
+        target_workers=target_workers,
+        binding=_binding(greatest, steps),
+        demands=demands,
+        steps=steps,
+        metrics=seen.queues,
+        running_workers=view.running_workers,
+        starting_workers=view.starting_workers,
+        unknown_workers=view.unknown_workers,
+        is_fresh=fresh,
+        predicted_pickup_s=_predicted_pickup_s(seen, target_workers=target_workers),
+        notes=_notes(view, fresh=fresh, now_s=now_s),
+    )
+    return decision, _remembered(
+        view, memory, target_workers=target_workers, wanted_workers=wanted_workers, now_s=now_s
+    )
+
+
+def _demand(rule: Rule, view: PoolView) -> Demand:
+    """The rule's demand for the members together, never below that for any member alone."""
+    together = rule(pooled(view.queues), view)
+    return max([together, *(rule(queue, view) for queue in view.queues)], key=lambda demand: demand.slots)
+
+
+def _limited(wanted_workers: int, ground: Ground) -> tuple[int, tuple[Step, ...]]:
+    count = wanted_workers
+    steps = [Step(name="wanted", workers=count)]
+    for limit in LIMITS:
+        count = limit(count, ground)
+        steps.append(Step(name=limit.__name__, workers=count))
+    return count, tuple(steps)
+
+
+def _binding(greatest: Demand, steps: tuple[Step, ...]) -> str:
+    """The last limit that moved the count, else the demand that set it, else ``idle``."""
+    movers = [after.name for before, after in pairwise(steps) if after.workers != before.workers]
+    if movers:
+        return movers[-1]
+    return greatest.name if greatest.slots > 0 else "idle"
+
+
+def _predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
+    """How long a job that arrives now will wait, with the workers that will exist and no others.
+
+    ``None`` where the backlog is not known, or where no worker will exist to take the job.
+    """
+    queue = pooled(view.queues)
+    if queue.waiting_jobs is None:
+        return None
+    coming_workers = min(target_workers, view.running_workers + view.starting_workers) or target_workers
+    slots = coming_workers * view.slots_per_worker
+    if slots == 0:
+        return None
+    first_free_s = 0.0 if view.running_workers else start_up_s(view)
+    ahead_jobs = queue.waiting_jobs + (queue.in_flight_jobs or 0) + 1 - slots
+    return first_free_s + max(0, ahead_jobs) / slots * service_time_s(queue, view)
+
+
+def _notes(view: PoolView, *, fresh: bool, now_s: float) -> tuple[str, ...]:
+    unseen = [queue.queue for queue in view.queues if not is_seen(queue)]
+    notes = [f"queue {queue} has not been seen in its broker" for queue in unseen]
+    if not fresh and len(unseen) < len(view.queues):
+        oldest_s = now_s - min(queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None)
+        notes.append(f"metrics are {oldest_s:.0f} s old: nothing goes down until they are fresh")
+    if view.capacity_workers is None:
+        notes.append(f"no known host reports template {view.profile.template!r}: nothing can be started")
+    return tuple(notes)
+
+
+def _remembered(view: PoolView, memory: Memory, *, target_workers: int, wanted_workers: int, now_s: float) -> Memory:
+    """The memory with this want, without wants too old to hold anything and without those that later ones outdo."""
+    since_s = now_s - view.profile.hold_down_s
+    kept = tuple(
+        wanted for wanted in memory.wanted if since_s <= wanted.at_s < now_s and wanted.workers > wanted_workers
+    )
+    return Memory(target_workers=target_workers, wanted=(*kept, Wanted(at_s=now_s, workers=wanted_workers)))
+
+
+def worst_wait_s(decision: Decision) -> float | None:
+    """The worst of what finished jobs waited, what the oldest has waited and what a new one will.
+
+    Samples of finished jobs alone would hide a stall: while nothing starts, nothing is sampled.
+    """
+    queue: QueueMetrics = pooled(decision.metrics)
+    known = [queue.pickup_objective_s, queue.oldest_age_s, decision.predicted_pickup_s]
+    return max((wait_s for wait_s in known if wait_s is not None), default=None)

@@ -1,0 +1,125 @@
+"""What deciding looks at: one pool, its queues, its workers and the room there is for more."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from headway.scaling.model import QueueMetrics, QueueSample
+from headway.scaling.profile import Profile
+
+START_UP_GUESS_S = 3.0  # until one worker of the template has been seen to start
+TICK_S = 5.0  # two looks at a pool inside the tightest sensible objective, 10 s
+
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolView:
+    """One pool at one moment. Worker counts are workers; an unknown worker is one of a host that went silent."""
+
+    profile: Profile
+    queues: tuple[QueueMetrics, ...]
+    """One a member queue, in the profile's order."""
+    direct: tuple[QueueSample, ...] = ()
+    """The newest readings of the members that came round the pipeline; may raise a stale target, never lower it."""
+    slots_per_worker: int = 1
+    start_up_s: float | None = None
+    capacity_workers: int | None = None
+    """Workers of this pool that known hosts can hold, present ones included.
+
+    ``None`` while no known host reports its template.
+    """
+    assigned_workers: int = 0
+    running_workers: int = 0
+    starting_workers: int = 0
+    unknown_workers: int = 0
+    tick_s: float = TICK_S
+
+
+def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
+    """``queue`` with its oldest job's age brought from the sample's time to ``now_s``.
+
+    Waiting goes on between samples.
+    """
+    if not queue.waiting_jobs or queue.oldest_age_s is None or queue.sampled_at_s is None:
+        return queue
+    return replace(queue, oldest_age_s=queue.oldest_age_s + max(0.0, now_s - queue.sampled_at_s))
+
+
+def is_seen(queue: QueueMetrics) -> bool:
+    """Whether its broker has ever told of this queue. One that was never seen has no jobs to promise anything to."""
+    return queue.sampled_at_s is not None
+
+
+def is_fresh(view: PoolView, *, now_s: float) -> bool:
+    """Whether the members that were ever seen, at least one, were sampled within the profile's ``stale_after_s``."""
+    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
+    return bool(sampled) and now_s - min(sampled) <= view.profile.stale_after_s
+
+
+def with_direct_samples(view: PoolView) -> PoolView:
+    """``view`` with depths and ages from the readings that came round the pipeline, where those are newer."""
+    newest = {sample.queue: sample for sample in view.direct}
+    return replace(view, queues=tuple(_overlaid(queue, newest.get(queue.queue)) for queue in view.queues))
+
+
+def _overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
+    if sample is None or (queue.sampled_at_s is not None and queue.sampled_at_s >= sample.at_s):
+        return queue
+    return replace(
+        queue,
+        sampled_at_s=sample.at_s,
+        waiting_jobs=sample.waiting_jobs,
+        in_flight_jobs=sample.in_flight_jobs,
+        delayed_jobs=sample.delayed_jobs,
+        oldest_age_s=sample.oldest_age_s,
+    )
+
+
+def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
+    """The members seen as one queue: counts and rates add, ages and waits are the greatest.
+
+    The service time is the members' mean weighted by their completions. What no member knows stays ``None``.
+    """
+    seen = [queue for queue in queues if is_seen(queue)]
+    if len(seen) == 1:
+        return seen[0]
+    return QueueMetrics(
+        queue="+".join(queue.queue for queue in queues),
+        sampled_at_s=min((queue.sampled_at_s for queue in seen if queue.sampled_at_s is not None), default=None),
+        window_s=max((queue.window_s for queue in seen), default=60.0),
+        waiting_jobs=_total(queue.waiting_jobs for queue in seen),
+        in_flight_jobs=_total(queue.in_flight_jobs for queue in seen),
+        delayed_jobs=_total(queue.delayed_jobs for queue in seen),
+        oldest_age_s=_greatest(queue.oldest_age_s for queue in seen),
+        arrival_rate_per_s=_total(queue.arrival_rate_per_s for queue in seen),
+        completion_rate_per_s=_total(queue.completion_rate_per_s for queue in seen),
+        failure_rate_per_s=_total(queue.failure_rate_per_s for queue in seen),
+        arrival_trend_per_s2=_total(queue.arrival_trend_per_s2 for queue in seen),
+        service_time_s=_mean_service_time_s(seen),
+        service_p95_s=_greatest(queue.service_p95_s for queue in seen),
+        pickup_p50_s=_greatest(queue.pickup_p50_s for queue in seen),
+        pickup_p95_s=_greatest(queue.pickup_p95_s for queue in seen),
+        pickup_p99_s=_greatest(queue.pickup_p99_s for queue in seen),
+        pickup_objective_s=_greatest(queue.pickup_objective_s for queue in seen),
+    )
+
+
+def _total(values: Iterable[Number | None]) -> Number | None:
+    known = [value for value in values if value is not None]
+    return sum(known[1:], start=known[0]) if known else None
+
+
+def _greatest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _mean_service_time_s(queues: Sequence[QueueMetrics]) -> float | None:
+    timed = [(queue.service_time_s, queue.completion_rate_per_s or 0.0) for queue in queues if queue.service_time_s]
+    if not timed:
+        return None
+    weight = sum(rate for _, rate in timed)
+    if weight <= 0:
+        return max(service_s for service_s, _ in timed)
+    return sum(service_s * rate for service_s, rate in timed) / weight

@@ -1,0 +1,55 @@
+"""Values for tests of the core, with every field given that a rule reads."""
+
+from typing import Any
+
+from headway.scaling.model import Memory, Objective, QueueMetrics
+from headway.scaling.profile import Profile
+from headway.scaling.view import PoolView
+
+NOW_S = 1_000_000.0
+
+
+def queue(**values: Any) -> QueueMetrics:
+    """A queue sampled just now in which nothing happens, but for ``values``."""
+    quiet: dict[str, Any] = {
+        "queue": "redis/mail",
+        "sampled_at_s": NOW_S,
+        "waiting_jobs": 0,
+        "in_flight_jobs": 0,
+        "oldest_age_s": 0.0,
+        "arrival_rate_per_s": 0.0,
+        "completion_rate_per_s": 0.0,
+        "arrival_trend_per_s2": 0.0,
+        "service_time_s": 1.0,
+    }
+    return QueueMetrics(**{**quiet, **values})
+
+
+def profile(**values: Any) -> Profile:
+    """A profile of the pool ``mail`` with an objective of 10 s and no hold."""
+    plain: dict[str, Any] = {
+        "pool": "mail",
+        "queues": ("redis/mail",),
+        "template": "mail",
+        "objective": Objective(target_s=10.0),
+        "workers_max": 100,
+        "hold_down_s": 0.0,
+    }
+    return Profile(**{**plain, **values})
+
+
+def view(*queues: QueueMetrics, **values: Any) -> PoolView:
+    """A pool of ``queues`` whose hosts have room for 1,000 workers that start in 1 s, looked at every 5 s."""
+    members = queues or (queue(),)
+    plain: dict[str, Any] = {
+        "profile": profile(queues=tuple(member.queue for member in members)),
+        "queues": members,
+        "start_up_s": 1.0,
+        "capacity_workers": 1_000,
+    }
+    return PoolView(**{**plain, **values})
+
+
+def held(target_workers: int) -> Memory:
+    """A memory in which ``target_workers`` was the last target."""
+    return Memory(target_workers=target_workers)

@@ -1,0 +1,173 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.decide import decide, worst_wait_s
+from headway.scaling.model import Memory, QueueSample, Wanted
+from headway.scaling.view import PoolView
+from scaling.pools import NOW_S, held, profile, queue, view
+
+
+def target(seen: PoolView, memory: Memory | None = None) -> int:
+    return decide(seen, memory or Memory(), now_s=NOW_S)[0].target_workers
+
+
+def test_the_greatest_demand_sets_the_target_and_is_named() -> None:
+    busy = queue(waiting_jobs=12, arrival_rate_per_s=10.0, service_time_s=1.0)
+    decision, _ = decide(view(busy), Memory(), now_s=NOW_S)
+    assert decision.target_workers == 10  # steady state 10/s × 1 s beats draining 12 jobs in 4 s
+    assert decision.binding == "steady_state"
+    assert {demand.name: demand.slots for demand in decision.demands} == {
+        "steady_state": 10.0,
+        "trend": 0.0,
+        "backlog_drain": 3.0,
+    }
+
+
+def test_a_limit_that_moves_the_count_is_named() -> None:
+    busy = queue(arrival_rate_per_s=50.0)
+    decision, _ = decide(view(busy, capacity_workers=7), Memory(), now_s=NOW_S)
+    assert (decision.target_workers, decision.binding) == (7, "capacity")
+    assert [(step.name, step.workers) for step in decision.steps][-2:] == [("workers_max", 50), ("capacity", 7)]
+
+
+def test_slots_become_workers_once() -> None:
+    busy = queue(arrival_rate_per_s=10.0, service_time_s=1.0)
+    assert target(view(busy, slots_per_worker=4)) == 3  # 10 slots / 4 a worker, rounded up
+
+
+def test_binary_fractions_start_no_extra_worker() -> None:
+    assert target(view(queue(arrival_rate_per_s=0.1 + 0.2, service_time_s=10.0))) == 3  # 0.30000000000000004 × 10
+
+
+def test_a_quiet_queue_goes_to_zero() -> None:
+    decision, _ = decide(view(), held(4), now_s=NOW_S)
+    assert (decision.target_workers, decision.binding) == (0, "idle")
+
+
+def test_the_oldest_job_ages_between_samples() -> None:
+    sampled = queue(waiting_jobs=12, oldest_age_s=0.0, sampled_at_s=NOW_S - 2)
+    assert target(view(sampled)) == 6  # 2 s old by now: 2 s left, 2 jobs a slot
+
+
+def test_stale_metrics_hold_and_say_so() -> None:
+    stale = queue(sampled_at_s=NOW_S - 60)
+    decision, _ = decide(view(stale), held(5), now_s=NOW_S)
+    assert (decision.target_workers, decision.binding, decision.is_fresh) == (5, "hold_stale", False)
+    assert decision.notes == ("metrics are 60 s old: nothing goes down until they are fresh",)
+
+
+def test_a_direct_sample_raises_a_stale_target_and_never_lowers_it() -> None:
+    stale = view(queue(sampled_at_s=NOW_S - 60))
+    flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=40, in_flight_jobs=0, oldest_age_s=0.0)
+    empty = replace(flood, waiting_jobs=0)
+    assert target(replace(stale, direct=(flood,)), held(5)) == 10  # 40 jobs, 4 a slot
+    assert target(replace(stale, direct=(empty,)), held(5)) == 5
+
+
+def test_a_direct_sample_is_not_used_while_metrics_are_fresh() -> None:
+    """No path goes round the pipeline."""
+    flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=40)
+    assert target(view(queue(sampled_at_s=NOW_S - 3), direct=(flood,))) == 0
+
+
+def test_a_queue_never_seen_holds_what_is_assigned() -> None:
+    decision, _ = decide(view(queue(sampled_at_s=None, waiting_jobs=None), assigned_workers=3), Memory(), now_s=NOW_S)
+    assert decision.target_workers == 3
+    assert decision.notes == ("queue redis/mail has not been seen in its broker",)
+
+
+def test_a_member_never_seen_does_not_stop_the_pool_from_going_down() -> None:
+    members = (queue(queue="redis/a"), queue(queue="redis/b", sampled_at_s=None, waiting_jobs=None))
+    assert target(view(*members), held(5)) == 0
+
+
+def test_members_add_up_and_the_oldest_age_counts() -> None:
+    members = (
+        queue(queue="redis/a", waiting_jobs=8, oldest_age_s=2.0),
+        queue(queue="redis/b", waiting_jobs=4, oldest_age_s=0.0),
+    )
+    assert target(view(*members)) == 6  # 12 jobs, 2 s left, 2 jobs a slot
+
+
+def test_a_memory_of_another_version_is_dropped_and_what_is_assigned_is_held() -> None:
+    old = Memory(version=0, target_workers=9)
+    stale = view(queue(sampled_at_s=NOW_S - 60), assigned_workers=3)
+    assert target(stale, old) == 3
+
+
+def test_a_lower_want_waits_for_the_hold() -> None:
+    memory = Memory(target_workers=8, wanted=(Wanted(at_s=NOW_S - 10, workers=8),))
+    holding = replace(view(), profile=profile(hold_down_s=15.0))
+    decision, memory = decide(holding, memory, now_s=NOW_S)
+    assert (decision.target_workers, decision.binding) == (8, "hold_down")
+    later = replace(holding, queues=(queue(sampled_at_s=NOW_S + 6),))
+    decision, _ = decide(later, memory, now_s=NOW_S + 6)
+    assert decision.target_workers == 0
+
+
+def test_a_prediction_counts_only_workers_that_will_exist() -> None:
+    backlog = queue(waiting_jobs=19, in_flight_jobs=2, service_time_s=1.0)
+    few = view(backlog, running_workers=2, capacity_workers=2)
+    assert decide(few, held(2), now_s=NOW_S)[0].predicted_pickup_s == pytest.approx(10.0)  # (19 + 2 + 1 − 2) / 2 × 1 s
+
+
+def test_the_worst_wait_is_not_hidden_by_finished_jobs() -> None:
+    stalled = queue(waiting_jobs=3, oldest_age_s=90.0, pickup_objective_s=0.2)
+    assert worst_wait_s(decide(view(stalled), Memory(), now_s=NOW_S)[0]) == pytest.approx(90.0)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> PoolView:
+    some = queue(
+        waiting_jobs=draw(st.integers(0, 10_000)),
+        in_flight_jobs=draw(st.integers(0, 500)),
+        oldest_age_s=draw(st.floats(0, 1_000)),
+        arrival_rate_per_s=draw(st.floats(0, 500)),
+        arrival_trend_per_s2=draw(st.floats(-5, 5)),
+        service_time_s=draw(st.floats(0.001, 600) | st.none()),
+        sampled_at_s=NOW_S - draw(st.floats(0, 60)),
+    )
+    low = draw(st.integers(0, 50))
+    return view(
+        some,
+        profile=profile(
+            workers_min=low, workers_max=low + draw(st.integers(0, 200)), hold_down_s=draw(st.floats(0, 60))
+        ),
+        slots_per_worker=draw(st.integers(1, 8)),
+        capacity_workers=draw(st.integers(0, 300)),
+        unknown_workers=draw(st.integers(0, 20)),
+    )
+
+
+MEMORIES = st.builds(held, st.integers(0, 300))
+
+
+@given(seen=pools(), memory=MEMORIES)
+def test_a_target_stays_within_bounds_and_capacity(seen: PoolView, memory: Memory) -> None:
+    """Law 6: capacity and the ceiling hold whatever is asked; the floor holds where there is room for it."""
+    workers = target(seen, memory)
+    assert workers <= seen.profile.workers_max - seen.unknown_workers or workers == 0
+    assert seen.capacity_workers is not None
+    assert workers <= seen.capacity_workers
+    room = min(seen.capacity_workers, max(0, seen.profile.workers_max - seen.unknown_workers))
+    assert workers >= min(seen.profile.workers_min, room)
+
+
+@given(seen=pools(), memory=MEMORIES)
+def test_deciding_again_with_nothing_new_changes_nothing(seen: PoolView, memory: Memory) -> None:
+    first, remembered = decide(seen, memory, now_s=NOW_S)
+    again, _ = decide(seen, remembered, now_s=NOW_S)
+    assert again.target_workers == first.target_workers
+
+
+@given(seen=pools(), memory=MEMORIES, more=st.integers(0, 1_000), older_s=st.floats(0, 100))
+def test_a_worse_queue_never_lowers_the_target(seen: PoolView, memory: Memory, more: int, older_s: float) -> None:
+    worse: dict[str, Any] = {
+        "waiting_jobs": (seen.queues[0].waiting_jobs or 0) + more,
+        "oldest_age_s": (seen.queues[0].oldest_age_s or 0.0) + older_s,
+    }
+    assert target(replace(seen, queues=(replace(seen.queues[0], **worse),)), memory) >= target(seen, memory)

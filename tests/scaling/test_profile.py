@@ -1,0 +1,48 @@
+import pytest
+
+from headway.errors import Invalid
+from headway.scaling.model import Mode, Objective
+from headway.scaling.profile import profile_from_mapping, profile_to_mapping
+from scaling.pools import profile
+
+
+def test_a_profile_survives_its_mapping() -> None:
+    original = profile(mode=Mode.PAUSE_UP, objective=Objective(target_s=3.0, percentile=95.0), workers_min=1)
+    assert profile_from_mapping("mail", profile_to_mapping(original)) == original
+
+
+def test_every_mistake_is_reported_at_once() -> None:
+    with pytest.raises(Invalid) as caught:
+        profile_from_mapping(
+            "mail", {"queues": "redis/mail", "wokers_max": 3, "objective": {"target": 1}, "mode": "go"}
+        )
+    told = str(caught.value)
+    for word in (
+        "wokers_max",
+        "queues='redis/mail'",
+        "objective: unknown key 'target'",
+        "mode='go'",
+        "template is missing",
+    ):
+        assert word in told
+
+
+def test_contradictions_are_refused_by_name() -> None:
+    with pytest.raises(Invalid, match=r"profile 'mail': workers_min=5 exceeds workers_max=3"):
+        profile(workers_min=5, workers_max=3)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"queues": ()},
+        {"queues": ("a", "a")},
+        {"pool": ""},
+        {"pool": "a/b"},
+        {"objective": Objective(target_s=0.0)},
+        {"objective": Objective(percentile=100.0)},
+    ],
+)
+def test_nonsense_is_refused(values: dict[str, object]) -> None:
+    with pytest.raises(Invalid):
+        profile(**values)
