@@ -80,7 +80,7 @@ leader_heartbeat = Table(
 audit_log = Table(
     "audit_log",
     metadata,
-    Column("audit_id", Uuid, primary_key=True, server_default=func.uuidv7()),
+    Column("audit_id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
     _stamp("acted_at"),
     Column("actor", Text, nullable=False),
     Column("action", Text, nullable=False),
@@ -222,7 +222,8 @@ hosts = Table(
     Column("templates", JSONB, nullable=False, server_default="[]"),
     Column("report_sequence", BigInteger, nullable=False, server_default="0"),
     Column("epoch_seen", BigInteger, nullable=False, server_default="0"),
-    # The revision of this host's assignment: what Poll compares.
+    # Of this host's last changed assignment: what Poll compares. The epoch is of the leader that changed it.
+    Column("assignment_epoch", BigInteger, nullable=False, server_default="0"),
     Column("assignment_revision", BigInteger, nullable=False, server_default="0"),
     _stamp("enrolled_at"),
     Column("reported_at", DateTime(timezone=True)),
@@ -273,7 +274,7 @@ decisions = Table(
     "decisions",
     metadata,
     # Stored when they change and every few minutes; one partition a day, dropped whole.
-    Column("decision_id", Uuid, nullable=False, server_default=func.uuidv7()),
+    Column("decision_id", Uuid, nullable=False, server_default=func.gen_random_uuid()),
     Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("pool", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
@@ -289,7 +290,8 @@ decisions = Table(
 assignments = Table(
     "assignments",
     metadata,
-    Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), nullable=False),
+    # No foreign key: the rows of a deleted profile stay until the leader has told their hosts to let go.
+    Column("pool", Text, nullable=False),
     Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
     Column("template", Text, nullable=False),
     Column("base_workers", Integer, nullable=False),

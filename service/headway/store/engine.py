@@ -1,0 +1,185 @@
+"""How this program reaches Postgres: the pool, the first look at a server, and the ear for notifications.
+
+A URL is read by libpq's own rules, so that whatever ``psql`` takes works here too. No message ever contains the
+password.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import sqlalchemy.exc
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from headway.errors import HeadwayError, Misconfigured, Unavailable
+
+log = logging.getLogger(__name__)
+
+Engine = AsyncEngine
+"""What the rest of the control plane calls it: SQLAlchemy is named in the store only."""
+
+SETTING = "HEADWAY_DATABASE_URL"
+POSTGRES_MAJOR_MIN = 16
+POOL_CONNECTIONS = 10  # the tick, ingest and a handful of requests at once; Postgres allows 100 by default
+POOL_WAIT_S = 5.0  # longer than any request should wait for a connection, shorter than its caller's patience
+CONNECT_TIMEOUT_S = 5
+STATEMENT_TIMEOUT_S = 30  # far above the slowest statement (a full tick takes 0.2 s), so that none runs for ever
+LOCK_TIMEOUT_S = 10
+IDLE_TRANSACTION_TIMEOUT_S = 60  # a transaction left open by a hung process must not hold its locks
+LISTEN_RETRY_MIN_S = 0.1
+LISTEN_RETRY_MAX_S = 5.0
+
+WAKE = ""
+"""The payload that means "anything may have changed": ``listen`` yields it whenever it begins to hear."""
+
+
+def connect_parameters(database_url: str) -> dict[str, Any]:
+    """What psycopg's ``connect`` takes to reach ``database_url``, with this program's timeouts where it names none.
+
+    Raises:
+        Misconfigured: the URL cannot be read.
+    """
+    if not database_url.startswith(("postgresql://", "postgres://")):
+        raise Misconfigured(f"{SETTING} must begin with postgresql://, as in postgresql://user@host:5432/database")
+    try:
+        given: dict[str, Any] = dict(conninfo_to_dict(database_url))
+    except psycopg.Error:
+        # libpq's message quotes the piece it could not read, which may be the password; it is neither shown nor kept.
+        raise Misconfigured(
+            f"{SETTING} is not a URL that Postgres's library can read: expected "
+            "postgresql://user:password@host:port/database, with special characters of the password as %XX"
+        ) from None
+    options = (
+        f"-c statement_timeout={STATEMENT_TIMEOUT_S}s -c lock_timeout={LOCK_TIMEOUT_S}s "
+        f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s -c timezone=UTC"
+    )
+    ours = {
+        "application_name": "headway",
+        "connect_timeout": CONNECT_TIMEOUT_S,
+        # A peer that vanished without a word is noticed in half a minute instead of two hours.
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 20_000,
+    }
+    return ours | given | {"options": f"{options} {given.get('options', '')}".strip()}
+
+
+def create_engine(database_url: str) -> AsyncEngine:
+    """A pool of connections to ``database_url``. Opens none yet.
+
+    Raises:
+        Misconfigured: the URL cannot be read.
+    """
+    return create_async_engine(
+        "postgresql+psycopg://",
+        connect_args=connect_parameters(database_url),
+        pool_size=POOL_CONNECTIONS,
+        max_overflow=0,
+        pool_timeout=POOL_WAIT_S,
+        pool_pre_ping=True,  # after a restart of Postgres no caller meets a connection that has died
+        hide_parameters=True,
+    )
+
+
+@asynccontextmanager
+async def transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """One transaction: committed at the end, rolled back by an exception.
+
+    Raises:
+        Unavailable: Postgres cannot be reached, or gave up on a statement (a timeout, a deadlock, a shutdown). When
+            the connection broke during the commit itself, it may have been committed all the same.
+    """
+    try:
+        async with engine.begin() as connection:
+            yield connection
+    except (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError, sqlalchemy.exc.TimeoutError) as error:
+        raise Unavailable(f"Postgres did not do its part, try again: {first_line(error)}") from error
+    except sqlalchemy.exc.DBAPIError as error:
+        if not error.connection_invalidated:
+            raise
+        raise Unavailable(f"the connection to Postgres broke, try again: {first_line(error)}") from error
+
+
+async def probe(database_url: str) -> None:
+    """Look whether the database can be used; return when it can.
+
+    Raises:
+        Misconfigured: it never will as it is set up: a wrong URL, password, database or version.
+        Unavailable: no server answers now.
+    """
+    parameters = connect_parameters(database_url)
+    try:
+        async with await psycopg.AsyncConnection.connect(**parameters) as connection:
+            refuse_old(connection.info.server_version)
+    except psycopg.OperationalError as error:
+        raise unreachable(error, parameters) from error
+
+
+def refuse_old(server_version: int) -> None:
+    """Raise ``Misconfigured`` where ``server_version`` (160004 is 16.4) is one whose SQL is not enough."""
+    major = server_version // 10_000
+    if major < POSTGRES_MAJOR_MIN:
+        raise Misconfigured(
+            f"{SETTING} leads to Postgres {major}; Headway needs {POSTGRES_MAJOR_MIN} or later: upgrade that server, "
+            "or leave the setting out and use the embedded one"
+        )
+
+
+def unreachable(error: BaseException, parameters: dict[str, Any]) -> HeadwayError:
+    """The one sentence for a connection that could not be made with ``parameters``."""
+    where = _server(parameters)
+    user, database = parameters.get("user") or "(this system's user)", parameters.get("dbname") or "(the user's name)"
+    said = first_line(error)
+    # Before a session exists the driver passes no SQLSTATE on, only the text.
+    if "password" in said or "authentication" in said or "pg_hba.conf" in said:
+        return Misconfigured(f"Postgres at {where} does not let user {user!r} in: correct the password in {SETTING}")
+    if "role" in said and "does not exist" in said:
+        return Misconfigured(f"Postgres at {where} has no user {user!r}: create it, or correct {SETTING}")
+    if "database" in said and "does not exist" in said:
+        return Misconfigured(f"Postgres at {where} has no database {database!r}: create it, or correct {SETTING}")
+    return Unavailable(f"no Postgres answers at {where}: start it, or correct {SETTING} ({said})")
+
+
+async def listen(database_url: str, channels: Sequence[str]) -> AsyncIterator[tuple[str, str]]:
+    """The notifications on ``channels`` as (channel, payload), for ever, over a connection of their own.
+
+    Notifications sent while the connection is down are lost, so each channel yields ``(channel, WAKE)`` whenever it
+    begins to be heard, the first time included: read everything then, and nothing is missed.
+
+    Raises:
+        Misconfigured: the URL cannot be read. An absent server is waited for instead.
+    """
+    parameters = connect_parameters(database_url)
+    pause_s = LISTEN_RETRY_MIN_S
+    while True:
+        try:
+            async with await psycopg.AsyncConnection.connect(**parameters, autocommit=True) as connection:
+                for channel in channels:
+                    await connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+                pause_s = LISTEN_RETRY_MIN_S
+                for channel in channels:
+                    yield channel, WAKE
+                async for notice in connection.notifies():
+                    yield notice.channel, notice.payload
+        except psycopg.OperationalError as error:
+            log.warning("listening interrupted channels=%s retry_s=%s: %s", ",".join(channels), pause_s, error)
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, LISTEN_RETRY_MAX_S)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line that the driver itself said, without the statement and its parameters."""
+    said = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) and error.orig else error
+    return (str(said).splitlines() or [type(said).__name__])[0]
+
+
+def _server(parameters: dict[str, Any]) -> str:
+    host = parameters.get("host") or parameters.get("hostaddr") or "the local socket"
+    port = parameters.get("port") or "5432"
+    return f"{host} (port {port})" if host.startswith("/") else f"{host}:{port}"

@@ -1,0 +1,112 @@
+"""Brings a database to this program's tables, and says when it is not there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import sqlalchemy
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from headway.errors import Misconfigured, Unavailable
+from headway.store.engine import connect_parameters, first_line, refuse_old, unreachable
+
+UPGRADE_LOCK = 0x6865_6164_7761_7900  # an advisory lock's number, ours alone: "headway" in ASCII
+UPGRADE_WAIT_S = 120  # how long another process's upgrade is waited for
+
+
+def upgrade(database_url: str) -> None:
+    """Run every migration the database has not seen. Processes that upgrade at once do it one after another.
+
+    Raises:
+        Misconfigured: the database cannot be used as it is set up, or a newer Headway has migrated it.
+        Unavailable: no server answers, or another upgrade does not end.
+    """
+    with _connected(database_url) as connection, _one_at_a_time(connection):
+        config = _config()
+        problem = _difference(connection, ScriptDirectory.from_config(config))
+        if problem is not None and problem[0] == "newer":
+            raise Misconfigured(problem[1])
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def check(database_url: str) -> None:
+    """Return when the database has exactly this program's tables.
+
+    Raises:
+        Misconfigured: it is older or newer than this program, or cannot be used as it is set up.
+        Unavailable: no server answers.
+    """
+    with _connected(database_url) as connection:
+        problem = _difference(connection, ScriptDirectory.from_config(_config()))
+    if problem is not None:
+        raise Misconfigured(problem[1])
+
+
+def migrations_folder() -> Path:
+    """Where the migrations are: beside this module in a wheel, at the root in a source tree."""
+    here = Path(__file__).resolve()
+    for folder in (here.parent / "migrations", here.parents[3] / "migrations"):
+        if (folder / "env.py").is_file():
+            return folder
+    raise Misconfigured("this installation of Headway has no migrations folder: install it again")
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+@contextmanager
+def _connected(database_url: str) -> Iterator[Connection]:
+    parameters = connect_parameters(database_url)
+    # A migration may take longer than a statement of the running program; what it may not is wait for locks.
+    parameters["options"] += " -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://", connect_args=parameters, poolclass=sqlalchemy.NullPool, hide_parameters=True
+    )
+    try:
+        connection = engine.connect()
+    except sqlalchemy.exc.OperationalError as error:
+        raise unreachable(error.orig or error, parameters) from error
+    with connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)
+        refuse_old(driver.info.server_version)
+        try:
+            yield connection
+        except sqlalchemy.exc.OperationalError as error:
+            raise Unavailable(f"the database could not be upgraded now, try again: {first_line(error)}") from error
+
+
+@contextmanager
+def _one_at_a_time(connection: Connection) -> Iterator[None]:
+    connection.execute(text(f"set lock_timeout = '{UPGRADE_WAIT_S}s'"))
+    connection.execute(text("select pg_advisory_lock(:number)"), {"number": UPGRADE_LOCK})
+    connection.commit()
+    # The lock is the session's: it ends with this connection, whatever becomes of the migrations.
+    yield
+
+
+def _difference(connection: Connection, scripts: ScriptDirectory) -> tuple[str, str] | None:
+    """How the database differs from this program: which is ahead, and the sentence to say. None: they agree."""
+    current = MigrationContext.configure(connection).get_current_revision()
+    connection.rollback()
+    head = scripts.get_current_head()
+    if current == head:
+        return None
+    if current is None:
+        return "older", "the database has no tables of Headway yet: run `headway migrate`"
+    if current in {script.revision for script in scripts.walk_revisions()}:
+        return "older", f"the database is at migration {current}, this Headway needs {head}: run `headway migrate`"
+    return "newer", (
+        f"the database is at migration {current}, which this Headway does not know (its newest is {head}): "
+        "a newer Headway has migrated it; install that version here"
+    )

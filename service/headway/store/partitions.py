@@ -1,0 +1,49 @@
+"""The daily partitions of ``decisions``: made ahead of time, dropped whole when their day has expired.
+
+A partition is named after its day in UTC, ``decisions_20260131``; days are counted by Postgres's clock.
+"""
+
+from datetime import date, timedelta
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+DAYS_AHEAD = 7  # upkeep may fail for a week before a decision finds no partition
+DAYS_KEPT = 14
+_UPKEEP_LOCK = 0x6865_6164_7761_7901  # control planes take turns
+
+
+async def keep_partitions(connection: AsyncConnection) -> tuple[list[str], list[str]]:
+    """Create what is missing up to ``DAYS_AHEAD`` days ahead and drop what is older than ``DAYS_KEPT`` days.
+
+    Harmless when repeated, and when several control planes do it at once. Touches the table only where something is
+    to do: each creation or drop locks it for a moment.
+
+    Returns:
+        The names created and the names dropped.
+    """
+    await connection.execute(text("select pg_advisory_xact_lock(:number)"), {"number": _UPKEEP_LOCK})
+    today: date = (await connection.execute(text("select (now() at time zone 'utc')::date"))).scalar_one()
+    rows = await connection.execute(
+        text("select relid::regclass::text from pg_partition_tree('decisions') where isleaf and level > 0")
+    )
+    present = set(rows.scalars())
+    wanted = {_name(day): day for day in (today + timedelta(days=ahead) for ahead in range(DAYS_AHEAD + 1))}
+    created = [name for name in wanted if name not in present]
+    for name in created:
+        day = wanted[name]
+        await connection.execute(
+            text(
+                f"create table {name} partition of decisions "
+                f"for values from ('{day} 00:00:00+00') to ('{day + timedelta(days=1)} 00:00:00+00')"
+            )
+        )
+    # Names sort as their days do.
+    expired = sorted(name for name in present if name < _name(today - timedelta(days=DAYS_KEPT)))
+    for name in expired:
+        await connection.execute(text(f"drop table {name}"))
+    return created, expired
+
+
+def _name(day: date) -> str:
+    return f"decisions_{day:%Y%m%d}"
