@@ -20,8 +20,10 @@ from headway.errors import HeadwayError, Misconfigured, Unavailable
 
 log = logging.getLogger(__name__)
 
+# Outside the store nobody imports SQLAlchemy; these are the names others hand around.
 Engine = AsyncEngine
-"""What the rest of the control plane calls it: SQLAlchemy is named in the store only."""
+Connection = AsyncConnection
+
 
 SETTING = "HEADWAY_DATABASE_URL"
 POSTGRES_MAJOR_MIN = 16

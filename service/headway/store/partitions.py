@@ -6,14 +6,15 @@ A partition is named after its day in UTC, ``decisions_20260131``; days are coun
 from datetime import date, timedelta
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.store.engine import Connection, Engine, transaction
 
 DAYS_AHEAD = 7  # upkeep may fail for a week before a decision finds no partition
 DAYS_KEPT = 14
 _UPKEEP_LOCK = 0x6865_6164_7761_7901  # control planes take turns
 
 
-async def keep_partitions(connection: AsyncConnection) -> tuple[list[str], list[str]]:
+async def keep_partitions(engine: Engine) -> tuple[list[str], list[str]]:
     """Create what is missing up to ``DAYS_AHEAD`` days ahead and drop what is older than ``DAYS_KEPT`` days.
 
     Harmless when repeated, and when several control planes do it at once. Touches the table only where something is
@@ -21,11 +22,22 @@ async def keep_partitions(connection: AsyncConnection) -> tuple[list[str], list[
 
     Returns:
         The names created and the names dropped.
+
+    Raises:
+        Unavailable: Postgres cannot be reached, or the table is locked for too long.
     """
+    async with transaction(engine) as connection:
+        return await _keep(connection)
+
+
+async def _keep(connection: Connection) -> tuple[list[str], list[str]]:
     await connection.execute(text("select pg_advisory_xact_lock(:number)"), {"number": _UPKEEP_LOCK})
     today: date = (await connection.execute(text("select (now() at time zone 'utc')::date"))).scalar_one()
     rows = await connection.execute(
-        text("select relid::regclass::text from pg_partition_tree('decisions') where isleaf and level > 0")
+        text(
+            "select child.relname from pg_inherits join pg_class child on child.oid = inhrelid "
+            "where inhparent = 'decisions'::regclass"
+        )
     )
     present = set(rows.scalars())
     wanted = {_name(day): day for day in (today + timedelta(days=ahead) for ahead in range(DAYS_AHEAD + 1))}
