@@ -1,0 +1,114 @@
+"""Keeps one server while somebody owns it. A script of its own: small, and imports nothing of Headway.
+
+    python -I -S guardian.py FOLDER RUNTIME_DIR PROGRAM STOP_SIGNAL ARGUMENT...
+
+Owners hold a shared lock on ``owners.lock``; this process waits for the exclusive one. It gets it when the last owner has
+let go or died, however it died: then it stops the server, cleans up and ends. A server that ends by itself ends its
+guardian too; the next owner starts both afresh. A guardian that is killed takes its server with it (see ``launch.py``).
+So the lock on ``guardian.lock``, held for life, answers whether there is a server to adopt.
+"""
+
+import fcntl
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+BUSY = 75  # another guardian keeps this folder
+STOP_S = 30.0  # a fast stop writes a checkpoint, which a slow disk delays
+KILL_S = 5.0
+
+
+def main(words: list[str]) -> int:
+    """Run the server until it ends or nobody owns it. Returns the exit status."""
+    folder, runtime_dir, program, stop_signal, *argv = words
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # whatever the owner's thread had blocked
+    if not _locked(Path(folder, "guardian.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
+        return BUSY
+    state = Path(folder, "state.json")
+    state.unlink(missing_ok=True)  # a dead guardian's
+    stop_wanted, stop = os.pipe()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: os.write(stop, b"x"))
+
+    launch = [sys.executable, "-I", "-S", str(Path(__file__).with_name("launch.py"))]
+    # From the main thread: the server is told of the end of the thread that started it.
+    server = subprocess.Popen(
+        [*launch, argv[0], stop_signal, str(os.getpid()), *argv[1:]],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        umask=0o077,
+    )
+    _write_state(state, {"program": program, "runtime_dir": runtime_dir, **_identities(server.pid)})
+    threading.Thread(target=_wait_for_owners, args=(Path(folder, "owners.lock"), stop), daemon=True).start()
+
+    server_fd = os.pidfd_open(server.pid)
+    ready, _, _ = select.select([server_fd, stop_wanted], [], [])
+    if server_fd not in ready:
+        _stop(server_fd, int(stop_signal))
+    server.wait()
+    _clean(Path(runtime_dir))
+    state.unlink(missing_ok=True)
+    return 0
+
+
+def _locked(path: Path, operation: int) -> bool:
+    """Whether the lock was taken; the descriptor stays open for the rest of this process's life."""
+    try:
+        fcntl.flock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), operation)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _wait_for_owners(path: Path, stop: int) -> None:
+    # The exclusive lock is kept until the end: a new owner waits for the stop instead of adopting what is going.
+    _locked(path, fcntl.LOCK_EX)
+    os.write(stop, b"x")
+
+
+def _stop(server_fd: int, stop_signal: int) -> None:
+    for number, patience_s in ((stop_signal, STOP_S), (signal.SIGQUIT, KILL_S), (signal.SIGKILL, KILL_S)):
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(server_fd, number)
+        if select.select([server_fd], [], [], patience_s)[0]:
+            return
+
+
+def _identities(server_pid: int) -> dict[str, int]:
+    """Pids with the ticks at which they started: together they are never reused before the next boot."""
+    guardian_pid = os.getpid()
+    return {
+        "guardian_pid": guardian_pid,
+        "guardian_started_ticks": _started_ticks(guardian_pid),
+        "server_pid": server_pid,
+        "server_started_ticks": _started_ticks(server_pid),
+    }
+
+
+def _started_ticks(pid: int) -> int:
+    # The name, in parentheses, may hold spaces; the start is field 22 of the whole line.
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def _write_state(path: Path, values: dict[str, object]) -> None:
+    new = path.with_suffix(".new")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(values, file)
+    new.replace(path)
+
+
+def _clean(runtime_dir: Path) -> None:
+    with suppress(OSError):  # nothing here is needed again, and the next start tidies as well
+        for entry in runtime_dir.iterdir():
+            entry.unlink()
+        runtime_dir.rmdir()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

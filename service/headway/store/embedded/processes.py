@@ -1,0 +1,52 @@
+"""What ``/proc`` tells about processes that are not children of this one."""
+
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from headway.store.embedded.waiting import Deadline
+
+GRACE_S = (
+    5.0  # for what a dead guardian or postmaster left: it has been told already, and is usually gone in milliseconds
+)
+
+
+def is_alive(pid: int, started_ticks: int) -> bool:
+    """Whether the process that started then still runs: another one with its pid does not count, nor does a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return int(fields[19]) == started_ticks and fields[0] not in "ZX"
+
+
+def working_in(home: Path) -> tuple[int, ...]:
+    """The pids whose working folder is ``home``, as it is for a server and for each of its backends."""
+    pids = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):  # gone meanwhile, or somebody else's
+                if (entry / "cwd").readlink() == home:
+                    pids.append(int(entry.name))
+    return tuple(pids)
+
+
+def end_leftovers(home: Path, stop_signal: int, deadline: Deadline) -> None:
+    """Return once no process works in ``home``, at the latest by killing it.
+
+    Only called where no guardian lives: what is found has lost its guardian or its postmaster, and is leaving.
+    """
+    for number in (None, stop_signal, signal.SIGQUIT, signal.SIGKILL):
+        if number is not None:
+            _send(working_in(home), number)
+        if Deadline(min(GRACE_S, deadline.left_s)).sees(lambda: not working_in(home)):
+            return
+    deadline.needs(lambda: not working_in(home), f"processes that do not end still use {home}: {working_in(home)}")
+
+
+def _send(pids: Sequence[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
