@@ -61,10 +61,11 @@ def is_fresh(view: PoolView, *, now_s: float) -> bool:
 def with_direct_samples(view: PoolView) -> PoolView:
     """``view`` with depths and ages from the readings that came round the pipeline, where those are newer."""
     newest = {sample.queue: sample for sample in view.direct}
-    return replace(view, queues=tuple(_overlaid(queue, newest.get(queue.queue)) for queue in view.queues))
+    return replace(view, queues=tuple(overlaid(queue, newest.get(queue.queue)) for queue in view.queues))
 
 
-def _overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
+def overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
+    """``queue`` with depths and age from ``sample``, where that is newer."""
     if sample is None or (queue.sampled_at_s is not None and queue.sampled_at_s >= sample.at_s):
         return queue
     return replace(
