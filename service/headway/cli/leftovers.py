@@ -1,0 +1,129 @@
+"""One parent a data folder, and what a parent that was killed has left behind.
+
+A child whose parent is gone ends by itself: the pipe they share closes. The next parent waits for that, and ends those
+that do not, by pid, create time and command line together: a pid alone may by now be somebody else's.
+"""
+
+import fcntl
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from headway.cli.layout import Layout
+from headway.cli.stopping import Stopping
+from headway.errors import Refused
+
+OWN_END_S = 20.0  # an agent that stops its workers gives them up to 10 s
+TERM_END_S = 5.0
+POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A child process as it was when it started: enough to know it again."""
+
+    name: str
+    pid: int
+    created_at_s: float
+    argv: tuple[str, ...]
+
+
+@contextmanager
+def only_parent(layout: Layout) -> Iterator[None]:
+    """Hold the data folder for the block.
+
+    Raises:
+        Refused: another parent holds it.
+    """
+    with layout.lock.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            pid = lock.read().strip() or "unknown"
+            raise Refused(
+                f"another headway (process {pid}) uses the data folder {layout.root}: "
+                "end it first, or give this one a folder of its own with --data-dir"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def record(path: Path, started: list[Started]) -> None:
+    """Write down what runs, whole or not at all."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps([asdict(each) for each in started], indent=1))
+    fresh.replace(path)
+
+
+def started_process(name: str, pid: int, argv: tuple[str, ...]) -> Started:
+    """What to remember of a child that has just been started."""
+    return Started(name=name, pid=pid, created_at_s=psutil.Process(pid).create_time(), argv=argv)
+
+
+def clear(path: Path, *, stopping: Stopping, say: Callable[[str], None]) -> None:
+    """Wait until nothing that an earlier parent recorded in ``path`` runs any more; end what does not go by itself."""
+    left = [each for each in _recorded(path) if _is_running(each)]
+    if left:
+        say(f"waiting for what an earlier run left: {_named(left)}")
+    for wait_s, number in ((OWN_END_S, signal.SIGTERM), (TERM_END_S, signal.SIGKILL), (TERM_END_S, None)):
+        left = _after(left, wait_s, stopping)
+        if not left:
+            break
+        if number is None:
+            raise Refused(f"{_named(left)} of an earlier run cannot be ended: end them by hand, then start again")
+        say(f"ending what an earlier run left: {_named(left)}")
+        for each in left:
+            _signal(each, number)
+    path.unlink(missing_ok=True)
+
+
+def _recorded(path: Path) -> list[Started]:
+    try:
+        rows = json.loads(path.read_text())
+        return [Started(**{**row, "argv": tuple(row["argv"])}) for row in rows]
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return []  # written whole or not at all, so this is nobody's record: nothing to look for
+
+
+def _is_running(started: Started) -> bool:
+    try:
+        process = psutil.Process(started.pid)
+        return (
+            abs(process.create_time() - started.created_at_s) < 0.05
+            and process.status() != psutil.STATUS_ZOMBIE
+            and tuple(process.cmdline()) == started.argv
+        )
+    except psutil.Error:
+        return False
+
+
+def _after(left: list[Started], wait_s: float, stopping: Stopping) -> list[Started]:
+    """Those of ``left`` that still run once ``wait_s`` have passed, or sooner when none does."""
+    for _ in range(round(wait_s / POLL_S)):
+        left = [each for each in left if _is_running(each)]
+        if not left:
+            break
+        stopping.wait(POLL_S)
+        stopping.check()
+    return left
+
+
+def _signal(started: Started, number: int) -> None:
+    with suppress(ProcessLookupError):
+        if number == signal.SIGKILL:
+            os.killpg(started.pid, number)  # its whole session, a JVM included; workers have sessions of their own
+        else:
+            os.kill(started.pid, number)
+
+
+def _named(left: list[Started]) -> str:
+    return ", ".join(f"{each.name} (process {each.pid})" for each in left)

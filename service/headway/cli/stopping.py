@@ -1,0 +1,69 @@
+"""Whether this process was asked to end. Every wait of the parent goes through here, so that it can be interrupted."""
+
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(Exception):
+    """This process was asked to end."""
+
+
+class Stopping:
+    """Set by the first signal that asks this process to end.
+
+    A pipe instead of a ``threading.Event``: a signal handler that sets an event deadlocks where the interrupted main
+    thread holds the event's own lock.
+    """
+
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+        self._repeated: Callable[[], None] = lambda: None
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+
+    @contextmanager
+    def listening(self, *, repeated: Callable[[], None]) -> Iterator["Stopping"]:
+        """Take this process's signals for the block; ``repeated`` is called for every signal after the first."""
+        self._repeated = repeated
+        # Under nohup a hang-up is ignored, and stays so.
+        taken = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, self._handle) for number in taken}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.signal_number is not None:
+            self._repeated()
+            return
+        self.signal_number = number
+        os.write(self._writer, b"!")
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a signal has come."""
+        return self.signal_number is not None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for ``seconds``, or until asked to end. Returns whether it was."""
+        # The byte is never read: once asked, every wait of every thread returns at once.
+        readable, _, _ = select.select([self._reader], [], [], max(seconds, 0.0))
+        return bool(readable)
+
+    def check(self) -> None:
+        """Raise ``Stopped`` if this process was asked to end."""
+        if self.is_asked:
+            raise Stopped
+
+    @property
+    def exit_status(self) -> int:
+        """What a shell expects of a process that a signal ended: 128 and the signal's number; 0 if none came."""
+        return 0 if self.signal_number is None else 128 + self.signal_number

@@ -1,0 +1,289 @@
+"""The child processes of ``up`` and ``demo``: started, watched, restarted, ended. Synchronous: one loop looks at all.
+
+    waiting -> starting        spawned; its ready check is asked at every look
+    starting -> ready          the check said yes
+    starting -> waiting        it ended: again after a pause, at most START_ATTEMPTS times before it was ever ready
+    ready -> waiting           it ended: again after a pause, for ever
+    any -> ended               the parent ends: SIGTERM, a bounded wait, SIGKILL to its session
+
+Children have sessions of their own, so a terminal's Ctrl-C reaches the parent only, and they share a pipe with it that
+closes when the parent dies, however it dies (see ``parent``).
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from headway.cli import leftovers
+from headway.cli.layout import Layout
+from headway.cli.parent import PARENT_FD
+from headway.cli.stopping import Stopping
+from headway.errors import HeadwayError, Unavailable
+
+LOOK_S = 0.1
+PAUSE_MIN_S = 0.5
+PAUSE_MAX_S = 30.0
+WELL_S = 60.0  # a child that ran this long has shown that it can: its next pause is the shortest again
+START_ATTEMPTS = 3
+SERVER_STOP_S = 10.0
+LOG_BYTES_MAX = 10 * 1024 * 1024
+LAST_WORDS_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A process to keep running."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    is_ready: Callable[[], bool] = lambda: True
+    ready_within_s: float = 60.0
+    stop_within_s: float = 5.0
+    needs: tuple[str, ...] = ()
+    """Children that are asked to stop only when this one is gone."""
+
+
+class Server(Protocol):
+    """An embedded server that runs beside this process and ends some time after its last owner lets go."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def url(self) -> str: ...
+
+    def is_running(self) -> bool: ...
+
+    def release(self) -> None: ...
+
+    def wait_stopped(self, timeout_s: float) -> bool: ...
+
+
+@dataclass(slots=True)
+class _Retries:
+    """When a thing that failed is tried again."""
+
+    failures: int = 0
+    again_at_s: float = 0.0
+
+    def failed(self, now_s: float, *, ran_s: float = 0.0) -> float:
+        """Count a failure. Returns the pause before the next try."""
+        self.failures = 1 if ran_s >= WELL_S else self.failures + 1
+        pause_s: float = min(PAUSE_MIN_S * 2 ** (self.failures - 1), PAUSE_MAX_S)
+        self.again_at_s = now_s + pause_s
+        return pause_s
+
+
+@dataclass(slots=True)
+class _Held:
+    """A child and how it is doing."""
+
+    child: Child
+    process: subprocess.Popen[bytes] | None = None
+    started: leftovers.Started | None = None
+    started_at_s: float = 0.0
+    is_ready: bool = False
+    was_ever_ready: bool = False
+    log_begins: int = 0
+    retries: _Retries = field(default_factory=_Retries)
+    told_to_stop_at_s: float | None = None
+    is_killed: bool = False
+
+
+@dataclass(slots=True)
+class _Kept:
+    """An embedded server and how to bring it back."""
+
+    ensure: Callable[[], Server]
+    server: Server
+    retries: _Retries = field(default_factory=_Retries)
+
+
+class Supervisor:
+    """Keeps children and embedded servers running until told to stop."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        stopping: Stopping,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._layout = layout
+        self._stopping = stopping
+        self._say = say
+        self._clock = clock
+        self._held: dict[str, _Held] = {}
+        self._kept: dict[str, _Kept] = {}
+        self._pipe_reader, self._pipe_writer = os.pipe()
+
+    def keep(self, name: str, ensure: Callable[[], Server]) -> Server:
+        """Start an embedded server, and bring it back whenever it is found dead."""
+        server = ensure()
+        self._kept[name] = _Kept(ensure=ensure, server=server)
+        return server
+
+    def start(self, child: Child) -> None:
+        """Start ``child``. It is watched from now on; ``wait_ready`` waits for it."""
+        self._held[child.name] = _Held(child=child)
+        self._spawn(self._held[child.name])
+
+    def wait_ready(self, *names: str) -> None:
+        """Return once these children have been ready.
+
+        Raises:
+            Unavailable: one failed too often, or was not ready in time; with its own last words and where its log is.
+            Stopped: this process was asked to end.
+        """
+        while not all(self._held[name].was_ever_ready for name in names):
+            self.tend()
+            self._stopping.wait(LOOK_S)
+            self._stopping.check()
+
+    def pid(self, name: str) -> int | None:
+        """The process id of a child, None while it does not run."""
+        process = self._held[name].process
+        return process.pid if process else None
+
+    def tend(self) -> None:
+        """One look at everything: what ended is started again when its pause is over.
+
+        Raises:
+            Unavailable: a child that was never ready failed too often or took too long.
+        """
+        for name, kept in self._kept.items():
+            self._tend_server(name, kept)
+        for held in self._held.values():
+            if held.process is None:
+                if self._clock() >= held.retries.again_at_s:
+                    self._spawn(held)
+            elif (status := _ended(held.process)) is not None:
+                self._lost(held, status)
+            elif not held.is_ready:
+                self._ask_ready(held)
+
+    def stop(self) -> None:
+        """End every child, those that need others first, then let the embedded servers go. Never raises."""
+        while any(held.process for held in self._held.values()):
+            for held in reversed(self._held.values()):
+                if held.process is not None:
+                    self._move_to_end(held, held.process)
+            time.sleep(LOOK_S / 2)
+        self._held.clear()
+        for name, kept in reversed(self._kept.items()):
+            kept.server.release()
+            if kept.server.wait_stopped(SERVER_STOP_S) is False:
+                self._say(f"{name} (process {kept.server.pid}) does not stop; see {self._layout.root}")
+        self._kept.clear()
+        self._layout.children.unlink(missing_ok=True)
+        for end in (self._pipe_reader, self._pipe_writer):
+            with suppress(OSError):
+                os.close(end)
+
+    # --- one child ---------------------------------------------------------------------------------------------------
+
+    def _spawn(self, held: _Held) -> None:
+        child = held.child
+        log = self._layout.log(child.name)
+        _rotate(log)
+        with log.open("ab") as output:
+            held.log_begins = output.tell()
+            held.process = subprocess.Popen(
+                child.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**child.env, PARENT_FD: str(self._pipe_reader)},
+                pass_fds=(self._pipe_reader,),
+                start_new_session=True,
+            )
+        held.started_at_s, held.is_ready = self._clock(), False
+        held.started = leftovers.started_process(child.name, held.process.pid, child.argv)
+        self._record()
+
+    def _ask_ready(self, held: _Held) -> None:
+        child = held.child
+        if child.is_ready():
+            held.is_ready = held.was_ever_ready = True
+        elif not held.was_ever_ready and self._clock() - held.started_at_s > child.ready_within_s:
+            raise Unavailable(
+                f"{child.name} is not ready after {child.ready_within_s:.0f} s; its log: {self._layout.log(child.name)}"
+            )
+
+    def _lost(self, held: _Held, status: int) -> None:
+        name, log = held.child.name, self._layout.log(held.child.name)
+        held.process = held.started = None
+        pause_s = held.retries.failed(self._clock(), ran_s=self._clock() - held.started_at_s)
+        words = _last_words(log, held.log_begins)
+        if not held.was_ever_ready and held.retries.failures >= START_ATTEMPTS:
+            raise Unavailable(f"{name} does not start: {words}; its log: {log}")
+        self._say(f"{name} ended ({_told(status)}): {words}; starting it again in {pause_s:g} s")
+
+    def _move_to_end(self, held: _Held, process: subprocess.Popen[bytes]) -> None:
+        if _ended(process) is not None:
+            held.process = None
+            return
+        name, now_s = held.child.name, self._clock()
+        if held.told_to_stop_at_s is None:
+            if not any(other.process and name in other.child.needs for other in self._held.values()):
+                held.told_to_stop_at_s = now_s
+                process.terminate()
+        elif not held.is_killed and now_s - held.told_to_stop_at_s > held.child.stop_within_s:
+            self._say(f"{name} (process {process.pid}) did not stop within {held.child.stop_within_s:g} s: killed")
+            held.is_killed = True
+            os.killpg(process.pid, signal.SIGKILL)  # safe: not reaped yet, so the id is still this child's
+
+    def _record(self) -> None:
+        running = [held.started for held in self._held.values() if held.started]
+        leftovers.record(self._layout.children, running)
+
+    # --- one embedded server -----------------------------------------------------------------------------------------
+
+    def _tend_server(self, name: str, kept: _Kept) -> None:
+        if self._clock() < kept.retries.again_at_s or kept.server.is_running():
+            return
+        self._say(f"{name} ended; bringing it back")
+        try:
+            kept.server = kept.ensure()
+        except HeadwayError as error:
+            pause_s = kept.retries.failed(self._clock())
+            self._say(f"{name} does not come back: {error}; next try in {pause_s:g} s")
+        else:
+            kept.retries = _Retries()
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit status of a child that has ended, None of one that runs. What is left of its session ends with it."""
+    if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        return None
+    # Not reaped yet, so the id cannot be anybody else's: a JVM whose Python is gone must not live on.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.wait()
+
+
+def _told(status: int) -> str:
+    return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+def _rotate(log: Path) -> None:
+    if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
+        log.replace(log.with_suffix(".log.1"))
+
+
+def _last_words(log: Path, begins: int) -> str:
+    """The last line that a child said as `headway: …` since it started, else its last line at all."""
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(begins, size - LAST_WORDS_BYTES))
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    told = [line.removeprefix("headway: ") for line in lines if line.startswith("headway: ")]
+    return (told or lines or ["it said nothing"])[-1]

@@ -1,0 +1,340 @@
+"""The supervisor with real, small children: each is a line of Python."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from headway.cli import leftovers
+from headway.cli.layout import Layout
+from headway.cli.stopping import Stopped, Stopping
+from headway.cli.supervisor import Child, Supervisor
+from headway.errors import Refused, Unavailable
+
+SLEEP = "import time; time.sleep(60)"
+WATCH = "import os, time; from headway.cli import parent; parent.watch(lambda: os._exit(0)); "
+
+
+def eventually(holds: Callable[[], object], *, within_s: float = 10.0) -> None:
+    until_s = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < until_s, "it did not come true in time"
+        time.sleep(0.01)
+
+
+class FakeClock:
+    """Real time, and what a test adds to it."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead_s
+
+
+class Stage:
+    """A supervisor in a folder of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.layout = Layout(root / "data")
+        self.layout.create()
+        self.stopping, self.clock, self.said = Stopping(), FakeClock(), []
+        self.supervisor = Supervisor(self.layout, stopping=self.stopping, say=self.said.append, clock=self.clock)
+
+    def child(self, name: str, code: str, **other) -> Child:
+        return Child(name=name, argv=(sys.executable, "-c", textwrap.dedent(code)), env=dict(os.environ), **other)
+
+    def tend_until(self, holds: Callable[[], object]) -> None:
+        def looked() -> object:
+            self.supervisor.tend()
+            return holds()
+
+        eventually(looked)
+
+
+@pytest.fixture
+def stage(tmp_path):
+    stage = Stage(tmp_path)
+    yield stage
+    stage.supervisor.stop()
+
+
+def test_a_child_is_ready_when_its_check_says_so(stage, tmp_path):
+    mark = tmp_path / "mark"
+    code = f"import pathlib, time; pathlib.Path({str(mark)!r}).touch(); time.sleep(60)"
+    stage.supervisor.start(stage.child("control", code, is_ready=mark.exists))
+    stage.supervisor.wait_ready("control")
+    assert mark.exists()
+
+
+def test_what_a_child_prints_is_in_its_log_after_what_earlier_ones_printed(stage):
+    stage.layout.log("control").write_text("of an earlier run\n")
+    stage.supervisor.start(stage.child("control", f"print('mine', flush=True); {SLEEP}"))
+    eventually(lambda: stage.layout.log("control").read_text() == "of an earlier run\nmine\n")
+
+
+def test_a_log_that_has_grown_too_large_is_put_aside_at_the_next_start(stage, monkeypatch):
+    monkeypatch.setattr("headway.cli.supervisor.LOG_BYTES_MAX", 10)
+    stage.layout.log("control").write_text("a long story of an earlier run\n")
+    stage.supervisor.start(stage.child("control", f"print('mine', flush=True); {SLEEP}"))
+    eventually(lambda: stage.layout.log("control").read_text() == "mine\n")
+    assert "earlier" in stage.layout.log("control").with_suffix(".log.1").read_text()
+
+
+def test_a_child_that_dies_is_started_again_after_a_pause_that_doubles(stage):
+    stage.supervisor.start(stage.child("collect", SLEEP))
+    stage.supervisor.wait_ready("collect")
+    for pause_s in (0.5, 1, 2):
+        before = stage.supervisor.pid("collect")
+        os.kill(before, signal.SIGKILL)
+        stage.tend_until(lambda: stage.supervisor.pid("collect") is None)
+        assert stage.said[-1].endswith(f"starting it again in {pause_s:g} s")
+        assert "signal SIGKILL" in stage.said[-1]
+        stage.clock.ahead_s += pause_s - 0.4
+        stage.supervisor.tend()
+        assert stage.supervisor.pid("collect") is None, "the pause is not over"
+        stage.clock.ahead_s += 0.5
+        stage.tend_until(lambda: stage.supervisor.pid("collect"))
+        assert stage.supervisor.pid("collect") != before
+
+
+def test_a_child_that_ran_well_for_a_minute_is_started_again_soon(stage):
+    stage.supervisor.start(stage.child("collect", SLEEP))
+    stage.supervisor.wait_ready("collect")
+    for _ in range(3):
+        os.kill(stage.supervisor.pid("collect"), signal.SIGKILL)
+        stage.tend_until(lambda: stage.supervisor.pid("collect") is None)
+        stage.clock.ahead_s += 30
+        stage.tend_until(lambda: stage.supervisor.pid("collect") is not None)
+    stage.clock.ahead_s += 61
+    os.kill(stage.supervisor.pid("collect"), signal.SIGKILL)
+    stage.tend_until(lambda: stage.supervisor.pid("collect") is None)
+    assert stage.said[-1].endswith("starting it again in 0.5 s")
+
+
+def test_a_child_that_fails_three_times_before_it_was_ready_ends_the_start_with_its_own_words(stage):
+    code = """
+        import sys
+        print('noise', file=sys.stderr)
+        print('headway: the database is on strike', file=sys.stderr)
+        print('more noise', file=sys.stderr)
+        sys.exit(2)
+    """
+    stage.supervisor.start(stage.child("control", code, is_ready=lambda: False))
+    with pytest.raises(Unavailable) as raised:
+        stage.supervisor.wait_ready("control")
+    assert str(raised.value) == (
+        f"control does not start: the database is on strike; its log: {stage.layout.log('control')}"
+    )
+    assert stage.layout.log("control").read_text().count("strike") == 3
+
+
+def test_a_child_that_is_never_ready_ends_the_start(stage):
+    stage.supervisor.start(stage.child("pipeline", SLEEP, is_ready=lambda: False, ready_within_s=90))
+    stage.clock.ahead_s += 91
+    with pytest.raises(Unavailable, match=r"pipeline is not ready after 90 s; its log: .*pipeline\.log"):
+        stage.supervisor.wait_ready("pipeline")
+
+
+def test_waiting_for_a_child_ends_when_this_process_is_asked_to(stage):
+    stage.supervisor.start(stage.child("pipeline", SLEEP, is_ready=lambda: False))
+    with stage.stopping.listening(repeated=lambda: None):
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Stopped):
+            stage.supervisor.wait_ready("pipeline")
+    assert stage.stopping.exit_status == 143
+
+
+def test_a_child_that_others_need_stops_after_them(stage, tmp_path):
+    order = tmp_path / "order"
+    code = """
+        import signal, sys, time
+        def end(*_):
+            time.sleep({late})
+            open({order!r}, 'a').write({name!r} + ' ')
+            sys.exit()
+        signal.signal(signal.SIGTERM, end)
+        open({order!r} + {name!r}, 'w')
+        time.sleep(60)
+    """
+    for name, late, needs in (("agent", 0.3, ("control",)), ("control", 0, ()), ("pipeline", 0, ())):
+        ready = (tmp_path / f"order{name}").exists
+        text = code.format(order=str(order), name=name, late=late)
+        stage.supervisor.start(stage.child(name, text, is_ready=ready, needs=needs))
+    stage.supervisor.wait_ready("agent", "control", "pipeline")
+    stage.supervisor.stop()
+    assert order.read_text().split() == ["pipeline", "agent", "control"]
+
+
+def test_a_child_that_will_not_stop_is_killed_with_its_whole_session(stage, tmp_path):
+    family = tmp_path / "family"
+    code = f"""
+        import pathlib, signal, subprocess, sys, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        other = subprocess.Popen([sys.executable, '-c', {SLEEP!r}])
+        pathlib.Path({str(family)!r}).write_text(str(other.pid))
+        time.sleep(60)
+    """
+    stage.supervisor.start(stage.child("pipeline", code, is_ready=family.exists, stop_within_s=0.2))
+    stage.supervisor.wait_ready("pipeline")
+    eventually(lambda: family.read_text())
+    stage.supervisor.stop()
+    assert "did not stop within 0.2 s: killed" in stage.said[-1]
+    eventually(lambda: not _runs(int(family.read_text())))
+
+
+def test_what_a_child_leaves_in_its_session_ends_with_it(stage, tmp_path):
+    family = tmp_path / "family"
+    code = f"""
+        import os, pathlib, subprocess, sys
+        other = subprocess.Popen([sys.executable, '-c', {SLEEP!r}])
+        pathlib.Path({str(family)!r}).write_text(str(other.pid))
+        os._exit(1)
+    """
+    stage.supervisor.start(stage.child("pipeline", code))
+    stage.tend_until(lambda: stage.supervisor.pid("pipeline") is None)
+    eventually(lambda: not _runs(int(family.read_text())))
+
+
+class FakeServer:
+    """An embedded server that dies when told to."""
+
+    url, pid = "postgresql://here", 1
+
+    def __init__(self) -> None:
+        self.alive, self.released = True, False
+
+    def is_running(self) -> bool:
+        return self.alive
+
+    def release(self) -> None:
+        self.released = True
+
+    def wait_stopped(self, timeout_s: float) -> bool:
+        return True
+
+
+def test_an_embedded_server_found_dead_is_brought_back(stage):
+    servers = []
+
+    def ensure() -> FakeServer:
+        if len(servers) == 1:
+            servers.append(None)
+            raise Unavailable("the disk is full")
+        servers.append(FakeServer())
+        return servers[-1]
+
+    stage.supervisor.keep("postgres", ensure)
+    servers[0].alive = False
+    stage.supervisor.tend()
+    assert stage.said == [
+        "postgres ended; bringing it back",
+        "postgres does not come back: the disk is full; next try in 0.5 s",
+    ]
+    stage.supervisor.tend()
+    assert len(servers) == 2, "the pause is not over"
+    stage.clock.ahead_s += 1
+    stage.supervisor.tend()
+    stage.supervisor.stop()
+    assert servers[2].released
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from headway.cli.layout import Layout
+from headway.cli.stopping import Stopping
+from headway.cli.supervisor import Child, Supervisor
+layout = Layout(Path(sys.argv[1]))
+layout.create()
+supervisor = Supervisor(layout, stopping=Stopping(), say=print)
+import os
+for name, code in (("obeys", sys.argv[2]), ("deaf", sys.argv[3])):
+    supervisor.start(Child(name=name, argv=(sys.executable, "-c", code), env=dict(os.environ)))
+supervisor.wait_ready("obeys", "deaf")
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_deaf(tmp_path, monkeypatch):
+    root, mark = tmp_path / "data", tmp_path / "watching"
+    argv = [sys.executable, "-c", PARENT, str(root), f"{WATCH}open({str(mark)!r}, 'w'); time.sleep(60)", SLEEP]
+    parent = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout.readline() == "ready\n"
+    eventually(mark.exists)
+    children = {row["name"]: row["pid"] for row in json.loads((root / "children.json").read_text())}
+    parent.kill()
+    parent.communicate()
+    eventually(lambda: not _runs(children["obeys"]))
+    assert _runs(children["deaf"])
+
+    said = []
+    monkeypatch.setattr(leftovers, "OWN_END_S", 0.3)
+    leftovers.clear(root / "children.json", stopping=Stopping(), say=said.append)
+    assert not _runs(children["deaf"])
+    assert said == [
+        f"waiting for what an earlier run left: deaf (process {children['deaf']})",
+        f"ending what an earlier run left: deaf (process {children['deaf']})",
+    ]
+    assert not (root / "children.json").exists()
+
+
+def test_a_process_that_only_has_the_same_pid_is_left_alone(tmp_path):
+    other = subprocess.Popen([sys.executable, "-c", SLEEP])
+    try:
+        created_at_s = psutil.Process(other.pid).create_time()
+        argv = (sys.executable, "-c", SLEEP)
+        record = tmp_path / "children.json"
+        started = leftovers.Started(name="agent", pid=other.pid, created_at_s=created_at_s, argv=argv)
+        leftovers.record(
+            record,
+            [
+                leftovers.Started(**{**_fields(started), "created_at_s": created_at_s - 5}),
+                leftovers.Started(**{**_fields(started), "argv": ("something", "else")}),
+            ],
+        )
+        leftovers.clear(record, stopping=Stopping(), say=lambda _: pytest.fail("there was nothing to wait for"))
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_record_that_cannot_be_read_is_nobodys(tmp_path):
+    record = tmp_path / "children.json"
+    record.write_text('[{"name": "agent"')
+    leftovers.clear(record, stopping=Stopping(), say=print)
+    assert not record.exists()
+
+
+def test_a_data_folder_has_one_parent(tmp_path):
+    layout = Layout(tmp_path / "data")
+    layout.create()
+    with (
+        leftovers.only_parent(layout),
+        pytest.raises(Refused, match=rf"another headway \(process {os.getpid()}\) uses the data folder"),
+        leftovers.only_parent(layout),
+    ):
+        pytest.fail("two parents")
+    with leftovers.only_parent(layout):
+        pass
+
+
+def _fields(started: leftovers.Started) -> dict:
+    return {name: getattr(started, name) for name in ("name", "pid", "created_at_s", "argv")}
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
