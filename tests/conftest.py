@@ -27,6 +27,8 @@ import redis
 
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 
+pytest_plugins = ["whole_run"]
+
 FIXTURE_MARKS = {
     "postgres_url": pytest.mark.postgres,
     "valkey_server": pytest.mark.valkey,
