@@ -1,6 +1,6 @@
 """Embedded servers: a Postgres and a Valkey from wheels, for one machine, without a user made or a port opened.
 
-A server is found by its data folder. Whoever asks for it owns it until he lets go or dies; the last owner's end is its own.
+A server is found by its data folder. Whoever asks for it owns it until he lets go or dies; then it stops.
 """
 
 from collections.abc import Callable

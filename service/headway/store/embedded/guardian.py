@@ -2,9 +2,9 @@
 
     python -I -S guardian.py FOLDER RUNTIME_DIR PROGRAM STOP_SIGNAL ARGUMENT...
 
-Owners hold a shared lock on ``owners.lock``; this process waits for the exclusive one. It gets it when the last owner has
-let go or died, however it died: then it stops the server, cleans up and ends. A server that ends by itself ends its
-guardian too; the next owner starts both afresh. A guardian that is killed takes its server with it (see ``launch.py``).
+Owners hold a shared lock on ``owners.lock``; this process waits for the exclusive one. It gets it when the last owner
+has let go or died, however it died: then it stops the server, cleans up and ends. A server that ends by itself ends its
+guardian too; the next owner starts both afresh. A guardian that is killed takes its server along (see ``launch.py``).
 So the lock on ``guardian.lock``, held for life, answers whether there is a server to adopt.
 """
 

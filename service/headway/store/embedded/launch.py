@@ -4,8 +4,8 @@
 
 MODE is ``direct``; ``namespace``: a user namespace in which the caller is ``nobody``, so that Postgres, which refuses
 root and users without a name, sees a plain user while every file stays the caller's; or ``UID:GID``. DEATH_SIGNAL is
-what the server gets when its parent is gone, also by ``kill -9``. This needs a process of its own because ``preexec_fn``
-is slow and unsafe beside threads, and because only a process with a single thread can enter a user namespace.
+what the server gets when its parent is gone, also by ``kill -9``. This needs a process of its own because only one with
+a single thread can enter a user namespace, and because ``preexec_fn`` is slow, and unsafe beside threads.
 """
 
 import ctypes

@@ -37,9 +37,9 @@ SETTINGS = {
 # For tests: what they write may be lost.
 CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
-# Whoever reaches the socket may be anybody, superuser included. That is right only because nothing but the socket's folder
-# and the socket itself, both 0700, let anybody reach it: there is no TCP, and none is trusted ("reject"). `peer` cannot
-# serve: inside a user namespace the server sees each client as `nobody`, or as no user at all.
+# Whoever reaches the socket is trusted, as superuser too. That is acceptable only because the socket's folder and the
+# socket, both 0700, let nobody but its owner (and root) reach it, and there is no other way in: no TCP, and none trusted
+# ("reject"). `peer` cannot serve: in a user namespace the server sees its clients as `nobody`, or as no user at all.
 AUTHENTICATION = ("--auth-local=trust", "--auth-host=reject")
 # The builtin provider sorts the same on every machine and needs no locale installed.
 LOCALE = ("--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
@@ -77,8 +77,8 @@ class Postgres:
         if found != major:
             raise Misconfigured(
                 f"{pgdata} was written by Postgres {found} and this Headway brings Postgres {major}: dump it with the "
-                "Headway that wrote it and restore the dump into a new folder, or set HEADWAY_DATABASE_URL to a Postgres "
-                f"{found} of your own"
+                "Headway that wrote it and restore the dump into a new folder, or set "
+                f"HEADWAY_DATABASE_URL to a Postgres {found} of your own"
             )
         _forget_reused_pid(pgdata / "postmaster.pid")
 
