@@ -103,12 +103,16 @@ def _notes(view: PoolView, *, fresh: bool, now_s: float) -> tuple[str, ...]:
 
 
 def _remembered(view: PoolView, memory: Memory, *, target_workers: int, wanted_workers: int, now_s: float) -> Memory:
-    """The memory with this want, without wants too old to hold anything and without those that later ones outdo."""
+    """The memory with this want, without wants too old to hold anything and without those that later ones outdo.
+
+    A want of nothing holds nothing, so a quiet pool's memory does not change.
+    """
     since_s = now_s - view.profile.hold_down_s
     kept = tuple(
         wanted for wanted in memory.wanted if since_s <= wanted.at_s < now_s and wanted.workers > wanted_workers
     )
-    return Memory(target_workers=target_workers, wanted=(*kept, Wanted(at_s=now_s, workers=wanted_workers)))
+    newest = (Wanted(at_s=now_s, workers=wanted_workers),) if wanted_workers else ()
+    return Memory(target_workers=target_workers, wanted=(*kept, *newest))
 
 
 def worst_wait_s(decision: Decision) -> float | None:

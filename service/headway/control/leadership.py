@@ -1,0 +1,72 @@
+"""Leading: holding the lock, showing signs of life while ticks progress, and standing by otherwise.
+
+standing by ──lock free──▶ leading ──session ended, superseded, or ticks stuck──▶ standing by
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from headway.errors import Unavailable
+from headway.store.leadership import LeaderSession
+
+STAND_BY_S = 1.0  # a killed leader's lock is free at once: this is the longest it stays untaken
+RENEW_S = 2.0
+LEASE_S = 8.0  # a leader silent for longer has its session ended by whoever stands by
+
+log = logging.getLogger(__name__)
+
+
+class Leadership:
+    """Whether this process leads, and under which epoch."""
+
+    def __init__(self, *, database_url: str, name: str, clock: Callable[[], float]) -> None:
+        self._database_url = database_url
+        self._name = name
+        self._clock = clock
+        self._progressed_at_s = clock()
+        self.epoch: int | None = None
+        """The epoch this process leads under; ``None`` while it does not lead."""
+
+    def progressed(self) -> None:
+        """A tick went through. Without this the lease is not renewed: a stuck leader must not look alive."""
+        self._progressed_at_s = self._clock()
+
+    def step_down(self) -> None:
+        """Stop leading; whoever noticed that another leads calls this."""
+        self.epoch = None
+
+    async def run(self, on_lead: Callable[[], None]) -> None:
+        """Lead whenever the lock can be had, until cancelled. ``on_lead`` is called at each new epoch."""
+        while True:
+            try:
+                await self._stand_by_and_lead(on_lead)
+            except Unavailable as error:
+                log.warning("leadership lost: %s", error)
+            finally:
+                self.epoch = None
+            await asyncio.sleep(STAND_BY_S)
+
+    async def _stand_by_and_lead(self, on_lead: Callable[[], None]) -> None:
+        session = await LeaderSession.open(self._database_url)
+        try:
+            while (epoch := await session.try_lead(self._name)) is None:
+                if await session.end_silent_leader(lease_s=LEASE_S):
+                    log.warning("ended the session of a leader silent for more than %.0f s", LEASE_S)
+                    continue
+                await asyncio.sleep(STAND_BY_S)
+            self.epoch = epoch
+            self.progressed()
+            log.info("leading epoch=%d", epoch)
+            on_lead()
+            await self._renew(session, epoch)
+        finally:
+            with contextlib.suppress(Exception):
+                await asyncio.shield(session.close())
+
+    async def _renew(self, session: LeaderSession, epoch: int) -> None:
+        while self.epoch == epoch:
+            await asyncio.sleep(RENEW_S)
+            if self._clock() - self._progressed_at_s <= LEASE_S:
+                await session.renew(epoch)
