@@ -1,0 +1,182 @@
+"""What people want of pools: profiles, their versions, and who changed them.
+
+A change and its line in the audit log are one transaction, and every change names the version it was made for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Row, delete, func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.errors import Conflict, NotFound, Refused
+from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
+from headway.store.tables import audit_log, profile_queues, profiles
+
+Outcome = Literal["created", "updated", "unchanged"]
+
+
+class StaleVersion(Conflict):
+    """The profile is not as the change was made for: it has another version, or exists where it should not."""
+
+
+class VersionUnstated(Refused):
+    """The profile exists, and the change does not say which version of it was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredProfile:
+    """A profile as it is stored. The version grows by one with each change."""
+
+    profile: Profile
+    version: int
+    updated_at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a change takes for granted: that the profile is absent, or that it has this version. Neither: nothing."""
+
+    is_absent: bool = False
+    version: int | None = None
+
+
+async def list_profiles(conn: AsyncConnection) -> list[StoredProfile]:
+    """Every profile, by pool."""
+    rows = await conn.execute(select(profiles, _UPDATED_AT_S).order_by(profiles.c.pool))
+    return [_stored(row) for row in rows]
+
+
+async def get_profile(conn: AsyncConnection, pool: str) -> StoredProfile:
+    """The profile of ``pool``. Raises ``NotFound``."""
+    stored = await _find(conn, pool)
+    if stored is None:
+        raise _no_profile(pool)
+    return stored
+
+
+async def put_profile(
+    conn: AsyncConnection, profile: Profile, *, expected: Expected, actor: str
+) -> tuple[StoredProfile, Outcome]:
+    """Create or update a profile. The same profile again changes nothing and keeps its version.
+
+    Raises:
+        StaleVersion: the stored profile is not as ``expected``.
+        VersionUnstated: it exists, and ``expected`` says nothing.
+        Conflict: one of its queues belongs to another pool.
+    """
+    await _one_change_at_a_time(conn)
+    stored = await _find(conn, profile.pool)
+    _check(profile.pool, stored, expected)
+    if stored is not None and stored.profile == profile:
+        return stored, "unchanged"
+    await _check_queues_are_free(conn, profile)
+    body = profile_to_mapping(profile)
+    if stored is None:
+        await conn.execute(insert(profiles).values(pool=profile.pool, body=body))
+    else:
+        await conn.execute(
+            update(profiles)
+            .where(profiles.c.pool == profile.pool)
+            .values(body=body, version=profiles.c.version + 1, updated_at=func.now())
+        )
+    await _replace_queues(conn, profile)
+    outcome: Outcome = "created" if stored is None else "updated"
+    before = None if stored is None else profile_to_mapping(stored.profile)
+    await _record(conn, actor=actor, action=f"profile {outcome}", pool=profile.pool, before=before, after=body)
+    return await get_profile(conn, profile.pool), outcome
+
+
+async def delete_profile(conn: AsyncConnection, pool: str, *, expected: Expected, actor: str) -> None:
+    """Remove a profile. Its workers are let go by the leader's next tick.
+
+    Raises:
+        NotFound: there is none.
+        StaleVersion: it has another version than ``expected``.
+        VersionUnstated: ``expected`` names none.
+    """
+    await _one_change_at_a_time(conn)
+    stored = await get_profile(conn, pool)
+    _check(pool, stored, expected)
+    await conn.execute(delete(profiles).where(profiles.c.pool == pool))
+    before = profile_to_mapping(stored.profile)
+    await _record(conn, actor=actor, action="profile deleted", pool=pool, before=before, after=None)
+
+
+_UPDATED_AT_S: ColumnElement[Any] = func.extract("epoch", profiles.c.updated_at).label("updated_at_s")
+
+
+async def _find(conn: AsyncConnection, pool: str) -> StoredProfile | None:
+    row = (await conn.execute(select(profiles, _UPDATED_AT_S).where(profiles.c.pool == pool))).one_or_none()
+    return None if row is None else _stored(row)
+
+
+def _stored(row: Row[Any]) -> StoredProfile:
+    return StoredProfile(
+        profile=profile_from_mapping(row.pool, row.body), version=row.version, updated_at_s=float(row.updated_at_s)
+    )
+
+
+def _check(pool: str, stored: StoredProfile | None, expected: Expected) -> None:
+    if stored is None:
+        if expected.version is not None:
+            raise StaleVersion(f"profile {pool!r} does not exist: it cannot be changed from version {expected.version}")
+        return
+    if expected.is_absent:
+        raise StaleVersion(f"profile {pool!r} exists already, at version {stored.version}: read it and change that")
+    if expected.version is None:
+        raise VersionUnstated(f"profile {pool!r} exists, at version {stored.version}: say which version you change")
+    if expected.version != stored.version:
+        raise StaleVersion(
+            f"profile {pool!r} is at version {stored.version}, not {expected.version}: "
+            "somebody changed it since you read it; read it again"
+        )
+
+
+def _no_profile(pool: str) -> NotFound:
+    return NotFound(f"no profile {pool!r}: `headway get profiles` lists them")
+
+
+async def _one_change_at_a_time(conn: AsyncConnection) -> None:
+    # People change profiles rarely. One at a time, a check made here still holds when its write follows; readers, and
+    # the tick among them, do not wait for this lock.
+    await conn.execute(text("lock table profile_queues in share row exclusive mode"))
+
+
+async def _check_queues_are_free(conn: AsyncConnection, profile: Profile) -> None:
+    taken = await conn.execute(
+        select(profile_queues.c.queue, profile_queues.c.pool)
+        .where(profile_queues.c.queue.in_(profile.queues), profile_queues.c.pool != profile.pool)
+        .order_by(profile_queues.c.queue)
+    )
+    breaches = [
+        f"queue {row.queue!r} belongs to pool {row.pool!r} and cannot be served by pool {profile.pool!r} as well"
+        for row in taken
+    ]
+    if breaches:
+        raise Conflict("; ".join(breaches))
+
+
+async def _replace_queues(conn: AsyncConnection, profile: Profile) -> None:
+    await conn.execute(delete(profile_queues).where(profile_queues.c.pool == profile.pool))
+    await conn.execute(
+        insert(profile_queues),
+        [{"queue": queue, "pool": profile.pool, "rank": rank} for rank, queue in enumerate(profile.queues)],
+    )
+
+
+async def _record(
+    conn: AsyncConnection,
+    *,
+    actor: str,
+    action: str,
+    pool: str,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+) -> None:
+    await conn.execute(
+        insert(audit_log).values(actor=actor, action=action, subject=f"profile {pool}", before=before, after=after)
+    )
+    # A dashboard shows a changed profile at once, not with the next decision.
+    await conn.execute(select(func.pg_notify("headway_decisions", "")))
