@@ -1,0 +1,26 @@
+"""`headway migrate`: bring the database to this version's tables."""
+
+import argparse
+import os
+
+from headway.errors import Misconfigured
+from headway.store import migrate
+
+
+def main(words: list[str]) -> int:
+    """Upgrade the database, or with ``--check`` only look. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="headway migrate", description=__doc__)
+    parser.add_argument("--database-url", help="where Postgres is, postgresql://…; else HEADWAY_DATABASE_URL")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail unless the tables are this version's"
+    )
+    flags = parser.parse_args(words[1:])
+    database_url = flags.database_url or os.environ.get("HEADWAY_DATABASE_URL", "")
+    if not database_url:
+        raise Misconfigured("HEADWAY_DATABASE_URL is not set: it says where Postgres is, as postgresql://…")
+    if flags.check:
+        migrate.check(database_url)
+    else:
+        migrate.upgrade(database_url)
+    print("the database has this version's tables")
+    return 0

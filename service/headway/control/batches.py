@@ -1,0 +1,159 @@
+"""What a batch must be to be taken, and the rows it becomes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from headway.control.clocks import corrected, corrected_enqueued
+from headway.errors import Invalid
+from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
+from headway.store.event_log import EventRow
+
+BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
+TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes
+_BIGINT_MAX = 2**63 - 1
+_TIME_MAX_S = 1e11  # the year 5138; a time in milliseconds is far beyond
+_BREACHES_MAX = 10  # a batch that is wrong throughout is told so in one line
+
+
+def items(batch: TelemetryBatch) -> int:
+    """How many things ``batch`` tells."""
+    return len(batch.events) + len(batch.samples) + len(batch.activities)
+
+
+def check(batch: TelemetryBatch) -> None:
+    """Refuse what would break the group it is written with, or the stream that reads it.
+
+    Raises:
+        Invalid: the batch is too large, or a value of it can be no queue, no time or no count.
+    """
+    if items(batch) > BATCH_ITEMS_MAX:
+        raise Invalid(
+            f"batch of producer {batch.producer!r}: {items(batch)} items, at most {BATCH_ITEMS_MAX} are taken: split it"
+        )
+    breaches = []
+    for breach in _breaches(batch):
+        breaches.append(breach)
+        if len(breaches) == _BREACHES_MAX:
+            break
+    if breaches:
+        raise Invalid(*breaches)
+
+
+def _breaches(batch: TelemetryBatch) -> Iterator[str]:
+    if not _is_name(batch.producer):
+        yield f"producer {batch.producer!r} is no name"
+    if batch.sequence > _BIGINT_MAX:
+        yield f"batch of producer {batch.producer!r}: sequence={batch.sequence} exceeds {_BIGINT_MAX}"
+    if not 0 <= batch.sent_at_s < _TIME_MAX_S:  # 0: the producer does not say
+        yield f"batch of producer {batch.producer!r}: sent_at_s={batch.sent_at_s} is no Unix time in seconds"
+    for event in batch.events:
+        yield from _event_breaches(event)
+    for sample in batch.samples:
+        yield from _sample_breaches(sample)
+    for activity in batch.activities:
+        if not _is_name(activity.host):
+            yield f"worker activity: host {activity.host!r} is no name"
+        if not 0 < activity.pid <= _BIGINT_MAX:
+            yield f"worker activity on host {activity.host!r}: pid={activity.pid} is no process"
+        if not _is_time(activity.busy_since_s):
+            yield f"worker activity on host {activity.host!r}: busy_since_s={activity.busy_since_s} is no Unix time"
+
+
+def _event_breaches(event: JobEvent) -> Iterator[str]:
+    if not (_is_name(event.queue) and _is_name(event.job_id) and _is_name(event.job_class or "-")):
+        yield f"event of job {event.job_id!r} in queue {event.queue!r}: a name is too long or holds what is no text"
+    for name in ("at_s", "enqueued_at_s", "started_at_s"):
+        if not _is_time(getattr(event, name)):
+            yield (
+                f"event of job {event.job_id!r} in queue {event.queue!r}: {name}={getattr(event, name)} is no "
+                "Unix time in seconds"
+            )
+
+
+def _sample_breaches(sample: QueueSample) -> Iterator[str]:
+    if not _is_name(sample.queue):
+        yield f"sample of queue {sample.queue!r}: the name is too long or holds what is no text"
+    if not _is_time(sample.at_s):
+        yield f"sample of queue {sample.queue!r}: at_s={sample.at_s} is no Unix time in seconds"
+    if sample.oldest_age_s is not None and not 0 <= sample.oldest_age_s < _TIME_MAX_S:
+        yield f"sample of queue {sample.queue!r}: oldest_age_s={sample.oldest_age_s} is no age in seconds"
+    for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs"):
+        if (getattr(sample, name) or 0) > _BIGINT_MAX:
+            yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no count"
+
+
+def _is_name(value: str) -> bool:
+    if not value or len(value) > TEXT_CHARS_MAX or "\0" in value:
+        return False
+    try:
+        value.encode()  # a lone surrogate, which JSON can spell, is no text
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_time(value: float | None) -> bool:
+    return value is None or 0 < value < _TIME_MAX_S
+
+
+@dataclass(slots=True, kw_only=True)
+class Rows:
+    """What one batch becomes, its times corrected."""
+
+    rows: list[EventRow] = field(default_factory=list)
+    samples: list[QueueSample] = field(default_factory=list)
+    corrected_times: int = 0
+
+
+def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float) -> Rows:
+    """The rows of ``batch``, which came at ``received_at_s`` from a clock ``offset_s`` behind ours."""
+    made = Rows()
+    for event in batch.events:
+        at_s = corrected(event.at_s, received_at_s=received_at_s, offset_s=offset_s)
+        if at_s != event.at_s:
+            made.corrected_times += 1
+        made.rows.append(_event_row(event, batch, at_s=at_s, received_at_s=received_at_s))
+    for sample in batch.samples:
+        at_s = corrected(sample.at_s, received_at_s=received_at_s, offset_s=offset_s)
+        if at_s != sample.at_s:
+            made.corrected_times += 1
+            sample = replace(sample, at_s=at_s)
+        made.samples.append(sample)
+        made.rows.append(_sample_row(sample, batch, received_at_s=received_at_s))
+    return made
+
+
+def _event_row(event: JobEvent, batch: TelemetryBatch, *, at_s: float, received_at_s: float) -> EventRow:
+    started_at_s, enqueued_at_s = event.started_at_s, event.enqueued_at_s
+    moved_s = at_s - event.at_s
+    if moved_s and started_at_s is not None:
+        started_at_s += moved_s  # the same worker stamped both: the service time stays what it was
+    if moved_s and enqueued_at_s is not None:
+        enqueued_at_s = corrected_enqueued(enqueued_at_s, at_s=event.at_s, moved_s=moved_s, received_at_s=received_at_s)
+    return EventRow(
+        queue=event.queue,
+        kind=event.kind,
+        at_s=at_s,
+        received_at_s=received_at_s,
+        producer=batch.producer,
+        sequence=batch.sequence,
+        job_id=event.job_id,
+        job_class=event.job_class,
+        enqueued_at_s=enqueued_at_s,
+        started_at_s=started_at_s,
+    )
+
+
+def _sample_row(sample: QueueSample, batch: TelemetryBatch, *, received_at_s: float) -> EventRow:
+    return EventRow(
+        queue=sample.queue,
+        kind=EventKind.SAMPLE,
+        at_s=sample.at_s,
+        received_at_s=received_at_s,
+        producer=batch.producer,
+        sequence=batch.sequence,
+        waiting_jobs=sample.waiting_jobs,
+        in_flight_jobs=sample.in_flight_jobs,
+        delayed_jobs=sample.delayed_jobs,
+        oldest_age_s=sample.oldest_age_s,
+    )

@@ -1,0 +1,308 @@
+"""Takes batches of telemetry and answers each when it is durable. See docs/decisions/0003.
+
+Batches that come while a group is being written form the next group: under load a flush serves many, and alone a batch
+waits for nobody. A group's way:
+
+    claim its batches -> write and fsync its file -> record the file -> commit -> rename into hot/ -> answer
+
+Wherever it ends early, either nothing is recorded, and the file is deleted, or everything is, and it is published.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from headway.control.batches import Rows, check, items, rows_of
+from headway.control.clocks import Offsets
+from headway.errors import HeadwayError, Overloaded, Unavailable
+from headway.scaling.model import TelemetryBatch
+from headway.store.attach import attach, recover, settle
+from headway.store.engine import Engine, transaction
+from headway.store.event_log import EventLog
+from headway.store.telemetry import BatchKey, claim_batches, record_file, upsert_activities, upsert_samples
+
+log = logging.getLogger(__name__)
+
+WAITING_ITEMS_MAX = 100_000  # some 20 MB, and a few seconds of flushing
+WAITING_BATCHES_MAX = 5_000
+GROUP_ITEMS_MAX = 50_000  # a file of a few MB, written in well under a second
+SWEEP_S = 30.0  # how soon another ingest's death is noticed; far below the lateness bound
+STOP_S = 10.0  # what is taken is written before the end, if that is possible at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a batch. A duplicate was counted when it first came, and adds nothing."""
+
+    is_duplicate: bool
+    accepted_events: int = 0
+    accepted_samples: int = 0
+    corrected_times: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """What this ingest did since it began."""
+
+    groups: int = 0
+    batches: int = 0
+    duplicates: int = 0
+    events: int = 0
+    samples: int = 0
+    corrected_times: int = 0
+    failed_batches: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Waiting:
+    """A batch and whoever waits for its receipt."""
+
+    batch: TelemetryBatch
+    received_at_s: float
+    offset_s: float
+    answer: asyncio.Future[Receipt]
+
+    @property
+    def key(self) -> BatchKey:
+        return BatchKey(self.batch.producer, self.batch.sequence)
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Batches in the order they came, and how many items they hold together."""
+
+    batches: deque[_Waiting] = field(default_factory=deque)
+    items: int = 0
+
+    def add(self, waiting: _Waiting) -> None:
+        self.batches.append(waiting)
+        self.items += items(waiting.batch)
+
+    def take(self, items_max: int) -> list[_Waiting]:
+        """At least one batch, where there is one, and no more than ``items_max`` items otherwise."""
+        group: list[_Waiting] = []
+        taken = 0
+        while self.batches and (not group or taken + items(self.batches[0].batch) <= items_max):
+            group.append(self.batches.popleft())
+            taken += items(group[-1].batch)
+        self.items -= taken
+        return group
+
+
+class Ingest:
+    """Accepts batches into one event log and one database. Started once, stopped once."""
+
+    def __init__(self, *, engine: Engine, event_log: EventLog, clock: Callable[[], float]) -> None:
+        self._engine = engine
+        self._event_log = event_log
+        self._clock = clock
+        self._offsets = Offsets()
+        self._queue = _Queue()
+        self._wake = asyncio.Event()
+        self._flusher: asyncio.Task[None] | None = None
+        # One thread: files are written one after another, and nobody else's work delays them.
+        self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ingest")
+        self._is_attached = False
+        self._is_stopping = False
+        self._in_doubt: list[str] = []
+        self.counts = Counts()
+        self.problem: str | None = None
+        """Why telemetry is refused at present; None while it is accepted."""
+
+    @property
+    def has_event_log(self) -> bool:
+        """Whether the event log is there and was written when it was last tried."""
+        return self._is_attached and self.problem is None
+
+    async def start(self) -> None:
+        """Finish what dead ingests left, then accept. A missing event log is logged and tried again, not raised."""
+        await self._sweep()
+        self._flusher = asyncio.create_task(self._run(), name="ingest")
+
+    async def stop(self) -> None:
+        """Refuse new batches, write those that wait, and let go of the event log."""
+        self._is_stopping = True
+        self._wake.set()
+        if self._flusher is not None:
+            _, late = await asyncio.wait([self._flusher], timeout=STOP_S)
+            for task in late:
+                task.cancel()
+            await asyncio.wait([self._flusher], timeout=STOP_S)
+        self._refuse(self._queue.take(self._queue.items), Unavailable("this control plane is stopping, try again"))
+        self._disk.shutdown(wait=False)
+        await asyncio.to_thread(self._event_log.close)
+
+    async def accept(self, batch: TelemetryBatch) -> Receipt:
+        """Take ``batch``; return when it can no longer be lost.
+
+        A caller that gives up waiting takes nothing back: the batch may have been written, and sent again it counts
+        once.
+
+        Raises:
+            Invalid: the batch is too large or holds what can be no value.
+            Overloaded: too much waits already, or the disk is full.
+            Unavailable: Postgres or the event log is not there; nothing is known to be written.
+        """
+        check(batch)
+        if self._is_stopping or self._flusher is None:
+            raise Unavailable("this control plane does not accept telemetry now: it is starting or stopping; try again")
+        if self._queue.items + items(batch) > WAITING_ITEMS_MAX or len(self._queue.batches) >= WAITING_BATCHES_MAX:
+            raise Overloaded(
+                f"{len(self._queue.batches)} batches with {self._queue.items} items wait to be written: "
+                "send again after a pause"
+            )
+        received_at_s = self._clock()
+        waiting = _Waiting(
+            batch=batch,
+            received_at_s=received_at_s,
+            offset_s=self._offset_s(batch, received_at_s),
+            answer=asyncio.get_running_loop().create_future(),
+        )
+        self._queue.add(waiting)
+        self._wake.set()
+        return await waiting.answer
+
+    def _offset_s(self, batch: TelemetryBatch, received_at_s: float) -> float:
+        if batch.sent_at_s == 0:
+            return 0.0
+        return self._offsets.observe(batch.producer, sent_at_s=batch.sent_at_s, received_at_s=received_at_s)
+
+    # --- one task: groups one after another, and a sweep now and then -------------------------------------------------
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        next_sweep_s = loop.time() + SWEEP_S
+        while not (self._is_stopping and not self._queue.batches):
+            try:
+                async with asyncio.timeout_at(next_sweep_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                await self._sweep()
+                next_sweep_s = loop.time() + SWEEP_S
+            self._wake.clear()
+            while self._queue.batches:
+                await self._serve(self._queue.take(GROUP_ITEMS_MAX))
+
+    async def _serve(self, group: list[_Waiting]) -> None:
+        """Flush ``group`` and answer everyone in it, whatever happens."""
+        try:
+            receipts = await self._flush(group)
+        except HeadwayError as error:
+            self._tell(error)
+            self._refuse(group, error)
+        except asyncio.CancelledError:
+            self._refuse(group, Unavailable("this control plane is stopping, try again"))
+            raise
+        except Exception as error:
+            if len(group) > 1:
+                # Whatever is wrong with one batch is not the others' fault.
+                for waiting in group:
+                    await self._serve([waiting])
+                return
+            log.exception("telemetry failed producer=%s sequence=%d", *group[0].key)
+            self._refuse(group, error)
+        else:
+            self._tell(None)
+            for waiting in group:
+                if not waiting.answer.done():  # its caller may have given up
+                    waiting.answer.set_result(receipts[waiting])
+
+    def _refuse(self, group: list[_Waiting], error: Exception) -> None:
+        self.counts.failed_batches += len(group)
+        for waiting in group:
+            if not waiting.answer.done():
+                waiting.answer.set_exception(error)
+
+    async def _sweep(self) -> None:
+        """Attach if that is still to do, and finish what dead ingests and our own failures left."""
+        try:
+            await self._prepare()
+            await recover(self._engine, self._event_log)
+            self._tell(None)
+        except Unavailable as error:
+            self._tell(error)
+
+    async def _prepare(self) -> None:
+        if not self._is_attached:
+            await attach(self._engine, self._event_log)
+            self._is_attached = True
+        if self._in_doubt:
+            await settle(self._engine, self._event_log, self._in_doubt)
+            self._in_doubt = []
+
+    def _tell(self, error: HeadwayError | None) -> None:
+        """Log a change, and keep what stands in the way."""
+        if error is not None and self.problem is None:
+            log.warning("telemetry refused: %s", error)
+        elif error is None and self.problem is not None:
+            log.info("telemetry accepted again")
+        self.problem = None if error is None else str(error)
+
+    # --- one group ---------------------------------------------------------------------------------------------------
+
+    async def _flush(self, group: list[_Waiting]) -> dict[_Waiting, Receipt]:
+        await self._prepare()
+        first = {waiting.key: waiting for waiting in reversed(group)}  # a batch that came twice counts once
+        file = self._event_log.new_name(self._clock())
+        loop = asyncio.get_running_loop()
+        try:
+            made = await self._store(first, file)
+            await loop.run_in_executor(self._disk, self._event_log.publish, file)
+        except BaseException:
+            # Whether the commit went through is not known to who lost the connection meanwhile: ask before deleting.
+            self._in_doubt.append(file)
+            raise
+        return self._receipts(group, first, made)
+
+    async def _store(self, first: dict[BatchKey, _Waiting], file: str) -> dict[BatchKey, Rows]:
+        """Write what is new of a group, to Postgres and to ``tmp/file``. Returns what each new batch became."""
+        loop = asyncio.get_running_loop()
+        async with transaction(self._engine) as connection:
+            files = {key: file if w.batch.events or w.batch.samples else None for key, w in first.items()}
+            fresh = await claim_batches(connection, files)
+            new = {key: waiting for key, waiting in first.items() if key in fresh}
+            made, size_bytes = await loop.run_in_executor(self._disk, self._write, new, file)
+            rows = sum(len(each.rows) for each in made.values())
+            if rows:
+                await record_file(
+                    connection, file=file, ingest=self._event_log.ingest, rows=rows, size_bytes=size_bytes
+                )
+            await upsert_samples(connection, [sample for each in made.values() for sample in each.samples])
+            await upsert_activities(connection, [a for waiting in new.values() for a in waiting.batch.activities])
+        return made
+
+    def _write(self, new: dict[BatchKey, _Waiting], file: str) -> tuple[dict[BatchKey, Rows], int]:
+        made = {
+            key: rows_of(waiting.batch, received_at_s=waiting.received_at_s, offset_s=waiting.offset_s)
+            for key, waiting in new.items()
+        }
+        rows = [row for each in made.values() for row in each.rows]
+        return made, self._event_log.write_tmp(file, rows) if rows else 0
+
+    def _receipts(
+        self, group: list[_Waiting], first: dict[BatchKey, _Waiting], made: dict[BatchKey, Rows]
+    ) -> dict[_Waiting, Receipt]:
+        receipts = {}
+        for waiting in group:
+            rows = made.get(waiting.key) if first[waiting.key] is waiting else None
+            receipts[waiting] = (
+                Receipt(is_duplicate=True)
+                if rows is None
+                else Receipt(
+                    is_duplicate=False,
+                    accepted_events=len(waiting.batch.events),
+                    accepted_samples=len(waiting.batch.samples),
+                    corrected_times=rows.corrected_times,
+                )
+            )
+        self.counts.groups += 1
+        self.counts.batches += len(group)
+        for receipt in receipts.values():
+            self.counts.duplicates += receipt.is_duplicate
+            self.counts.events += receipt.accepted_events
+            self.counts.samples += receipt.accepted_samples
+            self.counts.corrected_times += receipt.corrected_times
+        return receipts

@@ -1,0 +1,34 @@
+"""TelemetryService over gRPC."""
+
+from typing import Any
+
+import grpc.aio
+
+from headway.control.ingest import Ingest
+from headway.control.rpc.errors import with_status
+from headway.wire import codec
+from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
+
+
+class TelemetryServicer(telemetry_pb2_grpc.TelemetryServiceServicer):
+    """Hands each batch to ingest and answers with its receipt."""
+
+    def __init__(self, ingest: Ingest) -> None:
+        self._ingest = ingest
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        """Make ``server`` route the service's calls here."""
+        telemetry_pb2_grpc.add_TelemetryServiceServicer_to_server(self, server)
+
+    @with_status
+    async def Ingest(  # noqa: N802 - the name in the .proto file
+        self, request: telemetry_pb2.IngestRequest, _context: Any
+    ) -> telemetry_pb2.IngestResponse:
+        """Accept one batch."""
+        receipt = await self._ingest.accept(codec.batch_from_message(request))
+        return telemetry_pb2.IngestResponse(
+            is_duplicate=receipt.is_duplicate,
+            accepted_events=receipt.accepted_events,
+            accepted_samples=receipt.accepted_samples,
+            corrected_times=receipt.corrected_times,
+        )

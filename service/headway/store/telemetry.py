@@ -1,0 +1,164 @@
+"""What ingest writes to Postgres: claims on batches, the record of files, and the newest readings."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import text
+
+from headway.scaling.model import QueueSample, WorkerActivity
+from headway.store.engine import Connection, Engine, transaction
+
+CLAIMS_KEPT_DAYS = 7  # the longest a producer may keep a batch and send it again
+FILES_KEPT_DAYS = 30  # longer than any ingest stays dead before its files are recovered
+ACTIVITIES_KEPT_S = 3600
+_FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
+
+
+class BatchKey(NamedTuple):
+    """What identifies a batch."""
+
+    producer: str
+    sequence: int
+
+
+async def claim_batches(connection: Connection, files: dict[BatchKey, str | None]) -> set[BatchKey]:
+    """Claim batches, each with the file that will hold its rows, or None where it has none.
+
+    A batch that another transaction is claiming is waited for: exactly one of the two gets it.
+
+    Returns:
+        The batches that are ours; the others were claimed before.
+    """
+    ordered = sorted(files)  # two ingests that claim the same batches meet in the same order: no deadlock
+    rows = await connection.execute(
+        text(
+            "insert into event_batches (producer, sequence, file) "
+            "select * from unnest(cast(:producers as text[]), cast(:sequences as bigint[]), cast(:files as text[])) "
+            "on conflict do nothing returning producer, sequence"
+        ),
+        {
+            "producers": [key.producer for key in ordered],
+            "sequences": [key.sequence for key in ordered],
+            "files": [files[key] for key in ordered],
+        },
+    )
+    return {BatchKey(*row) for row in rows}
+
+
+async def record_file(connection: Connection, *, file: str, ingest: str, rows: int, size_bytes: int) -> None:
+    """Record that ``file`` counts: from the commit on, recovery publishes it instead of deleting it."""
+    await connection.execute(
+        text("insert into event_files (file, ingest, rows, bytes) values (:file, :ingest, :rows, :size_bytes)"),
+        {"file": file, "ingest": ingest, "rows": rows, "size_bytes": size_bytes},
+    )
+
+
+async def recorded_files(connection: Connection, files: Sequence[str]) -> set[str]:
+    """Those of ``files`` that are recorded.
+
+    A dead ingest's transaction may still be committing: reading would not see it, so this tries to record the files
+    itself, which waits for such a transaction to end, and takes that back.
+    """
+    async with connection.begin_nested() as attempt:
+        rows = await connection.execute(
+            text(
+                "insert into event_files (file, ingest, rows, bytes) "
+                "select file, '', 0, 0 from unnest(cast(:files as text[])) as file "
+                "on conflict do nothing returning file"
+            ),
+            {"files": sorted(files)},
+        )
+        unrecorded = set(rows.scalars())
+        await attempt.rollback()
+    return set(files) - unrecorded
+
+
+async def upsert_samples(connection: Connection, samples: Iterable[QueueSample]) -> None:
+    """Keep the newest reading of each queue; an older one than is known changes nothing."""
+    newest: dict[str, QueueSample] = {}
+    for sample in samples:
+        if sample.queue not in newest or sample.at_s >= newest[sample.queue].at_s:
+            newest[sample.queue] = sample
+    if not newest:
+        return
+    ordered = [newest[queue] for queue in sorted(newest)]
+    await connection.execute(
+        text(
+            "insert into queue_samples as known "
+            "(queue, sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s, received_at) "
+            "select *, now() from unnest(cast(:queue as text[]), cast(:at_s as double precision[]), "
+            "cast(:waiting_jobs as bigint[]), cast(:in_flight_jobs as bigint[]), cast(:delayed_jobs as bigint[]), "
+            "cast(:oldest_age_s as double precision[])) "
+            "on conflict (queue) do update set sampled_at_s = excluded.sampled_at_s, "
+            "waiting_jobs = excluded.waiting_jobs, in_flight_jobs = excluded.in_flight_jobs, "
+            "delayed_jobs = excluded.delayed_jobs, oldest_age_s = excluded.oldest_age_s, received_at = now() "
+            "where excluded.sampled_at_s >= known.sampled_at_s"
+        ),
+        {
+            name: [getattr(sample, name) for sample in ordered]
+            for name in ("queue", "at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
+        },
+    )
+
+
+async def upsert_activities(connection: Connection, activities: Iterable[WorkerActivity]) -> None:
+    """Keep what the broker last said of each worker process; of two about the same one the later counts."""
+    last = {(activity.host, activity.pid): activity for activity in activities}
+    if not last:
+        return
+    ordered = [last[key] for key in sorted(last)]
+    await connection.execute(
+        text(
+            "insert into worker_activities (host_name, pid, is_busy, busy_since_s, seen_at) "
+            "select *, now() from unnest(cast(:host as text[]), cast(:pid as bigint[]), cast(:is_busy as boolean[]), "
+            "cast(:busy_since_s as double precision[])) "
+            "on conflict (host_name, pid) do update set is_busy = excluded.is_busy, "
+            "busy_since_s = excluded.busy_since_s, seen_at = now()"
+        ),
+        {
+            name: [getattr(activity, name) for activity in ordered]
+            for name in ("host", "pid", "is_busy", "busy_since_s")
+        },
+    )
+
+
+async def event_log_of(connection: Connection) -> tuple[UUID | None, str | None]:
+    """The marker and the location of this database's event log; None before its first use.
+
+    Locks the row, so that of two ingests at their first use one sees what the other did.
+    """
+    row = (await connection.execute(text("select event_log_marker, event_log_location from cluster for update"))).one()
+    return row.event_log_marker, row.event_log_location
+
+
+async def set_event_log(connection: Connection, *, marker: UUID, location: str) -> None:
+    """Tie this database to the event log ``marker`` at ``location``."""
+    await connection.execute(
+        text("update cluster set event_log_marker = :marker, event_log_location = :location"),
+        {"marker": marker, "location": location},
+    )
+
+
+async def forget_old(engine: Engine) -> int:
+    """Delete claims, records of files and activities that have served. Returns how many rows went."""
+    ages = {
+        "event_batches": ("claimed_at", f"{CLAIMS_KEPT_DAYS} days"),
+        "event_files": ("recorded_at", f"{FILES_KEPT_DAYS} days"),
+        "worker_activities": ("seen_at", f"{ACTIVITIES_KEPT_S} seconds"),
+    }
+    forgotten = 0
+    for table, (column, age) in ages.items():
+        while True:
+            async with transaction(engine) as connection:
+                deleted = await connection.execute(
+                    text(
+                        f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
+                        f"select ctid from {table} where {column} < now() - cast(:age as interval) limit :rows))"
+                    ),
+                    {"age": age, "rows": _FORGOTTEN_AT_ONCE},
+                )
+            forgotten += deleted.rowcount
+            if deleted.rowcount < _FORGOTTEN_AT_ONCE:
+                break
+    return forgotten
