@@ -1,0 +1,243 @@
+"""What ``up`` and ``demo`` show in a terminal: stages with their times, then a picture that is drawn anew in place.
+
+Where standard output is no terminal, the same as lines: nothing is drawn twice, and long work still says that it goes
+on.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+FRAMES_PER_S = 4.0
+LINE_EVERY_S = 10.0
+HISTORY = 240
+DECISIONS_SHOWN = 5
+NARROW_COLUMNS = 76
+BARS = "▁▂▃▄▅▆▇█"
+PLAIN_BARS = "_.-=+*%#"
+
+
+class Terminal:
+    """Standard output, drawn on where it is a terminal, printed to line by line where it is not."""
+
+    def __init__(self, *, is_plain: bool = False, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False)
+        self._is_plain = is_plain or not self.console.is_terminal
+        self._stage: tuple[str, float] | None = None
+        self._body: Callable[[], RenderableType] | None = None
+        self._line: Callable[[], str] | None = None
+        self._closed = threading.Event()
+
+    def __enter__(self) -> Self:
+        if self._is_plain:
+            self._beat = threading.Thread(target=self._repeat_line, name="terminal", daemon=True)
+            self._beat.start()
+        else:
+            self._live = Live(
+                get_renderable=self._picture,
+                console=self.console,
+                refresh_per_second=FRAMES_PER_S,
+                transient=True,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        if self._is_plain:
+            self._beat.join()
+        else:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        self.console.print(Text(text), soft_wrap=True)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Show that ``name`` goes on for the block; when it ends well, print how long it took."""
+        began_s = time.monotonic()
+        self._stage = (name, began_s)
+        try:
+            yield
+            self.say(f"{self._mark} {name}  {time.monotonic() - began_s:.1f} s")
+        finally:
+            self._stage = None
+
+    @contextmanager
+    def showing(self, body: Callable[[], RenderableType], line: Callable[[], str]) -> Iterator[None]:
+        """Show ``body`` for the block; as lines, print ``line`` from time to time."""
+        self._body, self._line = body, line
+        try:
+            yield
+        finally:
+            self._body = self._line = None
+
+    @property
+    def bars(self) -> str:
+        """Eight characters of rising height that this terminal can print."""
+        return BARS if self._is_unicode else PLAIN_BARS
+
+    @property
+    def _is_unicode(self) -> bool:
+        return (self.console.encoding or "").lower().startswith("utf")
+
+    @property
+    def _mark(self) -> str:
+        return "✓" if self._is_unicode else "+"
+
+    def _picture(self) -> RenderableType:
+        stage, body = self._stage, self._body
+        parts: list[RenderableType] = [body()] if body else []
+        if stage:
+            name, began_s = stage
+            parts.append(Spinner("dots" if self._is_unicode else "line", f"{name}  {time.monotonic() - began_s:.0f} s"))
+        return Group(*parts)
+
+    def _repeat_line(self) -> None:
+        while not self._closed.wait(LINE_EVERY_S):
+            stage, line = self._stage, self._line
+            if stage:
+                self.say(f"  still: {stage[0]}, {time.monotonic() - stage[1]:.0f} s so far")
+            elif line:
+                self.say(f"  {line()}")
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the demo's picture is drawn from; the main loop fills it, the terminal's thread reads it."""
+
+    url: str
+    objective: str
+    phase: str = ""
+    left_s: float | None = None
+    jobs_sent: int = 0
+    jobs_done: int = 0
+    jobs_waiting: int = 0
+    overview: dict[str, Any] | None = None
+    """The newest answer of the control plane, None before the first."""
+    backlog: list[int] = field(default_factory=list)
+    workers: list[int] = field(default_factory=list)
+
+    def add(self, *, waiting: int, workers: int) -> None:
+        """One more point of both lines."""
+        self.backlog = [*self.backlog[1 - HISTORY :], waiting]
+        self.workers = [*self.workers[1 - HISTORY :], workers]
+
+
+def progress_line(progress: Progress) -> str:
+    """``progress`` in one line."""
+    pool = _pool(progress)
+    target = _or_dash(pool.get("target_workers"))
+    left = "" if progress.left_s is None else f", {progress.left_s:.0f} s left"
+    return (
+        f"{progress.phase}{left}: jobs {progress.jobs_sent} sent, {progress.jobs_done} done, "
+        f"{progress.jobs_waiting} waiting; workers {progress.workers[-1] if progress.workers else 0}, target {target}"
+    )
+
+
+def picture(progress: Progress, *, columns: int, bars: str) -> RenderableType:
+    """``progress`` for a terminal of ``columns`` columns."""
+    left = "" if progress.left_s is None else f" · {_clock(progress.left_s)} left"
+    head = Text.assemble((progress.phase, "bold"), f"{left}   {progress.url}", no_wrap=True, overflow="ellipsis")
+    jobs = Text(f"jobs {progress.jobs_sent} sent · {progress.jobs_done} done   objective: {progress.objective}", "dim")
+    return Group(
+        head,
+        jobs,
+        Text(),
+        _queues(progress, columns),
+        Text(),
+        *_lines(progress, columns, bars),
+        Text(),
+        _decisions(progress),
+    )
+
+
+def sparkline(values: Sequence[int], *, columns: int, bars: str) -> str:
+    """The last ``columns`` values as bars; the greatest of them is the full height, 0 is the lowest bar."""
+    shown = values[-columns:]
+    most = max(shown, default=0)
+    return "".join(bars[-(-value * (len(bars) - 1) // most) if most else 0] for value in shown)
+
+
+def _queues(progress: Progress, columns: int) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    wide = columns >= NARROW_COLUMNS
+    table.add_column("queue", overflow="ellipsis", no_wrap=True)
+    for name in ("waiting", "oldest", *(("in flight", "p95 pickup") if wide else ()), "workers", "target"):
+        table.add_column(name, justify="right", no_wrap=True)
+    pools = {pool["pool"]: pool for pool in (progress.overview or {}).get("pools", [])}
+    for queue in (progress.overview or {}).get("queues", []):
+        metrics, pool = queue["metrics"], pools.get(queue["pool"], {})
+        more = (_or_dash(metrics["in_flight_jobs"]), _seconds(metrics["pickup_p95_s"])) if wide else ()
+        running = pool.get("running_workers", 0) + pool.get("starting_workers", 0)
+        table.add_row(
+            queue["queue"],
+            _or_dash(metrics["waiting_jobs"]),
+            _seconds(metrics["oldest_age_s"]),
+            *more,
+            str(running),
+            _or_dash(pool.get("target_workers")),
+        )
+    return table
+
+
+def _lines(progress: Progress, columns: int, bars: str) -> list[Text]:
+    room = max(columns - 20, 10)
+    return [
+        Text.assemble((f"{name:<9}", "dim"), (sparkline(values, columns=room, bars=bars), style), f" {values[-1]}")
+        for name, values, style in (("backlog", progress.backlog, "yellow"), ("workers", progress.workers, "green"))
+        if values
+    ]
+
+
+def _decisions(progress: Progress) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    now_s = (progress.overview or {}).get("at_s", 0.0)
+    for stored in (progress.overview or {}).get("decisions", [])[:DECISIONS_SHOWN]:
+        decision = stored["decision"]
+        table.add_row(
+            f"{max(now_s - stored['decided_at_s'], 0):.0f} s ago",
+            f"{_or_dash(stored['previous_workers'])} → {decision['target_workers']}",
+            reason(decision),
+        )
+    return table
+
+
+def reason(decision: dict[str, Any]) -> str:
+    """Why, in a few words: what had the last word, and the demand behind it where that is another."""
+    greatest = max(decision["demands"], key=lambda demand: demand["slots"], default=None)
+    told = [decision["binding"].replace("_", " ")]
+    if greatest:
+        demand = f"{greatest['name'].replace('_', ' ')} wants {greatest['slots']:.1f}"
+        told = [demand] if greatest["name"] == decision["binding"] else [*told, demand]
+    return "; ".join([*told, *decision["notes"][:1]])
+
+
+def _pool(progress: Progress) -> dict[str, Any]:
+    pools = (progress.overview or {}).get("pools", [])
+    return pools[0] if pools else {}
+
+
+def _or_dash(value: object) -> str:
+    return "–" if value is None else str(value)
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} s"
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
