@@ -4,35 +4,45 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+UV_VERSION := 0.13.8
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check proof format lint types contracts fast proto proto-check bench clean
+.PHONY: help install demo test check proof format lint types contracts fast proto proto-check bench image clean
 
 help: ## list the recipes
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 install: $(INSTALLED) ## set up .venv with every extra and the tests' needs (skipped when up to date)
 
 $(INSTALLED): pyproject.toml uv.lock
 	@echo "headway: installing into $(VENV); the first time takes two to four minutes (PySpark is built from its source archive)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "headway: Python 3.11 or later is needed, $(PYTHON) is older; name another one: make install PYTHON=python3.12" >&2; exit 1; }
+	  || { echo "headway: Python 3.11 or later is needed, '$(PYTHON)' is older or not there; name another one: make install PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/uv || $(PYTHON) -m venv --clear $(VENV) \
 	  || { echo "headway: '$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@test -x $(BIN)/uv || $(BIN)/pip install --quiet --disable-pip-version-check uv==0.13.8
-	@UV_PROJECT_ENVIRONMENT=$(VENV) UV_HTTP_TIMEOUT=180 $(BIN)/uv sync --frozen --all-extras --compile-bytecode
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) \
+	  || { echo "headway: pip could not install uv $(UV_VERSION); is a package index within reach?" >&2; exit 1; }
+	@UV_PROJECT_ENVIRONMENT=$(VENV) UV_HTTP_TIMEOUT=180 $(BIN)/uv sync --frozen --all-extras --compile-bytecode \
+	  || { echo "headway: uv could not install what uv.lock names; where a mirror is needed, set UV_DEFAULT_INDEX" >&2; exit 1; }
 	@touch $(INSTALLED)
 
 demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--for 90s --no-browser")
 	@$(BIN)/headway demo $(ARGS)
 
 test: install ## every kind of test once, small seeds (15 minutes at most)
-	@$(MAKE) --no-print-directory lint types contracts
-	@$(BIN)/pytest $(ARGS)
+	@$(MAKE) --no-print-directory lint types contracts proto-check
+	@$(BIN)/pytest --durations=15 $(ARGS)
 
-check: install ## format, lint, types, import contracts and the fast tests (3 minutes at most)
-	@$(MAKE) --no-print-directory lint types contracts fast
+check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
+	@$(MAKE) --no-print-directory lint types contracts proto-check fast
+
+proof: install ## kills, soaks and storms by hand (ARGS="--proof-minutes 60"); resumable, figures go to docs/proofs/
+	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest -m proof --timeout=0 $(ARGS)
+
+bench: install ## run every benchmark (ARGS="wake" for one); each prints its figures and the machine
+	@scripts=$$(ls benchmarks/$(or $(ARGS),*).py 2>/dev/null) || { echo "headway: no benchmark matches '$(or $(ARGS),*)'" >&2; exit 1; }; \
+	  for script in $$scripts; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 format: install ## rewrite the code in the project's format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
@@ -44,19 +54,23 @@ types: install ## mypy, strict
 	@$(BIN)/mypy
 
 contracts: install ## who may import whom
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 fast: install ## the tests that start no JVM, no browser and no whole system
-	@$(BIN)/pytest -m "not spark and not e2e and not install and not browser" $(ARGS)
+	@$(BIN)/pytest -m "not spark and not e2e and not install and not browser and not proof" $(ARGS)
 
-# protobuf 5.27 code loads beside every later runtime; newer generators would shut older programs out.
+# Code of protobuf 5.27 loads beside every later runtime; a newer generator's would shut older programs out.
+PROTO_OUT ?= service
 PROTOC := $(BIN)/uv run --isolated --no-project --python $(BIN)/python --with grpcio-tools==1.66.2 --with mypy-protobuf==3.6.0 --with 'setuptools<81' python -m grpc_tools.protoc
 
 proto: install ## regenerate service/headway/wire/v1 from proto/
-	@$(PROTOC) -I proto --python_out=service --grpc_python_out=service --mypy_out=service --mypy_grpc_out=service proto/headway/wire/v1/*.proto
+	@$(PROTOC) -I proto --python_out=$(PROTO_OUT) --grpc_python_out=$(PROTO_OUT) --mypy_out=$(PROTO_OUT) --mypy_grpc_out=$(PROTO_OUT) proto/headway/wire/v1/*.proto
 
-proto-check: install ## buf's lint and its check for breaking changes
+proto-check: install ## buf: lint, format and what would break those who speak today's contracts
 	@cd proto && ../$(BIN)/buf lint && ../$(BIN)/buf format --diff --exit-code && ../$(BIN)/buf breaking --against baseline.binpb
+
+image: ## build the container image, headway:local
+	@docker build --tag headway:local .
 
 clean: ## remove what the build and the tests leave
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build

@@ -1,0 +1,90 @@
+"""The import contracts of pyproject.toml report what they were written against.
+
+A contract that has never been seen to fail may be one that cannot: a copy of the tree is broken on purpose, in every
+way at once, and each breach has to appear in the one report. Whether the tree itself keeps them is `make contracts`.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from architecture.tree import ROOT, SERVICE, SPARK
+
+# File of the copy -> what is added to it, and what the report must then say.
+BREACHES = [
+    ("headway/scaling/demand.py", "import time", "headway.scaling.demand -> time"),
+    ("headway/errors.py", "import logging", "headway.errors -> logging"),  # scaling would log by way of errors
+    ("headway/agent/client.py", "import headway.control.ingest", "headway.agent.client -> headway.control.ingest"),
+    ("headway/agent/client.py", "import headway.store.tables", "headway.agent is not allowed to import sqlalchemy"),
+    ("headway/settings.py", "import pydantic", "headway.settings -> pydantic"),  # reaches the agent's command
+    ("headway/agent/__init__.py", "import headway.settings", "headway.agent -> headway.settings"),
+    ("headway/control/tick.py", "import sqlalchemy", "headway.control.tick -> sqlalchemy"),
+    ("headway/control/tick.py", "import headway.control.http.feed", "headway.control.tick -> headway.control.http"),
+    (
+        "headway/control/recent.py",
+        "import headway.wire.v1.agent_pb2",
+        "headway.control.recent -> headway.wire.v1.agent_pb2",
+    ),
+    ("headway/store/engine.py", "import fastapi", "headway.store.engine -> fastapi"),
+    ("headway/store/engine.py", "import pyspark", "headway.store.engine -> pyspark"),
+    ("headway/cli/logs.py", "import pyspark", "headway.cli.logs -> pyspark"),
+    (
+        "headway/simulate/fixed_pool.py",
+        "import headway.wire.codec",
+        "headway.simulate.fixed_pool -> headway.wire.codec",
+    ),
+    ("headway_spark/__init__.py", "import headway.store.tables", "headway_spark -> headway.store.tables"),
+    ("headway/scaling/model.py", "import headway.scaling.decide", "headway.scaling.model -> headway.scaling.decide"),
+    ("headway/novelty/__init__.py", "", "headway.novelty"),  # a new package without a place in the layers
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What import-linter says of a copy with every breach in it."""
+    copy = tmp_path_factory.mktemp("breaches")
+    for package in (SERVICE, SPARK):
+        shutil.copytree(package, copy / package.name, ignore=shutil.ignore_patterns("__pycache__", "*.gz"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for file, line, _ in BREACHES:
+        path = copy / file
+        path.parent.mkdir(exist_ok=True)
+        with path.open("a") as text:
+            text.write(f"\n{line}\n")
+    return _lint(copy)
+
+
+def _lint(folder: Path) -> str:
+    linted = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "400"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert linted.returncode == 1, linted.stdout + linted.stderr
+    return linted.stdout
+
+
+@pytest.mark.parametrize(("file", "line", "says"), BREACHES, ids=[f"{file}: {line}" for file, line, _ in BREACHES])
+def test_a_deliberate_breach_is_reported(report: str, file: str, line: str, says: str) -> None:
+    broken = report.split("Broken contracts", 1)[1]
+    assert says in broken
+
+
+def test_every_contract_has_been_seen_to_break(report: str) -> None:
+    kept = [line for line in report.splitlines() if line.endswith(" KEPT")]
+    assert kept == []
+
+
+@pytest.mark.parametrize("root", [SERVICE, SPARK], ids=["headway", "headway_spark"])
+def test_every_folder_of_modules_is_a_package(root: Path) -> None:
+    """A folder without ``__init__.py`` can be imported, but import-linter does not look into it."""
+    folders = {path.parent for path in root.rglob("*.py")}
+    assert sorted(folder for folder in folders if not (folder / "__init__.py").exists()) == []

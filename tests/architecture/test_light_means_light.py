@@ -1,0 +1,109 @@
+"""A role needs its own extra and no more; the agent needs none."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+
+import grimp
+import pytest
+
+from architecture.tree import ROOT
+from headway.__main__ import COMMANDS
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+OWN = {"headway", "headway_spark"}
+HEAVY = {
+    *(
+        "alembic",
+        "apscheduler",
+        "asyncio",
+        "fastapi",
+        "httpx",
+        "numpy",
+        "pandas",
+        "psycopg",
+        "pyarrow",
+        "pydantic",
+        "pyspark",
+    ),
+    *("redis", "rich", "rq", "sqlalchemy", "starlette", "typer", "uvicorn", "uvloop", "yaml"),
+}
+LIGHT_PACKAGES = ["headway.__main__", "headway.agent", "headway.emit", "headway.cli.agent", "headway.wire"]
+
+IMPORT_EVERYTHING = """
+import importlib, json, pkgutil, sys
+for name in sys.argv[1:]:
+    module = importlib.import_module(name)
+    for found in pkgutil.walk_packages(getattr(module, "__path__", []), name + "."):
+        importlib.import_module(found.name)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_agent_and_emit_load_nothing_heavy() -> None:
+    """In a process of their own, with every module of theirs imported."""
+    asked = [sys.executable, "-c", IMPORT_EVERYTHING, *LIGHT_PACKAGES]
+    loaded = set(json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout))
+    assert "headway.agent" in loaded
+    assert sorted(loaded.intersection(HEAVY)) == []
+
+
+def test_importing_a_module_starts_nothing() -> None:
+    """No thread runs, no file is left open and nothing is written after every module has been imported."""
+    asked = [sys.executable, "-c", IMPORT_EVERYTHING + AFTERWARDS, "headway", "headway_spark"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=120, env=_bare_environment())
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+AFTERWARDS = """
+import os, threading
+assert threading.enumerate() == [threading.main_thread()], threading.enumerate()
+links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd") if int(fd) > 2]
+opened = [os.readlink(link) for link in links if os.path.exists(link)]
+assert opened == [], opened
+"""
+
+
+def _bare_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}
+
+
+@pytest.fixture(scope="module")
+def imports() -> grimp.ImportGraph:
+    return grimp.build_graph(*OWN, include_external_packages=True, cache_dir=None)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_command_reaches_only_what_its_extra_installs(imports: grimp.ImportGraph, name: str) -> None:
+    """Also by way of other modules, also inside functions: nothing is missing once the command runs."""
+    command = COMMANDS[name]
+    reached = {command.module, *imports.find_upstream_modules(command.module)}
+    external = {module.split(".")[0] for module in reached} - OWN - set(sys.stdlib_module_names)
+    assert sorted(package for package in external if not _is_installed_by(package, command.extra)) == []
+
+
+def _is_installed_by(package: str, extra: str) -> bool:
+    """Whether ``package``, an import name, comes with Headway's ``extra`` (a distribution named directly)."""
+    names = {_normal(name) for name in packages_distributions().get(package, [package])}
+    return bool(names & set(_installed(extra)))
+
+
+def _installed(extra: str) -> Iterator[str]:
+    requirements = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"].get(extra, [])]
+    for requirement in requirements:
+        name, extras = re.match(r"([\w.-]+)(?:\[([\w,\s-]+)\])?", requirement).groups()
+        if name in OWN:
+            for inner in extras.split(","):
+                yield from _installed(inner.strip())
+        else:
+            yield _normal(name)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
