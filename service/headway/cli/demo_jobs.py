@@ -1,0 +1,102 @@
+"""The demo's jobs in their broker: sent by RQ's own way, read back from its own record of each."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+
+import redis
+from rq import Queue
+
+from headway.cli.report import JobRecord
+from headway.simulate.replay import RecordedJob
+
+QUEUE = "llm-code"
+WORK = "headway.simulate.replay.work"
+KEPT_S = 3600  # how long RQ keeps the record of a job that is done: until the report at least
+TIMEOUT_MARGIN_S = 60.0
+SEND_AGAIN_S = 0.5
+FIELDS = ("status", "enqueued_at", "started_at", "ended_at")
+
+
+class DemoJobs:
+    """The jobs that one demo sends. Everything here is asked of the broker; nothing is remembered but what was sent."""
+
+    def __init__(self, url: str, *, wait: Callable[[float], bool]) -> None:
+        self._redis = redis.Redis.from_url(url)
+        self._queue = Queue(QUEUE, connection=self._redis)
+        self._run = f"{time.time():.0f}"
+        self._wait = wait
+        self._sent: list[str] = []
+
+    def clear(self) -> None:
+        """Forget what an earlier demo left in this broker, which is the demo's own."""
+        self._redis.flushdb()
+
+    @property
+    def sent(self) -> int:
+        """How many jobs were sent."""
+        return len(self._sent)
+
+    def send(self, index: int, job: RecordedJob) -> None:
+        """Enqueue ``job``. While the broker cannot be reached, try again until told to end."""
+        job_id = f"{self._run}-{index:05d}"
+        while True:
+            try:
+                # RQ writes job and queue in one transaction: what the last try left is either all there or not at all.
+                if not self._redis.exists(f"rq:job:{job_id}"):
+                    self._queue.enqueue(
+                        WORK,
+                        job.service_s,
+                        job_id=job_id,
+                        job_timeout=int(job.service_s + TIMEOUT_MARGIN_S),
+                        result_ttl=KEPT_S,
+                        failure_ttl=KEPT_S,
+                    )
+            except redis.RedisError:
+                if self._wait(SEND_AGAIN_S):
+                    return
+            else:
+                self._sent.append(job_id)
+                return
+
+    def waiting(self) -> int | None:
+        """How many jobs wait, None while the broker cannot be reached."""
+        with suppress(redis.RedisError):
+            return int(self._redis.llen(self._queue.key))
+        return None
+
+    def ended(self) -> int | None:
+        """How many jobs have ended, well or not; None while the broker cannot be reached."""
+        with suppress(redis.RedisError):
+            registries = (self._queue.finished_job_registry, self._queue.failed_job_registry)
+            return sum(int(self._redis.zcard(registry.key)) for registry in registries)
+        return None
+
+    def records(self) -> list[JobRecord]:
+        """Every job that was sent, as RQ has it now; one that RQ does not know any more is ``gone``."""
+        sent = list(self._sent)
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for job_id in sent:
+                pipeline.hmget(f"rq:job:{job_id}", FIELDS)
+            rows = pipeline.execute()
+        return [_record(job_id, dict(zip(FIELDS, row, strict=True))) for job_id, row in zip(sent, rows, strict=True)]
+
+    def close(self) -> None:
+        """Let the broker go."""
+        self._redis.close()
+
+
+def _record(job_id: str, row: Mapping[str, bytes | None]) -> JobRecord:
+    enqueued_at_s = _seconds(row["enqueued_at"])
+    return JobRecord(
+        job_id=job_id,
+        status=row["status"].decode() if row["status"] else "gone",
+        enqueued_at_s=float(job_id.partition("-")[0]) if enqueued_at_s is None else enqueued_at_s,
+        started_at_s=_seconds(row["started_at"]),
+        ended_at_s=_seconds(row["ended_at"]),
+    )
+
+
+def _seconds(value: bytes | None) -> float | None:
+    return datetime.fromisoformat(value.decode()).timestamp() if value else None

@@ -1,0 +1,89 @@
+"""Which worker processes there were, and when: seen by looking at the agent's child processes, not by being told.
+
+So the report's worker-seconds would show a worker that Headway has lost sight of.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+
+from headway.cli.report import WorkerLife
+
+LOOK_S = 0.5
+
+
+class WorkerWatch:
+    """Looks at the workers in a thread of its own. A life's ends are exact to half a look, either way alike."""
+
+    def __init__(self, agent_pid: Callable[[], int | None], *, clock: Callable[[], float] = time.time) -> None:
+        self._agent_pid = agent_pid
+        self._clock = clock
+        self._present: dict[psutil.Process, float] = {}
+        self._ended: list[WorkerLife] = []
+        self._looked_at_s: float | None = None
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="worker-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look a last time and stop."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join()
+            self.look()
+
+    @property
+    def present(self) -> int:
+        """How many workers were there at the last look."""
+        return len(self._present)
+
+    def lives(self, *, until_s: float) -> list[WorkerLife]:
+        """Every life so far; that of a worker which is still there goes on until ``until_s``."""
+        going_on = [
+            WorkerLife(pid=process.pid, began_at_s=began_at_s, ended_at_s=max(until_s, began_at_s))
+            for process, began_at_s in dict(self._present).items()
+        ]
+        return [*self._ended, *going_on]
+
+    def look(self) -> None:
+        """Take note of who came and who went since the last look."""
+        now_s = self._clock()
+        since_s = now_s if self._looked_at_s is None else self._looked_at_s
+        for process in [each for each in self._present if not _is_there(each)]:
+            began_at_s = self._present.pop(process)
+            gone_at_s = max((since_s + now_s) / 2, began_at_s)
+            self._ended.append(WorkerLife(pid=process.pid, began_at_s=began_at_s, ended_at_s=gone_at_s))
+        for process in self._children():
+            if process not in self._present and _is_there(process):
+                # psutil knows the boot time to the second only: what it tells is moved into the span it must lie in.
+                self._present[process] = min(max(_created_at_s(process, now_s), since_s), now_s)
+        self._looked_at_s = now_s
+
+    def _children(self) -> list[psutil.Process]:
+        pid = self._agent_pid()
+        if pid is not None:
+            with suppress(psutil.Error):
+                return psutil.Process(pid).children()
+        return []
+
+    def _run(self) -> None:
+        while not self._closing.wait(LOOK_S):
+            self.look()
+
+
+def _is_there(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _created_at_s(process: psutil.Process, otherwise: float) -> float:
+    with suppress(psutil.Error):
+        return float(process.create_time())
+    return otherwise

@@ -1,0 +1,115 @@
+"""The demo's jobs and worker with a real Valkey and RQ's own code."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from redis import Redis
+from rq import Queue
+
+from headway.cli.demo_jobs import QUEUE, DemoJobs
+from headway.cli.demo_worker import DrainingWorker
+from headway.simulate.replay import RecordedJob
+
+
+@pytest.fixture
+def connection(valkey_url):
+    with Redis.from_url(valkey_url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def jobs(valkey_url):
+    jobs = DemoJobs(valkey_url, wait=lambda _: False)
+    yield jobs
+    jobs.close()
+
+
+def job(service_s: float) -> RecordedJob:
+    return RecordedJob(at_s=0, service_s=service_s)
+
+
+def test_a_sent_job_is_done_by_a_worker_and_its_times_are_read_back(jobs, connection):
+    before_s = time.time()
+    for index in range(2):
+        jobs.send(index, job(0.05))
+    assert (jobs.sent, jobs.waiting(), jobs.ended()) == (2, 2, 0)
+    DrainingWorker([QUEUE], connection=connection).work(burst=True, logging_level="ERROR", max_jobs=1)
+    assert (jobs.waiting(), jobs.ended()) == (1, 1)
+
+    done, waiting = jobs.records()
+    assert done.is_done
+    assert before_s - 1 <= done.enqueued_at_s <= done.started_at_s <= done.ended_at_s
+    assert done.ended_at_s - done.started_at_s == pytest.approx(0.05, abs=0.2)
+    assert (waiting.status, waiting.started_at_s, waiting.ended_at_s) == ("queued", None, None)
+
+
+def test_a_job_is_sent_once_also_when_the_answer_to_the_first_try_was_lost(jobs):
+    jobs.send(0, job(1))
+    jobs.send(0, job(1))
+    assert jobs.waiting() == 1
+
+
+def test_a_job_that_the_broker_has_lost_is_told_as_gone(jobs):
+    jobs.send(0, job(1))
+    jobs.clear()
+    assert [record.status for record in jobs.records()] == ["gone"]
+
+
+def test_without_a_broker_nothing_is_known_and_sending_ends_when_told(tmp_path):
+    waits = []
+    jobs = DemoJobs(f"unix://{tmp_path}/none.sock", wait=lambda seconds: waits.append(seconds) or len(waits) == 3)
+    assert (jobs.waiting(), jobs.ended()) == (None, None)
+    jobs.send(0, job(1))
+    assert (jobs.sent, len(waits)) == (0, 3)
+
+
+class StoppedInBetween(Queue):
+    """A queue whose worker gets its signal just when it has taken a job: where RQ's own worker loses it."""
+
+    worker = None
+
+    @classmethod
+    def dequeue_any(cls, *args, **kwargs):
+        taken = super().dequeue_any(*args, **kwargs)
+        if cls.worker:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return taken
+
+
+def test_a_worker_that_is_stopped_just_as_it_takes_a_job_does_the_job_and_no_other(jobs, connection):
+    for index in range(2):
+        jobs.send(index, job(0.01))
+    worker = DrainingWorker([QUEUE], connection=connection, queue_class=StoppedInBetween)
+    StoppedInBetween.worker = worker
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        worker.work(logging_level="ERROR")
+    finally:
+        StoppedInBetween.worker = None
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert [record.status for record in jobs.records()] == ["finished", "queued"]
+
+
+def test_an_idle_worker_ends_soon_when_asked_and_says_when_it_is_ready(valkey_url):
+    argv = [
+        sys.executable,
+        "-m",
+        "rq.cli",
+        "worker",
+        "--url",
+        valkey_url,
+        "-w",
+        "headway.cli.demo_worker.DrainingWorker",
+    ]
+    worker = subprocess.Popen([*argv, QUEUE], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert any("Listening on" in line for line in worker.stdout)
+    asked_s = time.monotonic()
+    worker.terminate()
+    worker.communicate(timeout=10)
+    assert worker.returncode in {0, -signal.SIGTERM}  # the latter: before RQ has installed its handlers
+    assert time.monotonic() - asked_s < 5
