@@ -1,0 +1,104 @@
+"""What ingest refuses, and the rows that a batch becomes."""
+
+from typing import Any
+
+import pytest
+
+from headway.control.batches import BATCH_ITEMS_MAX, check, rows_of
+from headway.errors import Invalid
+from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
+
+NOW_S = 1_700_000_000.0
+
+
+def batch(*, events: Any = (), samples: Any = (), activities: Any = (), **values: Any) -> TelemetryBatch:
+    given = {"producer": "app", "sequence": 1, "sent_at_s": NOW_S, **values}
+    return TelemetryBatch(events=tuple(events), samples=tuple(samples), activities=tuple(activities), **given)
+
+
+def event(**values: Any) -> JobEvent:
+    return JobEvent(**{"queue": "redis/mail", "job_id": "a", "kind": EventKind.ENQUEUED, "at_s": NOW_S, **values})
+
+
+def sample(**values: Any) -> QueueSample:
+    return QueueSample(**{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": 1, **values})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (batch(producer="a\0b"), "producer 'a\\x00b' is no name"),
+        (batch(sequence=2**63), "sequence=9223372036854775808 exceeds"),
+        (batch(sent_at_s=float("nan")), "sent_at_s=nan is no Unix time"),
+        (batch(events=[event(queue="x" * 501)]), "a name is too long"),
+        (batch(events=[event(job_id="\ud800")]), "holds what is no text"),
+        (batch(events=[event(job_class="a\0")]), "holds what is no text"),
+        (batch(events=[event(at_s=float("inf"))]), "at_s=inf is no Unix time"),
+        (batch(events=[event(at_s=0.0)]), "at_s=0.0 is no Unix time"),
+        (batch(events=[event(at_s=NOW_S * 1000)]), "at_s=1700000000000.0 is no Unix time in seconds"),
+        (batch(events=[event(started_at_s=float("nan"))]), "started_at_s=nan is no Unix time"),
+        (batch(samples=[sample(waiting_jobs=2**63)]), "waiting_jobs=9223372036854775808 is no count"),
+        (batch(samples=[sample(oldest_age_s=float("nan"))]), "oldest_age_s=nan is no age"),
+        (batch(samples=[sample(at_s=float("-inf"))]), "at_s=-inf is no Unix time"),
+        (batch(activities=[WorkerActivity(host="", pid=1, is_busy=True)]), "host '' is no name"),
+        (batch(activities=[WorkerActivity(host="a", pid=0, is_busy=True)]), "pid=0 is no process"),
+    ],
+)
+def test_what_would_break_the_group_or_the_stream_is_refused_by_name(wrong: TelemetryBatch, says: str) -> None:
+    with pytest.raises(Invalid) as raised:
+        check(wrong)
+    assert says in str(raised.value)
+    str(raised.value).encode()  # the answer itself can be sent
+
+
+def test_a_batch_has_a_bound_and_may_be_empty() -> None:
+    check(batch())
+    check(batch(events=[event()] * BATCH_ITEMS_MAX, sent_at_s=0.0))
+    with pytest.raises(Invalid, match="10001 items, at most 10000 are taken: split it"):
+        check(batch(events=[event()] * BATCH_ITEMS_MAX, samples=[sample()]))
+
+
+def test_a_batch_wrong_throughout_is_told_so_in_a_few_words() -> None:
+    with pytest.raises(Invalid) as raised:
+        check(batch(events=[event(at_s=-1.0)] * 1000))
+    assert len(raised.value.breaches) == 10
+
+
+def test_events_and_samples_become_rows_with_nothing_lost() -> None:
+    told = batch(
+        sequence=7,
+        events=[event(kind=EventKind.FINISHED, job_class="Mail", enqueued_at_s=NOW_S - 5, started_at_s=NOW_S - 2)],
+        samples=[sample(waiting_jobs=3, in_flight_jobs=2, delayed_jobs=1, oldest_age_s=0.5)],
+    )
+    made = rows_of(told, received_at_s=NOW_S + 0.5, offset_s=0.0)
+    assert [{name: value for name, value in row._asdict().items() if value is not None} for row in made.rows] == [
+        {
+            "schema_version": 1, "queue": "redis/mail", "kind": "finished", "job_id": "a", "job_class": "Mail",
+            "at_s": NOW_S, "received_at_s": NOW_S + 0.5, "enqueued_at_s": NOW_S - 5, "started_at_s": NOW_S - 2,
+            "producer": "app", "sequence": 7,
+        },
+        {
+            "schema_version": 1, "queue": "redis/mail", "kind": "sample", "at_s": NOW_S, "received_at_s": NOW_S + 0.5,
+            "waiting_jobs": 3, "in_flight_jobs": 2, "delayed_jobs": 1, "oldest_age_s": 0.5, "producer": "app",
+            "sequence": 7,
+        },
+    ]  # fmt: skip
+    assert made.samples == list(told.samples)
+    assert made.corrected_times == 0
+
+
+def test_a_wrong_clock_is_corrected_and_counted_and_durations_stay_what_they_were() -> None:
+    wrong_s = NOW_S - 3600.0
+    told = batch(
+        events=[
+            event(kind=EventKind.FINISHED, at_s=wrong_s, started_at_s=wrong_s - 2, enqueued_at_s=wrong_s - 5),
+            event(at_s=NOW_S),
+        ],
+        samples=[sample(at_s=wrong_s)],
+    )
+    made = rows_of(told, received_at_s=NOW_S, offset_s=3600.0)
+    finished, untouched, reading = made.rows
+    assert (finished.at_s, finished.started_at_s, finished.enqueued_at_s) == (NOW_S, NOW_S - 2, NOW_S - 5)
+    assert untouched.at_s == NOW_S
+    assert reading.at_s == made.samples[0].at_s == NOW_S
+    assert made.corrected_times == 2

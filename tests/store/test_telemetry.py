@@ -1,0 +1,211 @@
+"""Claims, records, readings and the tie between a database and its event log, on a real Postgres."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from headway.errors import Unavailable
+from headway.scaling.model import QueueSample, WorkerActivity
+from headway.store.attach import attach, recover
+from headway.store.engine import Connection, Engine, create_engine, transaction
+from headway.store.event_log import EventLog, EventRow
+from headway.store.telemetry import (
+    BatchKey,
+    claim_batches,
+    forget_old,
+    record_file,
+    recorded_files,
+    upsert_activities,
+    upsert_samples,
+)
+
+ONE, TWO, THREE = BatchKey("app", 1), BatchKey("app", 2), BatchKey("web", 1)
+BOUND_S = 10.0
+
+
+@pytest.fixture
+async def engine(migrated_url: str) -> AsyncIterator[Engine]:
+    engine = create_engine(migrated_url)
+    yield engine
+    await engine.dispose()
+
+
+async def rows(engine: Engine, query: str) -> list[tuple[Any, ...]]:
+    async with transaction(engine) as connection:
+        return [tuple(row) for row in await connection.execute(text(query))]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.parquet"))
+
+
+async def until_waiting_for_a_lock(engine: Engine) -> None:
+    async with asyncio.timeout(BOUND_S):
+        while not await rows(engine, "select 1 from pg_stat_activity where wait_event_type = 'Lock'"):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+async def test_a_batch_is_claimed_once(engine: Engine) -> None:
+    async with transaction(engine) as connection:
+        assert await claim_batches(connection, {ONE: "f1", THREE: None}) == {ONE, THREE}
+    async with transaction(engine) as connection:
+        assert await claim_batches(connection, {ONE: "f2", TWO: "f2"}) == {TWO}
+    assert await rows(engine, "select producer, sequence, file from event_batches order by 1, 2") == [
+        ("app", 1, "f1"),
+        ("app", 2, "f2"),
+        ("web", 1, None),
+    ]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_of_two_that_claim_at_once_the_second_waits_for_what_becomes_of_the_first(
+    engine: Engine, commits: bool
+) -> None:
+    async def second() -> set[BatchKey]:
+        async with transaction(engine) as connection:
+            return await claim_batches(connection, {TWO: "f2", ONE: "f2"})
+
+    async with engine.connect() as first:
+        await claim_batches(first, {ONE: "f1", TWO: "f1"})
+        task = asyncio.create_task(second())
+        await until_waiting_for_a_lock(engine)
+        await (first.commit() if commits else first.rollback())
+    assert await task == (set() if commits else {ONE, TWO})
+
+
+async def record(connection: Connection, file: str) -> None:
+    await record_file(connection, file=file, ingest="i", rows=1, size_bytes=10)
+
+
+async def test_asking_what_is_recorded_records_nothing(engine: Engine) -> None:
+    async with transaction(engine) as connection:
+        await record(connection, "f1")
+    async with transaction(engine) as connection:
+        assert await recorded_files(connection, ["f2", "f1"]) == {"f1"}
+    assert await rows(engine, "select file, ingest, rows, bytes from event_files") == [("f1", "i", 1, 10)]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_a_dead_ingests_commit_that_is_still_under_way_is_waited_for(engine: Engine, commits: bool) -> None:
+    """Deleting its file meanwhile would lose events that were about to be recorded."""
+
+    async def ask() -> set[str]:
+        async with transaction(engine) as connection:
+            return await recorded_files(connection, ["f1"])
+
+    async with engine.connect() as dying:
+        await record(dying, "f1")
+        task = asyncio.create_task(ask())
+        await until_waiting_for_a_lock(engine)
+        await (dying.commit() if commits else dying.rollback())
+    assert await task == ({"f1"} if commits else set())
+
+
+def sample(queue: str, at_s: float, waiting_jobs: int, **values: Any) -> QueueSample:
+    return QueueSample(queue=queue, at_s=at_s, waiting_jobs=waiting_jobs, **values)
+
+
+async def test_the_newest_reading_of_each_queue_stays(engine: Engine) -> None:
+    async with transaction(engine) as connection:
+        await upsert_samples(
+            connection, [sample("b", 10.0, 1), sample("a", 12.0, 2, in_flight_jobs=5), sample("a", 11.0, 3)]
+        )
+    async with transaction(engine) as connection:
+        await upsert_samples(connection, [sample("a", 11.5, 4), sample("b", 10.0, 5, oldest_age_s=0.5)])
+        await upsert_samples(connection, [])
+    query = "select queue, sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s from queue_samples"
+    assert await rows(engine, f"{query} order by queue") == [
+        ("a", 12.0, 2, 5, None, None),  # 11.5 came later, and is older
+        ("b", 10.0, 5, None, None, 0.5),  # of the same moment the later word counts
+    ]
+
+
+async def test_the_last_word_on_each_worker_process_stays(engine: Engine) -> None:
+    busy = WorkerActivity(host="a", pid=7, is_busy=True, busy_since_s=50.0)
+    idle = WorkerActivity(host="a", pid=7, is_busy=False)
+    other = WorkerActivity(host="b", pid=7, is_busy=True)
+    async with transaction(engine) as connection:
+        await upsert_activities(connection, [busy, other])
+        await upsert_activities(connection, [busy, idle])
+        await upsert_activities(connection, [])
+    query = "select host_name, pid, is_busy, busy_since_s from worker_activities order by 1"
+    assert await rows(engine, query) == [("a", 7, False, None), ("b", 7, True, None)]
+
+
+async def test_what_has_served_is_forgotten_and_what_may_still_be_asked_for_is_not(engine: Engine) -> None:
+    ages = {"event_batches": ("6 days", "8 days"), "event_files": ("29 days", "31 days")}
+    async with transaction(engine) as connection:
+        await claim_batches(connection, {ONE: None, TWO: None})
+        await record(connection, "f1")
+        await record(connection, "f2")
+        await upsert_activities(connection, [WorkerActivity(host=host, pid=1, is_busy=True) for host in "ab"])
+        for statement in (
+            f"update event_batches set claimed_at = now() - interval '{ages['event_batches'][0]}' where sequence = 1",
+            f"update event_batches set claimed_at = now() - interval '{ages['event_batches'][1]}' where sequence = 2",
+            f"update event_files set recorded_at = now() - interval '{ages['event_files'][0]}' where file = 'f1'",
+            f"update event_files set recorded_at = now() - interval '{ages['event_files'][1]}' where file = 'f2'",
+            "update worker_activities set seen_at = now() - interval '50 minutes' where host_name = 'a'",
+            "update worker_activities set seen_at = now() - interval '70 minutes' where host_name = 'b'",
+        ):
+            await connection.execute(text(statement))
+    assert await forget_old(engine) == 3
+    assert await rows(engine, "select sequence from event_batches") == [(1,)]
+    assert await rows(engine, "select file from event_files") == [("f1",)]
+    assert await rows(engine, "select host_name from worker_activities") == [("a",)]
+
+
+async def test_the_first_use_introduces_database_and_folder_to_each_other(engine: Engine, tmp_path: Path) -> None:
+    root = tmp_path / "events"
+    logs = [EventLog(root) for _ in range(3)]
+    await asyncio.gather(*(attach(engine, log) for log in logs))
+    assert await rows(engine, "select event_log_marker, event_log_location from cluster") == [
+        (logs[0].read_marker(), str(root))
+    ]
+    await attach(engine, EventLog(root))  # and it stays so
+
+
+async def test_a_first_use_that_was_cut_short_is_taken_up_again(engine: Engine, tmp_path: Path) -> None:
+    marker = uuid4()
+    EventLog(tmp_path).create(marker)  # and then the power went, before Postgres knew
+    await attach(engine, EventLog(tmp_path))
+    assert await rows(engine, "select event_log_marker from cluster") == [(marker,)]
+
+
+async def test_a_folder_with_another_databases_events_is_refused(engine: Engine, tmp_path: Path) -> None:
+    marker = uuid4()
+    log = EventLog(tmp_path)
+    log.create(marker)
+    log.open(marker)
+    log.write_tmp("1-a-1.parquet", [EventRow("q", "enqueued", 1.0, 1.0, "p", 1)])
+    log.publish("1-a-1.parquet")
+    with pytest.raises(Unavailable, match="holds the events of another database: name an empty folder"):
+        await attach(engine, EventLog(tmp_path))
+    assert await rows(engine, "select event_log_marker from cluster") == [(None,)]
+
+
+async def test_a_folder_that_is_not_mounted_is_not_mistaken_for_a_first_use(engine: Engine, tmp_path: Path) -> None:
+    await attach(engine, EventLog(tmp_path / "events"))
+    with pytest.raises(Unavailable, match="has no marker"):
+        await attach(engine, EventLog(tmp_path / "elsewhere"))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+async def test_recovery_asks_the_database_which_leftovers_count(engine: Engine, tmp_path: Path) -> None:
+    dead, log = EventLog(tmp_path), EventLog(tmp_path)
+    await attach(engine, dead)
+    await attach(engine, log)
+    recorded, unrecorded = dead.new_name(1.0), dead.new_name(2.0)
+    for name in (recorded, unrecorded):
+        dead.write_tmp(name, [EventRow("q", "enqueued", 1.0, 1.0, "p", 1)])
+    async with transaction(engine) as connection:
+        await record(connection, recorded)
+    await recover(engine, log)  # it lives: nothing is touched
+    assert files(tmp_path / "tmp") == [recorded, unrecorded]
+    dead.close()
+    await recover(engine, log)
+    assert (files(tmp_path / "hot"), files(tmp_path / "tmp")) == ([recorded], [])
