@@ -10,8 +10,8 @@ fixture                   lives     what it is
 ``valkey_url``            test      the same, emptied
 ========================  ========  ==========================================================================
 
-Tests that use them carry the marks ``postgres`` and ``valkey`` by themselves. A database costs 10 ms where the servers' folder
-is in memory (``/dev/shm``), and up to 200 ms on a disk that is slow at making its 300 files.
+Tests that use them carry the marks ``postgres`` and ``valkey`` by themselves. A database costs 10 ms where the
+servers' folder is in memory (``/dev/shm``), and up to 200 ms on a disk that is slow at making its 300 files.
 """
 
 import fcntl
@@ -50,13 +50,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Iterator[Path]:
-    """Where embedded servers keep their data: in memory if there is room. Not pytest's folder, which would keep it all."""
+    """Where embedded servers keep their data: in memory if there is room. Pytest's own folder would keep it all."""
     memory = Path("/dev/shm")
     has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MEMORY_BYTES_MIN
     base = memory if has_room else Path(tempfile.gettempdir())
     for left in base.glob(f"{FOLDER_PREFIX}*"):  # by killed runs
         _remove_unless_used(left)
     folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=base))
+    folder.chmod(0o711)  # for root in a container, whose Postgres runs as nobody; each server's own folder is 0700
     with (folder / "used.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder

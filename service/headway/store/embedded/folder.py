@@ -14,11 +14,12 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from headway.errors import Misconfigured
@@ -98,7 +99,8 @@ class Folder:
     def kept(self) -> Kept | None:
         """What the guardian wrote; None before and after."""
         try:
-            return Kept(**json.loads((self.root / "state.json").read_text()))
+            values = json.loads((self.root / "state.json").read_text())
+            return Kept(**{field.name: values[field.name] for field in fields(Kept)})  # a later guardian may write more
         except FileNotFoundError:
             return None
 
@@ -109,9 +111,11 @@ class Folder:
         return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def runtime_dir(self, owner_uid: int) -> Path:
-        """A private folder that sockets can be made in: inside this one if its path is short enough."""
+        """A private folder that sockets can be made in: inside this one if its path is short and plain enough."""
         inside = private(self.root / "run", owner_uid)
-        if len(os.fsencode(inside)) + 1 + SOCKET_NAME_BYTES_MAX <= SOCKET_PATH_BYTES_MAX and _takes_sockets(inside):
+        is_short = len(os.fsencode(inside)) + 1 + SOCKET_NAME_BYTES_MAX <= SOCKET_PATH_BYTES_MAX
+        # To Postgres and its clients a comma parts two paths; what else may mean something is avoided unexamined.
+        if is_short and re.fullmatch(r"[\w./+=-]+", str(inside), re.ASCII) and _takes_sockets(inside):
             return inside
         inside.rmdir()  # empty, like everything private() answers
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
@@ -128,23 +132,23 @@ def prepared(data_dir: Path) -> Folder:
     Raises:
         Misconfigured: it holds something else, or belongs to somebody else.
     """
-    root = data_dir.expanduser().resolve()
-    root.parent.mkdir(parents=True, exist_ok=True)
+    root = data_dir.resolve()
     try:
-        root.mkdir(mode=0o700)
-    except FileExistsError:
-        if not root.is_dir() or (any(root.iterdir()) and not (root / "owners.lock").exists()):
+        root.parent.mkdir(parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, exist_ok=True)
+        status = root.stat()
+        if status.st_uid != os.geteuid() != 0:
             raise Misconfigured(
-                f"{root} holds something else than an embedded server's data: name a folder that is empty or new"
-            ) from None
-    status = root.stat()
-    if status.st_uid != os.geteuid() and os.geteuid() != 0:
-        raise Misconfigured(
-            f"{root} belongs to user {status.st_uid} and this process runs as {os.geteuid()}: "
-            "run as that user, or name another data folder"
-        )
-    if stat.S_IMODE(status.st_mode) != 0o700:
+                f"{root} belongs to user {status.st_uid} and this process runs as {os.geteuid()}: "
+                "run as that user, or name another data folder"
+            )
+        if any(root.iterdir()) and not (root / "owners.lock").exists():
+            raise Misconfigured(f"{root} holds something else than an embedded server's data: name another folder")
         root.chmod(0o700)
+    except OSError as error:
+        raise Misconfigured(
+            f"{root} cannot hold an embedded server's data ({error.strerror}): name another folder"
+        ) from error
     return Folder(root)
 
 

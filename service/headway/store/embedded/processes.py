@@ -8,9 +8,7 @@ from pathlib import Path
 
 from headway.store.embedded.waiting import Deadline
 
-GRACE_S = (
-    5.0  # for what a dead guardian or postmaster left: it has been told already, and is usually gone in milliseconds
-)
+GRACE_S = 3.0  # what lost its guardian or its postmaster has been told, and usually leaves in milliseconds
 
 
 def is_alive(pid: int, started_ticks: int) -> bool:
