@@ -245,7 +245,9 @@ class Ingest:
 
     async def _flush(self, group: list[_Waiting]) -> dict[_Waiting, Receipt]:
         await self._prepare()
-        first = {waiting.key: waiting for waiting in reversed(group)}  # a batch that came twice counts once
+        first: dict[BatchKey, _Waiting] = {}
+        for waiting in group:
+            first.setdefault(waiting.key, waiting)  # a batch that came twice counts once
         file = self._event_log.new_name(self._clock())
         loop = asyncio.get_running_loop()
         try:

@@ -1,0 +1,69 @@
+"""TelemetryService from a client's side: real channel, real Postgres, real log."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TypeAlias
+
+import grpc
+import grpc.aio
+import pytest
+
+from control.telemetry import batch, hot_jobs, ingesting, sample
+from headway.control.rpc.server import serve
+from headway.control.rpc.telemetry import TelemetryServicer
+from headway.settings import Address
+from headway.wire import codec
+from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
+
+BOUND_S = 20.0
+Stub: TypeAlias = "telemetry_pb2_grpc.TelemetryServiceAsyncStub"  # the type checker alone knows it
+
+
+@pytest.fixture
+async def stub(migrated_url: str, tmp_path: Path) -> AsyncIterator[Stub]:
+    async with ingesting(migrated_url, tmp_path) as ingest:
+        server = await serve([TelemetryServicer(ingest)], address=Address(host="127.0.0.1", port=0), token=None)
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            yield telemetry_pb2_grpc.TelemetryServiceStub(channel)
+        await server.stop(0)
+
+
+async def test_a_batch_sent_twice_is_in_the_log_once(stub: Stub, tmp_path: Path) -> None:
+    message = codec.batch_to_message(batch(1, events=2, samples=(sample("redis/news", 3),)))
+    first = await stub.Ingest(message, timeout=BOUND_S)
+    again = await stub.Ingest(message, timeout=BOUND_S)
+    assert first == telemetry_pb2.IngestResponse(accepted_events=2, accepted_samples=1)
+    assert again == telemetry_pb2.IngestResponse(is_duplicate=True)
+    assert hot_jobs(tmp_path) == ["app-1-0", "app-1-1", "redis/news"]
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (telemetry_pb2.IngestRequest(), "producer is empty"),
+        (
+            telemetry_pb2.IngestRequest(
+                producer="app", events=[telemetry_pb2.JobEvent(queue="q", job_id="a", at_s=1.0)]
+            ),
+            "event of job 'a' in queue 'q': kind 0 is not known",
+        ),
+        (
+            telemetry_pb2.IngestRequest(
+                producer="app",
+                events=[telemetry_pb2.JobEvent(queue="q", job_id="a", kind=telemetry_pb2.EVENT_KIND_STARTED)],
+            ),
+            "event of job 'a' in queue 'q': at_s=0.0 is no Unix time in seconds",
+        ),
+    ],
+)
+async def test_a_wrong_batch_is_the_callers_fault_and_named(
+    stub: Stub, message: telemetry_pb2.IngestRequest, says: str
+) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await stub.Ingest(message, timeout=BOUND_S)
+    assert (refused.value.code(), refused.value.details()) == (grpc.StatusCode.INVALID_ARGUMENT, says)
+
+
+async def test_the_largest_batch_fits_through_the_door(stub: Stub, tmp_path: Path) -> None:
+    answer = await stub.Ingest(codec.batch_to_message(batch(1, events=10_000)), timeout=BOUND_S)
+    assert answer.accepted_events == len(hot_jobs(tmp_path)) == 10_000
