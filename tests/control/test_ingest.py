@@ -233,6 +233,19 @@ async def test_a_live_ingest_finishes_what_another_left_without_a_restart(
                 await asyncio.sleep(0.01)
 
 
+async def test_a_sweep_that_fails_does_not_end_ingest(migrated_url: str, root: Path, monkeypatch, caplog) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(module, "SWEEP_S", 0.01)
+    async with ingesting(migrated_url, root) as ingest:
+        monkeypatch.setattr(module, "recover", broken)
+        async with asyncio.timeout(BOUND_S):
+            while "sweep failed" not in caplog.text:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        assert await ingest.accept(batch(1)) == TAKEN
+
+
 @asynccontextmanager
 async def postgres_down(url: str) -> AsyncIterator[None]:
     """No connection to the database of ``url`` survives, and none can be made."""

@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from headway.control.batches import Rows, check, items, rows_of
@@ -147,7 +148,7 @@ class Ingest:
             Unavailable: Postgres or the event log is not there; nothing is known to be written.
         """
         check(batch)
-        if self._is_stopping or self._flusher is None:
+        if self._is_stopping or self._flusher is None or self._flusher.done():
             raise Unavailable("this control plane does not accept telemetry now: it is starting or stopping; try again")
         if self._queue.items + items(batch) > WAITING_ITEMS_MAX or len(self._queue.batches) >= WAITING_BATCHES_MAX:
             raise Overloaded(
@@ -176,15 +177,19 @@ class Ingest:
         loop = asyncio.get_running_loop()
         next_sweep_s = loop.time() + SWEEP_S
         while not (self._is_stopping and not self._queue.batches):
-            try:
-                async with asyncio.timeout_at(next_sweep_s):
-                    await self._wake.wait()
-            except TimeoutError:
-                await self._sweep()
+            if loop.time() >= next_sweep_s:
                 next_sweep_s = loop.time() + SWEEP_S
-            self._wake.clear()
-            while self._queue.batches:
+                try:
+                    await self._sweep()
+                except Exception:
+                    log.exception("sweep failed")  # the next one may not; what comes meanwhile is still accepted
+            elif self._queue.batches:
                 await self._serve(self._queue.take(GROUP_ITEMS_MAX))
+            else:
+                self._wake.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(next_sweep_s):
+                        await self._wake.wait()
 
     async def _serve(self, group: list[_Waiting]) -> None:
         """Flush ``group`` and answer everyone in it, whatever happens."""
