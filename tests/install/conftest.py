@@ -1,0 +1,105 @@
+"""One wheel a session, and bare environments with parts of it, as a user would have them."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).with_name("uv")
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A virtual environment that has Headway from its wheel, and nothing of this checkout."""
+
+    folder: Path
+
+    def run(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """What the program ``argv[0]`` of this environment does, with no more of our environment than it needs."""
+        plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "JAVA_HOME") if name in os.environ}
+        program = [str(self.folder / "bin" / argv[0]), *argv[1:]]
+        return subprocess.run(
+            program, cwd=self.folder, env={**plain, **env}, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    def headway(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return self.run("headway", *words, **env)
+
+    def python(self, code: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.run("python", "-c", code, *words)
+
+    def distributions(self) -> set[str]:
+        listed = self.python(
+            "from importlib.metadata import distributions as all_of; print(*(one.name.lower() for one in all_of()))"
+        )
+        return set(listed.stdout.split())
+
+
+@pytest.fixture(scope="session")
+def scratch() -> Iterator[Path]:
+    # Not pytest's folder, which keeps those of the last three runs: these environments are a gigabyte.
+    folder = Path(tempfile.mkdtemp(prefix="headway-install-"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def wheel(scratch: Path) -> Path:
+    _uv("build", "--wheel", "--out-dir", str(scratch / "dist"), str(ROOT))
+    (built,) = (scratch / "dist").glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def locked(scratch: Path) -> Path:
+    """The versions of uv.lock, so that what is tested is what was tried and is in uv's cache already."""
+    path = scratch / "locked.txt"
+    asked = [
+        "export",
+        "--frozen",
+        "--all-extras",
+        "--no-dev",
+        "--no-hashes",
+        "--no-emit-project",
+        "--directory",
+        str(ROOT),
+    ]
+    _uv(*asked, "--output-file", str(path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def installed(scratch: Path, wheel: Path, locked: Path) -> Callable[..., Environment]:
+    """Makes an environment with an extra of the wheel, once a session: ``installed("control")``."""
+    made: dict[tuple[str, ...], Environment] = {}
+
+    def environment(extra: str = "", *pins: str) -> Environment:
+        key = (extra, *pins)
+        if key not in made:
+            folder = scratch / f"environment-{len(made)}"
+            _uv("venv", "--python", sys.executable, str(folder))
+            versions = pins or ("--constraint", str(locked))
+            _install("--python", str(folder), *versions, f"headway[{extra}] @ {wheel.as_uri()}")
+            made[key] = Environment(folder)
+        return made[key]
+
+    return environment
+
+
+def _install(*words: str) -> None:
+    # From the cache where that has everything: asked online, uv may fetch and build PySpark's archive again.
+    try:
+        _uv("pip", "install", "--offline", *words)
+    except subprocess.CalledProcessError:
+        _uv("pip", "install", *words)
+
+
+def _uv(*words: str) -> None:
+    subprocess.run([UV, "--quiet", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)

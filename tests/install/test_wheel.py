@@ -1,0 +1,57 @@
+"""The wheel carries what its roles read at run time, and nothing that is ours alone."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from architecture.tree import ROOT, SERVICE
+
+pytestmark = pytest.mark.install
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "headway/py.typed",
+        "headway_spark/py.typed",
+        "headway_spark/submit.py",
+        "headway/simulate/traces/bursty_llm_code.csv.gz",
+        "headway/simulate/traces/ATTRIBUTION.md",
+        "headway/store/migrations/env.py",
+        "headway/control/web/index.html",
+    ],
+)
+def test_the_wheel_carries(names: set[str], name: str) -> None:
+    assert name in names
+
+
+def test_every_migration_and_every_file_of_the_dashboard_is_in_the_wheel(names: set[str]) -> None:
+    versions = {
+        f"headway/store/migrations/versions/{path.name}" for path in (ROOT / "migrations/versions").glob("*.py")
+    }
+    web = {
+        f"headway/{path.relative_to(SERVICE)}" for path in (SERVICE / "control" / "web").rglob("*") if path.is_file()
+    }
+    assert versions
+    assert web
+    assert sorted((versions | web) - names) == []
+
+
+def test_the_licence_travels_with_the_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("licenses/LICENSE"))
+        assert archive.read(name).decode() == (ROOT / "LICENSE").read_text()
+        assert "Apache License" in archive.read(name).decode()
+
+
+def test_only_two_names_reach_site_packages(names: set[str]) -> None:
+    top = {name.split("/")[0] for name in names}
+    assert {name for name in top if not name.endswith(".dist-info")} == {"headway", "headway_spark"}
+    assert not [name for name in names if "test" in name or name.endswith((".proto", ".pyc"))]
