@@ -1,0 +1,182 @@
+"""What the documents say of names, defaults and files is so."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from architecture.tree import ROOT, SERVICE
+from headway import settings
+from headway.__main__ import COMMANDS
+from headway.scaling import demand, limits
+from headway.scaling.model import Mode, Objective, QueueMetrics
+from headway.scaling.profile import Profile
+from headway.scaling.view import PoolView
+
+DOCS = ROOT / "docs"
+PAGES = [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
+ROLES = {
+    "control": settings.ControlSettings,
+    "pipeline": settings.PipelineSettings,
+    "agent": settings.AgentSettings,
+    "collect": settings.CollectSettings,
+    "client": settings.ClientSettings,
+}
+NEEDED = {"HEADWAY_DATABASE_URL": "postgresql://h/d", "HEADWAY_BROKERS": "redis=redis://127.0.0.1:6379/0"}
+
+
+def rows(page: Path, after: str = "") -> Iterator[list[str]]:
+    """The cells of each row of the page's first table, or of the first one below the heading ``after``."""
+    text = page.read_text()
+    _, _, text = text.partition(f"\n## {after}\n") if after else ("", "", text)
+    table = re.search(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)
+    assert table, f"{page} has no table"
+    for line in table[0].splitlines()[2:]:
+        yield [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+class Environment(dict[str, str]):
+    """Remembers which variables a role asked for."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self.asked: set[str] = set()
+
+    def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override]
+        self.asked.add(name)
+        return super().get(name, default)
+
+
+def read_by() -> dict[str, set[str]]:
+    """Variable -> the roles that read it."""
+    readers: dict[str, set[str]] = {}
+    for role, kind in ROLES.items():
+        environment = Environment(NEEDED)
+        kind.from_env(environment)
+        for name in environment.asked:
+            readers.setdefault(name, set()).add(role)
+    return readers
+
+
+def test_every_setting_is_documented_with_the_roles_that_read_it() -> None:
+    documented = {name.strip("`"): set(roles.split(", ")) for name, _, roles, _ in rows(DOCS / "reference/settings.md")}
+    assert documented == read_by()
+
+
+def test_documented_defaults_are_the_defaults() -> None:
+    documented = {name.strip("`"): default for name, default, _, _ in rows(DOCS / "reference/settings.md")}
+    control = settings.ControlSettings.from_env(NEEDED)
+    agent, collect = settings.AgentSettings.from_env(NEEDED), settings.CollectSettings.from_env(NEEDED)
+    pipeline = settings.PipelineSettings.from_env(NEEDED)
+    here = Path().absolute()
+    states = [role.relative_to(here) for role in (agent.state_dir, collect.state_dir, pipeline.work_dir)]
+    assert documented["HEADWAY_HTTP_ADDRESS"] == f"`{control.http}`"
+    assert documented["HEADWAY_GRPC_ADDRESS"] == f"`{control.grpc}`"
+    assert documented["HEADWAY_EVENT_LOG"] == f"`{control.event_log.relative_to(here)}`"
+    assert control.event_log == pipeline.event_log
+    assert documented["HEADWAY_CHECKPOINT"] == f"`{pipeline.checkpoint.relative_to(here)}`"
+    assert documented["HEADWAY_STATE_DIR"] == ", ".join(f"`{state}`" for state in states)
+    assert documented["HEADWAY_CONTROL"] == f"`{agent.control}`" == f"`{collect.control}`"
+    assert documented["HEADWAY_HOST_FILE"] == f"`{agent.host_file.relative_to(here)}`"
+    assert documented["HEADWAY_URL"] == f"`{settings.ClientSettings.from_env({}).url}`"
+
+
+def test_every_command_is_documented_with_its_extra() -> None:
+    documented = {name.strip("`"): extra.strip("`") for name, extra, _ in rows(DOCS / "reference/commands.md")}
+    assert documented == {f"headway {name}": command.extra or "none" for name, command in COMMANDS.items()}
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind", "left_out"),
+    [("Keys", Profile, {"pool"}), ("Objective", Objective, set())],
+)
+def test_every_key_of_a_profile_is_documented_with_its_default(heading: str, kind: type, left_out: set[str]) -> None:
+    documented = {
+        name.strip("`"): default.strip("`") for name, default, *_ in rows(DOCS / "reference/profile.md", heading)
+    }
+    keys = [item for item in fields(kind) if item.name not in left_out]
+    assert list(documented) == [item.name for item in keys]
+    for item in keys:
+        if isinstance(item.default, int | float | str):
+            assert documented[item.name] == (
+                f"{item.default:g}" if isinstance(item.default, float) else str(item.default)
+            )
+
+
+def test_every_mode_of_a_profile_is_documented() -> None:
+    documented = [name.strip("`") for name, _ in rows(DOCS / "reference/profile.md", "Modes")]
+    assert documented == [mode.value for mode in Mode]
+
+
+def test_every_figure_of_a_queue_is_documented() -> None:
+    documented = [name.strip("`") for name, *_ in rows(DOCS / "reference/metrics.md")]
+    assert documented == [item.name for item in fields(QueueMetrics) if item.name != "queue"]
+
+
+def test_the_limits_are_documented_in_their_order() -> None:
+    documented = [name.strip("`") for name, _ in rows(DOCS / "why/demand.md", "Limits, in their order")]
+    assert documented == [limit.__name__ for limit in limits.LIMITS]
+
+
+@pytest.mark.parametrize(
+    "row", list(rows(DOCS / "why/demand.md", "Draining a backlog")), ids=lambda row: f"age {row[0]} s"
+)
+def test_the_example_of_draining_a_backlog_is_what_the_code_answers(row: list[str]) -> None:
+    oldest_age_s, _, _, slots = (float(cell) for cell in row)
+    queue = QueueMetrics(
+        queue="redis/mail",
+        sampled_at_s=0.0,
+        waiting_jobs=40,
+        in_flight_jobs=0,
+        oldest_age_s=oldest_age_s,
+        service_time_s=0.5,
+    )
+    profile = Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=10.0))
+    view = PoolView(profile=profile, queues=(queue,), start_up_s=3.0, tick_s=5.0)
+    assert demand.backlog_drain(queue, view).slots == slots
+
+
+def test_the_readme_names_exactly_two_commands() -> None:
+    """A fresh machine needs `make demo` and `make test`, and nothing else is asked of a reader."""
+    text = (ROOT / "README.md").read_text()
+    assert re.findall(r"^(?:    |\$ )?(make .*)$", text, flags=re.MULTILINE) == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
+    local = [target for target in targets if target and "://" not in target and not target.startswith("mailto:")]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "decisions").glob("*.md")), ids=lambda page: page.stem)
+def test_a_decision_fits_on_a_page_and_tells_what_was_not_chosen(page: Path) -> None:
+    text = page.read_text()
+    assert sum(bool(line.strip()) for line in text.splitlines()) <= 60
+    headings = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert headings == ["Context", "Decision", "Cost", "Not chosen"]
+    assert text.startswith(f"# {page.stem[:4]}: ")
+
+
+def test_decisions_are_numbered_without_a_gap_or_a_double() -> None:
+    numbers = [int(page.stem[:4]) for page in sorted((DOCS / "decisions").glob("*.md"))]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_pages_that_code_cites_exist() -> None:
+    cited = {
+        name
+        for path in SERVICE.rglob("*.py")
+        for name in re.findall(r"docs/[\w/.-]+?\.md|docs/decisions/\d{4}", path.read_text())
+    }
+    assert [name for name in sorted(cited) if not [*ROOT.glob(name if name.endswith(".md") else f"{name}-*.md")]] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = re.findall(r"\]\(([^)#\s]+)\)", (DOCS / "README.md").read_text())
+    listed = {(DOCS / target).resolve() for target in linked if "://" not in target}
+    pages = {page.resolve() for page in DOCS.rglob("*.md") if page.name != "README.md" and "proofs" not in page.parts}
+    assert sorted(str(page) for page in pages - listed) == []
