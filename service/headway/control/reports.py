@@ -1,0 +1,158 @@
+"""What agents ask of the control plane: to be known, to be heard, and to be told what to run."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from headway.store.engine import WAKE, Engine, transaction
+from headway.store.hosts import LEASE_S, HostReport, Standing, enrol, read_cluster_id, read_standing, record_report
+
+POLL_WAIT_MAX_S = 60.0
+# When every agent connects anew they queue here, so that the tick, ingest and people still find a connection free.
+STATEMENTS_AT_ONCE = 4
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolment:
+    """A host that asks to be known. ``host_id`` is that of an earlier enrolment, empty at the first."""
+
+    name: str
+    host_id: str
+    boot_id: str
+    agent_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Having:
+    """What an agent has: the epoch and revision of the assignment that it acts on, 0 and 0 before the first."""
+
+    cluster_id: str
+    host_id: str
+    epoch: int
+    revision: int
+
+
+class Reports:
+    """Answers agents. Polls are held here, one event a host; ``host_changed`` ends the wait of those concerned."""
+
+    def __init__(self, *, engine: Engine) -> None:
+        self._engine = engine
+        self._held: dict[str, _Held] = {}
+        self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
+        self._cluster_id: str | None = None
+
+    def host_changed(self, host_id: str) -> None:
+        """The assignment of a host has changed; of any host, where the payload is the one of a fresh connection."""
+        if host_id == WAKE:
+            for held in self._held.values():
+                held.wake()
+        elif host_id in self._held:
+            self._held[host_id].wake()
+
+    async def cluster_id(self) -> str:
+        """The id of this installation, told with every answer."""
+        if self._cluster_id is None:
+            async with transaction(self._engine) as connection:
+                self._cluster_id = await read_cluster_id(connection)
+        return self._cluster_id
+
+    async def enrol(self, enrolment: Enrolment) -> str:
+        """The id of the host.
+
+        Raises:
+            Conflict: another machine has this name.
+        """
+        async with self._statements, transaction(self._engine) as connection:
+            host_id = await enrol(
+                connection,
+                name=enrolment.name,
+                host_id=enrolment.host_id,
+                boot_id=enrolment.boot_id,
+                agent_version=enrolment.agent_version,
+            )
+        log.info("enrolled host=%s host_id=%s agent_version=%s", enrolment.name, host_id, enrolment.agent_version)
+        return host_id
+
+    async def report(self, report: HostReport, *, cluster_id: str) -> float:
+        """Take a report. Returns for how many seconds the host is now held for known.
+
+        A report for another cluster is not taken: its host means nothing here, and the answer's cluster id says so.
+
+        Raises:
+            NotFound: the host is not enrolled.
+        """
+        if cluster_id == await self.cluster_id():
+            async with self._statements, transaction(self._engine) as connection:
+                if not await record_report(connection, report):
+                    log.info("ignored late report host_id=%s sequence=%d", report.host_id, report.sequence)
+        return LEASE_S
+
+    async def poll(self, having: Having, *, wait_s: float) -> Standing:
+        """What the host is to run, as soon as that is newer than what it has, else the same again after ``wait_s``.
+
+        For a host of another cluster that is nothing, at once.
+
+        Raises:
+            NotFound: the host is not enrolled.
+        """
+        if having.cluster_id != await self.cluster_id():
+            return Standing(epoch=0, revision=0)
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + min(max(wait_s, 0.0), POLL_WAIT_MAX_S)
+        with self._hold(having.host_id) as held:
+            while True:
+                changed = held.changed  # taken before reading: what changes from here on ends the wait
+                standing, read_at_s = await self._standing(having.host_id), loop.time()
+                if (standing.epoch, standing.revision) > (having.epoch, having.revision):
+                    return standing
+                try:
+                    async with asyncio.timeout_at(until_s):
+                        await changed.wait()
+                except TimeoutError:
+                    # Not read again: the agent's next poll begins with reading, and most have nothing new for hours.
+                    return _aged(standing, loop.time() - read_at_s)
+
+    async def _standing(self, host_id: str) -> Standing:
+        async with self._statements, transaction(self._engine) as connection:
+            return await read_standing(connection, host_id)
+
+    @contextmanager
+    def _hold(self, host_id: str) -> Iterator["_Held"]:
+        """What the polls of the host wait for, kept while there is one."""
+        held = self._held.setdefault(host_id, _Held())
+        held.polls += 1
+        try:
+            yield held
+        finally:
+            held.polls -= 1
+            if held.polls == 0:
+                del self._held[host_id]
+
+
+class _Held:
+    """The polls of one host. Each change has an event of its own, so that no poll can take it from another."""
+
+    def __init__(self) -> None:
+        self.polls = 0
+        self.changed = asyncio.Event()
+
+    def wake(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+def _aged(standing: Standing, seconds: float) -> Standing:
+    """``standing``, read ``seconds`` ago."""
+    hints = tuple(
+        replace(
+            hint,
+            age_s=hint.age_s + seconds,
+            since_age_s=None if hint.since_age_s is None else hint.since_age_s + seconds,
+        )
+        for hint in standing.hints
+    )
+    return replace(standing, hints=hints)

@@ -1,0 +1,203 @@
+"""What agents ask, on a real Postgres; polls that are held and what ends their wait."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from headway.control.reports import Enrolment, Having, Reports
+from headway.errors import NotFound
+from headway.scaling.model import HostCapacity
+from headway.store.engine import WAKE, Engine, create_engine, listen, transaction
+from headway.store.hosts import HostReport, Standing, load_hosts
+
+BOUND_S = 10.0
+
+
+@pytest.fixture
+async def engine(migrated_url: str) -> AsyncIterator[Engine]:
+    engine = create_engine(migrated_url)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+def reports(engine: Engine) -> Reports:
+    return Reports(engine=engine)
+
+
+async def enrolled(reports: Reports, name: str = "a") -> str:
+    return await reports.enrol(Enrolment(name=name, host_id="", boot_id="boot", agent_version="1"))
+
+
+async def having(reports: Reports, host_id: str, *, epoch: int = 0, revision: int = 0) -> Having:
+    return Having(cluster_id=await reports.cluster_id(), host_id=host_id, epoch=epoch, revision=revision)
+
+
+async def assign(engine: Engine, host_id: str, base_workers: int, *, epoch: int = 1) -> None:
+    async with transaction(engine) as connection:
+        await connection.execute(
+            text(
+                "insert into assignments values ('mail', :host_id, 'rq', :base, 0, 0, :epoch, 1) "
+                "on conflict (pool, host_id) do update set base_workers = :base"
+            ),
+            {"host_id": host_id, "base": base_workers, "epoch": epoch},
+        )
+        await connection.execute(
+            text(
+                "update hosts set assignment_epoch = :epoch, assignment_revision = assignment_revision + 1 "
+                "where host_id = :host_id"
+            ),
+            {"host_id": host_id, "epoch": epoch},
+        )
+        await connection.execute(text("select pg_notify('headway_assignments', :host_id)"), {"host_id": host_id})
+
+
+async def held(reports: Reports, host_id: str, polls: int = 1) -> None:
+    """Return once so many polls of the host wait for a change."""
+    async with asyncio.timeout(BOUND_S):
+        while len(getattr(getattr(reports._held.get(host_id), "changed", None), "_waiters", ())) < polls:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+def target(standing: Standing) -> int:
+    return sum(row.base_workers for row in standing.assignments)
+
+
+async def test_something_newer_is_answered_at_once(engine: Engine, reports: Reports) -> None:
+    host_id = await enrolled(reports)
+    await assign(engine, host_id, 3)
+    standing = await reports.poll(await having(reports, host_id), wait_s=60.0)
+    assert (standing.epoch, standing.revision, target(standing)) == (1, 1, 3)
+
+
+async def test_a_poll_is_held_until_its_host_changes(engine: Engine, reports: Reports) -> None:
+    one, two = await enrolled(reports, "a"), await enrolled(reports, "b")
+    polls = {host: asyncio.create_task(reports.poll(await having(reports, host), wait_s=60.0)) for host in (one, two)}
+    await held(reports, one)
+    await held(reports, two)
+    await assign(engine, one, 3)
+    reports.host_changed(one)
+    assert target(await asyncio.wait_for(polls[one], BOUND_S)) == 3
+    assert not polls[two].done()
+    polls[two].cancel()
+
+
+async def test_a_notification_of_postgres_ends_the_wait(engine: Engine, reports: Reports, migrated_url: str) -> None:
+    async def hear() -> None:
+        async for _, payload in listen(migrated_url, ["headway_assignments"]):
+            reports.host_changed(payload)
+
+    host_id = await enrolled(reports)
+    hearing = asyncio.create_task(hear())
+    poll = asyncio.create_task(reports.poll(await having(reports, host_id), wait_s=60.0))
+    await held(reports, host_id)
+    await assign(engine, host_id, 2)
+    assert target(await asyncio.wait_for(poll, BOUND_S)) == 2
+    hearing.cancel()
+
+
+async def test_after_a_broken_ear_every_poll_looks_again(engine: Engine, reports: Reports) -> None:
+    """Notifications that were sent meanwhile are lost."""
+    hosts = [await enrolled(reports, name) for name in ("a", "b")]
+    polls = [asyncio.create_task(reports.poll(await having(reports, host), wait_s=60.0)) for host in hosts]
+    for host in hosts:
+        await held(reports, host)
+        await assign(engine, host, 4)
+    reports.host_changed(WAKE)
+    assert [target(await asyncio.wait_for(poll, BOUND_S)) for poll in polls] == [4, 4]
+
+
+async def test_a_change_wakes_every_poll_of_the_host(engine: Engine, reports: Reports) -> None:
+    """An agent that was restarted polls beside the call of its predecessor, which nobody reads any more."""
+    host_id = await enrolled(reports)
+    polls = [asyncio.create_task(reports.poll(await having(reports, host_id), wait_s=60.0)) for _ in range(3)]
+    await held(reports, host_id, polls=3)
+    await assign(engine, host_id, 1)
+    reports.host_changed(host_id)
+    assert [target(each) for each in await asyncio.wait_for(asyncio.gather(*polls), BOUND_S)] == [1, 1, 1]
+
+
+async def test_a_poll_whose_wait_is_over_gets_the_same_revision(engine: Engine, reports: Reports) -> None:
+    host_id = await enrolled(reports)
+    await assign(engine, host_id, 3)
+    standing = await reports.poll(await having(reports, host_id, epoch=1, revision=1), wait_s=0.01)
+    assert (standing.epoch, standing.revision, target(standing)) == (1, 1, 3)
+
+
+async def test_a_host_that_is_ahead_of_a_restored_database_is_held_and_not_sent_back(
+    engine: Engine, reports: Reports
+) -> None:
+    host_id = await enrolled(reports)
+    await assign(engine, host_id, 3, epoch=4)
+    poll = asyncio.create_task(reports.poll(await having(reports, host_id, epoch=9, revision=50), wait_s=60.0))
+    await held(reports, host_id)
+    await assign(engine, host_id, 2, epoch=10)  # the leader took an epoch above the one the host had seen
+    reports.host_changed(host_id)
+    assert target(await asyncio.wait_for(poll, BOUND_S)) == 2
+
+
+async def test_a_host_of_another_cluster_learns_so_at_once_and_leaves_no_trace(
+    engine: Engine, reports: Reports
+) -> None:
+    host_id = await enrolled(reports)
+    await assign(engine, host_id, 3)
+    foreign = Having(cluster_id="another", host_id=host_id, epoch=7, revision=7)
+    assert await reports.poll(foreign, wait_s=60.0) == Standing(epoch=0, revision=0)
+    await reports.report(report(host_id, epoch_seen=99), cluster_id="another")
+    async with transaction(engine) as connection:
+        assert (await connection.execute(text("select max(epoch_seen) from hosts"))).scalar_one() == 0
+
+
+def report(host_id: str, **values: Any) -> HostReport:
+    return HostReport(
+        **{
+            "host_id": host_id,
+            "boot_id": "boot",
+            "sequence": 1,
+            "epoch_seen": 0,
+            "received_at_s": 0.0,
+            "capacity": HostCapacity(cpu_cores=2.0, memory_bytes=4_000),
+            **values,
+        }
+    )
+
+
+async def test_a_report_makes_the_host_known_and_says_for_how_long(engine: Engine, reports: Reports) -> None:
+    host_id = await enrolled(reports)
+    assert await reports.report(report(host_id), cluster_id=await reports.cluster_id()) == 45.0
+    async with transaction(engine) as connection:
+        (host,) = await load_hosts(connection)
+    assert (host.is_known, host.capacity.cpu_cores) == (True, 2.0)
+
+
+async def test_a_host_that_nobody_knows_is_told_to_enrol(reports: Reports) -> None:
+    with pytest.raises(NotFound, match="must enrol again"):
+        await reports.poll(await having(reports, "nobody"), wait_s=60.0)
+    with pytest.raises(NotFound, match="must enrol again"):
+        await reports.report(report("nobody"), cluster_id=await reports.cluster_id())
+    assert reports._held == {}
+
+
+async def test_hundreds_of_held_polls_wake_and_leave_nothing_behind(engine: Engine, reports: Reports) -> None:
+    """More than there are connections: they queue for one, and none is refused."""
+    host_id = await enrolled(reports)
+    asked = await having(reports, host_id)
+    polls = [asyncio.create_task(reports.poll(asked, wait_s=60.0)) for _ in range(300)]
+    await held(reports, host_id, polls=300)
+    await assign(engine, host_id, 1)
+    reports.host_changed(WAKE)
+    assert {target(each) for each in await asyncio.wait_for(asyncio.gather(*polls), 30.0)} == {1}
+    assert reports._held == {}
+
+
+async def test_an_agent_that_hangs_up_leaves_nothing_behind(reports: Reports) -> None:
+    host_id = await enrolled(reports)
+    poll = asyncio.create_task(reports.poll(await having(reports, host_id), wait_s=60.0))
+    await held(reports, host_id)
+    poll.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await poll
+    assert reports._held == {}

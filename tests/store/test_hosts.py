@@ -1,0 +1,291 @@
+"""Enrolment, reports and what hosts are to run, on a real Postgres."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from headway.errors import Conflict, NotFound
+from headway.scaling.model import Assignment, HostCapacity, Template, Worker, WorkerState
+from headway.store.engine import Connection, Engine, create_engine, transaction
+from headway.store.hosts import (
+    Hint,
+    HostReport,
+    enrol,
+    load_hosts,
+    read_cluster_id,
+    read_standing,
+    record_report,
+)
+
+NOW_S = 1_000.0  # of the receiver's clock, which only differences are taken from
+TEMPLATE = Template(name="rq", content_hash="h", slots=2, cpu_cores=0.5, memory_bytes=1_000)
+
+
+@pytest.fixture
+async def engine(migrated_url: str) -> AsyncIterator[Engine]:
+    engine = create_engine(migrated_url)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+async def conn(engine: Engine) -> AsyncIterator[Connection]:
+    """One transaction: ``now()`` stands still in it."""
+    async with transaction(engine) as connection:
+        yield connection
+
+
+async def enrolled(conn: Connection, name: str = "a", *, host_id: str = "", boot_id: str = "boot") -> str:
+    return await enrol(conn, name=name, host_id=host_id, boot_id=boot_id, agent_version="1")
+
+
+def worker(worker_id: str = "w1", **values: Any) -> Worker:
+    given = {
+        "pool": "mail",
+        "template": "rq",
+        "pid": 100,
+        "state": WorkerState.RUNNING,
+        "started_at_s": NOW_S - 60.0,
+    }
+    return Worker(worker_id=worker_id, **(given | values))
+
+
+def report(host_id: str, sequence: int = 1, **values: Any) -> HostReport:
+    return HostReport(
+        **{
+            "host_id": host_id,
+            "boot_id": "boot",
+            "sequence": sequence,
+            "epoch_seen": 3,
+            "received_at_s": NOW_S,
+            "capacity": HostCapacity(cpu_cores=4.0, memory_bytes=8_000),
+            **values,
+        }
+    )
+
+
+async def until_lease_ends(conn: Connection) -> None:
+    await conn.execute(text("update hosts set lease_ends_at = now() - interval '1 second'"))
+
+
+# --- enrolment -------------------------------------------------------------------------------------------------------
+
+
+async def test_the_same_name_keeps_its_id_and_another_gets_another(conn: Connection) -> None:
+    first = await enrolled(conn, "a")
+    assert await enrolled(conn, "a", host_id=first) == first
+    assert await enrolled(conn, "a") == first  # the agent lost its state folder
+    assert await enrolled(conn, "b") not in {"", first}
+
+
+async def test_a_host_that_was_renamed_keeps_its_id(conn: Connection) -> None:
+    first = await enrolled(conn, "a")
+    assert await enrolled(conn, "b", host_id=first) == first
+    assert [host.name for host in await load_hosts(conn)] == ["b"]
+
+
+async def test_an_id_of_another_installation_means_nothing_here(conn: Connection) -> None:
+    assert await enrolled(conn, "a", host_id="from-elsewhere") != "from-elsewhere"
+
+
+async def test_a_name_that_another_machine_reports_under_is_refused_until_its_lease_ends(conn: Connection) -> None:
+    host_id = await enrolled(conn, "a", boot_id="one")
+    await record_report(conn, report(host_id, boot_id="one"))
+    with pytest.raises(Conflict, match="host 'a': another machine has this name"):
+        await enrolled(conn, "a", boot_id="two")
+    assert await enrolled(conn, "a", boot_id="one") == host_id  # the same machine may lose its id at any time
+    assert await enrolled(conn, "a", host_id=host_id, boot_id="two") == host_id  # and reboot as quickly as it likes
+    await until_lease_ends(conn)
+    assert await enrolled(conn, "a", boot_id="two") == host_id
+
+
+async def test_a_host_cannot_take_the_name_of_another(conn: Connection) -> None:
+    await enrolled(conn, "a")
+    other = await enrolled(conn, "b")
+    with pytest.raises(Conflict, match="another HEADWAY_HOST_NAME"):
+        await enrolled(conn, "a", host_id=other)
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_host_reports_is_what_is_known_of_it(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    (silent,) = await load_hosts(conn)
+    assert (silent.is_known, silent.workers, silent.templates) == (False, (), ())
+    workers = (
+        worker("w1", is_busy=True, restart_generation=2),
+        worker("w2", pid=0, state=WorkerState.BACKING_OFF, started_at_s=NOW_S, is_burst=True),
+    )
+    assert await record_report(conn, report(host_id, templates=(TEMPLATE,), workers=workers))
+
+    (host,) = await load_hosts(conn)
+    database_now_s = float((await conn.execute(text("select extract(epoch from now())"))).scalar_one())
+    shift_s = database_now_s - NOW_S
+    assert host.capacity == HostCapacity(cpu_cores=4.0, memory_bytes=8_000)
+    assert host.templates == (TEMPLATE,)
+    assert host.is_known
+    assert [replace(each, started_at_s=round(each.started_at_s - shift_s)) for each in host.workers] == list(workers)
+
+
+async def test_a_worker_that_is_gone_or_no_longer_reported_is_forgotten(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, 1, workers=(worker("w1"), worker("w2"), worker("w3"))))
+    gone = worker("w2", state=WorkerState.GONE)
+    await record_report(conn, report(host_id, 2, workers=(worker("w1", state=WorkerState.DRAINING), gone)))
+    (host,) = await load_hosts(conn)
+    assert [(each.worker_id, each.state) for each in host.workers] == [("w1", WorkerState.DRAINING)]
+
+
+async def test_a_start_stays_as_it_was_first_told(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, 1, workers=(worker(started_at_s=NOW_S - 60.0),)))
+    (before,) = await load_hosts(conn)
+    await record_report(conn, report(host_id, 2, workers=(worker(started_at_s=NOW_S - 58.7),)))
+    (after,) = await load_hosts(conn)
+    assert after.workers == before.workers
+
+
+async def test_a_late_report_changes_nothing_and_one_of_a_later_boot_counts(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    assert await record_report(conn, report(host_id, 7, workers=(worker("w1"),)))
+    assert not await record_report(conn, report(host_id, 6))
+    assert not await record_report(conn, report(host_id, 7))
+    (host,) = await load_hosts(conn)
+    assert [each.worker_id for each in host.workers] == ["w1"]
+    assert await record_report(conn, report(host_id, 1, boot_id="later"))
+    (host,) = await load_hosts(conn)
+    assert host.workers == ()
+
+
+async def test_a_lease_holds_for_45_seconds_by_postgres_clock(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id))
+    left = await conn.execute(text("select extract(epoch from lease_ends_at - now()) from hosts"))
+    assert left.scalar_one() == 45
+    await until_lease_ends(conn)
+    (host,) = await load_hosts(conn)
+    assert not host.is_known
+
+
+async def test_the_highest_epoch_a_host_has_seen_never_falls(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, 1, epoch_seen=9))
+    await record_report(conn, report(host_id, 2, epoch_seen=4))
+    assert (await conn.execute(text("select epoch_seen from hosts"))).scalar_one() == 9
+
+
+async def test_a_host_that_nobody_knows_must_enrol(conn: Connection) -> None:
+    with pytest.raises(NotFound, match="must enrol again"):
+        await record_report(conn, report("nobody"))
+    with pytest.raises(NotFound, match="must enrol again"):
+        await read_standing(conn, "nobody")
+
+
+async def test_no_host_can_touch_anothers_workers(conn: Connection) -> None:
+    one, two = await enrolled(conn, "a"), await enrolled(conn, "b")
+    await record_report(conn, report(one, workers=(worker("w1", pid=1),)))
+    await record_report(conn, report(two, workers=(worker("w1", pid=2),)))
+    pids = {host.host_id: [each.pid for each in host.workers] for host in await load_hosts(conn)}
+    assert pids == {one: [1], two: []}
+
+
+@pytest.mark.parametrize(
+    ("reports", "learned_s"),
+    [
+        ([[2.0]], 2.0),  # the first counts whole
+        ([[2.0], [4.0]], 2.6),  # 2 + 0.3 × (4 − 2)
+        ([[2.0], [4.0], [1.0]], 2.12),  # 2.6 + 0.3 × (1 − 2.6)
+        ([[2.0, 4.0, 1.0]], 2.12),  # together as one by one
+        ([[2.0], [4.0, 1.0]], 2.12),
+    ],
+)
+async def test_start_ups_are_learned_with_weight_0_3_each(
+    conn: Connection, reports: list[list[float]], learned_s: float
+) -> None:
+    host_id = await enrolled(conn)
+    for sequence, start_ups_s in enumerate(reports):
+        start_ups = tuple(("rq", start_up_s) for start_up_s in start_ups_s)
+        await record_report(conn, report(host_id, sequence + 1, templates=(TEMPLATE,), start_ups=start_ups))
+    (host,) = await load_hosts(conn)
+    assert host.templates[0].start_up_s == pytest.approx(learned_s)
+    starts = (await conn.execute(text("select starts from template_start_ups"))).scalar_one()
+    assert starts == sum(len(each) for each in reports)
+
+
+# --- what a host is to run, and what brokers say ---------------------------------------------------------------------
+
+
+async def assigned(conn: Connection, host_id: str, pool: str, base_workers: int, burst_workers: int = 0) -> None:
+    await conn.execute(
+        text("insert into assignments values (:pool, :host_id, 'rq', :base, :burst, 1, 5, 8)"),
+        {"pool": pool, "host_id": host_id, "base": base_workers, "burst": burst_workers},
+    )
+    await conn.execute(
+        text("update hosts set assignment_epoch = 5, assignment_revision = 8 where host_id = :host_id"),
+        {"host_id": host_id},
+    )
+
+
+async def active(conn: Connection, pid: int, *, host: str = "a", is_busy: bool = True, seen_s: float = 2.0) -> None:
+    await conn.execute(
+        text(
+            "insert into worker_activities values (:host, :pid, :is_busy, "
+            "case when :is_busy then extract(epoch from now()) - 9 end, now() - make_interval(secs => :seen_s))"
+        ),
+        {"host": host, "pid": pid, "is_busy": is_busy, "seen_s": seen_s},
+    )
+
+
+async def test_a_host_stands_at_its_own_assignments_and_its_own_workers_hints(conn: Connection) -> None:
+    one, two = await enrolled(conn, "a"), await enrolled(conn, "b")
+    assert await read_standing(conn, one) == await read_standing(conn, two)
+    assert (await read_standing(conn, one)).revision == 0
+    await assigned(conn, one, "web", 1)
+    await assigned(conn, one, "mail", 2, 3)
+    await assigned(conn, two, "mail", 9)
+    await active(conn, 7, seen_s=2.0)
+    await active(conn, 8, is_busy=False, seen_s=31.0)  # too old to be told
+    await active(conn, 9, host="b")
+    standing = await read_standing(conn, one)
+    assert (standing.epoch, standing.revision) == (5, 8)
+    common = {"host_id": one, "template": "rq", "restart_generation": 1}
+    assert standing.assignments == (
+        Assignment(pool="mail", base_workers=2, burst_workers=3, **common),
+        Assignment(pool="web", base_workers=1, **common),
+    )
+    assert standing.hints == (Hint(pid=7, is_busy=True, since_age_s=9.0, age_s=2.0),)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_busy"),
+    [
+        ({"is_busy": True}, True),  # the broker's word counts more than the agent's guess
+        ({"is_busy": True, "seen_s": 16.0}, False),  # unless it is old
+        ({"is_busy": True, "host": "b"}, False),  # or of another host
+    ],
+)
+async def test_what_the_broker_just_said_counts_more_than_the_agents_guess(
+    conn: Connection, said: dict[str, Any], is_busy: bool
+) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, workers=(worker(pid=7, is_busy=False),)))
+    await active(conn, 7, **said)
+    (host,) = await load_hosts(conn)
+    assert host.workers[0].is_busy is is_busy
+    assert (host.workers[0].busy_since_s is not None) is is_busy
+
+
+async def test_what_was_said_of_a_pid_before_the_worker_started_was_said_of_another_process(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, workers=(worker(pid=7, started_at_s=NOW_S - 1.0, is_busy=None),)))
+    await active(conn, 7, seen_s=2.0)
+    (host,) = await load_hosts(conn)
+    assert host.workers[0].is_busy is None
+
+
+async def test_the_cluster_has_one_id(conn: Connection) -> None:
+    assert await read_cluster_id(conn) == await read_cluster_id(conn) != ""
