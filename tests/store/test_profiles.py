@@ -42,7 +42,7 @@ async def put(engine: Engine, profile: Profile, **expected: Any) -> tuple[Stored
 
 async def audit(engine: Engine) -> list[Any]:
     async with transaction(engine) as conn:
-        return list(await conn.execute(select(audit_log).order_by(audit_log.c.audit_id)))
+        return list(await conn.execute(select(audit_log).order_by(audit_log.c.acted_at)))
 
 
 async def test_a_profile_is_created_at_version_one_and_read_back_whole(engine: Engine) -> None:

@@ -1,0 +1,207 @@
+"""What people look at: queues, pools, buckets for a chart, and how the installation itself is.
+
+Only reads. Times are Unix seconds; whether something is still alive is Postgres's clock's to say.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, RowMapping, func, select, union
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.scaling.measure import BucketRow
+from headway.scaling.model import Host, QueueSample
+from headway.store.hosts import load_hosts
+from headway.store.tables import (
+    decisions,
+    hosts,
+    leader_epoch,
+    leader_heartbeat,
+    pipeline_health,
+    pool_states,
+    profile_queues,
+    queue_buckets,
+    queue_samples,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRow:
+    """A host, and when it was last heard of."""
+
+    host: Host
+    agent_version: str
+    reported_at_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRow:
+    """How far one pipeline is. ``lag_s`` is how long something newer has been waiting for it, 0 when nothing has."""
+
+    pipeline: str
+    is_ready: bool
+    written_age_s: float
+    batch_s: float
+    lag_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthRow:
+    """The installation's own condition. ``leader_age_s`` is ``None`` while nobody ever led."""
+
+    leader: str
+    epoch: int
+    leader_age_s: float | None
+    pipelines: tuple[PipelineRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRow:
+    """What one stored decision set and what ran when it did."""
+
+    at_s: float
+    target_workers: int
+    running_workers: int
+    starting_workers: int
+
+
+async def read_queues(conn: AsyncConnection) -> dict[str, str | None]:
+    """Every queue that was seen or that a profile names, and the pool it belongs to."""
+    names = union(select(queue_samples.c.queue), select(profile_queues.c.queue)).subquery()
+    rows = await conn.execute(
+        select(names.c.queue, profile_queues.c.pool)
+        .join(profile_queues, profile_queues.c.queue == names.c.queue, isouter=True)
+        .order_by(names.c.queue)
+    )
+    return {row.queue: row.pool for row in rows}
+
+
+async def read_samples(conn: AsyncConnection) -> dict[str, QueueSample]:
+    """The newest reading of each queue."""
+    rows = await conn.execute(
+        select(
+            queue_samples.c.queue,
+            queue_samples.c.sampled_at_s.label("at_s"),
+            queue_samples.c.waiting_jobs,
+            queue_samples.c.in_flight_jobs,
+            queue_samples.c.delayed_jobs,
+            queue_samples.c.oldest_age_s,
+        )
+    )
+    return {row["queue"]: QueueSample(**row) for row in rows.mappings()}
+
+
+async def read_buckets(
+    conn: AsyncConnection, *, from_s: float, after_revision: int = 0, queues: Collection[str] | None = None
+) -> tuple[list[BucketRow], int]:
+    """The buckets that begin at ``from_s`` or later and were written after ``after_revision``, by queue and time.
+
+    Returns:
+        The rows, and the newest revision among them: reading goes on after it.
+    """
+    query = select(queue_buckets).where(queue_buckets.c.bucket_s >= from_s, queue_buckets.c.revision > after_revision)
+    if queues is not None:
+        query = query.where(queue_buckets.c.queue.in_(queues))
+    rows = (await conn.execute(query.order_by(queue_buckets.c.queue, queue_buckets.c.bucket_s))).mappings().all()
+    return [_bucket(row) for row in rows], max((row["revision"] for row in rows), default=after_revision)
+
+
+async def read_targets(conn: AsyncConnection) -> dict[str, int]:
+    """The target of each pool that was ever decided."""
+    rows = await conn.execute(select(pool_states.c.pool, pool_states.c.target_workers))
+    return {row.pool: row.target_workers for row in rows}
+
+
+async def read_target_history(conn: AsyncConnection, *, pool: str, from_s: float) -> list[TargetRow]:
+    """What was decided for ``pool`` since ``from_s``, oldest first, after the decision that held at ``from_s``."""
+    at_s: ColumnElement[Any] = func.extract("epoch", decisions.c.decided_at)
+    since = func.to_timestamp(from_s)
+    columns = (
+        at_s.label("at_s"),
+        decisions.c.target_workers,
+        decisions.c.body["running_workers"].as_integer().label("running_workers"),
+        decisions.c.body["starting_workers"].as_integer().label("starting_workers"),
+    )
+    of_pool = select(*columns).where(decisions.c.pool == pool)
+    held = of_pool.where(decisions.c.decided_at < since).order_by(decisions.c.decided_at.desc()).limit(1)
+    later = of_pool.where(decisions.c.decided_at >= since).order_by(decisions.c.decided_at)
+    rows = [*await conn.execute(held), *await conn.execute(later)]
+    return [
+        TargetRow(
+            at_s=float(row.at_s),
+            target_workers=row.target_workers,
+            running_workers=row.running_workers or 0,
+            starting_workers=row.starting_workers or 0,
+        )
+        for row in rows
+    ]
+
+
+async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
+    """Every host with its workers, by name."""
+    reported_at_s: ColumnElement[Any] = func.extract("epoch", hosts.c.reported_at)
+    rows = await conn.execute(select(hosts.c.host_id, hosts.c.agent_version, reported_at_s.label("reported_at_s")))
+    told = {row.host_id: row for row in rows}
+    known = sorted(await load_hosts(conn), key=lambda host: host.name)
+    return [
+        HostRow(
+            host=host,
+            agent_version=told[host.host_id].agent_version,
+            reported_at_s=_float(told[host.host_id].reported_at_s),
+        )
+        for host in known
+        if host.host_id in told
+    ]
+
+
+async def read_health(conn: AsyncConnection) -> HealthRow:
+    """Who leads and when it last showed it, and how far the pipelines are."""
+    leader = (
+        await conn.execute(
+            select(leader_epoch.c.leader, leader_epoch.c.epoch, _age_s(leader_heartbeat.c.renewed_at)).join(
+                leader_heartbeat, leader_heartbeat.c.is_only == leader_epoch.c.is_only
+            )
+        )
+    ).one_or_none()
+    return HealthRow(
+        leader=leader.leader if leader else "",
+        epoch=leader.epoch if leader else 0,
+        leader_age_s=float(leader.age_s) if leader and leader.epoch else None,
+        pipelines=await _pipelines(conn),
+    )
+
+
+async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
+    written_at = pipeline_health.c.written_at
+    newest = select(func.max(queue_samples.c.received_at)).scalar_subquery()
+    rows = await conn.execute(
+        select(pipeline_health, _age_s(written_at), (newest > written_at).label("is_behind")).order_by(
+            pipeline_health.c.pipeline
+        )
+    )
+    return tuple(
+        PipelineRow(
+            pipeline=row.pipeline,
+            is_ready=row.is_ready,
+            written_age_s=float(row.age_s),
+            batch_s=row.batch_s,
+            lag_s=float(row.age_s) if row.is_behind else 0.0,
+        )
+        for row in rows
+    )
+
+
+def _age_s(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.greatest(0, func.extract("epoch", func.now() - column)).label("age_s")
+
+
+def _bucket(row: RowMapping) -> BucketRow:
+    values = {name: value for name, value in row.items() if name not in {"revision", "written_at"}}
+    for sketch in ("service_sketch", "pickup_sketch"):
+        values[sketch] = {int(index): count for index, count in values[sketch].items()}
+    return BucketRow(**values)
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
