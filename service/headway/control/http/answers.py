@@ -1,0 +1,255 @@
+"""What the HTTP door gives, as Pydantic models around the core's values.
+
+Field names are those of the core's values, the columns and the wire. ``None`` means "not known" and is never zero.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from headway.control.http.bodies import ProfileBody
+from headway.scaling.model import Decision, HostCapacity, Mode, Objective, QueueMetrics, Template, Worker
+from headway.scaling.profile import profile_to_mapping
+from headway.store.decisions import StoredDecision
+from headway.store.overview import HostRow
+from headway.store.profiles import StoredProfile
+
+
+class Given(BaseModel):
+    """What a client gets."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
+
+
+class ReceiptOut(Given):
+    """The batch is durable."""
+
+    is_duplicate: bool
+    """It was received before, and counts once."""
+    accepted_events: int
+    accepted_samples: int
+    corrected_times: int
+    """Times outside the accepted span, moved by the source's estimated offset or to the span's end."""
+
+
+class ProfileOut(Given):
+    """A profile as it is stored."""
+
+    pool: str
+    version: int
+    """Grows by one with each change; also the ETag."""
+    updated_at_s: float
+    profile: ProfileBody
+
+    @classmethod
+    def of(cls, stored: StoredProfile) -> "ProfileOut":
+        """The stored profile as it is given."""
+        return cls(
+            pool=stored.profile.pool,
+            version=stored.version,
+            updated_at_s=stored.updated_at_s,
+            profile=ProfileBody.model_validate(profile_to_mapping(stored.profile), strict=False),
+        )
+
+
+class ProfilesOut(Given):
+    """Every profile, by pool."""
+
+    profiles: list[ProfileOut]
+
+
+class QueueOut(Given):
+    """A queue that was seen or that a profile names."""
+
+    queue: str
+    pool: str | None
+    """The pool that serves it; null where no profile names it."""
+    sample_age_s: float | None
+    """How old the depths are; null where the queue was never seen."""
+    metrics: QueueMetrics
+
+
+class QueuesOut(Given):
+    """Every queue, by name."""
+
+    at_s: float
+    queues: list[QueueOut]
+
+
+class HostOut(Given):
+    """A host and what it runs."""
+
+    host_id: str
+    name: str
+    is_known: bool
+    """False: its lease ended, so what it runs is not known; it may still run."""
+    agent_version: str
+    reported_at_s: float | None
+    capacity: HostCapacity
+    used: HostCapacity
+    """What its workers take, by what their templates say."""
+    templates: list[Template]
+    workers: list[Worker]
+
+    @classmethod
+    def of(cls, row: HostRow) -> "HostOut":
+        """The host as it is given."""
+        cost = {template.name: template for template in row.host.templates}
+        running = [cost[worker.template] for worker in row.host.workers if worker.template in cost]
+        return cls(
+            host_id=row.host.host_id,
+            name=row.host.name,
+            is_known=row.host.is_known,
+            agent_version=row.agent_version,
+            reported_at_s=row.reported_at_s,
+            capacity=row.host.capacity,
+            used=HostCapacity(
+                cpu_cores=sum(template.cpu_cores for template in running),
+                memory_bytes=sum(template.memory_bytes for template in running),
+            ),
+            templates=list(row.host.templates),
+            workers=list(row.host.workers),
+        )
+
+
+class HostsOut(Given):
+    """Every host, by name."""
+
+    hosts: list[HostOut]
+
+
+class DecisionOut(Given):
+    """A decision as it is stored: the only story of why a pool has the workers it has."""
+
+    decision_id: str
+    decided_at_s: float
+    epoch: int
+    previous_workers: int | None
+    decision: Decision
+
+    @classmethod
+    def of(cls, stored: StoredDecision) -> "DecisionOut":
+        """The stored decision as it is given."""
+        return cls(
+            decision_id=str(stored.decision_id),
+            decided_at_s=stored.decided_at.timestamp(),
+            epoch=stored.epoch,
+            previous_workers=stored.previous_workers,
+            decision=stored.decision,
+        )
+
+
+class DecisionsOut(Given):
+    """Decisions, newest first."""
+
+    decisions: list[DecisionOut]
+    next: str | None
+    """Pass it as `before` for the decisions before these; null at the end."""
+
+
+class LatestDecisionsOut(Given):
+    """The newest decision of each pool, by pool."""
+
+    decisions: list[DecisionOut]
+
+
+class PipelineOut(Given):
+    """How far one pipeline is."""
+
+    pipeline: str
+    is_ready: bool
+    written_age_s: float
+    batch_s: float
+    lag_s: float
+    """How long something newer has been waiting for it; 0 when nothing has."""
+
+
+class HealthOut(Given):
+    """How the installation itself is. `degraded` says why, one sentence a reason."""
+
+    status: Literal["ok", "degraded"]
+    reasons: list[str]
+    database: Literal["ok"] = "ok"
+    """Always ok here: without its database the answer is a 503."""
+    event_log: Literal["ok", "missing"]
+    leader: str
+    leader_epoch: int
+    leader_age_s: float | None
+    """Since the leader last showed itself; null while nobody ever led."""
+    pipelines: list[PipelineOut]
+
+
+class LiveOut(Given):
+    """The process answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class BucketPoint(Given):
+    """What the pipeline measured of a pool in a span of 5 s that begins at ``at_s``; null where it measured nothing."""
+
+    at_s: float
+    waiting_jobs: int | None
+    oldest_age_s: float | None
+    pickup_p95_s: float | None
+    started_jobs: int
+
+
+class TargetPoint(Given):
+    """What a decision set, and what ran when it did. It holds until the next."""
+
+    at_s: float
+    target_workers: int
+    running_workers: int
+    starting_workers: int
+
+
+class HistoryOut(Given):
+    """The last minutes of a pool, for a chart."""
+
+    pool: str
+    from_s: float
+    until_s: float
+    bucket_s: float
+    objective: Objective
+    buckets: list[BucketPoint]
+    targets: list[TargetPoint]
+
+
+PoolState = Literal["unseen", "stale", "breaching", "recovering", "at_risk", "scaling", "idle", "on_time"]
+
+
+class PoolOut(Given):
+    """A pool at this moment. What is measured is that of all its queues together."""
+
+    pool: str
+    mode: Mode
+    objective: Objective
+    queues: list[str]
+    template: str
+    workers_min: int
+    workers_max: int
+    state: PoolState
+    target_workers: int | None
+    running_workers: int
+    starting_workers: int
+    draining_workers: int
+    failing_workers: int
+    """Waiting before they are started again, because they ended too early."""
+    unknown_workers: int
+    """Of hosts that went silent: they may still run."""
+    metrics: QueueMetrics
+    decided_at_s: float | None
+    predicted_pickup_s: float | None
+    notes: list[str]
+
+
+class Overview(Given):
+    """Everything that the dashboard shows, at one moment."""
+
+    at_s: float
+    pools: list[PoolOut]
+    queues: list[QueueOut]
+    hosts: list[HostOut]
+    decisions: list[DecisionOut]
+    health: HealthOut

@@ -1,0 +1,138 @@
+"""The HTTP door: the API under /v1 and the dashboard. It decides nothing."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from headway import __version__
+from headway.control.http import events, health, profiles, reading, telemetry
+from headway.control.http.answers import Overview
+from headway.control.http.bodies import ProfileBody, TelemetryBody
+from headway.control.http.door import Door
+from headway.control.http.feed import Feed
+from headway.control.http.guard import Guard
+from headway.control.http.overview import Overviews
+from headway.control.http.problems import Problem, install
+from headway.control.ingest import Ingest
+from headway.store.engine import Engine
+
+WEB = Path(__file__).parents[1] / "web"
+
+
+class Address(Protocol):
+    """Where the door is bound."""
+
+    @property
+    def host(self) -> str:
+        """A name or number of an interface."""
+
+    @property
+    def port(self) -> int:
+        """The port; 0 takes any free one."""
+
+
+class App(FastAPI):
+    """The door as an ASGI application."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The API's description, with what operations read and answer by themselves."""
+        if self.openapi_schema is None:
+            self.openapi_schema = _described(self)
+        return self.openapi_schema
+
+    async def close(self) -> None:
+        """End the answers that are held open, so that a server can stop."""
+        door: Door = self.state.door
+        await door.feed.close()
+
+
+def create_app(
+    *,
+    engine: Engine,
+    ingest: Ingest,
+    feed: Feed,
+    token: str | None,
+    address: Address,
+    clock: Callable[[], float] = time.time,
+) -> App:
+    """The door. With a ``token``, every request but health and the dashboard's files must bring it."""
+    app = routed()
+
+    def has_event_log() -> bool:
+        return ingest.has_event_log
+
+    app.state.door = Door(
+        engine=engine,
+        ingest=ingest,
+        feed=feed,
+        overviews=Overviews(engine=engine, clock=clock, has_event_log=has_event_log),
+        clock=clock,
+        has_event_log=has_event_log,
+        actor="token" if token else "local",
+    )
+    app.add_middleware(Guard, token=token, bound_host=address.host)
+    return app
+
+
+def routed() -> App:
+    """The app's paths with nothing behind them: enough to describe the API."""
+    app = App(
+        title="Headway",
+        version=__version__,
+        summary="Keeps the wait of jobs in queues short with as few workers as that takes.",
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    install(app)
+    for module in (health, profiles, reading, telemetry, events):
+        app.include_router(module.router)
+    app.add_api_route("/", _dashboard, include_in_schema=False)
+    app.mount("/static", Files(directory=WEB))
+    return app
+
+
+class Files(StaticFiles):
+    """The dashboard's files. A browser asks every time whether they changed, so that an upgrade shows at once."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """The file at ``path``."""
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+async def _dashboard() -> FileResponse:
+    return FileResponse(WEB / "index.html", headers={"Cache-Control": "no-cache"})
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    described = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+    stream = described["paths"]["/v1/events"]["get"]["responses"]["200"]["content"]
+    # The framework writes a keyword of OpenAPI 3.2 here, which readers of 3.1 may refuse.
+    stream["text/event-stream"] = {"schema": {"type": "string", "description": "Events; the data of each is JSON."}}
+    components = described["components"]
+    template = "#/components/schemas/{model}"
+    _, definitions = models_json_schema(
+        [
+            (ProfileBody, "validation"),
+            (TelemetryBody, "validation"),
+            (Problem, "serialization"),
+            (Overview, "serialization"),
+        ],
+        ref_template=template,
+    )
+    components["schemas"] = dict(sorted({**definitions["$defs"], **components["schemas"]}.items()))
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": "HEADWAY_TOKEN"}}
+    # Either the token, or none where the control plane was started without one (then only on its own machine).
+    described["security"] = [{"token": []}, {}]
+    return described

@@ -1,0 +1,148 @@
+"""What the HTTP door takes, as Pydantic models. Each turns into the core's value at once."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from headway.scaling.model import EventKind, JobEvent, Mode, QueueSample, TelemetryBatch, WorkerActivity
+
+BIGINT_MAX = 2**63 - 1
+TEXT_LENGTH_MAX = 1000
+EVENTS_MAX = 50_000
+
+Maybe = TypeVar("Maybe", str, str | None)
+
+
+def storable(value: Any, *, at: str = "body") -> list[str]:
+    """What of a JSON value Postgres cannot keep: numbers without end, and characters that are none."""
+    if isinstance(value, Mapping):
+        return [
+            breach
+            for key, inner in value.items()
+            for breach in [*storable(key, at=f"{at}: a key"), *storable(inner, at=f"{at}.{key}")]
+        ]
+    if isinstance(value, list):
+        return [breach for index, inner in enumerate(value) for breach in storable(inner, at=f"{at}.{index}")]
+    if isinstance(value, float) and not math.isfinite(value):
+        return [f"{at}: a finite number is expected"]
+    if isinstance(value, int) and abs(value) > BIGINT_MAX:
+        return [f"{at}: the number is too large"]
+    if isinstance(value, str) and not _is_storable(value):
+        return [f"{at}: the text holds a character that cannot be stored"]
+    return []
+
+
+def _is_storable(value: str) -> bool:
+    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def storable_text(value: Maybe) -> Maybe:
+    """``value``, if Postgres can keep it. Raises ``ValueError`` if not."""
+    if value is not None and not _is_storable(value):
+        raise ValueError("the text holds a character that cannot be stored")
+    return value
+
+
+Text = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
+Count = Annotated[int, Field(ge=0, le=BIGINT_MAX)]
+Seconds = Annotated[float, Field(allow_inf_nan=False)]
+Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Taken(BaseModel):
+    """What a client sends. An unknown key is a typing error, and is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class ObjectiveBody(Taken):
+    """The promise: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
+
+    target_s: float = Field(default=10.0, gt=0)
+    percentile: float = Field(default=99.0, gt=0, lt=100)
+    window_s: float = Field(default=120.0, gt=0, le=300)
+
+
+class ProfileBody(Taken):
+    """The policy of a pool. It is checked by the rules that `headway apply` knows, and every breach is told at once."""
+
+    queues: list[str] = Field(min_length=1)
+    """The queues that the pool serves, in strict order, each as `connection/queue`. A queue belongs to one pool."""
+    template: str = Field(min_length=1)
+    """The template of the hosts' host.toml that starts one worker."""
+    mode: Mode = Mode.ACT
+    objective: ObjectiveBody = ObjectiveBody()
+    workers_min: int = Field(default=0, ge=0, le=10_000)
+    workers_max: int = Field(default=20, ge=0, le=10_000)
+    priority: int = 100
+    """Greater is placed first when room is short."""
+    strategy: Literal["hybrid"] = "hybrid"
+    hold_down_s: float = Field(default=15.0, ge=0, le=86_400)
+    """A lower count is taken only when it was enough for this long."""
+    stale_after_s: float = Field(default=20.0, ge=0, le=86_400)
+    """Metrics older than this are no ground for a lower count."""
+    service_time_guess_s: float = Field(default=1.0, gt=0, le=86_400)
+    """Used until a job of the pool has finished."""
+
+
+class EventBody(Taken):
+    """One thing that happened to one job. Starts carry when it was enqueued, ends when it started."""
+
+    queue: Text
+    job_id: Text
+    kind: Literal["enqueued", "started", "finished", "failed", "retried"]
+    at_s: Seconds
+    enqueued_at_s: Seconds | None = None
+    started_at_s: Seconds | None = None
+    job_class: Text | None = None
+
+    def value(self) -> JobEvent:
+        """The core's value."""
+        return JobEvent(**{**vars(self), "kind": EventKind(self.kind)})
+
+
+class SampleBody(Taken):
+    """One reading of a queue. ``oldest_age_s`` is 0 when nothing waits, and absent when it cannot be known."""
+
+    queue: Text
+    at_s: Seconds
+    waiting_jobs: Count
+    in_flight_jobs: Count | None = None
+    delayed_jobs: Count | None = None
+    oldest_age_s: Duration | None = None
+
+
+class ActivityBody(Taken):
+    """What a broker knows of one worker process."""
+
+    host: Text
+    pid: Count
+    is_busy: bool
+    busy_since_s: Seconds | None = None
+
+
+class TelemetryBody(Taken):
+    """What one producer sends at once. The same producer and sequence sent again count once."""
+
+    producer: Text
+    """Names the sender through its whole life, across restarts that go on with the same sequence."""
+    sequence: Count
+    """Grows with each new batch; a repeated batch keeps its number."""
+    sent_at_s: Seconds
+    """The sender's clock when it sent, Unix seconds: what its offset is estimated from."""
+    events: list[EventBody] = Field(default=[], max_length=EVENTS_MAX)
+    samples: list[SampleBody] = Field(default=[], max_length=EVENTS_MAX)
+    activities: list[ActivityBody] = Field(default=[], max_length=EVENTS_MAX)
+
+    def value(self) -> TelemetryBatch:
+        """The core's value."""
+        return TelemetryBatch(
+            producer=self.producer,
+            sequence=self.sequence,
+            sent_at_s=self.sent_at_s,
+            events=tuple(event.value() for event in self.events),
+            samples=tuple(QueueSample(**vars(sample)) for sample in self.samples),
+            activities=tuple(WorkerActivity(**vars(activity)) for activity in self.activities),
+        )

@@ -1,0 +1,87 @@
+"""What every operation is given, and how a body becomes a value."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Path, Query, Request
+from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic_core import from_json
+
+from headway.control.http.bodies import storable, storable_text
+from headway.control.http.feed import Feed
+from headway.control.http.overview import Overviews
+from headway.control.http.problems import breaches_of
+from headway.control.ingest import Ingest
+from headway.errors import Invalid
+from headway.scaling.profile import NAME_LENGTH_MAX
+from headway.store.engine import Engine
+
+THREAD_BYTES = 64 * 1024  # reading more than this takes milliseconds that the ticks and polls should not wait for
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """What operations work with."""
+
+    engine: Engine
+    ingest: Ingest
+    feed: Feed
+    overviews: Overviews
+    clock: Callable[[], float]
+    has_event_log: Callable[[], bool]
+    actor: str
+    """Whom the audit log names."""
+
+
+async def _door(request: Request) -> Door:
+    door: Door = request.app.state.door
+    return door
+
+
+AtDoor = Annotated[Door, Depends(_door)]
+PoolPath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
+PoolQuery = Annotated[
+    str | None,
+    Query(min_length=1, max_length=NAME_LENGTH_MAX, description="Only this pool."),
+    AfterValidator(storable_text),
+]
+
+
+async def body_of(request: Request, read: Callable[[bytes], Value]) -> Value:
+    """What ``read`` makes of the request's body; a large one is read in a thread."""
+    body = await request.body()
+    return await asyncio.to_thread(read, body) if len(body) > THREAD_BYTES else read(body)
+
+
+def mapping_of(body: bytes) -> dict[str, Any]:
+    """The JSON object in ``body``. Raises ``Invalid`` where it is none, or holds what Postgres cannot keep."""
+    try:
+        value = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise Invalid(f"body: not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Invalid(f"body: expected an object, got {type(value).__name__}")
+    if breaches := storable(value):
+        raise Invalid(*breaches)
+    return value
+
+
+def model_of(model: type[Value], body: bytes) -> Value:
+    """The Pydantic ``model`` in ``body``. Raises ``Invalid`` with every breach."""
+    assert issubclass(model, BaseModel)
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise Invalid(
+            *breaches_of(error.errors(include_url=False, include_context=False, include_input=False))
+        ) from error
+
+
+def takes(model: type[BaseModel]) -> dict[str, Any]:
+    """The OpenAPI of an operation that reads a body of ``model`` by itself."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

@@ -1,0 +1,117 @@
+"""One snapshot for all who watch, made when something changed and somebody watches."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from headway.errors import HeadwayError, Overloaded
+
+PAUSE_S = 1.0  # a person reads no faster, whatever the pipeline writes
+REFRESH_S = 5.0  # also without being told: notifications are lost when a connection breaks
+BUSY_FRACTION_MAX = 0.1  # of the time may go into snapshots; with very many queues they come less often
+VIEWERS_MAX = 200
+CLOSE_S = 2.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What everybody sees. ``event`` is ``overview``, or ``problem`` when none could be made and ``data`` says why."""
+
+    number: int
+    event: str
+    data: str
+
+
+class Feed:
+    """Fans changes out to viewers. Without a viewer, being told of a change costs nothing."""
+
+    def __init__(self, *, pause_s: float = PAUSE_S, refresh_s: float = REFRESH_S) -> None:
+        self._pause_s = pause_s
+        self._refresh_s = refresh_s
+        self._viewers = 0
+        self._number = 0
+        self._latest: Snapshot | None = None
+        self._due = asyncio.Event()
+        self._told = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._runner: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Nobody watches, and nothing is made."""
+        return self._runner is None
+
+    def publish(self) -> None:
+        """Something changed: those who watch get a new snapshot, soon."""
+        self._due.set()
+
+    def refuse_beyond_bound(self) -> None:
+        """Raise ``Overloaded`` where one more viewer would be one too many."""
+        if self._viewers >= VIEWERS_MAX:
+            raise Overloaded(f"{VIEWERS_MAX} viewers watch already: close one")
+
+    async def watch(self, compute: Callable[[], Awaitable[str]]) -> AsyncIterator[Snapshot]:
+        """The present snapshot, then each newer one, until the feed is closed. A slow viewer skips what it misses.
+
+        ``compute`` makes a snapshot; that of the first viewer serves all.
+        """
+        self._viewers += 1
+        self._due.set()
+        if self._runner is None:
+            self._runner = asyncio.create_task(self._run(compute), name="feed")
+        seen = 0
+        try:
+            while not self._closed.is_set():
+                told = self._told
+                if self._latest is not None and self._latest.number != seen:
+                    seen = self._latest.number
+                    yield self._latest
+                else:
+                    await told.wait()
+        finally:
+            self._viewers -= 1
+            self._due.set()
+
+    async def close(self) -> None:
+        """End every viewer's stream."""
+        self._closed.set()
+        self._due.set()
+        self._told.set()
+        if self._runner is not None:
+            await asyncio.wait([self._runner], timeout=CLOSE_S)
+
+    async def _run(self, compute: Callable[[], Awaitable[str]]) -> None:
+        clock = asyncio.get_running_loop().time
+        while self._viewers and not self._closed.is_set():
+            self._due.clear()
+            began_s = clock()
+            await self._tell(compute)
+            took_s = clock() - began_s
+            await _wait(self._closed, max(self._pause_s, took_s / BUSY_FRACTION_MAX))
+            await _wait(self._due, self._refresh_s)
+        # What nobody watched grows old; the next viewer waits for a new one.
+        self._latest = self._runner = None
+
+    async def _tell(self, compute: Callable[[], Awaitable[str]]) -> None:
+        try:
+            event, data = "overview", await compute()
+        except HeadwayError as error:
+            event, data = "problem", json.dumps(str(error))
+        except Exception:
+            log.exception("no snapshot")
+            event, data = "problem", json.dumps("the overview failed by a bug of Headway: its log has the trace")
+        self._number += 1
+        self._latest = Snapshot(number=self._number, event=event, data=data)
+        told, self._told = self._told, asyncio.Event()
+        told.set()
+
+
+async def _wait(event: asyncio.Event, timeout_s: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()

@@ -1,0 +1,41 @@
+"""Whether the installation works, for people, load balancers and whoever starts these processes. Needs no token."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from headway.control.http.answers import HealthOut, LiveOut
+from headway.control.http.door import AtDoor
+from headway.control.http.overview import health_of
+from headway.control.http.problems import declared
+from headway.store.engine import transaction
+from headway.store.overview import read_health
+
+router = APIRouter(prefix="/v1/health", tags=["health"])
+
+WITHOUT_TOKEN: dict[str, Any] = {"security": []}
+
+
+@router.get(
+    "",
+    operation_id="get_health",
+    summary="Read the installation's condition",
+    responses=declared(),
+    openapi_extra=WITHOUT_TOKEN,
+)
+async def get_health(door: AtDoor) -> HealthOut:
+    """How the installation is: `ok`, or `degraded` with the reasons. A 503 where the database does not answer."""
+    async with transaction(door.engine) as conn:
+        return health_of(await read_health(conn), has_event_log=door.has_event_log())
+
+
+@router.get(
+    "/live",
+    operation_id="get_live",
+    summary="See whether the process answers",
+    responses=declared(),
+    openapi_extra=WITHOUT_TOKEN,
+)
+async def get_live() -> LiveOut:
+    """The process answers. Nothing else is looked at."""
+    return LiveOut()

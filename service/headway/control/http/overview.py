@@ -1,0 +1,218 @@
+"""What people are shown, put together from what the store holds: the dashboard's one snapshot, queues, a history."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.control.http.answers import (
+    BucketPoint,
+    DecisionOut,
+    HealthOut,
+    HostOut,
+    Overview,
+    PipelineOut,
+    PoolOut,
+    PoolState,
+    QueueOut,
+)
+from headway.control.recent import KEPT_S, RecentBuckets
+from headway.scaling.measure import BucketRow, merged, quantile_s
+from headway.scaling.model import Objective, QueueMetrics, QueueSample, WorkerState
+from headway.scaling.profile import Profile
+from headway.scaling.view import aged, overlaid, pooled
+from headway.store.decisions import StoredDecision, latest_decisions, list_decisions
+from headway.store.engine import Engine, transaction
+from headway.store.overview import (
+    HealthRow,
+    HostRow,
+    read_buckets,
+    read_health,
+    read_hosts,
+    read_queues,
+    read_samples,
+    read_targets,
+)
+from headway.store.profiles import StoredProfile, list_profiles
+
+SHOWN_DECISIONS = 20
+AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
+LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
+PIPELINE_BEHIND_S = 15.0  # three buckets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one look at the store brought."""
+
+    queues: Mapping[str, str | None]
+    samples: Mapping[str, QueueSample]
+    profiles: Sequence[StoredProfile]
+    targets: Mapping[str, int]
+    latest: Mapping[str, StoredDecision]
+    decisions: Sequence[StoredDecision]
+    hosts: Sequence[HostRow]
+    health: HealthOut
+
+
+class Overviews:
+    """Makes the dashboard's snapshots. Remembers buckets, so that each reads only what was written since the last."""
+
+    def __init__(self, *, engine: Engine, clock: Callable[[], float], has_event_log: Callable[[], bool]) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._has_event_log = has_event_log
+        self._recent = RecentBuckets()
+
+    async def json(self) -> str:
+        """The overview of this moment, as JSON."""
+        now_s = self._clock()
+        async with transaction(self._engine) as conn:
+            buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision)
+            seen = Seen(
+                queues=await read_queues(conn),
+                samples=await read_samples(conn),
+                profiles=await list_profiles(conn),
+                targets=await read_targets(conn),
+                latest=await latest_decisions(conn),
+                decisions=await list_decisions(conn, limit=SHOWN_DECISIONS),
+                hosts=await read_hosts(conn),
+                health=health_of(await read_health(conn), has_event_log=self._has_event_log()),
+            )
+        self._recent.forget(now_s=now_s)
+        self._recent.take(buckets, revision=revision)
+        return await asyncio.to_thread(lambda: self._overview(seen, now_s=now_s).model_dump_json())
+
+    def _overview(self, seen: Seen, *, now_s: float) -> Overview:
+        queues = queues_of(
+            seen.queues, seen.samples, [stored.profile for stored in seen.profiles], self._recent, now_s=now_s
+        )
+        metrics = {queue.queue: queue.metrics for queue in queues}
+        return Overview(
+            at_s=now_s,
+            pools=[_pool(stored.profile, metrics, seen, now_s=now_s) for stored in seen.profiles],
+            queues=queues,
+            hosts=[HostOut.of(row) for row in seen.hosts],
+            decisions=[DecisionOut.of(stored) for stored in seen.decisions],
+            health=seen.health,
+        )
+
+
+def queues_of(
+    queues: Mapping[str, str | None],
+    samples: Mapping[str, QueueSample],
+    profiles: Iterable[Profile],
+    recent: RecentBuckets,
+    *,
+    now_s: float,
+) -> list[QueueOut]:
+    """Every queue with its newest depths, and rates and waits over the window of its pool's objective."""
+    objectives = {profile.pool: profile.objective for profile in profiles}
+    given = []
+    for queue, pool in queues.items():
+        objective = objectives.get(pool or "", Objective())
+        metrics = overlaid(recent.metrics(queue, now_s=now_s, objective=objective), samples.get(queue))
+        age_s = None if metrics.sampled_at_s is None else max(0.0, now_s - metrics.sampled_at_s)
+        given.append(QueueOut(queue=queue, pool=pool, sample_age_s=age_s, metrics=metrics))
+    return given
+
+
+def _pool(profile: Profile, metrics: Mapping[str, QueueMetrics], seen: Seen, *, now_s: float) -> PoolOut:
+    together = pooled([metrics.get(queue, QueueMetrics(queue=queue)) for queue in profile.queues])
+    counts = Counter(
+        worker.state if row.host.is_known else None
+        for row in seen.hosts
+        for worker in row.host.workers
+        if worker.pool == profile.pool
+    )
+    target_workers = seen.targets.get(profile.pool)
+    is_scaling = counts[WorkerState.STARTING] > 0 or target_workers not in {None, counts[WorkerState.RUNNING]}
+    latest = seen.latest.get(profile.pool)
+    return PoolOut(
+        pool=profile.pool,
+        mode=profile.mode,
+        objective=profile.objective,
+        queues=list(profile.queues),
+        template=profile.template,
+        workers_min=profile.workers_min,
+        workers_max=profile.workers_max,
+        state=state_of(profile, together, target_workers=target_workers, is_scaling=is_scaling, now_s=now_s),
+        target_workers=target_workers,
+        running_workers=counts[WorkerState.RUNNING],
+        starting_workers=counts[WorkerState.STARTING],
+        draining_workers=counts[WorkerState.DRAINING],
+        failing_workers=counts[WorkerState.BACKING_OFF],
+        unknown_workers=counts[None],
+        metrics=together,
+        decided_at_s=latest.decided_at.timestamp() if latest else None,
+        predicted_pickup_s=latest.decision.predicted_pickup_s if latest else None,
+        notes=list(latest.decision.notes) if latest else [],
+    )
+
+
+def state_of(
+    profile: Profile, metrics: QueueMetrics, *, target_workers: int | None, is_scaling: bool, now_s: float
+) -> PoolState:
+    """The one word for a pool: the worst thing that is true of it."""
+    if metrics.sampled_at_s is None:
+        return "unseen"
+    if now_s - metrics.sampled_at_s > profile.stale_after_s:
+        return "stale"
+    oldest_age_s = aged(metrics, now_s=now_s).oldest_age_s or 0.0
+    if oldest_age_s > profile.objective.target_s:
+        return "breaching"
+    # The promise is about a window: it stays broken until the window has passed, although nobody waits too long now.
+    if (metrics.pickup_objective_s or 0.0) > profile.objective.target_s:
+        return "recovering"
+    if oldest_age_s > AT_RISK_FRACTION * profile.objective.target_s:
+        return "at_risk"
+    if is_scaling:
+        return "scaling"
+    return "idle" if target_workers == 0 and not metrics.waiting_jobs else "on_time"
+
+
+def health_of(row: HealthRow, *, has_event_log: bool) -> HealthOut:
+    """The installation's condition, with a sentence for each thing that is not as it should be."""
+    reasons = []
+    if row.leader_age_s is None:
+        reasons.append("no control plane has led yet: nothing is decided")
+    elif row.leader_age_s > LEADER_SILENT_S:
+        reasons.append(f"no control plane leads: the last one, {row.leader}, is silent for {row.leader_age_s:.0f} s")
+    if not row.pipelines:
+        reasons.append("no pipeline has written yet: nothing is measured; start `headway pipeline`")
+    for each in row.pipelines:
+        if not each.is_ready:
+            reasons.append(f"pipeline {each.pipeline} is starting: nothing is measured yet")
+        elif each.lag_s > PIPELINE_BEHIND_S:
+            reasons.append(f"pipeline {each.pipeline} has not written for {each.lag_s:.0f} s while samples arrive")
+    if not has_event_log:
+        reasons.append("the event log is not the one that this database knows: telemetry is refused")
+    return HealthOut(
+        status="degraded" if reasons else "ok",
+        reasons=reasons,
+        event_log="ok" if has_event_log else "missing",
+        leader=row.leader,
+        leader_epoch=row.epoch,
+        leader_age_s=row.leader_age_s,
+        pipelines=[PipelineOut.model_validate(each, from_attributes=True) for each in row.pipelines],
+    )
+
+
+def bucket_points(rows: Iterable[BucketRow]) -> list[BucketPoint]:
+    """One point for each 5 s in which any queue of a pool has a row, oldest first."""
+    by_time: dict[float, list[BucketRow]] = defaultdict(list)
+    for row in rows:
+        by_time[row.bucket_s].append(row)
+    return [_point(at_s, together) for at_s, together in sorted(by_time.items())]
+
+
+def _point(at_s: float, rows: list[BucketRow]) -> BucketPoint:
+    waiting_jobs = [row.waiting_jobs for row in rows if row.waiting_jobs is not None]
+    ages_s = [row.oldest_age_s for row in rows if row.oldest_age_s is not None]
+    return BucketPoint(
+        at_s=at_s,
+        waiting_jobs=sum(waiting_jobs) if waiting_jobs else None,
+        oldest_age_s=max(ages_s, default=None),
+        pickup_p95_s=quantile_s(merged(row.pickup_sketch for row in rows), 95),
+        started_jobs=sum(row.started_jobs for row in rows),
+    )

@@ -1,0 +1,116 @@
+"""Profiles: what people want of pools. A change names the version it was made for (If-Match, If-None-Match)."""
+
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Request, Response, status
+
+from headway.control.http.answers import ProfileOut, ProfilesOut
+from headway.control.http.bodies import ProfileBody
+from headway.control.http.door import AtDoor, PoolPath, body_of, mapping_of, takes
+from headway.control.http.problems import TooLarge, declared
+from headway.errors import Conflict, Invalid, NotFound
+from headway.scaling.profile import profile_from_mapping
+from headway.store.engine import transaction
+from headway.store.profiles import (
+    Expected,
+    StaleVersion,
+    VersionUnstated,
+    delete_profile,
+    get_profile,
+    list_profiles,
+    put_profile,
+)
+
+router = APIRouter(prefix="/v1/profiles", tags=["profiles"])
+
+ETAG = {"ETag": {"description": "The version, in quotes.", "schema": {"type": "string"}}}
+
+IfMatch = Annotated[str | None, Header(description='The version that the change was made for: its ETag, as `"3"`.')]
+IfNoneMatch = Annotated[str | None, Header(description="`*`: create it, and refuse where it exists.")]
+
+
+@router.get("", operation_id="list_profiles", summary="List profiles", responses=declared())
+async def list_all(door: AtDoor) -> ProfilesOut:
+    """Every profile, by pool."""
+    async with transaction(door.engine) as conn:
+        return ProfilesOut(profiles=[ProfileOut.of(stored) for stored in await list_profiles(conn)])
+
+
+@router.get(
+    "/{pool}",
+    operation_id="get_profile",
+    summary="Read a profile",
+    responses={**declared(Invalid, NotFound), 200: {"headers": ETAG}},
+)
+async def get_one(pool: PoolPath, door: AtDoor, response: Response) -> ProfileOut:
+    """The profile of a pool. Its version is the ETag."""
+    async with transaction(door.engine) as conn:
+        stored = await get_profile(conn, pool)
+    response.headers["ETag"] = _etag(stored.version)
+    return ProfileOut.of(stored)
+
+
+@router.put(
+    "/{pool}",
+    operation_id="put_profile",
+    summary="Create or update a profile",
+    responses={
+        **declared(Invalid, Conflict, StaleVersion, VersionUnstated, TooLarge),
+        200: {"headers": ETAG},
+        201: {"headers": ETAG, "model": ProfileOut, "description": "Created"},
+    },
+    openapi_extra=takes(ProfileBody),
+)
+async def put_one(
+    pool: PoolPath,
+    door: AtDoor,
+    request: Request,
+    response: Response,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> ProfileOut:
+    """Create or update the profile of a pool.
+
+    Updating needs If-Match. The same profile again changes nothing and keeps its version.
+    """
+    expected = _expected(if_match, if_none_match)
+    profile = profile_from_mapping(pool, await body_of(request, mapping_of))
+    async with transaction(door.engine) as conn:
+        stored, outcome = await put_profile(conn, profile, expected=expected, actor=door.actor)
+    response.headers["ETag"] = _etag(stored.version)
+    if outcome == "created":
+        response.status_code = status.HTTP_201_CREATED
+    return ProfileOut.of(stored)
+
+
+@router.delete(
+    "/{pool}",
+    operation_id="delete_profile",
+    summary="Delete a profile",
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses=declared(Invalid, NotFound, StaleVersion, VersionUnstated),
+)
+async def delete_one(pool: PoolPath, door: AtDoor, if_match: IfMatch = None) -> None:
+    """Remove the profile of a pool. Its workers are drained; its queues are seen on."""
+    async with transaction(door.engine) as conn:
+        await delete_profile(conn, pool, expected=_expected(if_match, None), actor=door.actor)
+
+
+def _etag(version: int) -> str:
+    return f'"{version}"'
+
+
+def _expected(if_match: str | None, if_none_match: str | None) -> Expected:
+    if if_match is not None and if_none_match is not None:
+        raise Invalid("If-Match and If-None-Match contradict each other: send one")
+    if if_none_match is not None:
+        if if_none_match.strip() != "*":
+            raise Invalid(f"If-None-Match={if_none_match!r}: only * is taken, to create a profile that does not exist")
+        return Expected(is_absent=True)
+    if if_match is None:
+        return Expected()
+    version = re.fullmatch(r'\s*"(\d{1,18})"\s*', if_match)
+    if version is None:
+        raise Invalid(f'If-Match={if_match!r}: expected the ETag of a profile, as "3" with its quotes')
+    return Expected(version=int(version[1]))

@@ -1,0 +1,124 @@
+"""Queues, hosts, decisions and a pool's history: what is seen, and what was decided."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from headway.control.http.answers import (
+    DecisionOut,
+    DecisionsOut,
+    HistoryOut,
+    HostOut,
+    HostsOut,
+    LatestDecisionsOut,
+    QueuesOut,
+    TargetPoint,
+)
+from headway.control.http.door import AtDoor, PoolPath, PoolQuery
+from headway.control.http.overview import bucket_points, queues_of
+from headway.control.http.problems import declared
+from headway.control.recent import KEPT_S, RecentBuckets
+from headway.errors import Invalid, NotFound
+from headway.scaling.measure import BUCKET_S
+from headway.store.decisions import latest_decisions, list_decisions
+from headway.store.engine import transaction
+from headway.store.overview import (
+    read_buckets,
+    read_hosts,
+    read_queues,
+    read_samples,
+    read_target_history,
+)
+from headway.store.profiles import get_profile, list_profiles
+
+DECISIONS_MAX = 500
+HISTORY_MINUTES_MAX = 120  # buckets of 5 s live two hours
+
+router = APIRouter(prefix="/v1")
+
+
+@router.get("/queues", operation_id="list_queues", summary="List queues", tags=["queues"], responses=declared(Invalid))
+async def list_all_queues(door: AtDoor, pool: PoolQuery = None) -> QueuesOut:
+    """Every queue that was seen or that a profile names: newest depths, rates and waits."""
+    now_s = door.clock()
+    async with transaction(door.engine) as conn:
+        queues = await read_queues(conn)
+        if pool is not None:
+            queues = {queue: owner for queue, owner in queues.items() if owner == pool}
+        samples, profiles = await read_samples(conn), await list_profiles(conn)
+        buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, queues=list(queues))
+    recent = RecentBuckets()
+    recent.take(buckets, revision=revision)
+    given = queues_of(queues, samples, [stored.profile for stored in profiles], recent, now_s=now_s)
+    return QueuesOut(at_s=now_s, queues=given)
+
+
+@router.get("/hosts", operation_id="list_hosts", summary="List hosts", tags=["hosts"], responses=declared())
+async def list_all_hosts(door: AtDoor) -> HostsOut:
+    """Every host: its capacity, its templates, its workers, and whether it is known to live."""
+    async with transaction(door.engine) as conn:
+        return HostsOut(hosts=[HostOut.of(row) for row in await read_hosts(conn)])
+
+
+@router.get(
+    "/decisions",
+    operation_id="list_decisions",
+    summary="List decisions",
+    tags=["decisions"],
+    responses=declared(Invalid),
+)
+async def list_newest_decisions(
+    door: AtDoor,
+    pool: PoolQuery = None,
+    limit: Annotated[int, Query(ge=1, le=DECISIONS_MAX)] = 50,
+    before: Annotated[str | None, Query(max_length=100, description="The `next` of an earlier answer.")] = None,
+) -> DecisionsOut:
+    """Decisions, newest first, a page at a time."""
+    async with transaction(door.engine) as conn:
+        found = await list_decisions(conn, pool=pool, limit=limit, before=before)
+    return DecisionsOut(
+        decisions=[DecisionOut.of(stored) for stored in found],
+        next=found[-1].cursor if len(found) == limit else None,
+    )
+
+
+@router.get(
+    "/decisions/latest",
+    operation_id="latest_decisions",
+    summary="Read the newest decisions",
+    tags=["decisions"],
+    responses=declared(),
+)
+async def list_latest_decisions(door: AtDoor) -> LatestDecisionsOut:
+    """The newest decision of each pool."""
+    async with transaction(door.engine) as conn:
+        latest = await latest_decisions(conn)
+    return LatestDecisionsOut(decisions=[DecisionOut.of(latest[pool]) for pool in sorted(latest)])
+
+
+@router.get(
+    "/pools/{pool}/history",
+    operation_id="get_history",
+    summary="Read a pool's history",
+    tags=["queues"],
+    responses=declared(Invalid, NotFound),
+)
+async def get_pool_history(
+    pool: PoolPath, door: AtDoor, minutes: Annotated[int, Query(ge=1, le=HISTORY_MINUTES_MAX)] = 10
+) -> HistoryOut:
+    """The last minutes of a pool: what the pipeline measured every 5 s, and what was decided."""
+    now_s = door.clock()
+    from_s = now_s - minutes * 60
+    async with transaction(door.engine) as conn:
+        profile = (await get_profile(conn, pool)).profile
+        buckets, _ = await read_buckets(conn, from_s=from_s, queues=profile.queues)
+        targets = await read_target_history(conn, pool=pool, from_s=from_s)
+    return HistoryOut(
+        pool=pool,
+        from_s=from_s,
+        until_s=now_s,
+        bucket_s=BUCKET_S,
+        objective=profile.objective,
+        buckets=bucket_points(buckets),
+        targets=[TargetPoint.model_validate(row, from_attributes=True) for row in targets],
+    )

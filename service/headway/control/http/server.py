@@ -1,0 +1,87 @@
+"""The server of the HTTP door, inside a loop that is running already."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+
+from headway.control.http.app import Address, App
+from headway.errors import Misconfigured
+
+SETTING = "HEADWAY_HTTP_ADDRESS"
+GRACE_S = 2  # for answers under way when it is told to stop
+BACKLOG = 1024
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs the loop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServer:
+    """Serves an app at an address, from ``start`` until ``stop``."""
+
+    def __init__(self, app: App, *, address: Address) -> None:
+        self._app = app
+        self._address = address
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                access_log=False,
+                log_config=None,
+                log_level="warning",
+                lifespan="off",
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
+        self._serving: asyncio.Task[None] | None = None
+        self.port = address.port
+        """The port that is served, once it is."""
+
+    async def start(self) -> None:
+        """Bind the address; return when requests are taken.
+
+        Raises:
+            Misconfigured: the address cannot be bound.
+        """
+        bound = _bound(self._address)
+        self.port = bound.getsockname()[1]
+        self._serving = asyncio.create_task(self._server.serve(sockets=[bound]), name="http")
+        while not self._server.started:
+            if self._serving.done():
+                self._serving.result()
+            await asyncio.sleep(0.005)
+
+    async def stop(self) -> None:
+        """Take no more requests, let those under way end for a moment, then cut them off."""
+        await self._app.close()
+        self._server.should_exit = True
+        if self._serving is not None:
+            await self._serving
+
+
+def _bound(address: Address) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, place = found[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            # Without this, a restart would have to wait for the last connections to be forgotten.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(place)
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise Misconfigured(
+            f"{SETTING}={address}: cannot listen there ({error.strerror or error}): "
+            "stop what uses that port, or choose another"
+        ) from error
+    return listener

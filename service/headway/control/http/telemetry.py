@@ -1,0 +1,30 @@
+"""Telemetry: what happened to jobs and what queues look like, for senders that speak no gRPC."""
+
+from fastapi import APIRouter, Request
+
+from headway.control.http.answers import ReceiptOut
+from headway.control.http.bodies import TelemetryBody
+from headway.control.http.door import AtDoor, body_of, model_of, takes
+from headway.control.http.guard import TELEMETRY_PATH
+from headway.control.http.problems import TooLarge, declared
+from headway.errors import Invalid, Overloaded
+from headway.scaling.model import TelemetryBatch
+
+router = APIRouter(tags=["telemetry"])
+
+
+@router.post(
+    TELEMETRY_PATH,
+    operation_id="send_telemetry",
+    summary="Send telemetry",
+    responses=declared(Invalid, TooLarge, Overloaded),
+    openapi_extra=takes(TelemetryBody),
+)
+async def send(door: AtDoor, request: Request) -> ReceiptOut:
+    """Accept one batch. It is answered when it is durable; sent again, it counts once."""
+    receipt = await door.ingest.accept(await body_of(request, _batch))
+    return ReceiptOut.model_validate(receipt, from_attributes=True)
+
+
+def _batch(body: bytes) -> TelemetryBatch:
+    return model_of(TelemetryBody, body).value()

@@ -1,0 +1,76 @@
+"""The door on a real Postgres, an event log in a folder, and a clock that stands still."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from control.http.seed import Seed
+from headway.control.http.app import App, create_app
+from headway.control.http.feed import Feed
+from headway.control.ingest import Ingest
+from headway.store.engine import Engine, create_engine
+from headway.store.event_log import EventLog
+
+NOW_S = 1_800_000_000.0
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An address."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+@pytest.fixture
+async def engine(migrated_url: str) -> AsyncIterator[Engine]:
+    engine = create_engine(migrated_url)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+def seed(migrated_url: str) -> Iterator[Seed]:
+    seed = Seed(migrated_url)
+    yield seed
+    seed.close()
+
+
+@pytest.fixture
+async def ingest(engine: Engine, tmp_path: Path) -> AsyncIterator[Ingest]:
+    ingest = Ingest(engine=engine, event_log=EventLog(tmp_path / "events", free_bytes_min=0), clock=lambda: NOW_S)
+    await ingest.start()
+    yield ingest
+    await ingest.stop()
+
+
+@pytest.fixture
+def door(engine: Engine, ingest: Ingest):
+    """Makes the app, with a token or without."""
+
+    def made(**values: Any) -> App:
+        return create_app(
+            **{
+                "engine": engine,
+                "ingest": ingest,
+                "feed": Feed(pause_s=0.01),
+                "token": None,
+                "address": Bound(),
+                "clock": lambda: NOW_S,
+                **values,
+            }
+        )
+
+    return made
+
+
+@pytest.fixture
+async def client(door) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(door(), raise_app_exceptions=False), base_url="http://127.0.0.1:8460"
+    ) as client:
+        yield client

@@ -1,0 +1,156 @@
+"""The stream of overviews over a real server: one snapshot for all, soon after a change, and an end when told."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from control.http.conftest import Bound
+from control.http.seed import Seed
+from headway.control.http.feed import VIEWERS_MAX, Feed
+from headway.control.http.server import HttpServer
+from headway.errors import Misconfigured, Unavailable
+from headway.scaling.profile import Profile
+
+PROMPTLY_S = 5.0
+
+
+@asynccontextmanager
+async def served(app: Any) -> AsyncIterator[tuple[HttpServer, httpx.AsyncClient]]:
+    server = HttpServer(app, address=Bound())
+    await server.start()
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=PROMPTLY_S) as client:
+        yield server, client
+    await server.stop()
+
+
+async def events(answer: httpx.Response) -> AsyncIterator[dict[str, str]]:
+    event: dict[str, str] = {}
+    async for line in answer.aiter_lines():
+        if line:
+            name, _, value = line.partition(": ")
+            event[name] = value
+        elif event:
+            yield event
+            event = {}
+
+
+async def test_a_viewer_gets_the_overview_at_once_and_again_after_a_change(door, seed: Seed) -> None:
+    feed = Feed(pause_s=0.01, refresh_s=60.0)
+    seed.sample("redis/mail", at_s=time.time(), waiting_jobs=3)
+    async with served(door(feed=feed, clock=time.time)) as (_, client), client.stream("GET", "/v1/events") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        seen = events(answer)
+        first = await anext(seen)
+        assert (first["event"], first["id"]) == ("overview", "1")
+        overview = json.loads(first["data"])
+        assert [queue["queue"] for queue in overview["queues"]] == ["redis/mail"]
+        assert (overview["pools"], overview["health"]["status"]) == ([], "degraded")
+
+        seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+        seed.host("a", lease_s=-1)
+        seed.worker("a", "mail", 1)
+        feed.publish()
+        (pool,) = json.loads((await anext(seen))["data"])["pools"]
+        assert (pool["pool"], pool["metrics"]["waiting_jobs"], pool["target_workers"]) == ("mail", 3, None)
+        assert (pool["running_workers"], pool["unknown_workers"]) == (0, 1)  # its host is silent
+
+
+async def test_a_held_stream_does_not_hold_the_server_up(door) -> None:
+    async with served(door()) as (server, client), client.stream("GET", "/v1/events") as answer:
+        seen = events(answer)
+        await anext(seen)
+        began_s = time.monotonic()
+        await server.stop()
+        assert time.monotonic() - began_s < 3.0
+        assert [event async for event in seen if "data" not in event] == []  # it ends, and is not cut off
+
+
+async def test_a_port_that_is_taken_is_named_with_its_setting(door) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        class Taken(Bound):
+            def __str__(self) -> str:
+                return f"{self.host}:{self.port}"
+
+        with pytest.raises(Misconfigured, match=f"HEADWAY_HTTP_ADDRESS=127.0.0.1:{port}: cannot listen there"):
+            await HttpServer(door(), address=Taken(port=port)).start()
+
+
+class Counting:
+    """Makes snapshots and counts them."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    async def __call__(self) -> str:
+        self.made += 1
+        return str(self.made)
+
+
+async def test_all_viewers_share_one_snapshot() -> None:
+    feed, compute = Feed(pause_s=0.01, refresh_s=60.0), Counting()
+    viewers = [feed.watch(compute) for _ in range(20)]
+    first = await asyncio.gather(*(anext(viewer) for viewer in viewers))
+    feed.publish()
+    second = await asyncio.gather(*(anext(viewer) for viewer in viewers))
+    assert ({each.data for each in first}, {each.data for each in second}) == ({"1"}, {"2"})
+    for viewer in viewers:
+        await viewer.aclose()
+    await feed.close()
+
+
+async def test_without_a_viewer_nothing_is_made_and_the_next_one_gets_a_new_one() -> None:
+    feed, compute = Feed(pause_s=0.01, refresh_s=0.01), Counting()
+    feed.publish()
+    viewer = feed.watch(compute)
+    await anext(viewer)
+    await viewer.aclose()
+    async with asyncio.timeout(PROMPTLY_S):
+        while not feed.is_idle:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.005)
+    made = compute.made
+    feed.publish()
+    assert feed.is_idle
+    viewer = feed.watch(compute)
+    assert (await anext(viewer)).data == str(made + 1)
+    await viewer.aclose()
+    await feed.close()
+
+
+async def test_a_snapshot_that_cannot_be_made_is_told_and_tried_again() -> None:
+    answers: list[Exception | None] = [Unavailable("Postgres is away"), ValueError("a bug"), None]
+
+    async def compute() -> str:
+        error = answers.pop(0) if answers else None
+        if error is not None:
+            raise error
+        return "{}"
+
+    feed = Feed(pause_s=0.01, refresh_s=0.01)
+    viewer = feed.watch(compute)
+    seen = [await anext(viewer) for _ in range(3)]
+    assert [(each.event, json.loads(each.data)) for each in (seen[0], seen[2])] == [
+        ("problem", "Postgres is away"),
+        ("overview", {}),
+    ]
+    assert "bug" in seen[1].data
+    await viewer.aclose()
+    await feed.close()
+
+
+async def test_one_viewer_too_many_is_refused(door) -> None:
+    feed = Feed()
+    feed._viewers = VIEWERS_MAX
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(door(feed=feed)), base_url="http://localhost") as client:
+        answer = await client.get("/v1/events")
+    assert (answer.status_code, answer.headers["content-type"]) == (429, "application/problem+json")

@@ -1,0 +1,62 @@
+"""The API's description is committed, fresh, and promises names that clients may build on."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+from headway.control.http.bodies import ObjectiveBody, ProfileBody
+from headway.control.http.describe import description
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile, profile_to_mapping
+
+COMMITTED = Path(__file__).parents[3] / "docs/reference/openapi.json"
+
+
+def test_the_committed_description_is_fresh() -> None:
+    assert description() == COMMITTED.read_text(), (
+        "run: .venv/bin/python -m headway.control.http.describe docs/reference/openapi.json"
+    )
+
+
+def test_operations_keep_their_names_and_declare_their_problems() -> None:
+    described = json.loads(description())
+    operations = [operation for methods in described["paths"].values() for method, operation in methods.items()]
+    assert sorted(operation["operationId"] for operation in operations) == [
+        "delete_profile",
+        "get_health",
+        "get_history",
+        "get_live",
+        "get_profile",
+        "latest_decisions",
+        "list_decisions",
+        "list_hosts",
+        "list_profiles",
+        "list_queues",
+        "put_profile",
+        "send_telemetry",
+        "watch_events",
+    ]
+    assert described["openapi"].startswith("3.1")
+    for operation in operations:
+        refusals = {status: answer for status, answer in operation["responses"].items() if int(status) >= 400}
+        assert {"401", "403", "500", "503"} <= refusals.keys()
+        for answer in refusals.values():
+            assert list(answer["content"]) == ["application/problem+json"]
+    assert set(_references(described)) <= {
+        f"#/components/schemas/{name}" for name in described["components"]["schemas"]
+    }
+
+
+def _references(value: object) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return own + [found for inner in value.values() for found in _references(inner)]
+    return [found for inner in value for found in _references(inner)] if isinstance(value, list) else []
+
+
+def test_the_described_profile_is_the_cores() -> None:
+    assert set(ProfileBody.model_fields) == {field.name for field in fields(Profile)} - {"pool"}
+    assert set(ObjectiveBody.model_fields) == {field.name for field in fields(Objective)}
+    smallest = {"queues": ["redis/mail"], "template": "rq"}
+    described = ProfileBody.model_validate(smallest).model_dump(mode="json")
+    assert described == profile_to_mapping(Profile(pool="mail", queues=("redis/mail",), template="rq"))

@@ -1,0 +1,83 @@
+"""The one word for a pool, and the reasons why the installation is not as it should be."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from control.http.conftest import NOW_S
+from control.http.seed import Seed
+from headway.control.http.overview import health_of, state_of
+from headway.scaling.model import Objective, QueueMetrics
+from headway.scaling.profile import Profile
+from headway.store.overview import HealthRow, PipelineRow
+
+PROFILE = Profile(pool="mail", queues=("q",), template="rq", objective=Objective(target_s=10), stale_after_s=20)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "target_workers", "is_scaling", "state"),
+    [
+        ({"sampled_at_s": None}, 3, False, "unseen"),
+        ({"sampled_at_s": NOW_S - 21}, 3, False, "stale"),
+        ({"waiting_jobs": 1, "oldest_age_s": 10.1}, 3, True, "breaching"),
+        # 9 s old 2 s ago: it has waited 11 s by now
+        ({"sampled_at_s": NOW_S - 2, "waiting_jobs": 1, "oldest_age_s": 9.0}, 3, False, "breaching"),
+        ({"pickup_objective_s": 12.0, "waiting_jobs": 0, "oldest_age_s": 0.0}, 3, True, "recovering"),
+        ({"waiting_jobs": 1, "oldest_age_s": 7.5}, 3, True, "at_risk"),
+        ({"waiting_jobs": 1, "oldest_age_s": 1.0}, 3, True, "scaling"),
+        ({"waiting_jobs": 1, "oldest_age_s": None}, 3, False, "on_time"),
+        ({"waiting_jobs": 0, "oldest_age_s": 0.0}, 0, False, "idle"),
+        ({"waiting_jobs": 0, "oldest_age_s": 0.0}, 3, False, "on_time"),
+    ],
+)
+def test_a_pools_state_is_the_worst_thing_that_is_true_of_it(
+    metrics: dict[str, Any], target_workers: int, is_scaling: bool, state: str
+) -> None:
+    seen = QueueMetrics(**{"queue": "q", "sampled_at_s": NOW_S, **metrics})
+    assert state_of(PROFILE, seen, target_workers=target_workers, is_scaling=is_scaling, now_s=NOW_S) == state
+
+
+def pipeline(**values: Any) -> PipelineRow:
+    return PipelineRow(
+        **{"pipeline": "metrics", "is_ready": True, "written_age_s": 1.0, "batch_s": 0.4, "lag_s": 0.0, **values}
+    )
+
+
+GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipeline(),)}
+
+
+@pytest.mark.parametrize(
+    ("change", "has_event_log", "says"),
+    [
+        ({"leader_age_s": None}, True, "no control plane has led yet"),
+        ({"leader_age_s": 40.0}, True, "here:1, is silent for 40 s"),
+        ({"pipelines": ()}, True, "nothing is measured"),
+        ({"pipelines": (pipeline(is_ready=False),)}, True, "is starting"),
+        ({"pipelines": (pipeline(lag_s=30.0),)}, True, "has not written for 30 s while samples arrive"),
+        ({}, False, "telemetry is refused"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(change: dict[str, Any], has_event_log: bool, says: str) -> None:
+    health = health_of(HealthRow(**{**GOOD, **change}), has_event_log=has_event_log)
+    assert health.status == "degraded"
+    (reason,) = health.reasons
+    assert says in reason
+
+
+def test_a_quiet_pipeline_is_not_a_late_one() -> None:
+    row = HealthRow(**{**GOOD, "pipelines": (pipeline(written_age_s=3600.0),)})
+    assert health_of(row, has_event_log=True).status == "ok"
+
+
+async def test_health_is_read_from_what_the_processes_left(client: httpx.AsyncClient, seed: Seed) -> None:
+    assert len((await client.get("/v1/health")).json()["reasons"]) == 2  # nobody led, nothing was measured
+    seed.leader()
+    seed.pipeline(age_s=30.0)
+    health = (await client.get("/v1/health")).json()
+    assert (health["status"], health["leader"], health["leader_epoch"]) == ("ok", "here:1", 3)
+    assert 1.0 <= health["leader_age_s"] < 10.0
+    seed.sample("redis/mail", at_s=NOW_S)  # received now: the pipeline should have written since
+    health = (await client.get("/v1/health")).json()
+    assert health["status"] == "degraded"
+    assert health["pipelines"][0]["lag_s"] == pytest.approx(30.0, abs=5.0)

@@ -1,0 +1,169 @@
+"""Queues, hosts, decisions, history and telemetry over HTTP, on rows as the other processes leave them."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from control.http.conftest import NOW_S
+from control.http.seed import Seed
+from headway.control.http.guard import TELEMETRY_BYTES_MAX
+from headway.errors import Overloaded
+from headway.scaling.model import Decision, Demand, Objective, Step
+from headway.scaling.profile import Profile
+
+MAIL = Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq", objective=Objective(target_s=5))
+
+
+def decision(target_workers: int, **values: Any) -> Decision:
+    return Decision(
+        **{
+            "pool": "mail",
+            "at_s": NOW_S,
+            "target_workers": target_workers,
+            "binding": "steady_state",
+            "demands": (Demand(name="steady_state", slots=2.0),),
+            "steps": (Step(name="wanted", workers=2),),
+            **values,
+        }
+    )
+
+
+async def test_queues_are_those_seen_and_those_wanted(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.profile(MAIL)
+    seed.sample("redis/mail", at_s=NOW_S - 2, waiting_jobs=7, in_flight_jobs=2, oldest_age_s=3.5)
+    seed.sample("redis/stray", at_s=NOW_S - 90, waiting_jobs=1)
+    seed.bucket("redis/mail", at_s=NOW_S - 10, pickups_s=[1.0, 2.0], arrived_jobs=12, waiting_jobs=5)
+    answer = (await client.get("/v1/queues")).json()
+    mail, news, stray = answer["queues"]
+    assert [(row["queue"], row["pool"]) for row in answer["queues"]] == [
+        ("redis/mail", "mail"),
+        ("redis/news", "mail"),
+        ("redis/stray", None),
+    ]
+    # The newest depths are ingest's, the rates and waits are the pipeline's.
+    assert (mail["sample_age_s"], mail["metrics"]["waiting_jobs"], mail["metrics"]["oldest_age_s"]) == (2.0, 7, 3.5)
+    assert mail["metrics"]["arrival_rate_per_s"] == pytest.approx(12 / 60)
+    assert mail["metrics"]["pickup_p95_s"] == pytest.approx(2.0, rel=0.02)
+    assert (news["sample_age_s"], news["metrics"]["waiting_jobs"]) == (None, None)  # not seen is not empty
+    assert (stray["sample_age_s"], stray["metrics"]["oldest_age_s"]) == (90.0, None)
+    of_pool = (await client.get("/v1/queues?pool=mail")).json()["queues"]
+    assert [row["queue"] for row in of_pool] == ["redis/mail", "redis/news"]
+
+
+async def test_hosts_tell_what_they_have_what_is_used_and_whether_they_are_known(
+    client: httpx.AsyncClient, seed: Seed
+) -> None:
+    seed.host("a")
+    seed.host("b", lease_s=-5)
+    for number in range(3):
+        seed.worker("a", "mail", number, is_busy=None)
+    first, second = (await client.get("/v1/hosts")).json()["hosts"]
+    assert (first["name"], first["is_known"], second["name"], second["is_known"]) == ("a", True, "b", False)
+    assert first["capacity"] == {"cpu_cores": 4.0, "memory_bytes": 8 << 30}
+    assert first["used"] == {"cpu_cores": 0.75, "memory_bytes": 3 * (64 << 20)}
+    assert [worker["is_busy"] for worker in first["workers"]] == [None] * 3
+
+
+async def test_decisions_come_newest_first_a_page_at_a_time(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.profile(MAIL)
+    for number in range(5):
+        seed.decision(decision(number), previous_workers=number - 1, ago_s=100 - number)
+    targets, path = [], "/v1/decisions?limit=2&pool=mail"
+    for _ in range(3):
+        page = (await client.get(path)).json()
+        targets.append([each["decision"]["target_workers"] for each in page["decisions"]])
+        path = f"/v1/decisions?limit=2&pool=mail&before={page['next']}"
+    assert (targets, page["next"]) == ([[4, 3], [2, 1], [0]], None)
+    (latest,) = (await client.get("/v1/decisions/latest")).json()["decisions"]
+    assert (latest["previous_workers"], latest["epoch"]) == (3, 3)
+    assert latest["decision"]["demands"] == [{"name": "steady_state", "slots": 2.0}]
+    assert latest["decision"]["predicted_pickup_s"] is None
+
+
+async def test_a_history_adds_the_pools_queues_and_begins_with_what_held_before(door, seed: Seed) -> None:
+    import time
+
+    now_s = time.time() // 5 * 5  # decisions are dated by Postgres
+    seed.profile(MAIL)
+    seed.bucket("redis/mail", at_s=now_s - 20, pickups_s=[1.0] * 19, waiting_jobs=4, oldest_age_s=2.0)
+    seed.bucket("redis/news", at_s=now_s - 20, pickups_s=[4.0], waiting_jobs=3, oldest_age_s=6.0)
+    seed.bucket("redis/mail", at_s=now_s - 10, waiting_jobs=None, sampled_at_s=None)
+    seed.bucket("redis/mail", at_s=now_s - 90, waiting_jobs=50)
+    seed.decision(decision(2, running_workers=1), ago_s=500)
+    seed.decision(decision(3, running_workers=2, starting_workers=1), ago_s=400)
+    seed.decision(decision(6, running_workers=3), ago_s=15)
+    transport = httpx.ASGITransport(door(clock=lambda: now_s))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        history = (await client.get("/v1/pools/mail/history?minutes=1")).json()
+    assert history["objective"]["target_s"] == 5.0
+    assert [
+        (p["at_s"] - now_s, p["waiting_jobs"], p["oldest_age_s"], p["started_jobs"]) for p in history["buckets"]
+    ] == [(-20.0, 7, 6.0, 20), (-10.0, None, None, 0)]
+    assert history["buckets"][0]["pickup_p95_s"] == pytest.approx(1.0, rel=0.02)  # 19 of 20 waited 1 s
+    assert history["buckets"][1]["pickup_p95_s"] is None
+    assert [(p["target_workers"], p["running_workers"], p["starting_workers"]) for p in history["targets"]] == [
+        (3, 2, 1),
+        (6, 3, 0),
+    ]
+
+
+BATCH = {
+    "producer": "app",
+    "sequence": 1,
+    "sent_at_s": NOW_S,
+    "events": [
+        {"queue": "redis/mail", "job_id": "1", "kind": "enqueued", "at_s": NOW_S},
+        {"queue": "redis/mail", "job_id": "1", "kind": "started", "at_s": NOW_S, "enqueued_at_s": NOW_S - 1},
+    ],
+    "samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": 3}],
+    "activities": [{"host": "a", "pid": 7, "is_busy": True}],
+}
+
+
+async def test_a_batch_is_received_once_however_often_it_is_sent(client: httpx.AsyncClient) -> None:
+    first = (await client.post("/v1/telemetry", json=BATCH)).json()
+    assert first == {"is_duplicate": False, "accepted_events": 2, "accepted_samples": 1, "corrected_times": 0}
+    assert (await client.post("/v1/telemetry", json=BATCH)).json()["is_duplicate"] is True
+    (queue,) = (await client.get("/v1/queues")).json()["queues"]
+    assert (queue["queue"], queue["metrics"]["waiting_jobs"]) == ("redis/mail", 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"producer": ""}, "producer"),
+        ({"sequence": -1}, "sequence"),
+        ({"sequence": 2**63}, "sequence"),
+        ({"surprise": 1}, "surprise"),
+        ({"events": [{**BATCH["events"][0], "kind": "sample"}]}, "events.0.kind"),
+        ({"events": [{**BATCH["events"][0], "job_id": "a\0"}]}, "events.0.job_id"),
+        ({"samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": -3}]}, "samples.0.waiting_jobs"),
+        ({"samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": None}]}, "samples.0.waiting_jobs"),
+    ],
+)
+async def test_a_wrong_batch_is_refused_by_name(client: httpx.AsyncClient, change: dict[str, Any], says: str) -> None:
+    answer = await client.post("/v1/telemetry", json=BATCH | change)
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
+
+
+async def test_a_large_batch_is_read_and_a_too_large_one_refused(client: httpx.AsyncClient) -> None:
+    events = [{**BATCH["events"][0], "job_id": str(number)} for number in range(5000)]
+    answer = await client.post("/v1/telemetry", json=BATCH | {"events": events})
+    assert answer.json()["accepted_events"] == 5000
+    answer = await client.post("/v1/telemetry", content=b" " * (TELEMETRY_BYTES_MAX + 1))
+    assert answer.status_code == 413
+
+
+async def test_an_overloaded_ingest_asks_to_come_again(door) -> None:
+    class Full:
+        has_event_log = True
+
+        async def accept(self, batch: object) -> None:
+            raise Overloaded("too much waits: send again after a pause")
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(door(ingest=Full())), base_url="http://[::1]") as client:
+        answer = await client.post("/v1/telemetry", content=json.dumps(BATCH))
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "2")
