@@ -1,0 +1,244 @@
+// The dashboard: one stream of overviews, shown as they come. Ages tick on by themselves; nothing is shown as newer than it is.
+
+import { Chart } from "./chart.js";
+import { showDecisions } from "./decisions.js";
+import { $, el, mark, say } from "./dom.js";
+import { ago, clock, counted, promise, rate } from "./format.js";
+import { showHosts } from "./hosts.js";
+import { showQueues } from "./queues.js";
+import { follow, hasToken, keepToken, read } from "./stream.js";
+
+const HISTORY_MINUTES = 10;
+const HISTORY_EVERY_MS = 5_000; // a bucket of the pipeline
+
+const state = {
+  overview: null,
+  skew_s: 0, // the server's clock less this browser's
+  isLive: false,
+  selected: null,
+  history: null,
+  historyAt: 0,
+  lately: new Map(), // pool -> what ran, seen by this page: newer than the stored decisions
+};
+const chart = new Chart($("chart"));
+
+const now_s = () => Date.now() / 1000 + state.skew_s;
+
+function show() {
+  const { overview } = state;
+  if (!overview) return;
+  // Without a connection nothing ages on as if it were known to: the moment shown is that of the last overview.
+  const moment_s = state.isLive ? now_s() : overview.at_s;
+  showSummary(overview, moment_s);
+  showQueues($("queue-rows"), overview, { selected: state.selected, select, now_s: moment_s });
+  showDecisions($("decisions"), overview, moment_s);
+  showHosts($("hosts"), overview, moment_s);
+  showEmpty(overview);
+}
+
+const BAD = ["breaching", "stale", "unseen"];
+
+function showSummary(overview, moment_s) {
+  say($("headline"), headline(overview));
+  const running = overview.pools.reduce((sum, pool) => sum + pool.running_workers, 0);
+  const known = overview.queues.map((queue) => queue.metrics.arrival_rate_per_s).filter((each) => each !== null);
+  const arriving = known.length ? `${rate(known.reduce((one, other) => one + other, 0))} arriving` : "arrivals unknown";
+  const decided = overview.decisions[0];
+  say(
+    $("subline"),
+    [
+      `${counted(running, "worker")} running on ${counted(overview.hosts.filter((host) => host.is_known).length, "host")}`,
+      arriving,
+      decided ? `last decision ${ago(moment_s - decided.decided_at_s)}` : "nothing decided yet",
+    ].join(" · "),
+  );
+  const reasons = $("reasons");
+  reasons.hidden = overview.health.status === "ok";
+  const text = overview.health.reasons.join("\n");
+  if (reasons.dataset.text !== text) {
+    reasons.dataset.text = text;
+    reasons.replaceChildren(...overview.health.reasons.map((reason) => el("li", {}, capital(reason))));
+  }
+  document.title = overview.pools.some((pool) => pool.state === "breaching") ? "● Headway" : "Headway";
+}
+
+function headline({ pools, queues }) {
+  if (!pools.length) return queues.length ? "Queues are seen, and none is managed yet" : "Nothing to look after yet";
+  const names = (which) => pools.filter((pool) => which.includes(pool.state)).map((pool) => (pool.queues.length === 1 ? pool.queues[0] : pool.pool));
+  const late = names(["breaching"]);
+  if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late`;
+  const dark = names(["stale", "unseen"]);
+  if (dark.length) return `${list(dark)}: no fresh data`;
+  const near = names(["at_risk", "recovering"]);
+  if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to the promise`;
+  return pools.length === 1 ? "The promise is kept" : `All ${pools.length} promises are kept`;
+}
+
+function list(names) {
+  if (names.length > 3) return `${names.length} pools`;
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+function showEmpty({ queues, pools, hosts, decisions }) {
+  empty("queues-empty", !queues.length && !pools.length, "No queue has been seen.", [
+    "Tell the collectors where your broker is: ",
+    el("code", {}, "HEADWAY_BROKERS=redis=redis://127.0.0.1:6379/0 headway collect"),
+    ", or send events to ",
+    el("code", {}, "POST /v1/telemetry"),
+    ".",
+  ]);
+  document.querySelector(".queues").hidden = !queues.length && !pools.length;
+  if (queues.length && !pools.length) {
+    empty("queues-empty", true, "No queue has a profile.", ["Write what you promise in profiles.yaml and run ", el("code", {}, "headway apply profiles.yaml"), "."]);
+  }
+  empty("hosts-empty", !hosts.length, "No host has enrolled.", ["Where workers should run, describe how to start one in host.toml and run ", el("code", {}, "headway agent"), "."]);
+  empty(
+    "decisions-empty",
+    !decisions.length,
+    "Nothing has been decided.",
+    pools.length ? ["The next tick is at most five seconds away; if nothing comes, the reasons are above."] : ["Decisions begin with the first profile."],
+  );
+}
+
+function empty(id, isEmpty, title, children) {
+  const place = $(id);
+  place.hidden = !isEmpty;
+  if (isEmpty && place.dataset.title !== title) {
+    place.dataset.title = title;
+    place.replaceChildren(el("b", {}, title), el("p", {}, ...children));
+  }
+}
+
+// --- the chart --------------------------------------------------------------------------------------------------------
+
+function select(pool) {
+  if (state.selected === pool) return;
+  state.selected = pool;
+  state.history = null;
+  state.historyAt = 0;
+  show();
+  refreshHistory();
+}
+
+/** Show the pool that needs looking at, until somebody chooses. */
+function selectFirst({ pools }) {
+  if (pools.some((pool) => pool.pool === state.selected)) return;
+  const worst = pools.find((pool) => BAD.includes(pool.state)) ?? pools[0];
+  state.selected = worst?.pool ?? null;
+  state.history = null;
+  state.historyAt = 0;
+}
+
+async function refreshHistory() {
+  const pool = state.selected;
+  $("chart-section").hidden = pool === null;
+  if (pool === null || document.hidden || Date.now() - state.historyAt < HISTORY_EVERY_MS) return drawChart();
+  state.historyAt = Date.now();
+  try {
+    const history = await read(`v1/pools/${encodeURIComponent(pool)}/history?minutes=${HISTORY_MINUTES}`);
+    if (pool === state.selected) state.history = history;
+  } catch {
+    return; // the stream tells what is wrong with the connection
+  }
+  drawChart();
+}
+
+function drawChart() {
+  const { history, overview } = state;
+  const pool = overview?.pools.find((each) => each.pool === state.selected);
+  if (!history || !pool) return;
+  say($("chart-title"), `${pool.queues.length === 1 ? pool.queues[0] : pool.pool}, last ${HISTORY_MINUTES} minutes`);
+  const until_s = overview.at_s;
+  const seen = state.lately.get(pool.pool) ?? [];
+  const before = history.targets.filter((point) => !seen.length || point.at_s < seen[0].at_s);
+  chart.draw({
+    from_s: until_s - HISTORY_MINUTES * 60,
+    until_s,
+    target_s: history.objective.target_s,
+    objective: promise(history.objective).split(" within")[0],
+    waits: [...history.buckets, ...newest(history, pool)],
+    workers: [...before, ...seen],
+  });
+}
+
+/** The depths of this moment, after the pipeline's last bucket. Waits of finished jobs are the pipeline's alone. */
+function newest(history, { metrics }) {
+  const last_s = history.buckets.at(-1)?.at_s ?? 0;
+  if (metrics.sampled_at_s === null || metrics.sampled_at_s < last_s + history.bucket_s) return [];
+  return [{ at_s: metrics.sampled_at_s, waiting_jobs: metrics.waiting_jobs, oldest_age_s: metrics.oldest_age_s, pickup_p95_s: null, started_jobs: null }];
+}
+
+function remember({ at_s, pools }) {
+  for (const pool of pools) {
+    const seen = state.lately.get(pool.pool) ?? [];
+    const last = seen.at(-1);
+    if (!last || last.target_workers !== pool.target_workers || last.running_workers !== pool.running_workers) {
+      seen.push({ at_s, target_workers: pool.target_workers, running_workers: pool.running_workers });
+    }
+    // The first point is kept while it still holds at the chart's left edge.
+    while (seen.length > 1 && seen[1].at_s < at_s - HISTORY_MINUTES * 60) seen.shift();
+    state.lately.set(pool.pool, seen);
+  }
+}
+
+// --- the connection ---------------------------------------------------------------------------------------------------
+
+function link(kind, text) {
+  mark($("link"), "data-state", kind);
+  say($("link-text"), text);
+}
+
+function askForToken() {
+  const dialog = $("ask");
+  if (hasToken()) say($("ask-why"), "The token was not accepted. It is the value of HEADWAY_TOKEN where the control plane runs.");
+  link("lost", "Token needed");
+  dialog.showModal();
+  return new Promise((done) => {
+    $("ask-form").addEventListener(
+      "submit",
+      () => {
+        keepToken($("token").value.trim());
+        $("token").value = "";
+        done();
+      },
+      { once: true },
+    );
+  });
+}
+
+follow("v1/events", {
+  open: () => link("connecting", "Connected"),
+  event(name, data) {
+    if (name === "problem") {
+      state.isLive = false;
+      link("lost", capital(data));
+      return show();
+    }
+    state.overview = data;
+    state.skew_s = data.at_s - Date.now() / 1000;
+    state.isLive = true;
+    link("live", "Live");
+    mark($("main"), "aria-busy", "false");
+    mark(document.body, "data-stale", null);
+    remember(data);
+    selectFirst(data);
+    show();
+    refreshHistory();
+  },
+  lost(why, retryMs) {
+    state.isLive = false;
+    const asOf = state.overview ? ` Shown is what was known at ${clock(state.overview.at_s - state.skew_s)}.` : "";
+    link("lost", `Connection lost, retrying: ${why}.${asOf}`);
+    mark(document.body, "data-stale", state.overview ? "true" : null);
+    mark($("link"), "data-retry-ms", Math.round(retryMs));
+    show();
+  },
+  token: askForToken,
+});
+
+// Escape would leave a page without a token and without a way to give one.
+$("ask").addEventListener("cancel", (event) => event.preventDefault());
+setInterval(show, 1000);
+document.addEventListener("visibilitychange", () => refreshHistory());

@@ -1,0 +1,65 @@
+// What was decided and why, newest first. Each unfolds to every demand and every limit that moved the count.
+
+import { el, keep, mark, part, say } from "./dom.js";
+import { ago, clock, decimal, duration } from "./format.js";
+import { change, demands, moves, why, words } from "./sentences.js";
+
+/** Show the decisions. */
+export function showDecisions(list, overview, now_s) {
+  keep(list, overview.decisions, (each) => each.decision_id, makeDecision, (element, each) => {
+    say(part(element, "when"), ago(now_s - each.decided_at_s));
+  });
+}
+
+function makeDecision(stored) {
+  const { decision, previous_workers: previous } = stored;
+  const direction = previous === null || previous === decision.target_workers ? "same" : previous < decision.target_workers ? "up" : "down";
+  return el(
+    "li",
+    {},
+    el(
+      "details",
+      {},
+      el(
+        "summary",
+        {},
+        el("span", { class: "line" },
+          el("b", {}, decision.pool),
+          el("span", { class: "change", "data-direction": direction }, change(previous, decision.target_workers)),
+          el("time", { class: "when", "data-part": "when", title: clock(stored.decided_at_s), datetime: new Date(stored.decided_at_s * 1000).toISOString() }),
+        ),
+        el("span", { class: "why" }, why(decision)),
+      ),
+      unfolded(stored),
+    ),
+  );
+}
+
+function unfolded({ decision, epoch }) {
+  const greatest = Math.max(...decision.demands.map((demand) => demand.slots), 0.001);
+  return el(
+    "div",
+    { class: "more" },
+    el("h3", {}, "Demands, in slots"),
+    el("dl", { class: "demands" }, ...demands(decision).flatMap((demand) => [el("dt", {}, words(demand.name)), bar(demand.slots, greatest)])),
+    el("h3", {}, "Limits that moved the count"),
+    el("p", { class: "steps" }, moves(decision).map((step) => `${words(step.name)} ${step.workers}`).join(" → ") || "none"),
+    el("p", { class: "sub" }, facts(decision, epoch)),
+  );
+}
+
+function bar(value, greatest) {
+  const fill = el("i", { "aria-hidden": "true" });
+  fill.style.width = `${(100 * value) / greatest}%`;
+  return el("dd", {}, el("span", { class: "bar" }, fill), el("span", {}, decimal(value)));
+}
+
+function facts(decision, epoch) {
+  return [
+    `bound by ${words(decision.binding)}`,
+    `${decision.running_workers} running, ${decision.starting_workers} starting, ${decision.unknown_workers} unknown then`,
+    decision.predicted_pickup_s === null ? "no prediction" : `predicted pickup ${duration(decision.predicted_pickup_s)}`,
+    decision.is_fresh ? "fresh metrics" : "stale metrics",
+    `epoch ${epoch}`,
+  ].join(" · ");
+}

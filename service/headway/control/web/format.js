@@ -1,0 +1,74 @@
+// Numbers as people read them. What is not known is called unknown and is never 0.
+
+export const UNKNOWN = "unknown";
+
+const known = (value) => value !== null && value !== undefined;
+
+/** A count of things. */
+export function count(value) {
+  return known(value) ? Math.round(value).toLocaleString("en") : UNKNOWN;
+}
+
+/** "1 job", "2 jobs". */
+export function counted(value, noun) {
+  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
+/** A number with as many digits as tell something. */
+export function decimal(value) {
+  if (!known(value)) return UNKNOWN;
+  if (value === 0 || Math.abs(value) >= 100) return count(value);
+  return value.toLocaleString("en", { maximumFractionDigits: Math.abs(value) < 10 ? 1 : 0 });
+}
+
+/** A duration in seconds. */
+export function duration(seconds) {
+  if (!known(seconds)) return UNKNOWN;
+  if (seconds === 0) return "0 s";
+  if (seconds < 0.1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172800) return `${(seconds / 3600).toFixed(1)} h`;
+  return `${Math.round(seconds / 86400)} days`;
+}
+
+/** How long ago, in whole steps, for ages that tick on. */
+export function ago(seconds) {
+  if (!known(seconds)) return UNKNOWN;
+  if (seconds < 2) return "just now";
+  return `${seconds < 120 ? `${Math.floor(seconds)} s` : duration(seconds)} ago`;
+}
+
+/** Jobs per second, or per minute where that is easier to read. */
+export function rate(perSecond) {
+  if (!known(perSecond)) return UNKNOWN;
+  if (perSecond > 0 && perSecond < 0.5) return `${decimal(perSecond * 60)}/min`;
+  return `${decimal(perSecond)}/s`;
+}
+
+/** Bytes in binary units. */
+export function bytes(value) {
+  if (!known(value)) return UNKNOWN;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${value >= 10 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
+/** The time of day of Unix seconds. */
+export function clock(at_s, withSeconds = true) {
+  return new Date(at_s * 1000).toLocaleTimeString("en-GB", {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(withSeconds ? { second: "2-digit" } : {}),
+  });
+}
+
+/** An objective as a promise. */
+export function promise(objective) {
+  return `${decimal(objective.percentile)} % within ${duration(objective.target_s).replace(".0 ", " ")}`;
+}

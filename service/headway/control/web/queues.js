@@ -1,0 +1,155 @@
+// The table of queues: a row for each pool, under it its queues where it has several, and queues that nobody manages.
+
+import { el, keep, mark, part, say } from "./dom.js";
+import { ago, count, duration, promise, rate } from "./format.js";
+
+const STATES = {
+  on_time: "on time",
+  idle: "idle",
+  scaling: "scaling",
+  at_risk: "at risk",
+  recovering: "recovering",
+  breaching: "late",
+  stale: "no fresh data",
+  unseen: "not seen yet",
+  unmanaged: "no profile",
+};
+
+const TOLD = {
+  on_time: "Nothing waits longer than the objective.",
+  idle: "Nothing waits, and no worker is wanted.",
+  scaling: "Workers are being started or let go.",
+  at_risk: "The oldest job has waited most of what the objective allows.",
+  recovering: "Nobody waits too long now, but the objective's window still holds waits that did.",
+  breaching: "The oldest job has waited longer than the objective allows.",
+  stale: "The newest reading is old: nothing is lowered until there is a new one.",
+  unseen: "No collector or sender has told of this queue.",
+  unmanaged: "No profile names this queue: it is watched and has no workers of Headway.",
+};
+
+const MODES = { recommend: "advice only", pause: "paused", pause_up: "paused up", pause_down: "paused down" };
+
+/** What the table shows, one entry a row. */
+export function rowsOf(overview) {
+  const managed = overview.pools.flatMap((pool) => {
+    const members = overview.queues.filter((queue) => queue.pool === pool.pool);
+    const single = pool.queues.length === 1;
+    const head = { key: `pool ${pool.pool}`, kind: "pool", pool, name: single ? pool.queues[0] : pool.pool, single, metrics: pool.metrics };
+    const rows = single ? [] : members.map((queue) => ({ key: `queue ${queue.queue}`, kind: "member", pool, name: queue.queue, metrics: queue.metrics }));
+    return [head, ...rows];
+  });
+  const unmanaged = overview.queues
+    .filter((queue) => queue.pool === null)
+    .map((queue) => ({ key: `queue ${queue.queue}`, kind: "unmanaged", pool: null, name: queue.queue, metrics: queue.metrics }));
+  return [...managed, ...unmanaged];
+}
+
+/** Show the rows; `selected` is the pool whose chart is shown, `select(pool)` shows another. */
+export function showQueues(body, overview, { selected, select, now_s }) {
+  keep(body, rowsOf(overview), (row) => row.key, (row) => makeRow(row, select), (element, row) => showRow(element, row, selected, now_s));
+}
+
+function makeRow(row, select) {
+  const cell = (name, label, kind = "number") => el("td", { role: "cell", class: kind, "data-part": name, "data-label": label });
+  const title = row.kind === "pool" ? el("button", { type: "button", class: "pick", "data-part": "name" }) : el("span", { "data-part": "name" });
+  const element = el(
+    "tr",
+    { role: "row", class: row.kind },
+    el("th", { role: "rowheader", scope: "row" }, title, el("span", { class: "sub", "data-part": "sub" })),
+    el("td", { role: "cell", class: "state", "data-label": "State" }, el("span", { class: "badge", "data-part": "badge" }), el("span", { class: "tag", "data-part": "mode" })),
+    cell("waiting", "Waiting"),
+    cell("oldest", "Oldest"),
+    cell("flight", "In flight"),
+    cell("p95", "Pickup p95"),
+    el(
+      "td",
+      { role: "cell", class: "workers", "data-label": "Workers" },
+      el("span", { class: "line" }, el("span", { class: "figures", "data-part": "figures" }), el("span", { class: "moving", "data-part": "moving" })),
+      el("span", { class: "track", "data-part": "track", "aria-hidden": "true" }, el("i", { class: "running" }), el("i", { class: "starting" }), el("i", { class: "mark" })),
+    ),
+  );
+  if (row.kind === "pool") {
+    // The button is for keys and screen readers; for a pointer the whole row is one.
+    element.addEventListener("click", () => select(row.pool.pool));
+  }
+  return element;
+}
+
+function showRow(element, row, selected, now_s) {
+  const { metrics, pool } = row;
+  say(part(element, "name"), row.name);
+  say(part(element, "sub"), subtitle(row));
+  showState(element, row);
+  measured(part(element, "waiting"), count(metrics.waiting_jobs), metrics, now_s);
+  measured(part(element, "oldest"), duration(metrics.oldest_age_s), metrics, now_s);
+  measured(part(element, "flight"), count(metrics.in_flight_jobs), metrics, now_s);
+  measured(part(element, "p95"), pickup(metrics), metrics, now_s);
+  if (pool) {
+    mark(part(element, "oldest"), "data-over", metrics.oldest_age_s > pool.objective.target_s);
+    mark(part(element, "p95"), "data-over", metrics.pickup_p95_s > pool.objective.target_s);
+  }
+  showWorkers(element, row);
+  if (row.kind === "pool") {
+    mark(part(element, "name"), "aria-pressed", String(pool.pool === selected));
+    mark(element, "data-selected", pool.pool === selected);
+  }
+}
+
+function subtitle({ kind, pool, single, metrics }) {
+  if (kind !== "pool") return metrics.arrival_rate_per_s === null ? "" : `${rate(metrics.arrival_rate_per_s)} arriving`;
+  const which = single ? `pool ${pool.pool}` : `${pool.queues.length} queues`;
+  return `${promise(pool.objective)} · ${which}`;
+}
+
+function showState(element, { kind, pool }) {
+  const state = kind === "unmanaged" ? "unmanaged" : pool.state;
+  const badge = part(element, "badge");
+  badge.hidden = kind === "member";
+  say(badge, STATES[state] ?? state);
+  mark(badge, "data-state", state);
+  mark(badge, "title", TOLD[state] ?? "");
+  const mode = part(element, "mode");
+  const paused = kind === "pool" ? MODES[pool.mode] : undefined;
+  mode.hidden = !paused;
+  say(mode, paused ?? "");
+}
+
+function measured(cell, text, metrics, now_s) {
+  say(cell, text);
+  mark(cell, "data-unknown", text === "unknown");
+  mark(cell, "title", metrics.sampled_at_s === null ? "never seen" : `read ${ago(now_s - metrics.sampled_at_s)}`);
+}
+
+/** No start in the window leaves nothing to measure; that is known, where buckets are there at all. */
+function pickup(metrics) {
+  const isMeasured = metrics.arrival_rate_per_s !== null;
+  return metrics.pickup_p95_s === null && isMeasured ? "no starts" : duration(metrics.pickup_p95_s);
+}
+
+function showWorkers(element, { kind, pool }) {
+  const track = part(element, "track");
+  track.hidden = kind !== "pool";
+  if (kind !== "pool") {
+    say(part(element, "figures"), "");
+    say(part(element, "moving"), "");
+    return;
+  }
+  const { running_workers: running, starting_workers: starting, target_workers: target } = pool;
+  say(part(element, "figures"), `${running} of ${count(target)}`);
+  const moving = [
+    [starting, "starting"],
+    [pool.draining_workers, "draining"],
+    [pool.failing_workers, "failing to start"],
+    [pool.unknown_workers, "unknown"],
+  ].filter(([number]) => number > 0);
+  const told = moving.map(([number, what]) => `${number} ${what}`).join(", ");
+  say(part(element, "moving"), told);
+  mark(part(element, "moving"), "title", told || null);
+  mark(part(element, "moving"), "data-bad", pool.failing_workers > 0 || pool.unknown_workers > 0);
+  const scale = Math.max(pool.workers_max, running + starting, target ?? 0, 1);
+  const [filled, coming, tick] = track.children;
+  filled.style.width = `${(100 * running) / scale}%`;
+  coming.style.width = `${(100 * starting) / scale}%`;
+  tick.style.left = `${(100 * (target ?? 0)) / scale}%`;
+  tick.hidden = target === null;
+}

@@ -1,0 +1,97 @@
+// The connection to the control plane: requests with the token, and the stream of overviews.
+
+const TOKEN = "headway-token";
+const QUIET_MS = 25_000; // the server speaks at least every 15 s
+const RETRY_MIN_MS = 1_000;
+const RETRY_MAX_MS = 10_000;
+
+export class TokenNeeded extends Error {}
+
+const url = (path) => new URL(path, document.baseURI);
+
+export function keepToken(token) {
+  sessionStorage.setItem(TOKEN, token);
+}
+
+export function hasToken() {
+  return sessionStorage.getItem(TOKEN) !== null;
+}
+
+async function request(path, options = {}) {
+  const token = sessionStorage.getItem(TOKEN);
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const response = await fetch(url(path), { ...options, headers, cache: "no-store" });
+  if (response.status === 401) throw new TokenNeeded();
+  if (!response.ok) {
+    const problem = await response.json().catch(() => ({}));
+    throw new Error(problem.detail ?? `the control plane answered ${response.status}`);
+  }
+  return response;
+}
+
+/** The JSON at `path`. */
+export async function read(path) {
+  return (await request(path)).json();
+}
+
+/**
+ * Follow the stream for ever. `on` has: open(), event(name, data), lost(why, retryMs), token() that resolves once there
+ * is a token to try.
+ */
+export async function follow(path, on) {
+  let retryMs = RETRY_MIN_MS;
+  for (;;) {
+    try {
+      await once(path, on, () => {
+        retryMs = RETRY_MIN_MS;
+      });
+      throw new Error("the control plane ended the connection");
+    } catch (error) {
+      if (error instanceof TokenNeeded) {
+        await on.token();
+        continue;
+      }
+      on.lost(error instanceof TypeError ? "the control plane does not answer" : error.message, retryMs);
+      await new Promise((done) => setTimeout(done, retryMs * (0.75 + Math.random() / 2)));
+      retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
+    }
+  }
+}
+
+async function once(path, on, hasSpoken) {
+  const abort = new AbortController();
+  let quiet = 0;
+  const heard = () => {
+    clearTimeout(quiet);
+    quiet = setTimeout(() => abort.abort(new Error("the control plane has gone quiet")), QUIET_MS);
+  };
+  heard();
+  try {
+    const response = await request(path, { signal: abort.signal });
+    on.open();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      heard();
+      hasSpoken();
+      const blocks = (rest + value).split("\n\n");
+      rest = blocks.pop();
+      for (const block of blocks) tell(block, on);
+    }
+  } finally {
+    clearTimeout(quiet);
+    abort.abort();
+  }
+}
+
+function tell(block, on) {
+  let name = "message";
+  const data = [];
+  for (const line of block.split("\n")) {
+    if (line.startsWith("event: ")) name = line.slice(7);
+    else if (line.startsWith("data: ")) data.push(line.slice(6));
+  }
+  if (data.length) on.event(name, JSON.parse(data.join("\n")));
+}

@@ -1,0 +1,190 @@
+"""The dashboard in a real browser: it shows what is so, says when it does not know, and works by keys alone."""
+
+import re
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from browser.scene import play
+from control.http.seed import Seed
+from headway.control.http.app import create_app
+from headway.control.http.feed import Feed
+from headway.control.http.server import HttpServer
+from headway.control.ingest import Ingest
+from headway.store.engine import Engine, create_engine
+from headway.store.event_log import EventLog
+
+CHROMIUM = shutil.which("chromium")
+QUIETLY = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH: apt-get install chromium"),
+]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An address."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+@pytest.fixture
+def seed(migrated_url: str) -> Iterator[Seed]:
+    seed = Seed(migrated_url)
+    yield seed
+    seed.close()
+
+
+@pytest.fixture
+async def engine(migrated_url: str, tmp_path: Path) -> AsyncIterator[Engine]:
+    engine = create_engine(migrated_url)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+async def ingest(engine: Engine, tmp_path: Path) -> AsyncIterator[Ingest]:
+    ingest = Ingest(engine=engine, event_log=EventLog(tmp_path / "events", free_bytes_min=0), clock=time.time)
+    await ingest.start()
+    yield ingest
+    await ingest.stop()
+
+
+@pytest.fixture
+def serve(engine: Engine, ingest: Ingest):
+    """Serves the dashboard, with a token or without."""
+
+    @asynccontextmanager
+    async def served(*, token: str | None = None, port: int = 0) -> AsyncIterator[tuple[str, Feed, HttpServer]]:
+        feed = Feed()
+        app = create_app(engine=engine, ingest=ingest, feed=feed, token=token, address=Bound())
+        server = HttpServer(app, address=Bound(port=port))
+        await server.start()
+        try:
+            yield f"http://127.0.0.1:{server.port}/", feed, server
+        finally:
+            await server.stop()
+
+    return served
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIETLY)
+        yield browser
+        await browser.close()
+
+
+@asynccontextmanager
+async def opened(browser: Browser, url: str, **options: Any) -> AsyncIterator[tuple[Page, list[str]]]:
+    """A page, and everything that went wrong on it."""
+    context = await browser.new_context(**options)
+    page = await context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    await page.goto(url)
+    yield page, wrong
+    await context.close()
+
+
+async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(browser: Browser, serve, seed: Seed) -> None:
+    play(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
+        await expect(page.locator("#headline")).to_have_text("redis/reports is late")
+        reports = page.get_by_role("row").filter(has_text="redis/reports")
+        await expect(reports).to_contain_text("99 % within 30 s")
+        await expect(reports).to_contain_text("6 of 16")
+        await expect(reports).to_contain_text("4 starting")
+        webhooks = page.get_by_role("row").filter(has_text="redis/webhooks")
+        await expect(webhooks).to_contain_text("no fresh data")
+        await expect(webhooks.locator("[data-part=oldest]")).to_have_text("unknown")  # and not 0
+        await expect(webhooks).to_contain_text("2 unknown")
+        await expect(page.get_by_role("row").filter(has_text="legacy-imports")).to_contain_text("no profile")
+        decision = page.locator("#decisions > li").first
+        await expect(decision).to_contain_text("6 → 16")
+        await expect(decision).to_contain_text("160 jobs wait, the oldest for 22 s and 6 are in flight")
+        await expect(decision).to_contain_text("The profile allows at most 16.")
+        await expect(page.locator("#hosts > li").filter(has_text="worker-3")).to_contain_text("workers unknown")
+        await expect(page.locator("#chart path.p95")).to_have_attribute("d", re.compile(r"^M[\d. ]+L"))
+        assert wrong == []
+
+
+async def test_everything_can_be_done_by_keys(browser: Browser, serve, seed: Seed) -> None:
+    play(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
+        await expect(page.locator("#chart-title")).to_contain_text("redis/reports")
+        emails = page.get_by_role("button", name="redis/emails")
+        await emails.focus()
+        await page.keyboard.press("Enter")
+        await expect(emails).to_have_attribute("aria-pressed", "true")
+        await expect(page.locator("#chart-title")).to_contain_text("redis/emails")
+        chart = page.get_by_role("slider")
+        await chart.focus()
+        await page.keyboard.press("PageDown")
+        await page.keyboard.press("PageUp")
+        await expect(page.locator(".reading")).to_contain_text("At ")
+        assert "Pickup p95" in (await chart.get_attribute("aria-valuetext") or "")
+        await page.locator("summary").first.focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("details[open]")).to_contain_text("Demands, in slots")
+        assert wrong == []
+
+
+async def test_a_narrow_page_scrolls_only_downwards(browser: Browser, serve, seed: Seed) -> None:
+    play(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url, viewport={"width": 380, "height": 800}) as (page, wrong):
+        await expect(page.locator("#headline")).to_have_text("redis/reports is late")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 380
+        assert wrong == []
+
+
+async def test_with_nothing_to_show_it_tells_what_to_do(browser: Browser, serve) -> None:
+    async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
+        await expect(page.locator("#queues-empty")).to_contain_text("headway collect")
+        await expect(page.locator("#hosts-empty")).to_contain_text("headway agent")
+        await expect(page.locator("#decisions-empty")).to_contain_text("Decisions begin with the first profile")
+        await expect(page.locator("#reasons")).to_contain_text("No control plane has led yet")
+        assert wrong == []
+
+
+async def test_a_token_is_asked_for_once_and_a_wrong_one_again(browser: Browser, serve, seed: Seed) -> None:
+    play(seed, now_s=time.time())
+    async with serve(token="right") as (url, _, _), opened(browser, url) as (page, _wrong):
+        for token in ("wrong", "right"):
+            await page.get_by_role("textbox", name="Token").fill(token)
+            await page.get_by_role("button", name="Continue").click()
+        await expect(page.locator("#headline")).to_have_text("redis/reports is late")
+        await page.reload()
+        await expect(page.locator("#link")).to_have_text("Live")
+
+
+async def test_a_lost_connection_is_told_and_comes_back_by_itself(browser: Browser, serve, seed: Seed) -> None:
+    play(seed, now_s=time.time())
+    async with serve() as (url, _, server):
+        port = server.port
+        async with opened(browser, url) as (page, _wrong):
+            await expect(page.locator("#link")).to_have_text("Live")
+            await server.stop()
+            await expect(page.locator("#link")).to_contain_text("Connection lost, retrying")
+            await expect(page.locator("#link")).to_contain_text("Shown is what was known at")
+            async with serve(port=port):
+                await expect(page.locator("#link")).to_have_text("Live", timeout=20_000)
