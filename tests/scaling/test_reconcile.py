@@ -1,0 +1,238 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.model import Assignment, Worker, WorkerState
+from headway.scaling.reconcile import COUNTED, SURGE_WORKERS, Action, Drain, Start, reconcile
+
+RUNNING, STARTING = WorkerState.RUNNING, WorkerState.STARTING
+
+
+def worker(worker_id: str, **values: Any) -> Worker:
+    given = {"pool": "mail", "template": "rq", "pid": 1, "state": RUNNING, "started_at_s": 0.0}
+    return Worker(worker_id=worker_id, **(given | values))
+
+
+def row(base_workers: int, burst_workers: int = 0, **values: Any) -> Assignment:
+    given = {"pool": "mail", "host_id": "a", "template": "rq"}
+    return Assignment(base_workers=base_workers, burst_workers=burst_workers, **(given | values))
+
+
+def applied(workers: list[Worker], actions: tuple[Action, ...]) -> list[Worker]:
+    """The workers once ``actions`` have begun."""
+    drained = {action.worker_id for action in actions if isinstance(action, Drain)}
+    after = [replace(each, state=WorkerState.DRAINING) if each.worker_id in drained else each for each in workers]
+    for number, action in enumerate(action for action in actions if isinstance(action, Start)):
+        after.append(
+            worker(
+                f"new{len(workers)}-{number}",
+                pool=action.pool,
+                template=action.template,
+                is_burst=action.is_burst,
+                restart_generation=action.restart_generation,
+                state=STARTING,
+            )
+        )
+    return after
+
+
+def drains(actions: tuple[Action, ...]) -> list[str]:
+    return [action.worker_id for action in actions if isinstance(action, Drain)]
+
+
+def starts(actions: tuple[Action, ...]) -> list[Start]:
+    return [action for action in actions if isinstance(action, Start)]
+
+
+def test_what_is_missing_is_started() -> None:
+    actions = reconcile([worker("a")], [row(2, 1, restart_generation=0)])
+    assert actions == (Start(pool="mail", template="rq"), Start(pool="mail", template="rq", is_burst=True))
+
+
+def test_what_is_assigned_and_runs_is_left_alone() -> None:
+    assert reconcile([worker("a"), worker("b", state=STARTING)], [row(2)]) == ()
+
+
+def test_workers_of_a_pool_without_a_row_are_drained() -> None:
+    assert drains(reconcile([worker("a"), worker("b", pool="web")], [row(1)])) == ["b"]
+
+
+def test_a_draining_worker_does_not_count() -> None:
+    assert starts(reconcile([worker("a", state=WorkerState.DRAINING)], [row(1)])) == [Start(pool="mail", template="rq")]
+
+
+def test_a_worker_that_backs_off_holds_its_place_and_is_the_first_to_lose_it() -> None:
+    waiting = worker("b", state=WorkerState.BACKING_OFF)
+    assert reconcile([worker("a"), waiting], [row(2)]) == ()
+    assert drains(reconcile([worker("a", is_busy=False), waiting], [row(1)])) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("stays", "goes"),
+    [
+        (worker("a", is_busy=False), worker("b", state=STARTING)),  # it serves nobody yet
+        (worker("a", is_busy=True), worker("b", is_busy=False)),
+        (worker("a", is_busy=None), worker("b", is_busy=False)),  # unknown is treated as busy
+        (worker("a", state=STARTING, is_busy=True), worker("b", is_busy=False)),
+        (worker("a", is_busy=True, busy_since_s=10.0), worker("b", is_busy=True, busy_since_s=20.0)),  # younger job
+        (worker("a", is_busy=None, started_at_s=5.0), worker("b", is_busy=None, started_at_s=6.0)),  # younger worker
+        (worker("a", is_busy=False, started_at_s=5.0), worker("b", is_busy=False, started_at_s=6.0)),
+    ],
+)
+def test_least_is_lost_when_workers_must_go(stays: Worker, goes: Worker) -> None:
+    assert drains(reconcile([stays, goes], [row(1)])) == [goes.worker_id]
+    assert drains(reconcile([goes, stays], [row(1)])) == [goes.worker_id]
+
+
+def test_base_and_burst_workers_do_not_stand_in_for_each_other() -> None:
+    actions = reconcile([worker("a", is_burst=True)], [row(1)])
+    assert (drains(actions), starts(actions)) == (["a"], [Start(pool="mail", template="rq")])
+
+
+def test_a_spent_burst_place_stays_empty() -> None:
+    assert reconcile([], [row(0, 2)], spent={"mail": 2}) == ()
+    assert len(reconcile([], [row(0, 2)], spent={"mail": 1})) == 1
+    assert len(reconcile([], [row(0, 2)], spent={"web": 9})) == 2
+
+
+def test_outdated_workers_are_replaced_one_by_one_and_none_goes_before_its_replacement_runs() -> None:
+    wanted = [row(3, restart_generation=1)]
+    workers = [worker(name) for name in ("a", "b", "c")]
+    serving_min, steps = 3, 0
+    while actions := reconcile(workers, wanted):
+        workers = [each for each in applied(workers, actions) if each.state in COUNTED]
+        serving_min = min(serving_min, sum(each.state is RUNNING for each in workers))
+        assert len(workers) <= 3 + SURGE_WORKERS
+        workers = [replace(each, state=RUNNING) for each in workers]
+        steps += 1
+    assert {each.restart_generation for each in workers} == {1}
+    assert (len(workers), serving_min, steps) == (3, 3, 4)
+
+
+def test_a_replacement_that_does_not_come_up_costs_no_worker() -> None:
+    wanted = [row(2, restart_generation=1)]
+    there = [worker("a"), worker("b"), worker("c", state=WorkerState.BACKING_OFF, restart_generation=1)]
+    assert reconcile(there, wanted) == ()
+
+
+def test_another_template_replaces_workers_as_another_generation_does() -> None:
+    actions = reconcile([worker("a")], [row(1, template="rq2")])
+    assert actions == (Start(pool="mail", template="rq2"),)
+    assert drains(reconcile([worker("a"), worker("b", template="rq2")], [row(1, template="rq2")])) == ["a"]
+
+
+def test_scaling_down_amid_a_restart_drains_the_outdated_first() -> None:
+    there = [worker("a", is_busy=False), worker("b"), worker("c", restart_generation=1)]
+    assert drains(reconcile(there, [row(1, restart_generation=1)])) == ["a", "b"]
+
+
+# --- laws ------------------------------------------------------------------------------------------------------------
+
+POOLS = st.sampled_from(["mail", "web"])
+WORKERS = st.lists(
+    st.builds(
+        worker,
+        st.integers(0, 99).map(str),
+        pool=POOLS,
+        template=st.sampled_from(["rq", "rq2"]),
+        state=st.sampled_from([*WorkerState]),
+        started_at_s=st.floats(0, 100),
+        is_burst=st.booleans(),
+        is_busy=st.sampled_from([None, False, True]),
+        busy_since_s=st.none() | st.floats(0, 100),
+        restart_generation=st.integers(0, 2),
+    ),
+    max_size=12,
+    unique_by=lambda each: each.worker_id,
+)
+ROWS = st.lists(
+    st.builds(row, st.integers(0, 5), st.integers(0, 3), pool=POOLS, restart_generation=st.integers(0, 2)),
+    unique_by=lambda each: each.pool,
+)
+SPENT = st.dictionaries(POOLS, st.integers(0, 3))
+
+
+@given(WORKERS, ROWS, SPENT)
+def test_reconciling_twice_does_nothing_the_second_time(
+    workers: list[Worker], rows: list[Assignment], spent: dict[str, int]
+) -> None:
+    after = applied(workers, reconcile(workers, rows, spent=spent))
+    assert reconcile(after, rows, spent=spent) == ()
+
+
+@given(WORKERS, ROWS, SPENT)
+def test_only_workers_that_count_are_drained_and_each_once(
+    workers: list[Worker], rows: list[Assignment], spent: dict[str, int]
+) -> None:
+    drained = drains(reconcile(workers, rows, spent=spent))
+    assert len(set(drained)) == len(drained)
+    assert set(drained) <= {each.worker_id for each in workers if each.state in COUNTED}
+
+
+@given(WORKERS, ROWS, SPENT)
+def test_no_pool_gets_more_than_assigned_but_for_one_replacement(
+    workers: list[Worker], rows: list[Assignment], spent: dict[str, int]
+) -> None:
+    after = applied(workers, reconcile(workers, rows, spent=spent))
+    for each in rows:
+        for is_burst, count in (
+            (False, each.base_workers),
+            (True, max(0, each.burst_workers - spent.get(each.pool, 0))),
+        ):
+            there = [
+                found
+                for found in after
+                if (found.pool, found.is_burst) == (each.pool, is_burst) and found.state in COUNTED
+            ]
+            assert count <= len(there) <= max(count + SURGE_WORKERS, len(workers))
+            if all(found.template == "rq" and found.restart_generation >= each.restart_generation for found in there):
+                assert len(there) == count
+
+
+@given(WORKERS, ROWS, SPENT)
+def test_one_pools_workers_change_nothing_for_another(
+    workers: list[Worker], rows: list[Assignment], spent: dict[str, int]
+) -> None:
+    both = reconcile(workers, rows, spent=spent)
+    for pool in ("mail", "web"):
+        mine = [each for each in workers if each.pool == pool]
+        alone = reconcile(mine, [each for each in rows if each.pool == pool], spent=spent)
+        ids = {each.worker_id for each in mine}
+        assert [
+            action for action in both if (action.pool == pool if isinstance(action, Start) else action.worker_id in ids)
+        ] == list(alone)
+
+
+@given(WORKERS, ROWS, SPENT, st.randoms())
+def test_the_same_workers_in_another_order_have_the_same_to_do(
+    workers: list[Worker], rows: list[Assignment], spent: dict[str, int], rng: Any
+) -> None:
+    shuffled = rng.sample(workers, len(workers))
+    assert reconcile(shuffled, rows, spent=spent) == reconcile(workers, rows, spent=spent)
+
+
+@given(WORKERS, ROWS)
+def test_workers_that_become_ready_always_end_in_what_is_assigned(
+    workers: list[Worker], rows: list[Assignment]
+) -> None:
+    for _ in range(100):
+        actions = reconcile(workers, rows)
+        if not actions and all(each.state is RUNNING for each in workers):
+            break
+        workers = [
+            replace(each, worker_id=f"{number}", state=RUNNING)
+            for number, each in enumerate(applied(workers, actions))
+            if each.state in COUNTED
+        ]
+    counts = {(each.pool, is_burst): 0 for each in rows for is_burst in (False, True)}
+    for each in workers:
+        assert each.template == "rq"
+        counts[each.pool, each.is_burst] += 1
+    assert counts == {
+        (each.pool, is_burst): count
+        for each in rows
+        for is_burst, count in ((False, each.base_workers), (True, each.burst_workers))
+    }
