@@ -3,7 +3,9 @@
 import json
 import os
 import select
+import shutil
 import signal
+import subprocess
 import threading
 from contextlib import suppress
 
@@ -13,6 +15,7 @@ import redis
 
 from headway.store.embedded import ensure_postgres, ensure_valkey, processes
 from headway.store.embedded.folder import prepared
+from headway.store.embedded.identity import Identity
 from headway.store.embedded.waiting import Deadline
 
 ENSURE = {"postgres": ensure_postgres, "valkey": ensure_valkey}
@@ -82,6 +85,17 @@ def test_a_guardian_that_is_told_to_end_stops_its_server_first(own, kind, server
     os.kill(kept.guardian_pid, signal.SIGTERM)
     assert Deadline(10).sees(lambda: kept.is_gone)
     assert not (server_folder / "state.json").exists()
+
+
+def test_a_signal_that_meets_a_server_while_it_is_launched_is_not_lost():
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        command = Identity(mode="direct", uid=os.geteuid()).command(signal.SIGKILL, shutil.which("sleep"), "60")
+        launched = subprocess.Popen(command)
+        launched.send_signal(signal.SIGINT)  # long before it has become `sleep`
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    assert launched.wait(timeout=10) == -signal.SIGINT
 
 
 @pytest.mark.postgres

@@ -4,12 +4,14 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
 from headway.errors import Misconfigured, Unavailable
 from headway.store.embedded import ensure_postgres, ensure_valkey
+from headway.store.embedded.folder import prepared
 
 
 @pytest.mark.postgres
@@ -33,6 +35,16 @@ def test_a_server_that_does_not_start_is_reported_with_its_own_last_word(postgre
     (postgres_folder / "pgdata" / "postgresql.conf").write_text("no_such_setting = 1\n")
     with pytest.raises(Unavailable, match=r"did not become ready: .*FATAL: .* its log is .*server\.log"):
         ensure_postgres(postgres_folder)
+
+
+@pytest.mark.postgres
+def test_a_server_that_hangs_is_reported_after_the_deadline(own, postgres_folder):
+    own("postgres", postgres_folder).said()
+    kept = prepared(postgres_folder).kept()
+    os.kill(kept.server_pid, signal.SIGSTOP)
+    with pytest.raises(Unavailable, match="did not become ready"):
+        ensure_postgres(postgres_folder, deadline_s=0.5)
+    os.kill(kept.server_pid, signal.SIGCONT)
 
 
 def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(tmp_path):

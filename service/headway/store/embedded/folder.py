@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import IO
 
 from headway.errors import Misconfigured
 from headway.store.embedded.processes import is_alive
@@ -88,13 +89,20 @@ class Folder:
         finally:
             os.close(fd)
 
+    def guard(self) -> int | None:
+        """The descriptor of the lock that a new guardian shall inherit; None while a guardian lives."""
+        fd = self._opened("guardian.lock")
+        if _locks(fd, fcntl.LOCK_EX):
+            return fd
+        os.close(fd)
+        return None
+
     def is_guarded(self) -> bool:
         """Whether a guardian lives."""
-        fd = self._opened("guardian.lock")
-        try:
-            return not _locks(fd, fcntl.LOCK_SH)
-        finally:
+        fd = self.guard()
+        if fd is not None:
             os.close(fd)
+        return fd is None
 
     def kept(self) -> Kept | None:
         """What the guardian wrote; None before and after."""
@@ -104,20 +112,23 @@ class Folder:
         except FileNotFoundError:
             return None
 
-    def opened_log(self) -> int:
-        """A descriptor to append to the log."""
+    def appending_log(self) -> IO[bytes]:
+        """The log, to be written to."""
         if self.log.exists() and self.log.stat().st_size > LOG_BYTES_MAX:
             self.log.replace(self.log.with_suffix(".log.1"))
-        return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return os.fdopen(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
 
     def runtime_dir(self, owner_uid: int) -> Path:
         """A private folder that sockets can be made in: inside this one if its path is short and plain enough."""
-        inside = private(self.root / "run", owner_uid)
+        inside = self.root / "run"
         is_short = len(os.fsencode(inside)) + 1 + SOCKET_NAME_BYTES_MAX <= SOCKET_PATH_BYTES_MAX
         # To Postgres and its clients a comma parts two paths; what else may mean something is avoided unexamined.
-        if is_short and re.fullmatch(r"[\w./+=-]+", str(inside), re.ASCII) and _takes_sockets(inside):
+        if (
+            is_short
+            and re.fullmatch(r"[\w./+=-]+", str(inside), re.ASCII)
+            and _takes_sockets(private(inside, owner_uid))
+        ):
             return inside
-        inside.rmdir()  # empty, like everything private() answers
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         # Not TMPDIR, which may be as long. Anybody could have made this name: private() looks.
         return private(Path(f"/tmp/headway-{os.geteuid()}-{digest}"), owner_uid)  # noqa: S108

@@ -5,7 +5,8 @@
 Owners hold a shared lock on ``owners.lock``; this process waits for the exclusive one. It gets it when the last owner
 has let go or died, however it died: then it stops the server, cleans up and ends. A server that ends by itself ends its
 guardian too; the next owner starts both afresh. A guardian that is killed takes its server along (see ``launch.py``).
-So the lock on ``guardian.lock``, held for life, answers whether there is a server to adopt.
+So the lock on ``guardian.lock``, which it inherits from the owner that starts it and holds for life, answers whether
+there is a server to adopt.
 """
 
 import fcntl
@@ -19,7 +20,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-BUSY = 75  # another guardian keeps this folder
+FAILED = 1  # the server ended with an error of its own: starting it again would not help
 STOP_S = 30.0  # a fast stop writes a checkpoint, which a slow disk delays
 KILL_S = 5.0
 
@@ -27,16 +28,15 @@ KILL_S = 5.0
 def main(words: list[str]) -> int:
     """Run the server until it ends or nobody owns it. Returns the exit status."""
     folder, runtime_dir, program, stop_signal, *argv = words
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # whatever the owner's thread had blocked
-    if not _locked(Path(folder, "guardian.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
-        return BUSY
     state = Path(folder, "state.json")
     state.unlink(missing_ok=True)  # a dead guardian's
     stop_wanted, stop = os.pipe()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    stop_signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in stop_signals:
         signal.signal(number, lambda *_: os.write(stop, b"x"))
 
     launch = [sys.executable, "-I", "-S", str(Path(__file__).with_name("launch.py"))]
+    signal.pthread_sigmask(signal.SIG_SETMASK, stop_signals)  # launch.py unblocks them when none can be lost any more
     # From the main thread: the server is told of the end of the thread that started it.
     server = subprocess.Popen(
         [*launch, argv[0], stop_signal, str(os.getpid()), *argv[1:]],
@@ -44,6 +44,7 @@ def main(words: list[str]) -> int:
         start_new_session=True,
         umask=0o077,
     )
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     _write_state(state, {"program": program, "runtime_dir": runtime_dir, **_identities(server.pid)})
     threading.Thread(target=_wait_for_owners, args=(Path(folder, "owners.lock"), stop), daemon=True).start()
 
@@ -54,21 +55,12 @@ def main(words: list[str]) -> int:
     server.wait()
     _clean(Path(runtime_dir))
     state.unlink(missing_ok=True)
-    return 0
-
-
-def _locked(path: Path, operation: int) -> bool:
-    """Whether the lock was taken; the descriptor stays open for the rest of this process's life."""
-    try:
-        fcntl.flock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), operation)
-    except BlockingIOError:
-        return False
-    return True
+    return FAILED if server.returncode > 0 else 0  # not when it was stopped, or killed
 
 
 def _wait_for_owners(path: Path, stop: int) -> None:
     # The exclusive lock is kept until the end: a new owner waits for the stop instead of adopting what is going.
-    _locked(path, fcntl.LOCK_EX)
+    fcntl.flock(os.open(path, os.O_RDWR | os.O_CLOEXEC), fcntl.LOCK_EX)
     os.write(stop, b"x")
 
 

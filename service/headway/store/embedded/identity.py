@@ -17,6 +17,7 @@ from pathlib import Path
 
 from headway.errors import Misconfigured
 
+PYTHON = (sys.executable, "-I", "-S")  # for scripts of their own: neither the environment nor site-packages count
 _LAUNCH = Path(__file__).with_name("launch.py")
 
 
@@ -31,7 +32,7 @@ class Identity:
 
     def command(self, death_signal: int, *argv: str) -> list[str]:
         """What runs ``argv`` as this user and ends with the thread that started it."""
-        return [sys.executable, "-I", "-S", str(_LAUNCH), self.mode, str(int(death_signal)), str(os.getpid()), *argv]
+        return [*PYTHON, str(_LAUNCH), self.mode, str(int(death_signal)), str(os.getpid()), *argv]
 
 
 def environment() -> dict[str, str]:

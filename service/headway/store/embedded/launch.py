@@ -35,12 +35,21 @@ def main(words: list[str]) -> None:
         _checked(_libc().prctl(PR_SET_PDEATHSIG, int(death_signal)), "prctl")
         if os.getppid() != int(parent_pid):  # gone before the signal was asked for
             sys.exit(CANNOT_LAUNCH)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores these two, and what it executes would as well
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        _restore_signals()
         os.execv(argv[0], argv)  # noqa: S606 - no shell is wanted
     except OSError as error:
         print(f"cannot run {argv[0]} ({mode}): {error}", file=sys.stderr)  # noqa: T201 - stderr is the server's log
         sys.exit(CANNOT_LAUNCH)
+
+
+def _restore_signals() -> None:
+    """As a program expects them. The parent had blocked those that stop a server, so none was lost until here.
+
+    Python's handler would swallow the one that arrives just before execv: the server would start and nobody stop it.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def _enter_namespace() -> None:

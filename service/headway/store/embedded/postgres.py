@@ -100,7 +100,7 @@ class Postgres:
             return False
         if len(lines) < 8 or int(lines[0]) != pid or lines[7].strip() != "ready":
             return False
-        ask = [str(_bin(_site()) / "pg_isready"), "-q", "-t", "3", "-h", str(runtime_dir), "-p", str(PORT), "-U", NAME]
+        ask = [str(_bin(_site()) / "pg_isready"), "-q", "-t", "1", "-h", str(runtime_dir), "-p", str(PORT), "-U", NAME]
         return subprocess.run(ask, stdin=subprocess.DEVNULL, env=environment(), check=False).returncode == 0
 
     def url(self, runtime_dir: Path) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -11,10 +10,12 @@ from typing import Protocol, Self
 from headway.errors import Misconfigured, Unavailable
 from headway.store.embedded import guardian
 from headway.store.embedded.folder import Folder, Kept, prepared
-from headway.store.embedded.identity import Identity, environment
+from headway.store.embedded.identity import PYTHON, Identity, environment
 from headway.store.embedded.processes import end_leftovers
 from headway.store.embedded.waiting import Deadline
 
+ATTEMPTS_MAX = 5  # a server or guardian that is killed while it starts is started again
+GUARDIAN = (*PYTHON, guardian.__file__)
 STOPPED_S = 40.0  # the guardian's patience with a server, and a little
 
 
@@ -110,69 +111,72 @@ def ensure(program: Program, data_dir: Path, *, deadline_s: float) -> Server:
 
 
 def _running(program: Program, folder: Folder, deadline: Deadline) -> Kept:
-    while deadline.left_s:
-        kept = _adopted(program, folder, deadline) if folder.is_guarded() else _started(program, folder, deadline)
-        if kept is not None:
-            return kept
-    raise Unavailable(f"{_not_ready(program, folder)} within {deadline.seconds:g} s")
+    log_bytes = folder.log.stat().st_size if folder.log.exists() else 0
+    status: int | None = None
+    for _ in range(ATTEMPTS_MAX):
+        guard_fd = folder.guard()
+        if guard_fd is None:
+            # Until it is ready, or its guardian has ended.
+            found = deadline.sees(lambda: _serving(program, folder) or not folder.is_guarded())
+        else:
+            keeper = _start(program, folder, deadline, guard_fd)
+            found = deadline.sees(lambda: _serving(program, folder) or keeper.poll() is not None)  # noqa: B023 - asked here
+            status = keeper.poll()
+        if isinstance(found, Kept):
+            return found
+        if status == guardian.FAILED or not deadline.left_s:
+            break
+    last_word = _last_word(folder, log_bytes)
+    raise Unavailable(
+        f"the embedded {program.name} in {folder.root} did not become ready{last_word}; its log is {folder.log}"
+    )
 
 
-def _adopted(program: Program, folder: Folder, deadline: Deadline) -> Kept | None:
-    """The server of the living guardian, once it is ready; None when that guardian ends instead."""
-    deadline.sees(lambda: not folder.is_guarded() or _is_serving(program, folder))
-    return folder.kept() if folder.is_guarded() and _is_serving(program, folder) else None
-
-
-def _started(program: Program, folder: Folder, deadline: Deadline) -> Kept | None:
-    """A new server with a new guardian; None when another guardian was faster."""
-    end_leftovers(folder.root / program.home, program.stop_signal, deadline)
-    identity = program.identity(folder.root)
-    program.prepare(folder, identity, deadline)
-    runtime_dir = folder.runtime_dir(identity.uid)
-    keeper = _start_guardian(program, folder, identity, runtime_dir)
-    deadline.sees(lambda: keeper.poll() is not None or _is_serving(program, folder))
-    if keeper.poll() in (None, guardian.BUSY):
-        return folder.kept() if _is_serving(program, folder) else None
-    raise Unavailable(_not_ready(program, folder))
-
-
-def _start_guardian(program: Program, folder: Folder, identity: Identity, runtime_dir: Path) -> subprocess.Popen[bytes]:
-    log_fd = folder.opened_log()
-    script = [sys.executable, "-I", "-S", guardian.__file__, str(folder.root), str(runtime_dir), program.name]
+def _start(program: Program, folder: Folder, deadline: Deadline, guard_fd: int) -> subprocess.Popen[bytes]:
+    """A new guardian, to which the lock goes over without a gap. Nothing else touches the folder meanwhile."""
     try:
-        keeper = subprocess.Popen(
-            [*script, str(int(program.stop_signal)), identity.mode, *program.argv(folder, identity, runtime_dir)],
-            stdin=subprocess.DEVNULL,
-            stdout=log_fd,
-            stderr=log_fd,
-            cwd="/",
-            env=environment(),
-            umask=0o077,
-            start_new_session=True,  # Ctrl-C must not reach it
-        )
+        end_leftovers(folder.root / program.home, program.stop_signal, deadline)
+        identity = program.identity(folder.root)
+        program.prepare(folder, identity, deadline)
+        runtime_dir = folder.runtime_dir(identity.uid)
+        argv = [str(int(program.stop_signal)), identity.mode, *program.argv(folder, identity, runtime_dir)]
+        with folder.appending_log() as log:
+            keeper = subprocess.Popen(
+                [*GUARDIAN, str(folder.root), str(runtime_dir), program.name, *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=environment(),
+                umask=0o077,
+                start_new_session=True,  # Ctrl-C must not reach it
+                pass_fds=(guard_fd,),
+            )
     finally:
-        os.close(log_fd)
+        os.close(guard_fd)
     with _guard:
         _guardians.append(keeper)
     return keeper
 
 
-def _is_serving(program: Program, folder: Folder) -> bool:
+def _serving(program: Program, folder: Folder) -> Kept | None:
+    """The server that is ready; None when there is none."""
     kept = folder.kept()
     if kept is None or not kept.is_server_alive:  # a dead guardian's state counts for nothing
-        return False
+        return None
     if kept.program != program.name:
         raise Misconfigured(
             f"{folder.root} is the folder of an embedded {kept.program}: give {program.name} one of its own"
         )
-    return program.is_ready(folder, Path(kept.runtime_dir), kept.server_pid)
+    return kept if program.is_ready(folder, Path(kept.runtime_dir), kept.server_pid) else None
 
 
-def _not_ready(program: Program, folder: Folder) -> str:
-    lines = folder.log.read_text(errors="replace").splitlines() if folder.log.exists() else []
-    last = next((line for line in reversed(lines) if "FATAL" in line or "cannot run" in line), "")
-    said = f": {last.strip()}" if last else ""
-    return f"the embedded {program.name} in {folder.root} did not become ready{said}; its log is {folder.log}"
+def _last_word(folder: Folder, since_bytes: int) -> str:
+    """Why the server ended, in its own words, if the log has any since then."""
+    written = folder.log.read_bytes()[since_bytes:].decode(errors="replace") if folder.log.exists() else ""
+    lines = [line.strip() for line in written.splitlines() if line.strip()]
+    reasons = [line for line in lines if "FATAL:" in line] or lines
+    return f": {reasons[-1]}" if reasons else ""
 
 
 def _reap() -> None:

@@ -2,8 +2,11 @@
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from headway.errors import Unavailable
+
+T = TypeVar("T")
 
 POLL_S = 0.01  # a server is ready about 30 ms after its start
 
@@ -20,13 +23,11 @@ class Deadline:
         """Seconds until then; 0 when it has passed."""
         return max(0.0, self._at_s - time.monotonic())
 
-    def sees(self, condition: Callable[[], bool]) -> bool:
-        """Whether ``condition`` came true in time. It is asked at least once."""
-        while not condition():
-            if not self.left_s:
-                return False
+    def sees(self, condition: Callable[[], T]) -> T:
+        """What ``condition`` answered when it came true, or at last. It is asked at least once."""
+        while not (answer := condition()) and self.left_s:
             time.sleep(min(POLL_S, self.left_s))
-        return True
+        return answer
 
     def needs(self, condition: Callable[[], bool], otherwise: str) -> None:
         """Return once ``condition`` is true; too late, raise ``Unavailable`` with the sentence ``otherwise``."""
