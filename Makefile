@@ -37,8 +37,8 @@ test: install ## every kind of test once, small seeds (15 minutes at most)
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
 	@$(MAKE) --no-print-directory lint types contracts proto-check fast
 
-proof: install ## kills, soaks and storms by hand (ARGS="--proof-minutes 60"); resumable, figures go to docs/proofs/
-	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest -m proof --timeout=0 $(ARGS)
+proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to docs/proofs/
+	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling
 
 bench: install ## run every benchmark (ARGS="wake" for one); each prints its figures and the machine
 	@scripts=$$(ls benchmarks/$(or $(ARGS),*).py 2>/dev/null) || { echo "headway: no benchmark matches '$(or $(ARGS),*)'" >&2; exit 1; }; \

@@ -18,6 +18,10 @@ hypothesis.settings.register_profile("searching", deadline=None, max_examples=1_
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--proof-minutes", type=float, default=10.0, help="how long each proof looks for trouble (10)")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     return _nothing_skipped((yield))

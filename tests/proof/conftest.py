@@ -1,0 +1,68 @@
+"""Proofs: rounds of trouble, each drawn from a seed of its own, until the time asked for is used up.
+
+A round that ends is a line of ``docs/proofs/NAME.jsonl``: its seed, how long it took, its figures, the machine and the
+load it had. A proof that is broken off goes on after its last whole round when it is started again.
+"""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One proof's rounds, those of earlier runs included."""
+
+    ledger: Path
+    minutes: float
+
+    def seeds(self) -> Iterator[int]:
+        """The seeds of the rounds that are left, until the minutes of this run are over; at least one."""
+        ends_at_s = time.monotonic() + 60 * self.minutes
+        done = {line["seed"] for line in self.lines()}
+        seed = max(done, default=0)
+        while True:
+            seed += 1
+            yield seed
+            if time.monotonic() >= ends_at_s:
+                return
+
+    def record(self, seed: int, **figures: Any) -> None:
+        """Write down a round that has ended."""
+        self.ledger.parent.mkdir(parents=True, exist_ok=True)
+        machine = {
+            "cores": len(os.sched_getaffinity(0)),
+            "load_1m": round(os.getloadavg()[0], 2),
+            "python": platform.python_version(),
+            "system": f"{platform.system()} {platform.machine()}",
+        }
+        line = {"seed": seed, "ended_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **figures, **machine}
+        with self.ledger.open("a") as ledger:
+            ledger.write(json.dumps(line) + "\n")
+            ledger.flush()
+            os.fsync(ledger.fileno())
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Every round so far. A line that a crash cut short does not count."""
+        lines = []
+        for line in self.ledger.read_text().splitlines() if self.ledger.exists() else []:
+            try:
+                lines.append(json.loads(line))
+            except ValueError:
+                continue
+        return lines
+
+
+@pytest.fixture
+def proof(request: pytest.FixtureRequest) -> Proof:
+    name = request.node.name.removeprefix("test_").replace("_", "-")
+    return Proof(ledger=PROOFS / f"{name}.jsonl", minutes=request.config.getoption("--proof-minutes"))
