@@ -13,5 +13,5 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     handler.setFormatter(formatter)
     logging.basicConfig(level=level, handlers=[handler])
     # Libraries that tell each run of each job would bury what changed.
-    for chatty in ("apscheduler", "alembic", "grpc", "uvicorn.access"):
+    for chatty in ("alembic", "apscheduler", "grpc", "py4j"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

