@@ -1,0 +1,140 @@
+"""`headway control`: HTTP, gRPC and the scheduler in one process. Several may run behind one Postgres; one leads."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+import uvloop
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from headway.cli import parent
+from headway.cli.logs import log_to_stderr
+from headway.control.http.app import create_app
+from headway.control.http.feed import Feed
+from headway.control.http.server import HttpServer
+from headway.control.ingest import Ingest
+from headway.control.leadership import Leadership
+from headway.control.maintenance import maintain
+from headway.control.reports import Reports
+from headway.control.rpc.agents import AgentServicer
+from headway.control.rpc.server import serve
+from headway.control.rpc.telemetry import TelemetryServicer
+from headway.control.tick import Ticker
+from headway.scaling.view import TICK_S
+from headway.settings import ControlSettings
+from headway.store import migrate
+from headway.store.engine import Engine, create_engine, listen
+from headway.store.event_log import EventLog
+
+MAINTENANCE_S = 600.0  # partitions are made days ahead and claims kept for days: minutes are often enough
+STOP_GRACE_S = 3.0
+
+log = logging.getLogger(__name__)
+
+
+def main(words: list[str]) -> int:
+    """Run a control plane until it is told to stop. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="headway control", description=__doc__)
+    parser.add_argument("--database-url", dest="HEADWAY_DATABASE_URL", help="where Postgres is, postgresql://…")
+    parser.add_argument("--event-log", dest="HEADWAY_EVENT_LOG", help="folder of the event log")
+    parser.add_argument("--http-address", dest="HEADWAY_HTTP_ADDRESS", help="HOST:PORT of the HTTP door")
+    parser.add_argument("--grpc-address", dest="HEADWAY_GRPC_ADDRESS", help="HOST:PORT of the gRPC door")
+    flags = {name: value for name, value in vars(parser.parse_args(words[1:])).items() if value is not None}
+    settings = ControlSettings.from_env({**os.environ, **flags})
+    log_to_stderr()
+    migrate.upgrade(settings.database_url)
+    uvloop.run(_run(settings))
+    return 0
+
+
+async def _run(settings: ControlSettings) -> None:
+    stop = _stop_event()
+    async with AsyncExitStack() as stack:
+        engine = create_engine(settings.database_url)
+        stack.push_async_callback(engine.dispose)
+        ingest = Ingest(engine=engine, event_log=EventLog(settings.event_log), clock=time.time)
+        await ingest.start()
+        stack.push_async_callback(ingest.stop)
+
+        leadership = Leadership(
+            database_url=settings.database_url, name=f"{socket.gethostname()}:{os.getpid()}", clock=time.monotonic
+        )
+        ticker = Ticker(engine=engine, leadership=leadership, clock=time.time)
+        reports, feed = Reports(engine=engine), Feed()
+        rpc = await serve(
+            [AgentServicer(reports), TelemetryServicer(ingest)], address=settings.grpc, token=settings.token
+        )
+        stack.push_async_callback(rpc.stop, STOP_GRACE_S)
+        http = HttpServer(
+            create_app(engine=engine, ingest=ingest, feed=feed, token=settings.token, address=settings.http),
+            address=settings.http,
+        )
+        await http.start()
+        stack.push_async_callback(http.stop)
+        scheduler = _scheduler(ticker, engine)
+        scheduler.start()
+        stack.callback(scheduler.shutdown, wait=False)
+
+        log.info("serving http=%s:%d grpc=%s:%d", settings.http.host, http.port, settings.grpc.host, rpc.port)
+        await _until(
+            stop,
+            leadership.run(ticker.all_due),
+            ticker.run(),
+            _listen(settings.database_url, ticker, reports, feed),
+        )
+        log.info("stopping")
+
+
+def _stop_event() -> asyncio.Event:
+    """Set by SIGTERM, SIGINT and the end of the parent."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+
+    def end() -> None:
+        loop.call_soon_threadsafe(stop.set)
+
+    parent.watch(end)
+    return stop
+
+
+def _scheduler(ticker: Ticker, engine: Engine) -> AsyncIOScheduler:
+    """The clock of the control plane. It only says that work is due; overlapping and missed runs become one."""
+    scheduler = AsyncIOScheduler(timezone="UTC")
+    once = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
+    scheduler.add_job(ticker.all_due, "interval", seconds=TICK_S, **once)
+    scheduler.add_job(maintain, "interval", seconds=MAINTENANCE_S, args=[engine], **once)
+    return scheduler
+
+
+async def _listen(database_url: str, ticker: Ticker, reports: Reports, feed: Feed) -> None:
+    """Pass on what Postgres tells, for ever."""
+    channels = ("headway_metrics", "headway_assignments", "headway_decisions")
+    async for channel, payload in listen(database_url, channels):
+        if channel == "headway_metrics":
+            ticker.metrics_written()
+        if channel == "headway_assignments":
+            reports.host_changed(payload)
+        else:
+            feed.publish()
+
+
+async def _until(stop: asyncio.Event, *work: Coroutine[Any, Any, None]) -> None:
+    """Do ``work`` until ``stop`` is set. An error in any of it ends all and is raised."""
+    tasks = [asyncio.ensure_future(each) for each in (stop.wait(), *work)]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)

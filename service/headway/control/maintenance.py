@@ -1,0 +1,15 @@
+"""What must happen every few minutes whoever leads: each part is harmless to do twice."""
+
+import logging
+
+from headway.store.engine import Engine
+from headway.store.partitions import keep_partitions
+from headway.store.telemetry import forget_old
+
+log = logging.getLogger(__name__)
+
+
+async def maintain(engine: Engine) -> None:
+    """Make the partitions of the days ahead, drop expired ones, and forget old claims and activities."""
+    await keep_partitions(engine)
+    await forget_old(engine)

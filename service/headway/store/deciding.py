@@ -1,0 +1,217 @@
+"""What a tick reads and writes.
+
+It gathers in one transaction and applies in one, which the leader's epoch fences.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import and_, bindparam, delete, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from headway.scaling.measure import BucketRow
+from headway.scaling.model import MEMORY_VERSION, Assignment, Decision, Host, Memory, QueueSample, Wanted
+from headway.store.decisions import insert_decisions
+from headway.store.engine import transaction
+from headway.store.hosts import load_hosts
+from headway.store.leadership import fence
+from headway.store.tables import assignments, hosts, pool_states, profiles, queue_buckets, queue_samples
+
+_BUCKET_COLUMNS = [column for column in queue_buckets.c if column.name not in {"revision", "written_at"}]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolState:
+    """What is remembered of a pool between ticks."""
+
+    memory: Memory
+    target_workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Everything one tick looks at."""
+
+    revision: int
+    """The newest bucket revision; the next tick reads on from it."""
+    buckets: tuple[BucketRow, ...]
+    profiles: Mapping[str, Mapping[str, Any]]
+    """Pool -> profile as stored; turning one into a value may fail, and only that pool with it."""
+    states: Mapping[str, PoolState]
+    hosts: tuple[Host, ...]
+    assignments: tuple[Assignment, ...]
+    direct: Mapping[str, QueueSample]
+    """The newest reading of each queue that came round the pipeline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What a tick wants written."""
+
+    remembered: Sequence[tuple[Decision, Memory]]
+    decisions: Sequence[Decision]
+    assignments: Sequence[Assignment]
+
+
+async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gathered:
+    """What a tick looks at; of the buckets, those written after ``revision`` that start at ``from_s`` or later."""
+    async with transaction(engine) as connection:
+        newest, buckets = await _buckets(connection, revision=revision, from_s=from_s)
+        return Gathered(
+            revision=newest,
+            buckets=buckets,
+            profiles=await _profiles(connection),
+            states=await _pool_states(connection),
+            hosts=await load_hosts(connection),
+            assignments=await _assignments(connection),
+            direct=await _direct_samples(connection),
+        )
+
+
+async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: int) -> None:
+    """Write what a tick decided, all or nothing, and tell the hosts and viewers concerned.
+
+    Raises:
+        Superseded: another process leads under a later epoch; nothing was written.
+    """
+    async with transaction(engine) as connection:
+        await fence(connection, epoch=epoch)
+        await _save_pool_states(connection, news.remembered, epoch=epoch)
+        if news.decisions:
+            previous = {pool: state.target_workers for pool, state in gathered.states.items()}
+            rows = [(decision, epoch, previous.get(decision.pool)) for decision in news.decisions]
+            await insert_decisions(connection, rows)
+            await connection.execute(select(func.pg_notify("headway_decisions", "")))
+        await _save_assignments(connection, gathered.assignments, news.assignments, epoch=epoch)
+
+
+async def _profiles(connection: AsyncConnection) -> dict[str, dict[str, Any]]:
+    rows = await connection.execute(select(profiles.c.pool, profiles.c.body).order_by(profiles.c.pool))
+    return {row.pool: row.body for row in rows}
+
+
+async def _buckets(connection: AsyncConnection, *, revision: int, from_s: float) -> tuple[int, tuple[BucketRow, ...]]:
+    rows = await connection.execute(
+        select(*_BUCKET_COLUMNS, queue_buckets.c.revision).where(
+            queue_buckets.c.revision > revision, queue_buckets.c.bucket_s >= from_s
+        )
+    )
+    newest, found = revision, []
+    for row in rows.mappings():
+        values = {key: row[key] for key in row if key != "revision"}
+        newest = max(newest, row["revision"])
+        for sketch in ("service_sketch", "pickup_sketch"):
+            values[sketch] = {int(index): count for index, count in values[sketch].items()}
+        found.append(BucketRow(**values))
+    return newest, tuple(found)
+
+
+async def _direct_samples(connection: AsyncConnection) -> dict[str, QueueSample]:
+    rows = await connection.execute(
+        select(
+            queue_samples.c.queue,
+            queue_samples.c.sampled_at_s.label("at_s"),
+            queue_samples.c.waiting_jobs,
+            queue_samples.c.in_flight_jobs,
+            queue_samples.c.delayed_jobs,
+            queue_samples.c.oldest_age_s,
+        )
+    )
+    return {row["queue"]: QueueSample(**row) for row in rows.mappings()}
+
+
+async def _pool_states(connection: AsyncConnection) -> dict[str, PoolState]:
+    # A memory of another version is left out: deciding starts afresh and holds what is assigned.
+    rows = await connection.execute(select(pool_states.c.pool, pool_states.c.memory, pool_states.c.target_workers))
+    return {
+        row.pool: PoolState(memory=_memory(row.memory), target_workers=row.target_workers)
+        for row in rows
+        if row.memory.get("version") == MEMORY_VERSION
+    }
+
+
+def _memory(body: dict[str, Any]) -> Memory:
+    return Memory(
+        version=body["version"],
+        target_workers=body["target_workers"],
+        wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
+    )
+
+
+async def _assignments(connection: AsyncConnection) -> tuple[Assignment, ...]:
+    columns = [
+        assignments.c[name]
+        for name in ("pool", "host_id", "template", "base_workers", "burst_workers", "restart_generation")
+    ]
+    rows = await connection.execute(select(*columns))
+    return tuple(Assignment(**row) for row in rows.mappings())
+
+
+async def _save_pool_states(
+    connection: AsyncConnection, outcomes: Sequence[tuple[Decision, Memory]], *, epoch: int
+) -> None:
+    if not outcomes:
+        return
+    # The join leaves out pools whose profile was deleted while this tick was deciding.
+    statement = text(
+        """
+        insert into pool_states (pool, target_workers, memory, epoch)
+        select given.pool, given.target_workers, given.memory, :epoch
+        from jsonb_to_recordset(cast(:rows as jsonb)) as given(pool text, target_workers integer, memory jsonb)
+        join profiles using (pool)
+        on conflict (pool) do update set
+            target_workers = excluded.target_workers, memory = excluded.memory,
+            epoch = excluded.epoch, decided_at = now()
+        """
+    ).bindparams(bindparam("rows", type_=pool_states.c.memory.type))
+    rows = [
+        {"pool": decision.pool, "target_workers": decision.target_workers, "memory": asdict(memory)}
+        for decision, memory in outcomes
+    ]
+    await connection.execute(statement, {"rows": rows, "epoch": epoch})
+
+
+async def _save_assignments(
+    connection: AsyncConnection, before: Iterable[Assignment], after: Iterable[Assignment], *, epoch: int
+) -> None:
+    """Turn the assignments ``before`` into ``after`` and tell the hosts they differ on, when this commits."""
+    old = {(row.pool, row.host_id): row for row in before}
+    new = {(row.pool, row.host_id): row for row in after}
+    gone = [key for key in old if key not in new]
+    changed = [row for key, row in new.items() if old.get(key) != row]
+    host_ids = tuple(sorted({host_id for _, host_id in gone} | {row.host_id for row in changed}))
+    if not host_ids:
+        return
+    revisions = await _bump(connection, host_ids, epoch=epoch)
+    if gone:
+        await connection.execute(
+            delete(assignments).where(
+                or_(*(and_(assignments.c.pool == pool, assignments.c.host_id == host_id) for pool, host_id in gone))
+            )
+        )
+    if changed:
+        statement = insert(assignments)
+        kept = {"pool", "host_id"}
+        await connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["pool", "host_id"],
+                set_={
+                    column.name: statement.excluded[column.name] for column in assignments.c if column.name not in kept
+                },
+            ),
+            [{**asdict(row), "epoch": epoch, "revision": revisions[row.host_id]} for row in changed],
+        )
+    for host_id in host_ids:
+        await connection.execute(select(func.pg_notify("headway_assignments", host_id)))
+
+
+async def _bump(connection: AsyncConnection, host_ids: Sequence[str], *, epoch: int) -> dict[str, int]:
+    rows = await connection.execute(
+        update(hosts)
+        .where(hosts.c.host_id.in_(host_ids))
+        .values(assignment_revision=hosts.c.assignment_revision + 1, assignment_epoch=epoch)
+        .returning(hosts.c.host_id, hosts.c.assignment_revision)
+    )
+    return {row.host_id: row.assignment_revision for row in rows}

@@ -1,0 +1,216 @@
+"""Ticks on a real Postgres: what Spark wrote and agents reported goes in, assignments come out."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from headway.control.leadership import Leadership
+from headway.control.tick import Ticker
+from headway.scaling.model import Mode
+from headway.scaling.profile import profile_to_mapping
+from headway.store.engine import create_engine
+from headway.store.leadership import LeaderSession, Superseded
+from scaling.pools import NOW_S, profile
+
+TEMPLATE = {"name": "mail", "content_hash": "1", "slots": 1, "cpu_cores": 0.1, "memory_bytes": 1_000_000}
+
+
+class Database:
+    """What a test writes in the place of people, agents and Spark, and reads in the place of agents."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = psycopg.connect(url, autocommit=True)
+        self._revision = 0
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def profile(self, pool: str = "mail", **values: Any) -> None:
+        body = profile_to_mapping(profile(pool=pool, queues=(f"redis/{pool}",), **values))
+        self.body(pool, body)
+
+    def body(self, pool: str, body: dict[str, Any]) -> None:
+        self._connection.execute("insert into profiles (pool, body) values (%s, %s)", [pool, json.dumps(body)])
+
+    def host(self, name: str = "a", *, cpu_cores: float = 10.0, lease_s: float = 3600.0) -> None:
+        self._connection.execute(
+            """
+            insert into hosts (host_id, name, cpu_cores, memory_bytes, templates, reported_at, lease_ends_at)
+            values (%s, %s, %s, 1000000000000, %s, now(), now() + make_interval(secs => %s))
+            """,
+            [name, name, cpu_cores, json.dumps([TEMPLATE]), lease_s],
+        )
+
+    def bucket(self, pool: str = "mail", *, at_s: float = NOW_S, **values: Any) -> None:
+        self._revision += 1
+        row = {
+            "queue": f"redis/{pool}",
+            "bucket_s": at_s // 5 * 5,
+            "sampled_at_s": at_s,
+            "waiting_jobs": 0,
+            "in_flight_jobs": 0,
+            "oldest_age_s": 0.0,
+            "revision": self._revision,
+            **values,
+        }
+        columns = ", ".join(row)
+        self._connection.execute(
+            f"insert into queue_buckets ({columns}) values ({', '.join(['%s'] * len(row))})", list(row.values())
+        )
+
+    def assigned(self) -> dict[tuple[str, str], int]:
+        rows = self._connection.execute("select pool, host_id, base_workers from assignments").fetchall()
+        return {(pool, host): workers for pool, host, workers in rows}
+
+    def revision_of(self, host: str = "a") -> int:
+        row = self._connection.execute("select assignment_revision from hosts where host_id = %s", [host]).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def decisions(self) -> list[tuple[str, int, str]]:
+        return self._connection.execute(
+            "select pool, target_workers, binding from decisions order by decided_at, decision_id"
+        ).fetchall()
+
+    def run(self, sql: str) -> None:
+        self._connection.execute(sql)
+
+
+@pytest.fixture
+async def database(migrated_url: str) -> AsyncIterator[Database]:
+    database = Database(migrated_url)
+    yield database
+    database.close()
+
+
+@asynccontextmanager
+async def leading(url: str, *, now_s: float = NOW_S) -> AsyncIterator[tuple[Ticker, int]]:
+    """A ticker and the epoch it leads under, at ``now_s``."""
+    engine, session = create_engine(url), await LeaderSession.open(url)
+    async with asyncio.timeout(10):
+        # The server gives a closed session's lock back in its own time.
+        while (epoch := await session.try_lead("test")) is None:
+            await asyncio.sleep(0.01)
+    leadership = Leadership(database_url=url, name="test", clock=lambda: now_s)
+    try:
+        yield Ticker(engine=engine, leadership=leadership, clock=lambda: now_s), epoch
+    finally:
+        await session.close()
+        await engine.dispose()
+
+
+async def test_waiting_jobs_become_an_assignment_a_revision_and_a_decision(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile()
+    database.host()
+    database.bucket(waiting_jobs=8, oldest_age_s=0.0)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("mail", "a"): 4}  # 10 − 3 guessed − 5 = 2 s left: 2 jobs a slot
+    assert database.revision_of() == 1
+    assert database.decisions() == [("mail", 4, "backlog_drain")]
+
+
+async def test_a_second_tick_with_nothing_new_writes_nothing(migrated_url: str, database: Database) -> None:
+    database.profile()
+    database.host()
+    database.bucket(waiting_jobs=8)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.revision_of() == 1
+    assert len(database.decisions()) == 1
+
+
+async def test_metrics_wake_a_pool_at_zero_and_no_other(migrated_url: str, database: Database) -> None:
+    database.profile("asleep")
+    database.profile("awake")
+    database.host()
+    database.bucket("awake", waiting_jobs=2)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        database.bucket("asleep", waiting_jobs=2)
+        database.bucket("awake", at_s=NOW_S - 5, waiting_jobs=50)
+        await ticker.tick(epoch=epoch, is_all_due=False)
+    assert database.assigned() == {("asleep", "a"): 1, ("awake", "a"): 1}
+
+
+async def test_a_profile_that_cannot_be_read_touches_no_other_pool(migrated_url: str, database: Database) -> None:
+    """Law 10: one pool's failure is its own."""
+    database.body("broken", {"queues": ["redis/broken"], "template": "mail", "no_such_key": 1})
+    database.profile()
+    database.host()
+    database.bucket(waiting_jobs=8)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("mail", "a"): 4}
+
+
+async def test_recommend_moves_nothing_and_says_what_it_would(migrated_url: str, database: Database) -> None:
+    database.profile(mode=Mode.RECOMMEND)
+    database.host()
+    database.bucket(waiting_jobs=8)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {}
+    assert database.revision_of() == 0
+    assert database.decisions() == [("mail", 4, "backlog_drain")]
+
+
+async def test_a_deleted_profile_is_taken_off_its_hosts(migrated_url: str, database: Database) -> None:
+    database.profile()
+    database.host()
+    database.bucket(waiting_jobs=8)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        database.run("delete from profiles")
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {}
+    assert database.revision_of() == 2
+
+
+async def test_a_superseded_leader_assigns_nothing(migrated_url: str, database: Database) -> None:
+    database.profile()
+    database.host()
+    database.bucket(waiting_jobs=8)
+    async with leading(migrated_url) as (ticker, epoch):
+        database.run("update leader_epoch set epoch = epoch + 1")
+        with pytest.raises(Superseded):
+            await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {}
+
+
+async def test_a_new_leader_goes_on_from_what_is_remembered(migrated_url: str, database: Database) -> None:
+    """The hold outlives the leader: memory is in Postgres."""
+    database.profile(hold_down_s=30.0)
+    database.host()
+    database.bucket(waiting_jobs=8)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    database.bucket(at_s=NOW_S + 6)
+    async with leading(migrated_url, now_s=NOW_S + 6) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("mail", "a"): 4}
+    assert database.decisions()[-1] == ("mail", 4, "hold_down")
+
+
+async def test_a_silent_hosts_share_moves_and_its_workers_count_as_unknown(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile(workers_max=5)
+    database.host("silent", lease_s=-1.0)
+    database.host("b")
+    database.run(
+        "insert into workers (worker_id, host_id, pool, template, pid, state, started_at) "
+        "values ('w', 'silent', 'mail', 'mail', 1, 'running', now())"
+    )
+    database.bucket(waiting_jobs=80)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("mail", "b"): 4}  # 5 at most, 1 of them may still run on the silent host
