@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml uv.lock
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) \
 	  || { echo "headway: pip could not install uv $(UV_VERSION); is a package index within reach?" >&2; exit 1; }
 	@UV_PROJECT_ENVIRONMENT=$(VENV) UV_HTTP_TIMEOUT=180 $(BIN)/uv sync --frozen --all-extras --compile-bytecode \
-	  || { echo "headway: uv could not install what uv.lock names; where a mirror is needed, set UV_DEFAULT_INDEX" >&2; exit 1; }
+	  || { echo "headway: uv could not install what uv.lock names, for the reason above; where the package index has to be a mirror, set UV_DEFAULT_INDEX" >&2; exit 1; }
 	@touch $(INSTALLED)
 
 demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--for 90s --no-browser")

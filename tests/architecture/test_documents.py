@@ -1,5 +1,6 @@
 """What the documents say of names, defaults and files is so."""
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT, SERVICE
+from architecture.tree import ROOT, SERVICE, SPARK, modules
 from headway import settings
 from headway.__main__ import COMMANDS
 from headway.scaling import demand, limits
@@ -180,3 +181,35 @@ def test_every_page_is_in_the_index() -> None:
     listed = {(DOCS / target).resolve() for target in linked if "://" not in target}
     pages = {page.resolve() for page in DOCS.rglob("*.md") if page.name != "README.md" and "proofs" not in page.parts}
     assert sorted(str(page) for page in pages - listed) == []
+
+
+@pytest.fixture(scope="module")
+def sentences() -> str:
+    """Every text in the source, with `…` for what is filled in."""
+    texts = [_text(node) for root in (SERVICE, SPARK) for _, tree in modules(root) for node in ast.walk(tree)]
+    return "\n".join(filter(None, texts))
+
+
+def _text(node: ast.AST) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+    return ""
+
+
+QUOTED = [
+    " ".join(line.removeprefix("> ") for line in quote.splitlines())
+    for quote in re.findall(r"(?:^> .*\n)+", (DOCS / "how-to/troubleshoot.md").read_text(), flags=re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("line", QUOTED)
+def test_a_line_that_is_explained_is_one_that_headway_says(sentences: str, line: str) -> None:
+    pieces = [piece.strip() for piece in re.split("…", line)]
+    assert [piece for piece in pieces if piece not in sentences] == []
+
+
+def test_the_bindings_that_are_explained_exist() -> None:
+    explained = {name.strip("`") for name, _ in rows(DOCS / "how-to/troubleshoot.md", "Nothing scales")}
+    assert explained <= {limit.__name__ for limit in limits.LIMITS} | {"idle"}
