@@ -94,7 +94,7 @@ async def leading(url: str, *, now_s: float = NOW_S) -> AsyncIterator[tuple[Tick
     engine, session = create_engine(url), await LeaderSession.open(url)
     async with asyncio.timeout(10):
         # The server gives a closed session's lock back in its own time.
-        while (epoch := await session.try_lead("test")) is None:
+        while (epoch := await session.try_lead("test")) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     leadership = Leadership(database_url=url, name="test", clock=lambda: now_s)
     try:

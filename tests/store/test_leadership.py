@@ -13,7 +13,7 @@ from headway.store.leadership import LeaderSession, Superseded, fence, heartbeat
 async def _led(session: LeaderSession, leader: str) -> int:
     """The epoch once the lock is free: the server gives a closed session's lock back in its own time."""
     async with asyncio.timeout(10):
-        while (epoch := await session.try_lead(leader)) is None:
+        while (epoch := await session.try_lead(leader)) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return epoch
 

@@ -1,0 +1,106 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.measure import (
+    BucketRow,
+    bucket_rows,
+    merged,
+    quantile_s,
+    queue_metrics,
+    sketch_index,
+    sketch_value_s,
+)
+from headway.scaling.model import EventKind, JobEvent, Objective, QueueSample
+
+DURATIONS = st.floats(0.001, 1e6)
+
+
+@given(value_s=DURATIONS)
+def test_a_sketch_bucket_stands_for_its_values_within_one_percent(value_s: float) -> None:
+    assert sketch_value_s(sketch_index(value_s)) == pytest.approx(value_s, rel=0.0101)
+
+
+def test_what_is_shorter_than_a_millisecond_counts_as_one() -> None:
+    assert sketch_index(0.0) == sketch_index(0.001)
+
+
+@given(values_s=st.lists(DURATIONS, min_size=1), percentile=st.sampled_from([50.0, 95.0, 99.0]))
+def test_a_quantile_is_the_nearest_rank_within_one_percent(values_s: list[float], percentile: float) -> None:
+    sketch = merged({sketch_index(value): 1} for value in values_s)
+    exact_s = sorted(values_s)[math.ceil(percentile / 100 * len(values_s)) - 1]
+    assert quantile_s(sketch, percentile) == pytest.approx(exact_s, rel=0.0101)
+
+
+@given(first=st.lists(DURATIONS), second=st.lists(DURATIONS))
+def test_merging_sketches_is_sketching_everything(first: list[float], second: list[float]) -> None:
+    parts = [merged({sketch_index(value): 1} for value in values) for values in (first, second)]
+    assert merged(parts) == merged({sketch_index(value): 1} for value in first + second)
+
+
+def test_nothing_has_no_quantile() -> None:
+    assert quantile_s({}, 99) is None
+
+
+def test_the_newest_sample_of_a_bucket_wins_whatever_the_order() -> None:
+    old, new = (QueueSample(queue="q", at_s=at_s, waiting_jobs=jobs) for at_s, jobs in ((1.0, 5), (2.0, 7)))
+    assert bucket_rows([], [new, old])[0].waiting_jobs == 7
+
+
+def test_a_negative_wait_is_none_at_all() -> None:
+    started = JobEvent(queue="q", job_id="1", kind=EventKind.STARTED, at_s=1.0, enqueued_at_s=3.0)
+    assert bucket_rows([started], [])[0].pickup_max_s == 0.0
+
+
+def row(bucket_s: float, **values: object) -> BucketRow:
+    return BucketRow(queue="q", bucket_s=bucket_s, **values)  # type: ignore[arg-type]
+
+
+def metrics(*rows: BucketRow, now_s: float):
+    return queue_metrics(rows, queue="q", now_s=now_s, window_s=60.0, objective=Objective(percentile=50.0))
+
+
+def test_rates_are_counts_of_the_window_over_its_length() -> None:
+    found = metrics(
+        row(0.0, arrived_jobs=1_000),  # before the window
+        row(45.0, arrived_jobs=30, finished_jobs=12, failed_jobs=6),
+        row(100.0, arrived_jobs=30),  # the running bucket counts
+        now_s=102.0,
+    )
+    assert found.arrival_rate_per_s == pytest.approx(1.0)  # 60 / 60 s
+    assert found.completion_rate_per_s == pytest.approx(0.3)  # 18 / 60 s
+    assert found.failure_rate_per_s == pytest.approx(0.1)  # 6 / 60 s
+
+
+def test_the_trend_is_the_slope_of_the_complete_buckets() -> None:
+    """Arrivals grow by one job each bucket, 0.2/s each 5 s; the running bucket is not a fall."""
+    rows = [row(5.0 * number, arrived_jobs=number) for number in range(12)]
+    assert metrics(*rows, row(60.0, arrived_jobs=0), now_s=61.0).arrival_trend_per_s2 == pytest.approx(0.04)
+
+
+def test_a_bucket_without_a_row_is_one_in_which_nothing_arrived() -> None:
+    """12 jobs in the last of 12 complete buckets: 27.5 s from the middle × 2.2/s above the mean, over Σ(s²) = 3575."""
+    found = metrics(row(55.0, arrived_jobs=12), now_s=60.0)
+    assert found.arrival_trend_per_s2 == pytest.approx(27.5 * 2.4 / 3575)
+
+
+def test_service_time_is_the_mean_of_what_ended() -> None:
+    found = metrics(row(50.0, service_sum_s=9.0, service_sketch={100: 2, 120: 1}), now_s=60.0)
+    assert found.service_time_s == pytest.approx(3.0)
+
+
+def test_depths_come_from_the_newest_sampled_bucket() -> None:
+    found = metrics(row(50.0, sampled_at_s=51.0, waiting_jobs=4), row(55.0, arrived_jobs=1), now_s=60.0)
+    assert (found.sampled_at_s, found.waiting_jobs) == (51.0, 4)
+
+
+def test_a_queue_that_was_never_seen_is_unknown() -> None:
+    found = metrics(now_s=60.0)
+    assert found.waiting_jobs is None
+    assert found.arrival_rate_per_s is None
+
+
+def test_a_queue_without_ended_jobs_has_no_service_time() -> None:
+    assert metrics(row(50.0, arrived_jobs=1), now_s=60.0).service_time_s is None
