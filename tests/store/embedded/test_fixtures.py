@@ -34,3 +34,8 @@ def test_the_database_can_be_reached_through_sqlalchemy(database_url):
 
 def test_tests_that_use_the_servers_carry_their_marks(request, database_url, valkey_url):
     assert {mark.name for mark in request.node.iter_markers()} >= {"postgres", "valkey"}
+
+
+def test_a_migrated_database_has_the_tables_of_the_newest_migration(migrated_url):
+    assert "alembic_version" in _tables(migrated_url)
+    assert len(_tables(migrated_url)) > 1
