@@ -13,7 +13,7 @@ PAUSE_S = 1.0  # a person reads no faster, whatever the pipeline writes
 REFRESH_S = 5.0  # also without being told: notifications are lost when a connection breaks
 BUSY_FRACTION_MAX = 0.1  # of the time may go into snapshots; with very many queues they come less often
 VIEWERS_MAX = 200
-CLOSE_S = 2.0
+CLOSE_S = 0.5  # a snapshot under way takes far less, unless the database hangs
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,9 @@ class Feed:
         self._due.set()
         self._told.set()
         if self._runner is not None:
-            await asyncio.wait([self._runner], timeout=CLOSE_S)
+            _, late = await asyncio.wait([self._runner], timeout=CLOSE_S)
+            for task in late:
+                task.cancel()
 
     async def _run(self, compute: Callable[[], Awaitable[str]]) -> None:
         clock = asyncio.get_running_loop().time

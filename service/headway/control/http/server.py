@@ -36,6 +36,7 @@ class HttpServer:
                 log_config=None,
                 log_level="warning",
                 lifespan="off",
+                ws="none",
                 server_header=False,
                 timeout_graceful_shutdown=GRACE_S,
             )

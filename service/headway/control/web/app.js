@@ -69,8 +69,10 @@ function headline({ pools, queues }) {
   if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late`;
   const dark = names(["stale", "unseen"]);
   if (dark.length) return `${list(dark)}: no fresh data`;
-  const near = names(["at_risk", "recovering"]);
-  if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to the promise`;
+  const near = names(["at_risk"]);
+  if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
+  const after = names(["recovering"]);
+  if (after.length) return `${list(after)} ${after.length === 1 ? "has" : "have"} been late, and nobody waits too long now`;
   return pools.length === 1 ? "The promise is kept" : `All ${pools.length} promises are kept`;
 }
 

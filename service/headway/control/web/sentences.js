@@ -70,7 +70,8 @@ const LIMITS = {
     decision.unknown_workers
       ? `The profile's ceiling leaves ${count_}, since ${counted(decision.unknown_workers, "worker")} may still run on hosts that went silent.`
       : `The profile allows at most ${count_}.`,
-  capacity: (count_) => `The hosts have room for ${count_}.`,
+  capacity: (count_, decision) =>
+    decision.notes.some((note) => note.startsWith("no known host")) ? `Held at ${count_}.` : `The hosts have room for ${count_}.`,
 };
 
 /** One sentence for each limit that changed the count, in their order. */
