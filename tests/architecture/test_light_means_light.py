@@ -2,26 +2,22 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
-import tomllib
-from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 
 import grimp
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from architecture.tree import ROOT
 from headway.__main__ import COMMANDS
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OWN = {"headway", "headway_spark"}
 HEAVY = {
     *(
         "alembic",
         "apscheduler",
-        "asyncio",
         "fastapi",
         "httpx",
         "numpy",
@@ -85,25 +81,28 @@ def test_a_command_reaches_only_what_its_extra_installs(imports: grimp.ImportGra
     command = COMMANDS[name]
     reached = {command.module, *imports.find_upstream_modules(command.module)}
     external = {module.split(".")[0] for module in reached} - OWN - set(sys.stdlib_module_names)
-    assert sorted(package for package in external if not _is_installed_by(package, command.extra)) == []
+    installed = _installed(f"headway[{command.extra}]")
+    distributions = packages_distributions()
+    missing = [one for one in external if not installed & {canonicalize_name(name) for name in distributions[one]}]
+    assert sorted(missing) == []
 
 
-def _is_installed_by(package: str, extra: str) -> bool:
-    """Whether ``package``, an import name, comes with Headway's ``extra`` (a distribution named directly)."""
-    names = {_normal(name) for name in packages_distributions().get(package, [package])}
-    return bool(names & set(_installed(extra)))
-
-
-def _installed(extra: str) -> Iterator[str]:
-    requirements = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"].get(extra, [])]
-    for requirement in requirements:
-        name, extras = re.match(r"([\w.-]+)(?:\[([\w,\s-]+)\])?", requirement).groups()
-        if name in OWN:
-            for inner in extras.split(","):
-                yield from _installed(inner.strip())
-        else:
-            yield _normal(name)
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+def _installed(*wanted: str) -> set[str]:
+    """The distributions that come with ``wanted``, those that they need in turn included."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    pending = [*wanted]
+    while pending:
+        requirement = Requirement(pending.pop())
+        if str(requirement) in seen:
+            continue
+        seen.add(str(requirement))
+        found.add(canonicalize_name(requirement.name))
+        for line in requires(requirement.name) or []:
+            needed = Requirement(line)
+            if any(
+                not needed.marker or needed.marker.evaluate({"extra": extra}) for extra in ("", *requirement.extras)
+            ):
+                needed.marker = None
+                pending.append(str(needed))
+    return found
