@@ -1,0 +1,136 @@
+"""``profiles.yaml``: brokers by connection name, and what is wanted of each pool. Every mistake is told at once."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from headway.errors import Invalid, Misconfigured
+from headway.scaling.profile import Profile, profile_from_mapping
+
+KNOWN = ("brokers", "pools")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfilesFile:
+    """What one file says."""
+
+    brokers: Mapping[str, str]
+    """Connection name -> broker URL."""
+    profiles: tuple[Profile, ...]
+
+
+def load_profiles_file(path: Path) -> ProfilesFile:
+    """The brokers and profiles in the file at ``path``.
+
+    Raises:
+        Misconfigured: it cannot be read.
+        Invalid: with every mistake in it, each beginning with the file's name.
+    """
+    breaches: list[str] = []
+    top = _mapping(_parsed(path), "the file", breaches)
+    breaches += [f"unknown key {key!r}; known: {', '.join(KNOWN)}" for key in top if key not in KNOWN]
+    brokers = _brokers(_mapping(top.get("brokers"), "brokers", breaches), breaches)
+    pools = _mapping(top.get("pools"), "pools", breaches)
+    profiles = [profile for pool, values in pools.items() if (profile := _profile(pool, values, breaches)) is not None]
+    breaches += _queue_breaches(profiles, brokers)
+    if breaches:
+        raise Invalid(*(f"{path}: {breach}" for breach in breaches))
+    return ProfilesFile(brokers=brokers, profiles=tuple(profiles))
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain YAML, where a key that stands twice is a mistake: YAML itself lets the last one win in silence."""
+
+
+def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    lines: dict[Any, int] = {}
+    for key_node, _ in node.value:
+        key, line = key_node.value, key_node.start_mark.line + 1
+        if key in lines and key_node.tag != "tag:yaml.org,2002:merge":
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{key!r} stands there twice, first in line {lines[key]}", key_node.start_mark
+            )
+        lines[key] = line
+    loader.flatten_mapping(node)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        with path.open("rb") as text:
+            return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except OSError as error:
+        raise Misconfigured(
+            f"{path} cannot be read: {error.strerror}; `headway init --broker URL` writes a profiles.yaml"
+        ) from error
+    except yaml.YAMLError as error:
+        raise Invalid(f"{path}{_told(error)}") from error
+
+
+def _told(error: yaml.YAMLError) -> str:
+    """``error`` as the rest of one sentence that the file's name begins."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return f": is no YAML: {' '.join(str(error).split())}"
+    mark = error.problem_mark or error.context_mark
+    return f"{f' line {mark.line + 1}' if mark else ''}: {error.problem or error.context}"
+
+
+def _mapping(value: Any, what: str, breaches: list[str]) -> dict[Any, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        breaches.append(f"{what}: expected keys and values, got {type(value).__name__}")
+        return {}
+    return value
+
+
+def _brokers(given: dict[Any, Any], breaches: list[str]) -> dict[str, str]:
+    brokers: dict[str, str] = {}
+    for name, url in given.items():
+        if not isinstance(name, str) or not name or set(name) & set("/=,"):
+            breaches.append(f"brokers: connection {name!r} must be a name without '/', '=' and ','")
+        elif not isinstance(url, str) or "://" not in url:
+            breaches.append(f"brokers: {name}: expected a URL, as in redis://127.0.0.1:6379/0")
+        elif "," in url:
+            breaches.append(f"brokers: {name}: write ',' in the URL as %2C")  # settings separate brokers by it
+        else:
+            brokers[name] = url
+    return brokers
+
+
+def _profile(pool: Any, values: Any, breaches: list[str]) -> Profile | None:
+    if not isinstance(pool, str):
+        breaches.append(f"pools: {pool!r} must be a name; put it in quotes")
+        return None
+    if not isinstance(values, dict):
+        breaches.append(f"profile {pool!r}: expected keys and values, got {type(values).__name__}")
+        return None
+    try:
+        return profile_from_mapping(pool, values)
+    except Invalid as error:
+        breaches += error.breaches
+        return None
+
+
+def _queue_breaches(profiles: list[Profile], brokers: Mapping[str, str]) -> list[str]:
+    """Queues of two pools, and queues of a connection that ``brokers``, where there are any, does not name."""
+    queues = Counter(queue for profile in profiles for queue in profile.queues)
+    breaches = [
+        f"queue {queue!r} is in {count} pools; it belongs to exactly one"
+        for queue, count in queues.items()
+        if count > 1
+    ]
+    for queue in queues:
+        connection, separator, _ = queue.partition("/")
+        if not separator:
+            breaches.append(f"queue {queue!r} must be written as connection/queue")
+        elif brokers and connection not in brokers:
+            breaches.append(f"queue {queue!r}: no connection {connection!r} under brokers; there: {', '.join(brokers)}")
+    return breaches

@@ -1,0 +1,116 @@
+"""``profiles.yaml``: what it says, and how its mistakes are told."""
+
+from pathlib import Path
+
+import pytest
+
+from headway.cli.files import ProfilesFile, load_profiles_file
+from headway.errors import Invalid, Misconfigured
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile
+
+WHOLE = """
+brokers:            # connection name -> URL
+  redis: redis://127.0.0.1:6379/0
+pools:
+  emails:
+    queues: [redis/emails]
+    template: emails
+    objective: {target_s: 10, percentile: 95}
+    workers_min: 0
+    workers_max: 20
+"""
+
+
+@pytest.fixture
+def loaded(tmp_path: Path):
+    def load(text: str) -> ProfilesFile:
+        (tmp_path / "profiles.yaml").write_text(text)
+        return load_profiles_file(tmp_path / "profiles.yaml")
+
+    return load
+
+
+def breaches(loaded, text: str) -> list[str]:
+    with pytest.raises(Invalid) as raised:
+        loaded(text)
+    assert all("profiles.yaml" in breach for breach in raised.value.breaches)
+    return [breach.partition("profiles.yaml")[2].removeprefix(": ") for breach in raised.value.breaches]
+
+
+def test_a_file_holds_brokers_and_profiles(loaded) -> None:
+    assert loaded(WHOLE) == ProfilesFile(
+        brokers={"redis": "redis://127.0.0.1:6379/0"},
+        profiles=(
+            Profile(
+                pool="emails",
+                queues=("redis/emails",),
+                template="emails",
+                objective=Objective(target_s=10.0, percentile=95.0),
+                workers_max=20,
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "brokers:\npools:\n"])
+def test_a_file_of_comments_wants_nothing(loaded, text: str) -> None:
+    assert loaded(text) == ProfilesFile(brokers={}, profiles=())
+
+
+def test_every_mistake_is_told_at_once(loaded) -> None:
+    text = """
+brokers: {redis: nonsense, "a/b": "redis://x", ok: "redis://:a,b@h"}
+pool: {}
+pools:
+  emails: {queues: [redis/emails], workers_max: many}
+  7: {}
+  news: [redis/news]
+"""
+    assert breaches(loaded, text) == [
+        "unknown key 'pool'; known: brokers, pools",
+        "brokers: redis: expected a URL, as in redis://127.0.0.1:6379/0",
+        "brokers: connection 'a/b' must be a name without '/', '=' and ','",
+        "brokers: ok: write ',' in the URL as %2C",
+        "profile 'emails': workers_max='many': expected a whole number",
+        "profile 'emails': template is missing",
+        "pools: 7 must be a name; put it in quotes",
+        "profile 'news': expected keys and values, got list",
+    ]
+
+
+def test_a_queue_is_in_one_pool_and_its_connection_is_known(loaded) -> None:
+    text = """
+brokers: {redis: "redis://127.0.0.1/0"}
+pools:
+  one: {queues: [redis/mail, other/mail], template: rq}
+  two: {queues: [redis/mail, mail], template: rq}
+"""
+    assert breaches(loaded, text) == [
+        "queue 'redis/mail' is in 2 pools; it belongs to exactly one",
+        "queue 'other/mail': no connection 'other' under brokers; there: redis",
+        "queue 'mail' must be written as connection/queue",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("pools:\n  emails: [redis/mail\n", " line 3: expected ',' or ']', but got '<stream end>'"),
+        ("pools:\n  emails: {}\n  emails: {}\n", " line 3: 'emails' stands there twice, first in line 2"),
+        ("\tpools: 1", " line 1: found character '\\t' that cannot start any token"),
+        ("- a\n", "the file: expected keys and values, got list"),
+    ],
+)
+def test_what_is_no_yaml_is_one_sentence_with_the_line(loaded, text: str, told: str) -> None:
+    assert breaches(loaded, text) == [told]
+
+
+def test_a_merged_mapping_is_no_repetition(loaded) -> None:
+    text = "pools:\n  a: &a {queues: [r/a], template: t}\n  b: {<<: *a, queues: [r/b]}\n"
+    assert [profile.queues for profile in loaded(text).profiles] == [("r/a",), ("r/b",)]
+
+
+def test_a_file_that_is_not_there_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"none\.yaml cannot be read: No such file.*`headway init --broker URL`"):
+        load_profiles_file(tmp_path / "none.yaml")
