@@ -1,0 +1,100 @@
+"""The HTTP API as the command line calls it: every failure becomes one sentence that says what to do."""
+
+import ipaddress
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from headway.errors import (
+    Conflict,
+    HeadwayError,
+    Invalid,
+    Misconfigured,
+    NotFound,
+    Refused,
+    Unauthenticated,
+    Unavailable,
+)
+
+TIMEOUT_S = 15.0  # longer than the control plane waits for its database
+
+ERRORS: Mapping[int, type[HeadwayError]] = {404: NotFound, 409: Conflict, 412: Conflict, 422: Invalid}
+
+
+class Api:
+    """One control plane's API."""
+
+    def __init__(self, url: str, token: str | None, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._url = url.rstrip("/")
+        self._has_token = token is not None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            # A proxy of the environment cannot reach this machine's own loopback.
+            trust_env = not _is_loopback(httpx.URL(url).host)
+            self._client = httpx.Client(base_url=self._url, headers=headers, timeout=timeout_s, trust_env=trust_env)
+        except (httpx.InvalidURL, UnicodeEncodeError, ValueError) as error:
+            raise Misconfigured(
+                f"HEADWAY_URL={url!r} or HEADWAY_TOKEN cannot be used: expected a URL as http://127.0.0.1:8460, "
+                "and a token of plain characters"
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        """The JSON at ``path``."""
+        answer = self.send("GET", path, params={name: value for name, value in query.items() if value is not None})
+        body: dict[str, Any] = answer.json()
+        return body
+
+    def send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """The answer to one request.
+
+        Raises:
+            HeadwayError: the control plane does not answer, or refuses: its own sentence.
+        """
+        try:
+            answer = self._client.request(method, path, **options)
+        except httpx.UnsupportedProtocol as error:
+            raise Misconfigured(
+                f"HEADWAY_URL={self._url!r} is no address of HTTP: expected one as http://127.0.0.1:8460"
+            ) from error
+        except httpx.TransportError as error:
+            raise Unavailable(
+                f"no control plane answers at {self._url}: start one (`headway up` or `headway control`), "
+                f"or say with HEADWAY_URL where it is ({error or type(error).__name__})"
+            ) from error
+        if answer.is_success:
+            return answer
+        raise self._refusal(answer)
+
+    def _refusal(self, answer: httpx.Response) -> HeadwayError:
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            what = (
+                "does not take the token in HEADWAY_TOKEN" if self._has_token else "asks for a token: set HEADWAY_TOKEN"
+            )
+            return Unauthenticated(f"the control plane at {self._url} {what}")
+        if answer.headers.get("content-type") != "application/problem+json":
+            return Unavailable(
+                f"what answers at {self._url} is not Headway (status {answer.status_code}): correct HEADWAY_URL"
+            )
+        problem = answer.json()
+        if problem["breaches"]:
+            return Invalid(*problem["breaches"])
+        is_later = answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
+        kind = ERRORS.get(answer.status_code, Unavailable if is_later else Refused)
+        return kind(problem["detail"])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,173 @@
+"""`headway apply` and `headway get`: what an operator wants, and what is so."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+import httpx
+import typer
+from rich.console import Console
+
+from headway.cli.api import Api
+from headway.cli.files import load_profiles_file
+from headway.cli.listing import decisions, hosts, profiles, queues
+from headway.errors import Conflict, Invalid, NotFound, Refused
+from headway.scaling.profile import Profile, profile_to_mapping
+from headway.settings import ClientSettings
+
+Outcome = Literal["created", "updated", "unchanged"]
+
+PIPED_WIDTH = 200  # where no terminal says how wide it is
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Talk to a control plane.")
+
+
+class What(StrEnum):
+    """What can be listed."""
+
+    PROFILES = "profiles"
+    QUEUES = "queues"
+    HOSTS = "hosts"
+    DECISIONS = "decisions"
+
+
+def main(words: list[str]) -> int:
+    """Run `apply` or `get`. Returns the exit status."""
+    try:
+        typer.main.get_command(app).main(args=words, prog_name="headway")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    return 0
+
+
+def apply_profiles(url: str, token: str | None, profiles: Iterable[Profile]) -> list[tuple[str, Outcome]]:
+    """Make the control plane at ``url`` hold ``profiles``. What became of each, by pool, in their order.
+
+    Raises:
+        HeadwayError: it does not answer, or refuses any; the others are applied all the same.
+    """
+    with Api(url, token) as api:
+        outcomes, refusals = _applied(api, list(profiles))
+    if refusals:
+        raise Invalid(*refusals)
+    return outcomes
+
+
+@app.command("apply")
+def apply_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files like profiles.yaml.")],
+) -> None:
+    """Send profiles to the control plane; profiles that the files do not name are left alone."""
+    wanted = _profiles_of(files)
+    settings = ClientSettings.from_env(os.environ)
+    with Api(settings.url, settings.token) as api:
+        outcomes, refusals = _applied(api, wanted)
+    for pool, outcome in outcomes:
+        print(f"{outcome} {pool}")
+    if refusals:
+        raise Invalid(*refusals)
+
+
+@app.command("get")
+def get(
+    what: Annotated[What, typer.Argument(help="What to list.")],
+    *,
+    pool: Annotated[str | None, typer.Option(help="Only this pool.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="So many decisions.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
+) -> None:
+    """List profiles, queues, hosts or decisions."""
+    settings = ClientSettings.from_env(os.environ)
+    with Api(settings.url, settings.token) as api:
+        answer = _asked(api, what, pool=pool, limit=limit)
+    if as_json:
+        print(json.dumps(answer, indent=2, ensure_ascii=False))
+        return
+    listing: Callable[[dict[str, Any]], Any] = {
+        What.PROFILES: profiles,
+        What.QUEUES: queues,
+        What.HOSTS: hosts,
+        What.DECISIONS: decisions,
+    }[what]
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=PIPED_WIDTH)
+    console.print(listing(answer))
+
+
+def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, Any]:
+    match what:
+        case What.QUEUES:
+            return api.get("/v1/queues", pool=pool)
+        case What.DECISIONS:
+            return api.get("/v1/decisions", pool=pool, limit=limit)
+        case What.PROFILES if pool is not None:
+            return {"profiles": [api.get(_path(pool))]}
+        case What.PROFILES:
+            return api.get("/v1/profiles")
+        case What.HOSTS if pool is not None:
+            raise Refused("hosts belong to no pool: leave --pool out")
+        case What.HOSTS:
+            return api.get("/v1/hosts")
+
+
+def _profiles_of(files: Sequence[Path]) -> list[Profile]:
+    """The profiles of all files. Raises ``Invalid`` with what is wrong in any of them."""
+    breaches: list[str] = []
+    found: dict[str, tuple[Profile, Path]] = {}
+    for file in files:
+        try:
+            loaded = load_profiles_file(file)
+        except Invalid as error:
+            breaches += error.breaches
+            continue
+        for profile in loaded.profiles:
+            if profile.pool in found:
+                breaches.append(f"{file}: pool {profile.pool!r} is in {found[profile.pool][1]} already")
+            found[profile.pool] = profile, file
+    if breaches:
+        raise Invalid(*breaches)
+    return [profile for profile, _ in found.values()]
+
+
+def _applied(api: Api, wanted: list[Profile]) -> tuple[list[tuple[str, Outcome]], list[str]]:
+    """What became of each profile, and one sentence for each breach of those that were refused."""
+    outcomes: dict[str, Outcome] = {}
+    refusals: list[str] = []
+    pending = wanted
+    while pending:
+        conflicts: list[tuple[Profile, str]] = []
+        for profile in pending:
+            try:
+                outcomes[profile.pool] = _put(api, profile)
+            except Conflict as error:
+                conflicts.append((profile, str(error)))
+            except Invalid as error:
+                refusals += error.breaches
+        if len(conflicts) == len(pending):
+            refusals += [sentence for _, sentence in conflicts]
+            break
+        # A queue may be on its way from one of these pools to another: what was in the way may be gone by now.
+        pending = [profile for profile, _ in conflicts]
+    return [(profile.pool, outcomes[profile.pool]) for profile in wanted if profile.pool in outcomes], refusals
+
+
+def _put(api: Api, profile: Profile) -> Outcome:
+    path = _path(profile.pool)
+    try:
+        etag = api.send("GET", path).headers["ETag"]
+    except NotFound:
+        etag = None
+    condition = {"If-None-Match": "*"} if etag is None else {"If-Match": etag}
+    answer = api.send("PUT", path, json=profile_to_mapping(profile), headers=condition)
+    if answer.status_code == httpx.codes.CREATED:
+        return "created"
+    return "unchanged" if answer.headers["ETag"] == etag else "updated"
+
+
+def _path(pool: str) -> str:
+    return f"/v1/profiles/{quote(pool, safe='')}"

@@ -1,0 +1,136 @@
+"""The API's answers as tables for a terminal. What is not known is called unknown and is never 0."""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+UNKNOWN = "unknown"
+
+
+def profiles(answer: dict[str, Any]) -> Table | str:
+    """Profiles, by pool."""
+    return _table(
+        ("pool", "queues", "objective", "workers", "mode", "template", "version"),
+        (
+            (
+                row["pool"],
+                ", ".join(row["profile"]["queues"]),
+                _objective(row["profile"]["objective"]),
+                f"{row['profile']['workers_min']}..{row['profile']['workers_max']}",
+                row["profile"]["mode"],
+                row["profile"]["template"],
+                str(row["version"]),
+            )
+            for row in answer["profiles"]
+        ),
+        empty="no profiles: write one and run `headway apply profiles.yaml`",
+    )
+
+
+def queues(answer: dict[str, Any]) -> Table | str:
+    """Queues, by name."""
+    return _table(
+        ("queue", "pool", "waiting", "oldest", "in flight", "arriving", "pickup p95", "read"),
+        (
+            (
+                row["queue"],
+                row["pool"] or "-",
+                _count(row["metrics"]["waiting_jobs"]),
+                _duration(row["metrics"]["oldest_age_s"]),
+                _count(row["metrics"]["in_flight_jobs"]),
+                _rate(row["metrics"]["arrival_rate_per_s"]),
+                _duration(row["metrics"]["pickup_p95_s"]),
+                "never" if row["sample_age_s"] is None else f"{_duration(row['sample_age_s'])} ago",
+            )
+            for row in answer["queues"]
+        ),
+        empty="no queues: start `headway collect`, or send telemetry",
+    )
+
+
+def hosts(answer: dict[str, Any]) -> Table | str:
+    """Hosts, by name."""
+    return _table(
+        ("host", "state", "workers", "cpu cores", "memory", "templates", "heard"),
+        (
+            (
+                row["name"],
+                "known" if row["is_known"] else UNKNOWN,
+                str(len(row["workers"])) if row["is_known"] else f"{UNKNOWN} (was {len(row['workers'])})",
+                f"{row['used']['cpu_cores']:g} of {row['capacity']['cpu_cores']:g}",
+                f"{_mib(row['used']['memory_bytes'])} of {_mib(row['capacity']['memory_bytes'])}",
+                ", ".join(template["name"] for template in row["templates"]) or "none",
+                "never" if row["reported_at_s"] is None else _ago(row["reported_at_s"]),
+            )
+            for row in answer["hosts"]
+        ),
+        empty="no hosts: run `headway agent` where workers should run",
+    )
+
+
+def decisions(answer: dict[str, Any]) -> Table | str:
+    """Decisions, newest first."""
+    return _table(
+        ("decided", "pool", "workers", "bound by", "demands, in slots", "notes"),
+        (
+            (
+                _ago(row["decided_at_s"]),
+                row["decision"]["pool"],
+                _change(row["previous_workers"], row["decision"]["target_workers"]),
+                row["decision"]["binding"].replace("_", " "),
+                ", ".join(
+                    f"{each['name'].replace('_', ' ')} {each['slots']:.1f}" for each in row["decision"]["demands"]
+                ),
+                "; ".join(row["decision"]["notes"]),
+            )
+            for row in answer["decisions"]
+        ),
+        empty="no decisions yet: they begin with the first profile",
+    )
+
+
+def _table(names: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, empty: str) -> Table | str:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        # As text: names come from outside, and square brackets in one are no markup.
+        table.add_row(*(Text(cell, style="dim" if cell == UNKNOWN else "") for cell in row))
+    return table if table.row_count else empty
+
+
+def _change(previous: int | None, target: int) -> str:
+    return str(target) if previous in {None, target} else f"{previous} → {target}"
+
+
+def _objective(objective: dict[str, Any]) -> str:
+    return f"{objective['percentile']:g} % within {_duration(objective['target_s'])}"
+
+
+def _count(value: int | None) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _rate(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.1f}/s"
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 10:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _ago(at_s: float) -> str:
+    return f"{_duration(float(max(0, round(time.time() - at_s))))} ago"
+
+
+def _mib(value: int) -> str:
+    return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"

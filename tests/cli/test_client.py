@@ -1,0 +1,170 @@
+"""`headway apply` and `headway get` against a real control plane's HTTP door."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from control.http.conftest import Bound
+from control.http.seed import Seed
+from headway.__main__ import main
+from headway.cli.client import apply_profiles
+from headway.control.http.app import create_app
+from headway.control.http.feed import Feed
+from headway.control.http.server import HttpServer
+from headway.control.ingest import Ingest
+from headway.errors import Invalid, Misconfigured, Unauthenticated, Unavailable
+from headway.scaling.model import Decision, Demand
+from headway.scaling.profile import Profile
+from headway.store.engine import create_engine
+from headway.store.event_log import EventLog
+
+TOKEN = "right"
+
+
+class Served:
+    """A door on its own thread: the command line is synchronous."""
+
+    def __init__(self, database_url: str, folder: Path) -> None:
+        self._ready, self._stop = threading.Event(), asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self.url = ""
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=[self._run(database_url, folder)])
+        self._thread.start()
+        assert self._ready.wait(10)
+
+    async def _run(self, database_url: str, folder: Path) -> None:
+        engine = create_engine(database_url)
+        ingest = Ingest(engine=engine, event_log=EventLog(folder / "events", free_bytes_min=0), clock=lambda: 1.8e9)
+        server = HttpServer(
+            create_app(engine=engine, ingest=ingest, feed=Feed(), token=TOKEN, address=Bound()), address=Bound()
+        )
+        await server.start()
+        self.url = f"http://127.0.0.1:{server.port}"
+        self._ready.set()
+        await self._stop.wait()
+        await server.stop()
+        await engine.dispose()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+        self._loop.close()
+
+
+@pytest.fixture
+def served(migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    served = Served(migrated_url, tmp_path)
+    monkeypatch.setenv("HEADWAY_URL", served.url)
+    monkeypatch.setenv("HEADWAY_TOKEN", TOKEN)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")  # loopback is not reached through it
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def seed(migrated_url: str) -> Iterator[Seed]:
+    seed = Seed(migrated_url)
+    yield seed
+    seed.close()
+
+
+def profiles_file(folder: Path, text: str, name: str = "profiles.yaml") -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def test_apply_tells_what_became_of_each_pool(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "pools:\n  mail: {queues: [redis/mail], template: rq}\n  news: {queues: [redis/news], template: rq}\n"
+    assert main(["apply", profiles_file(tmp_path, text)]) == 0
+    assert capsys.readouterr().out == "created mail\ncreated news\n"
+    assert (
+        main(["apply", profiles_file(tmp_path, text.replace("[redis/news], ", "[redis/news], workers_max: 3, "))]) == 0
+    )
+    assert capsys.readouterr().out == "unchanged mail\nupdated news\n"
+
+
+def test_apply_refuses_with_every_breach_and_changes_nothing(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = profiles_file(tmp_path, "pools:\n  mail: {queues: [], template: rq, colour: red}\n", "one.yaml")
+    two = profiles_file(tmp_path, "pools:\n  news: {queues: [redis/news], workers_min: many}\n", "two.yaml")
+    assert main(["apply", one, two]) == 2
+    said = capsys.readouterr().err
+    for word in ("colour", "workers_min", "template is missing"):
+        assert word in said
+    assert said.count("\n") == 1
+    assert main(["get", "profiles"]) == 0
+    assert "no profiles" in capsys.readouterr().out
+
+
+def test_a_queue_may_move_from_one_pool_to_another_whatever_their_order(served: Served) -> None:
+    def pool(name: str, *queues: str) -> Profile:
+        return Profile(pool=name, queues=queues, template="rq")
+
+    assert apply_profiles(served.url, TOKEN, [pool("b", "q/1", "q/2")]) == [("b", "created")]
+    moved = apply_profiles(served.url, TOKEN, [pool("a", "q/1"), pool("b", "q/2")])
+    assert moved == [("a", "created"), ("b", "updated")]
+    with pytest.raises(Invalid, match="queue 'q/2' belongs to pool 'b'"):
+        apply_profiles(served.url, TOKEN, [pool("c", "q/2"), pool("d", "q/4")])
+    assert apply_profiles(served.url, TOKEN, [pool("d", "q/4")]) == [("d", "unchanged")]  # the good one was applied
+
+
+def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
+    served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    seed.sample("redis/mail", at_s=1000.0, waiting_jobs=7)
+    seed.host("a")
+    seed.host("b", lease_s=-1.0)
+    seed.worker("b", "mail", 1)
+    decision = Decision(
+        pool="mail", at_s=1.0, target_workers=4, binding="workers_max", demands=(Demand(name="trend", slots=5.25),)
+    )
+    seed.decision(decision, previous_workers=2)
+
+    def listed(*words: str) -> str:
+        assert main(["get", *words]) == 0
+        return capsys.readouterr().out
+
+    assert "99 % within 10 s" in listed("profiles", "--pool", "mail")
+    assert [word for word in listed("queues").splitlines()[1].split() if word == "unknown"] == ["unknown"] * 4
+    assert "unknown (was 1)" in listed("hosts")
+    assert "2 → 4" in listed("decisions", "--pool", "mail")
+    assert "workers max" in listed("decisions")
+    assert json.loads(listed("decisions", "--json"))["decisions"][0]["decision"]["target_workers"] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["get", "profiles", "--pool", "nobody"], "no profile 'nobody'"),
+        (["get", "hosts", "--pool", "mail"], "leave --pool out"),
+    ],
+)
+def test_a_refusal_is_one_line(served: Served, words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+def test_a_typing_error_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["get", "everything"]) == 2
+    assert "everything" in capsys.readouterr().err
+
+
+def test_who_does_not_answer_or_asks_for_a_token_is_named(served: Served) -> None:
+    with pytest.raises(Unavailable, match=r"no control plane answers at http://127\.0\.0\.1:1: start one"):
+        apply_profiles("http://127.0.0.1:1", None, [Profile(pool="a", queues=("q",), template="t")])
+    with pytest.raises(Unauthenticated, match="set HEADWAY_TOKEN"):
+        apply_profiles(served.url, None, [Profile(pool="a", queues=("q",), template="t")])
+    with pytest.raises(Unauthenticated, match="does not take the token"):
+        apply_profiles(served.url, "wrong", [Profile(pool="a", queues=("q",), template="t")])
+    with pytest.raises(Misconfigured, match="HEADWAY_URL"):
+        apply_profiles("127.0.0.1:8460", None, [Profile(pool="a", queues=("q",), template="t")])
