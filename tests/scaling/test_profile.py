@@ -41,8 +41,18 @@ def test_contradictions_are_refused_by_name() -> None:
         {"pool": "a/b"},
         {"objective": Objective(target_s=0.0)},
         {"objective": Objective(percentile=100.0)},
+        {"objective": Objective(target_s=float("inf"))},
+        {"objective": Objective(target_s=float("nan"))},
+        {"pool": "ma\0il"},
+        {"priority": -1},
+        {"priority": 10**9},
     ],
 )
 def test_nonsense_is_refused(values: dict[str, object]) -> None:
     with pytest.raises(Invalid):
         profile(**values)
+
+
+def test_a_number_too_great_for_a_float_is_a_mistake_and_no_crash() -> None:
+    with pytest.raises(Invalid, match="hold_down_s"):
+        profile_from_mapping("mail", {"queues": ["q"], "template": "t", "hold_down_s": 10**400})

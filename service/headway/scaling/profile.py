@@ -9,6 +9,8 @@ from headway.scaling.model import Mode, Objective
 
 WORKERS_MAX = 10_000  # beyond this a typing error is likelier than a wish
 NAME_LENGTH_MAX = 200
+PRIORITY_MAX = 1_000_000
+DAY_S = 86_400.0  # what takes longer than a day is no matter of workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +40,13 @@ class Profile:
 
     def _names(self) -> list[str]:
         breaches = []
-        if not self.pool or len(self.pool) > NAME_LENGTH_MAX or "/" in self.pool or self.pool != self.pool.strip():
-            breaches.append(f"pool must be 1 to {NAME_LENGTH_MAX} characters without '/' or spaces around it")
-        if not self.queues or not all(self.queues):
+        if not _is_name(self.pool) or "/" in self.pool:
+            breaches.append(f"pool must be 1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it")
+        if not self.queues or not all(map(_is_name, self.queues)):
             breaches.append("queues must name at least one queue, as 'connection/queue'")
         if len(set(self.queues)) != len(self.queues):
             breaches.append("queues names a queue twice")
-        if not self.template:
+        if not _is_name(self.template):
             breaches.append("template must name a template of host.toml")
         if self.strategy != "hybrid":
             breaches.append(f"strategy {self.strategy!r} is not known; known: hybrid")
@@ -58,8 +60,8 @@ class Profile:
             )
         if self.workers_min > self.workers_max:
             breaches.append(f"workers_min={self.workers_min} exceeds workers_max={self.workers_max}")
-        if not self.objective.target_s > 0:
-            breaches.append(f"objective.target_s={self.objective.target_s} must be above 0")
+        if not 0 < self.objective.target_s <= DAY_S:
+            breaches.append(f"objective.target_s={self.objective.target_s} must lie above 0, up to 86400 seconds")
         if not 0 < self.objective.percentile < 100:
             breaches.append(f"objective.percentile={self.objective.percentile} must lie between 0 and 100")
         if not 0 < self.objective.window_s <= 300:
@@ -67,11 +69,17 @@ class Profile:
         breaches += [
             f"{name}={getattr(self, name)} must lie in 0..86400 seconds"
             for name in ("hold_down_s", "stale_after_s")
-            if not 0 <= getattr(self, name) <= 86_400
+            if not 0 <= getattr(self, name) <= DAY_S
         ]
-        if not 0 < self.service_time_guess_s <= 86_400:
+        if not 0 < self.service_time_guess_s <= DAY_S:
             breaches.append(f"service_time_guess_s={self.service_time_guess_s} must lie above 0, up to 86400 seconds")
+        if not 0 <= self.priority <= PRIORITY_MAX:
+            breaches.append(f"priority={self.priority} must lie in 0..{PRIORITY_MAX}")
         return breaches
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= NAME_LENGTH_MAX and text.isprintable() and text == text.strip()
 
 
 def profile_from_mapping(pool: str, values: Mapping[str, Any]) -> Profile:
@@ -119,7 +127,7 @@ def _checked(
             continue
         try:
             taken[key] = _converted(value, known[key])
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             breaches.append(f"{where}: {key}={value!r}: {error}")
     return taken
 

@@ -17,9 +17,8 @@ from headway.store.decisions import insert_decisions
 from headway.store.engine import transaction
 from headway.store.hosts import load_hosts
 from headway.store.leadership import fence
-from headway.store.tables import assignments, hosts, pool_states, profiles, queue_buckets, queue_samples
-
-_BUCKET_COLUMNS = [column for column in queue_buckets.c if column.name not in {"revision", "written_at"}]
+from headway.store.overview import read_buckets, read_samples
+from headway.store.tables import assignments, hosts, pool_states, profiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +57,15 @@ class News:
 async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gathered:
     """What a tick looks at; of the buckets, those written after ``revision`` that start at ``from_s`` or later."""
     async with transaction(engine) as connection:
-        newest, buckets = await _buckets(connection, revision=revision, from_s=from_s)
+        buckets, newest = await read_buckets(connection, from_s=from_s, after_revision=revision)
         return Gathered(
             revision=newest,
-            buckets=buckets,
+            buckets=tuple(buckets),
             profiles=await _profiles(connection),
             states=await _pool_states(connection),
             hosts=await load_hosts(connection),
             assignments=await _assignments(connection),
-            direct=await _direct_samples(connection),
+            direct=await read_samples(connection),
         )
 
 
@@ -90,36 +89,6 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
 async def _profiles(connection: AsyncConnection) -> dict[str, dict[str, Any]]:
     rows = await connection.execute(select(profiles.c.pool, profiles.c.body).order_by(profiles.c.pool))
     return {row.pool: row.body for row in rows}
-
-
-async def _buckets(connection: AsyncConnection, *, revision: int, from_s: float) -> tuple[int, tuple[BucketRow, ...]]:
-    rows = await connection.execute(
-        select(*_BUCKET_COLUMNS, queue_buckets.c.revision).where(
-            queue_buckets.c.revision > revision, queue_buckets.c.bucket_s >= from_s
-        )
-    )
-    newest, found = revision, []
-    for row in rows.mappings():
-        values = {key: row[key] for key in row if key != "revision"}
-        newest = max(newest, row["revision"])
-        for sketch in ("service_sketch", "pickup_sketch"):
-            values[sketch] = {int(index): count for index, count in values[sketch].items()}
-        found.append(BucketRow(**values))
-    return newest, tuple(found)
-
-
-async def _direct_samples(connection: AsyncConnection) -> dict[str, QueueSample]:
-    rows = await connection.execute(
-        select(
-            queue_samples.c.queue,
-            queue_samples.c.sampled_at_s.label("at_s"),
-            queue_samples.c.waiting_jobs,
-            queue_samples.c.in_flight_jobs,
-            queue_samples.c.delayed_jobs,
-            queue_samples.c.oldest_age_s,
-        )
-    )
-    return {row["queue"]: QueueSample(**row) for row in rows.mappings()}
 
 
 async def _pool_states(connection: AsyncConnection) -> dict[str, PoolState]:
