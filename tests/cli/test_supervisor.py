@@ -137,6 +137,15 @@ def test_a_child_that_fails_three_times_before_it_was_ready_ends_the_start_with_
     assert stage.layout.log("control").read_text().count("strike") == 3
 
 
+def test_a_child_that_nothing_can_be_asked_is_ready_once_it_has_lived_a_while(stage):
+    stage.supervisor.start(stage.child("collect", "raise SystemExit(2)", ready_after_s=2))
+    with pytest.raises(Unavailable, match="collect does not start: it said nothing"):
+        stage.supervisor.wait_ready("collect")
+    stage.supervisor.start(stage.child("agent", SLEEP, ready_after_s=2))
+    stage.clock.ahead_s += 2
+    stage.supervisor.wait_ready("agent")
+
+
 def test_a_child_that_is_never_ready_ends_the_start(stage):
     stage.supervisor.start(stage.child("pipeline", SLEEP, is_ready=lambda: False, ready_within_s=90))
     stage.clock.ahead_s += 91
@@ -151,6 +160,15 @@ def test_waiting_for_a_child_ends_when_this_process_is_asked_to(stage):
         with pytest.raises(Stopped):
             stage.supervisor.wait_ready("pipeline")
     assert stage.stopping.exit_status == 143
+
+
+def test_what_is_run_once_has_ended_when_the_call_returns_and_fails_with_its_own_words(stage):
+    stage.supervisor.complete(stage.child("migrate", "print('headway: done')"))
+    assert "done" in stage.layout.log("migrate").read_text()
+    with pytest.raises(Unavailable, match="migrate failed: no such database; its log: "):
+        stage.supervisor.complete(stage.child("migrate", "raise SystemExit('headway: no such database')"))
+    stage.supervisor.tend()
+    assert stage.supervisor.pid("migrate") is None, "it is not watched any more"
 
 
 def test_a_child_that_others_need_stops_after_them(stage, tmp_path):

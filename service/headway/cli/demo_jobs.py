@@ -1,7 +1,7 @@
 """The demo's jobs in their broker: sent by RQ's own way, read back from its own record of each."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -74,9 +74,10 @@ class DemoJobs:
         return None
 
     def records(self) -> list[JobRecord]:
-        """Every job that was sent, as RQ has it now; one that RQ does not know any more is ``gone``."""
+        """Every job that was sent, as RQ has it now; one that RQ does not know, or cannot be asked for, is ``gone``."""
         sent = list(self._sent)
-        with self._redis.pipeline(transaction=False) as pipeline:
+        rows: list[Sequence[bytes | None]] = [(None,) * len(FIELDS)] * len(sent)
+        with suppress(redis.RedisError), self._redis.pipeline(transaction=False) as pipeline:
             for job_id in sent:
                 pipeline.hmget(f"rq:job:{job_id}", FIELDS)
             rows = pipeline.execute()

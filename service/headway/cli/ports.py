@@ -37,8 +37,8 @@ def require_free(address: Address, *, flag: str, setting: str) -> None:
 
 
 def free_address(wanted: Address) -> Address:
-    """``wanted``, or the same host with a port that is free where ``wanted`` is taken."""
-    if is_free(wanted):
+    """``wanted``, or the same host with a port that is free where ``wanted`` is taken or asks for any."""
+    if wanted.port and is_free(wanted):
         return wanted
     with closing(socket.socket(socket.AF_INET6 if ":" in wanted.host else socket.AF_INET)) as probe:
         probe.bind((wanted.host, 0))

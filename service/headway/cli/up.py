@@ -1,0 +1,146 @@
+"""`headway up`: everything on this machine, for your own broker, from profiles.yaml and host.toml."""
+
+import argparse
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from headway.agent import procfs, templates
+from headway.agent.folder import read_json
+from headway.cli import leftovers
+from headway.cli.client import apply_profiles
+from headway.cli.files import ProfilesFile, load_profiles_file
+from headway.cli.layout import Layout
+from headway.cli.machine import Machine, Plan
+from headway.cli.options import add_machine_flags, control_settings
+from headway.cli.ports import free_address, require_free
+from headway.cli.stopping import Stopped, Stopping
+from headway.cli.view import Terminal
+from headway.collect.discovery import discover
+from headway.errors import HeadwayError, Invalid, Misconfigured
+from headway.settings import DATA_DIR, CollectSettings
+from headway_spark.java import java_home
+
+LOOK_S = 0.5
+AGENT_STOP_S = 5.0  # what the agent takes beyond its workers
+
+
+def main(words: list[str]) -> int:
+    """Run everything until told to stop. Returns the exit status."""
+    options = _options(words)
+    layout, stopping = Layout(options.data_dir.absolute()), Stopping()
+    with Terminal(is_plain=options.plain) as terminal:
+        again = "stopping already; no need to ask twice"
+        with stopping.listening(repeated=lambda: terminal.say(again)):
+            layout.create()
+            with leftovers.only_parent(layout), suppress(Stopped):
+                leftovers.clear(layout.children, stopping=stopping, say=terminal.say)
+                _run(options, layout, stopping=stopping, terminal=terminal)
+    return stopping.exit_status
+
+
+def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, terminal: Terminal) -> None:
+    file = load_profiles_file(_present(options.profiles))
+    host = templates.load(_present(options.host_file))
+    brokers = _brokers(file, os.environ)
+    plan = _plan(options, layout, host)
+    for profile in file.profiles:
+        if profile.template not in host.templates:
+            terminal.say(f"pool {profile.pool!r} needs template {profile.template!r}: not in {options.host_file}")
+    with terminal.stage("brokers and Java found"):
+        _check_outside(brokers, layout)
+    machine = Machine(plan, stopping=stopping, terminal=terminal)
+    try:
+        machine.start(brokers=brokers, apply_profiles=lambda: apply_profiles(plan.url, plan.token, file.profiles))
+        terminal.say(f"dashboard: {plan.url}")
+        terminal.say(f"logs: {layout.log('*')}; Ctrl-C ends Headway, and workers go on")
+        while not stopping.wait(LOOK_S):
+            machine.supervisor.tend()
+    finally:
+        with terminal.stage("stopping"):
+            machine.supervisor.stop()
+        _tell_workers(layout, terminal)
+
+
+def _present(path: Path) -> Path:
+    if not path.exists():
+        raise Misconfigured(
+            f"{path} is not there: run `headway init --broker URL` first, which writes profiles.yaml and host.toml"
+        )
+    return path
+
+
+def _brokers(file: ProfilesFile, env: Mapping[str, str]) -> Mapping[str, str]:
+    if env.get("HEADWAY_BROKERS"):
+        return CollectSettings.from_env(env).brokers
+    if not file.brokers:
+        raise Misconfigured(
+            "no broker is named: write `brokers: {NAME: URL}` into profiles.yaml, or set HEADWAY_BROKERS"
+        )
+    return file.brokers
+
+
+def _plan(options: argparse.Namespace, layout: Layout, host: templates.HostFile) -> Plan:
+    settings = control_settings(options, os.environ, database_url="postgresql://embedded")
+    require_free(settings.http, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
+    require_free(settings.grpc, flag="--grpc-address", setting="HEADWAY_GRPC_ADDRESS")
+    drain_s = max(template.stop.drain_timeout_s for template in host.templates.values())
+    return Plan(
+        layout=layout,
+        http=free_address(settings.http),  # itself, but for port 0
+        grpc=free_address(settings.grpc),
+        token=settings.token,
+        database_url=os.environ.get("HEADWAY_DATABASE_URL") or None,
+        host_file=str(options.host_file.absolute()),
+        stops_workers=options.stop_workers,
+        agent_stop_within_s=AGENT_STOP_S + (drain_s if options.stop_workers else 0.0),
+    )
+
+
+def _check_outside(brokers: Mapping[str, str], layout: Layout) -> None:
+    """Refuse, with every mistake, what could not work: brokers that do not answer, and no Java."""
+    breaches = []
+    for name, url in brokers.items():
+        try:
+            discover(url)
+        except HeadwayError as error:
+            breaches.append(f"{name}: {error}")
+    try:
+        java_home(os.environ, shim_dir=layout.state("pipeline") / "java")
+    except HeadwayError as error:
+        breaches.append(str(error))
+    if breaches:
+        raise Invalid(*breaches)
+
+
+def _tell_workers(layout: Layout, terminal: Terminal) -> None:
+    """Say which workers go on without Headway, and how to end them."""
+    folder = layout.state("agent")
+    rows = (read_json(folder / "workers.json") or {}).get("workers", [])
+    left = [row for row in rows if row["pid"] and _runs(row["pid"], row["started_ticks"])]
+    if left:
+        told = ", ".join(f"{row['pool']} (process {row['pid']})" for row in left)
+        terminal.say(f"these workers go on: {told}")
+        terminal.say(f"`headway up` takes them over again; `headway agent stop-workers --state-dir {folder}` ends them")
+
+
+def _runs(pid: int, started_ticks: int) -> bool:
+    found = procfs.stat(pid)
+    return found is not None and found.started_ticks == started_ticks and not found.is_over
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="headway up", description=__doc__)
+    parser.add_argument(
+        "--profiles", metavar="FILE", type=Path, default=Path("profiles.yaml"), help="what is wanted (profiles.yaml)"
+    )
+    parser.add_argument(
+        "--host-file", metavar="FILE", type=Path, default=Path("host.toml"), help="what this host can run (host.toml)"
+    )
+    parser.add_argument(
+        "--data-dir", metavar="FOLDER", type=Path, default=Path(DATA_DIR), help=f"where state is kept ({DATA_DIR})"
+    )
+    parser.add_argument("--stop-workers", action="store_true", help="when this ends, end the workers, too")
+    add_machine_flags(parser)
+    return parser.parse_args(words[1:])

@@ -1,0 +1,119 @@
+"""What can be said of `headway demo` without starting it; the whole is in tests/e2e/test_demo.py."""
+
+import argparse
+import json
+import socket
+import tomllib
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from headway.agent import templates
+from headway.cli import demo
+from headway.cli.layout import Layout
+from headway.cli.options import positive, seconds
+from headway.cli.stopping import Stopping
+from headway.cli.view import Terminal
+from headway.errors import HeadwayError, Misconfigured
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("90s", 90), ("3m", 180), ("1h", 3600), ("45", 45), ("0.5m", 30), ("1.5s", 1.5)]
+)
+def test_a_duration_has_a_unit_or_means_seconds(text, value):
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-3s", "3 m", "3d", "m", "1e3s", "inf"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="is no duration above 0, as in 90s or 3m"):
+        seconds(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "fast", "inf", "nan"])
+def test_what_is_no_speed_is_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="is no number above 0"):
+        positive(text)
+
+
+def test_the_agent_can_read_the_host_file_and_the_worker_in_it_is_the_draining_one(tmp_path):
+    url = "unix:///tmp/a folder with 'quotes\" and ünicode/valkey.sock?db=0"
+    (tmp_path / "host.toml").write_text(demo._host_file(url))
+    template = templates.load(tmp_path / "host.toml").templates[demo.PROFILE.template]
+    assert template.argv[template.argv.index("--url") + 1] == url
+    assert "headway.cli.demo_worker.DrainingWorker" in template.argv
+    assert template.argv[-1] == demo.PROFILE.queues[0].partition("/")[2]
+    assert template.stop.drain_timeout_s == demo.DRAIN_S
+    assert template.cpu_cores * demo.WORKERS_MAX < 1, "two cores have room for all workers"
+    assert tomllib.loads(demo._host_file(url))
+
+
+def options(tmp_path: Path, *words: str) -> argparse.Namespace:
+    return demo._options(["demo", "--data-dir", str(tmp_path / "data"), *words])
+
+
+def test_a_taken_port_gives_way_unless_it_was_asked_for(tmp_path, monkeypatch):
+    for name in ("HEADWAY_HTTP_ADDRESS", "HEADWAY_GRPC_ADDRESS", "HEADWAY_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    layout = Layout(tmp_path / "data")
+    layout.create()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(Misconfigured, match=f"port {port} on 127.0.0.1 cannot be had"):
+            demo._plan(options(tmp_path, "--http-address", f"127.0.0.1:{port}"), layout)
+        monkeypatch.setattr("headway.settings.HTTP_ADDRESS", f"127.0.0.1:{port}")
+        plan = demo._plan(options(tmp_path), layout)
+    assert plan.http.port != port
+    assert plan.url == f"http://127.0.0.1:{plan.http.port}"
+
+
+def test_a_database_of_the_user_is_never_the_demos(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADWAY_DATABASE_URL", "postgresql://precious")
+    layout = Layout(tmp_path / "data")
+    layout.create()
+    assert demo._plan(options(tmp_path), layout).database_url is None
+
+
+def test_a_report_that_could_not_be_written_is_refused_before_anything_starts(tmp_path):
+    layout = Layout(tmp_path / "data")
+    layout.create()
+    with pytest.raises(HeadwayError, match=r"there is no folder .*nowhere"):
+        demo._plan(options(tmp_path, "--report", str(tmp_path / "nowhere" / "out.json")), layout)
+
+
+REPORT = {
+    "jobs": 10,
+    "done_jobs": 10,
+    "failed_jobs": 0,
+    "lost_jobs": 0,
+    "picked_up_in_time_fraction": 1.0,
+    "pickup_p50_s": 1.0,
+    "pickup_p95_s": 2.0,
+    "pickup_p99_s": 3.0,
+    "objective_s": 10.0,
+    "worker_seconds": 100.0,
+    "workers_max_seen": 5,
+    "scale_actions": 4,
+    "fixed_pool": None,
+    "ready_s": 12.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [({}, 0), ({"lost_jobs": 1, "done_jobs": 9}, 1), ({"jobs": 0, "done_jobs": 0}, 1)],
+)
+def test_the_exit_status_says_whether_every_job_was_done(changes, status, tmp_path, capsys):
+    out = tmp_path / "out.json"
+    terminal = Terminal(console=Console(quiet=True))
+    assert demo._conclude({**REPORT, **changes}, out, stopping=Stopping(), terminal=terminal) == status
+    assert json.loads(out.read_text()) == {**REPORT, **changes}
+    assert ("were not done" in capsys.readouterr().err) == bool(status)
+
+
+def test_an_interrupted_demo_ends_with_the_signals_status_whatever_was_done(tmp_path):
+    stopping = Stopping()
+    stopping.signal_number = 2
+    terminal = Terminal(console=Console(quiet=True))
+    assert demo._conclude({**REPORT, "lost_jobs": 3}, None, stopping=stopping, terminal=terminal) == 130

@@ -1,0 +1,52 @@
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+
+from headway.cli import feed
+from headway.cli.feed import OverviewFeed
+
+
+class Door(BaseHTTPRequestHandler):
+    """Tells one overview a connection, and a problem, then hangs up."""
+
+    told = 0
+    seen_tokens: ClassVar[list[str | None]] = []
+
+    def do_GET(self) -> None:
+        Door.told += 1
+        Door.seen_tokens.append(self.headers.get("Authorization"))
+        self.send_response(500 if Door.told == 2 else 200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        text = f'event: overview\ndata: {json.dumps({"at_s": Door.told})}\n\n: ping\n\nevent: problem\ndata: "no"\n\n'
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def door():
+    Door.told = 0
+    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_the_newest_overview_is_kept_and_a_broken_stream_is_taken_up_again(door, monkeypatch):
+    monkeypatch.setattr(feed, "RECONNECT_S", 0.01)
+    listening = OverviewFeed(door, token="secret")
+    assert listening.newest is None
+    listening.start()
+    wait = threading.Event()
+    for _ in range(1000):
+        if (listening.newest or {}).get("at_s", 0) >= 3:
+            break
+        wait.wait(0.01)
+    listening.close()
+    assert listening.newest["at_s"] >= 3, "the second answer was an error, the third was taken"
+    assert Door.seen_tokens[0] == "Bearer secret"

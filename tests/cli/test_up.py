@@ -1,0 +1,135 @@
+"""`headway up`: what it checks before it starts anything, and what it says at the end."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from headway.__main__ import main
+from headway.agent import procfs
+from headway.agent.folder import write_json
+from headway.cli import up
+from headway.cli.layout import Layout
+from headway.cli.view import Terminal
+
+PROFILES = """
+brokers: {{redis: '{url}'}}
+pools:
+  mail: {{queues: [redis/mail], template: rq}}
+"""
+HOST = """
+[templates.rq]
+argv = ["/bin/sh", "-c", "sleep 60"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("HEADWAY_")]:
+        monkeypatch.delenv(name)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = server.getsockname()[1]
+    monkeypatch.setenv("HEADWAY_HTTP_ADDRESS", f"127.0.0.1:{free}")
+    monkeypatch.setenv("HEADWAY_GRPC_ADDRESS", "127.0.0.1:0")
+    return tmp_path
+
+
+def write(folder: Path, *, profiles: str = PROFILES, host: str = HOST, url: str = "redis://127.0.0.1:1/0") -> None:
+    (folder / "profiles.yaml").write_text(profiles.format(url=url))
+    (folder / "host.toml").write_text(host)
+
+
+def refused(capsys) -> str:
+    assert main(["up", "--plain"]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("headway: ")
+    assert len(text.splitlines()) == 1
+    assert not (Path(".headway") / "postgres").exists(), "nothing was started"
+    return text
+
+
+def test_without_its_files_it_says_which_command_writes_them(folder, capsys):
+    assert "profiles.yaml is not there: run `headway init --broker URL` first" in refused(capsys)
+    (folder / "profiles.yaml").write_text(PROFILES.format(url="redis://127.0.0.1:1/0"))
+    assert "host.toml is not there: run `headway init --broker URL` first" in refused(capsys)
+
+
+def test_an_unknown_key_of_a_profile_is_named(folder, capsys):
+    write(
+        folder, profiles="brokers: {{redis: '{url}'}}\npools: {{mail: {{queues: [redis/a], template: rq, worker: 3}}}}"
+    )
+    assert "unknown key 'worker'" in refused(capsys)
+
+
+def test_a_template_whose_program_does_not_exist_is_named(folder, capsys):
+    write(folder, host='[templates.rq]\nargv = ["no-such-program"]')
+    assert "program 'no-such-program' is not on PATH" in refused(capsys)
+
+
+def test_a_taken_port_is_named_with_what_to_change(folder, capsys, monkeypatch):
+    write(folder)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setenv("HEADWAY_GRPC_ADDRESS", f"127.0.0.1:{port}")
+        text = refused(capsys)
+    assert f"port {port} on 127.0.0.1 cannot be had" in text
+    assert "--grpc-address" in text
+
+
+def test_a_broker_that_does_not_answer_and_a_missing_java_are_told_together(folder, capsys, monkeypatch):
+    write(folder)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr("headway_spark.java._wheel_java", lambda: None)
+    text = refused(capsys)
+    assert "redis: broker redis://127.0.0.1:1/0 cannot be reached" in text
+    assert "Spark needs Java 17 or later" in text
+
+
+def test_no_broker_at_all_is_refused(folder, capsys):
+    write(folder, profiles="pools: {{mail: {{queues: [redis/a], template: rq}}}}")
+    assert "no broker is named" in refused(capsys)
+
+
+def test_brokers_of_the_environment_take_the_place_of_the_files(folder, capsys, monkeypatch):
+    write(folder)
+    monkeypatch.setenv("HEADWAY_BROKERS", "redis=redis://127.0.0.1:2/0")
+    text = refused(capsys)
+    assert "127.0.0.1:2" in text
+    assert "127.0.0.1:1/0" not in text
+
+
+def test_a_door_that_is_open_to_the_network_needs_a_token(folder, capsys, monkeypatch):
+    write(folder)
+    monkeypatch.setenv("HEADWAY_HTTP_ADDRESS", "0.0.0.0:0")
+    assert "set HEADWAY_TOKEN" in refused(capsys)
+
+
+def test_it_says_which_workers_go_on_and_how_to_end_them(tmp_path, capsys):
+    layout = Layout(tmp_path)
+    folder = layout.state("agent")
+    folder.mkdir(parents=True)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    me = procfs.stat(os.getpid())
+    rows = [
+        {"pool": "mail", "pid": os.getpid(), "started_ticks": me.started_ticks},
+        {"pool": "mail", "pid": os.getpid(), "started_ticks": me.started_ticks - 1},  # another process had this pid
+        {"pool": "mail", "pid": ended.pid, "started_ticks": me.started_ticks},
+        {"pool": "mail", "pid": 0, "started_ticks": 0},  # backs off
+    ]
+    write_json(folder / "workers.json", {"workers": rows})
+    up._tell_workers(layout, Terminal(console=Console()))
+    out = capsys.readouterr().out
+    assert f"these workers go on: mail (process {os.getpid()})" in out
+    assert f"headway agent stop-workers --state-dir {folder}" in out
+
+
+def test_without_workers_it_says_nothing_of_them(tmp_path, capsys):
+    up._tell_workers(Layout(tmp_path), Terminal(console=Console()))
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,198 @@
+"""`headway demo` as a user runs it: a process, its exit status, its report, and what it leaves behind: nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+import pyarrow.dataset as ds
+import pytest
+import redis
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+READY_WITHIN_S = 120.0
+END_WITHIN_S = 15.0
+Found = TypeVar("Found")
+
+
+class Demo:
+    """A demo that runs, and what it has printed."""
+
+    def __init__(self, data: Path, *words: str) -> None:
+        self.data = data
+        self.lines: list[str] = []
+        argv = [sys.executable, "-m", "headway", "demo", "--data-dir", str(data), "--no-browser", *words]
+        # Its own session: what the test's own Ctrl-C or the demo's signals do stays apart.
+        self.process = subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+
+    @property
+    def said(self) -> str:
+        return "".join(self.lines)
+
+    def until(self, found: Callable[[], Found | None], *, within_s: float = READY_WITHIN_S) -> Found:
+        until_s = time.monotonic() + within_s
+        while True:
+            value = found()
+            if value:
+                return value
+            assert self.process.poll() is None, f"the demo has ended:\n{self.said}"
+            assert time.monotonic() < until_s, f"not within {within_s} s:\n{self.said}"
+            time.sleep(0.05)
+
+    def url(self) -> str:
+        prefix = "dashboard: "
+        line = self.until(lambda: next((line for line in self.lines if line.startswith(prefix)), None))
+        return line.removeprefix(prefix).strip()
+
+    def end(self, *, within_s: float) -> int:
+        status = self.process.wait(within_s)
+        self._reader.join(5)
+        return status
+
+    def pid_of(self, role: str) -> int:
+        rows = json.loads((self.data / "children.json").read_text())
+        return int(next(row["pid"] for row in rows if row["name"] == role))
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
+    started: list[Demo] = []
+
+    def start(*words: str) -> Demo:
+        started.append(Demo(tmp_path / "data", *words))
+        return started[-1]
+
+    yield start
+    for each in started:
+        if each.process.poll() is None:
+            each.process.terminate()
+            try:
+                each.process.wait(30)
+            except subprocess.TimeoutExpired:
+                each.process.kill()
+
+
+def test_jobs_are_picked_up_by_workers_that_come_and_go_and_nothing_is_left(
+    demo: Callable[..., Demo], tmp_path: Path
+) -> None:
+    out = tmp_path / "report.json"
+    running = demo("--for", "10s", "--report", str(out))
+    url = running.url()
+    job_id, pid = _followed(running, url)
+    assert running.end(within_s=240) == 0, running.said
+
+    report = json.loads(out.read_text())
+    assert report["lost_jobs"] == 0
+    assert report["jobs"] == report["done_jobs"] >= 50
+    assert report["workers_max_seen"] >= 1
+    assert report["workers_left"] == 0
+    assert report["scale_actions"] >= 2, "up from nothing, and down to nothing again"
+    assert report["worker_seconds"] > 0
+    assert report["fixed_pool"]["workers"] >= 1
+    assert report["ready_s"] > 0
+    assert not psutil.pid_exists(pid), "the worker that was followed is gone"
+    _assert_nothing_left(running.data)
+    assert {"started", "finished"} <= _kinds_in_event_log(running.data, job_id)
+
+
+def test_ctrl_c_while_spark_warms_up_leaves_nothing(demo: Callable[..., Demo]) -> None:
+    running = demo()
+    running.until(lambda: "control plane  " in running.said)
+    running.process.send_signal(signal.SIGINT)
+    assert running.end(within_s=END_WITHIN_S) == 128 + signal.SIGINT, running.said
+    _assert_nothing_left(running.data)
+
+
+def test_after_kill_9_the_next_start_recovers_and_sigterm_ends_it_while_jobs_run(
+    demo: Callable[..., Demo], tmp_path: Path
+) -> None:
+    killed = demo()
+    _followed(killed, killed.url())
+    killed.process.kill()
+    killed.end(within_s=5)
+
+    out = tmp_path / "report.json"
+    running = demo("--report", str(out))
+    _followed(running, running.url())
+    running.process.send_signal(signal.SIGTERM)
+    assert running.end(within_s=END_WITHIN_S) == 128 + signal.SIGTERM, running.said
+    report = json.loads(out.read_text())
+    assert report["is_interrupted"]
+    assert report["jobs"] > 0
+    _assert_nothing_left(running.data)
+
+
+def test_a_second_demo_in_the_same_folder_is_refused_in_one_line(demo: Callable[..., Demo]) -> None:
+    first = demo()
+    first.until(lambda: "Postgres" in first.said or (first.data / "parent.lock").exists())
+    second = demo()
+    assert second.end(within_s=30) == 2
+    assert f"headway: another headway (process {first.process.pid}) uses the data folder" in second.said
+    first.process.send_signal(signal.SIGTERM)
+    assert first.end(within_s=END_WITHIN_S) == 128 + signal.SIGTERM
+    _assert_nothing_left(first.data)
+
+
+def _followed(running: Demo, url: str) -> tuple[str, int]:
+    """One job, from the queue to the process that works on it, and that process to the agent that started it."""
+    words = tomllib.loads((running.data / "host.toml").read_text())["templates"]["demo"]["argv"]
+    with redis.Redis.from_url(words[words.index("--url") + 1], decode_responses=True) as broker:
+        job_id, worker = running.until(lambda: _job_at_work(broker), within_s=30)
+        pid = int(broker.hget(f"rq:worker:{worker}", "pid"))
+    assert psutil.Process(pid).ppid() == running.pid_of("agent")
+    known = running.until(lambda: [each for each in _workers(url) if each["pid"] == pid], within_s=20)
+    assert known[0]["pool"] == "demo"
+    return job_id, pid
+
+
+def _job_at_work(broker: redis.Redis) -> tuple[str, str] | None:
+    for key in broker.scan_iter("rq:job:*", count=1000):
+        status, worker = broker.hmget(key, "status", "worker_name")
+        if status == "started" and worker:
+            return key.removeprefix("rq:job:"), worker
+    return None
+
+
+def _workers(url: str) -> list[dict[str, Any]]:
+    hosts = httpx.get(f"{url}/v1/hosts", timeout=5, trust_env=False).json()["hosts"]
+    return [worker for host in hosts for worker in host["workers"]]
+
+
+def _kinds_in_event_log(data: Path, job_id: str) -> set[str]:
+    files = [str(path) for folder in ("hot", "archive") for path in (data / "events" / folder).rglob("*.parquet")]
+    rows = ds.dataset(files, format="parquet").to_table(columns=["kind"], filter=ds.field("job_id") == job_id)
+    return set(rows.column("kind").to_pylist())
+
+
+def _assert_nothing_left(data: Path) -> None:
+    left = [each for each in psutil.process_iter() if each.pid != os.getpid() and _mentions(each, str(data))]
+    assert left == []
+
+
+def _mentions(process: psutil.Process, text: str) -> bool:
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        words = [*process.cmdline(), *process.environ().values()]
+    except psutil.Error:
+        return False
+    return any(text in word for word in words)
