@@ -1,7 +1,9 @@
 """The image and the compose file, as far as they can be judged without an engine to run them."""
 
 import re
+import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ import yaml
 from architecture.test_documents import read_by
 from architecture.tree import ROOT
 from headway.__main__ import COMMANDS
+from headway.agent.templates import load as templates_of
+from headway.cli.files import load_profiles_file
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -148,14 +152,15 @@ def test_the_images_context_holds_what_the_image_copies_and_little_else() -> Non
     assert allowed == {"service", "sparkjobs", "migrations", "pyproject.toml", "uv.lock", "README.md", "LICENSE"}
 
 
-def test_templates_and_profiles_of_the_demo_are_ones_that_headway_takes() -> None:
-    host = tomllib.loads(COMPOSE["configs"]["host"]["content"])
-    profiles = yaml.safe_load(COMPOSE["configs"]["profiles"]["content"])
-    from headway.scaling.profile import profile_from_mapping
-
-    for pool, values in profiles.items():
-        profile = profile_from_mapping(pool, values)
-        assert profile.template in host["templates"]
-        queue = profile.queues[0].split("/")[1]
-        assert queue in host["templates"][profile.template]["argv"]
-        assert f"--queue {queue}" in SERVICES["demo-load"]["command"][0]
+def test_templates_and_profiles_of_the_demo_are_ones_that_headway_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    for name, file in (("host", "host.toml"), ("profiles", "profiles.yaml")):
+        (tmp_path / file).write_text(COMPOSE["configs"][name]["content"])
+    templates = templates_of(tmp_path / "host.toml").templates
+    (profile,) = load_profiles_file(tmp_path / "profiles.yaml").profiles
+    ((connection, queue),) = [queue.split("/") for queue in profile.queues]
+    assert queue in templates[profile.template].argv
+    assert f"--queue {queue}" in SERVICES["demo-load"]["command"][0]
+    assert _environment("collect")["HEADWAY_BROKERS"].startswith(f"{connection}=")

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 from architecture.tree import ROOT, SERVICE, SPARK, modules
 from headway import settings
 from headway.__main__ import COMMANDS
+from headway.agent.templates import load as load_host_file
+from headway.agent.toml_table import TomlTable
+from headway.cli.files import load_profiles_file
 from headway.scaling import demand, limits
 from headway.scaling.model import Mode, Objective, QueueMetrics
 from headway.scaling.profile import Profile
@@ -109,6 +113,26 @@ def test_every_key_of_a_profile_is_documented_with_its_default(heading: str, kin
 def test_every_mode_of_a_profile_is_documented() -> None:
     documented = [name.strip("`") for name, _ in rows(DOCS / "reference/profile.md", "Modes")]
     assert documented == [mode.value for mode in Mode]
+
+
+def test_examples_of_files_are_ones_that_headway_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # where rq is
+    for page in PAGES:
+        for kind, example in re.findall(r"```(yaml|toml)\n(.*?)```", page.read_text(), flags=re.DOTALL):
+            file = tmp_path / f"example.{kind}"
+            file.write_text(example.replace("/srv/app/.venv/bin/rq", "rq").replace("/srv/app", "."))
+            loaded = load_profiles_file(file).profiles if kind == "yaml" else load_host_file(file).templates
+            assert loaded, page
+
+
+def test_every_key_of_a_host_file_is_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[str]] = []
+    monkeypatch.setattr(TomlTable, "close", lambda table: asked.append(table._asked))
+    (tmp_path / "host.toml").write_text(f'[templates.rq]\nargv = ["{sys.executable}"]\n')
+    load_host_file(tmp_path / "host.toml")
+    headings = ("Resources", "Templates", "Host")
+    documented = [{row[0].strip("`") for row in rows(DOCS / "reference/host-file.md", heading)} for heading in headings]
+    assert documented == asked[:3]
 
 
 def test_every_figure_of_a_queue_is_documented() -> None:
