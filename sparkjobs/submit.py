@@ -4,4 +4,5 @@ import sys
 
 from headway.cli.pipeline import main
 
-sys.exit(main(["pipeline", *sys.argv[1:]]))
+if __name__ == "__main__":  # in the wheel this is a module of headway_spark, and importing one starts nothing
+    sys.exit(main(["pipeline", *sys.argv[1:]]))
