@@ -1,0 +1,142 @@
+"""Reading a table of a TOML file so that one message names every mistake in it."""
+
+import re
+import signal
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+EXPECTED_MEMORY = "expected bytes as a number, or a size as in '128MB' or '1.5GiB'"
+NUMBER_MAX = 1e12
+
+
+class TomlTable:
+    """One table of a file, its mistakes gathered under its name. A key that nobody asked for is one of them."""
+
+    def __init__(self, body: Mapping[str, Any], name: str, breaches: list[str]) -> None:
+        self._body = body
+        self._name = name
+        self._asked: set[str] = set()
+        self.breaches = breaches
+
+    def breach(self, what: str) -> None:
+        """Note a mistake."""
+        self.breaches.append(f"{self._name}: {what}")
+
+    def has(self, key: str) -> bool:
+        """Whether the table has the key."""
+        return key in self._body
+
+    def close(self) -> None:
+        """Note the keys that nobody asked for."""
+        for key in sorted(set(self._body) - self._asked):
+            near = get_close_matches(key, self._asked, n=1)
+            self.breach(f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+    def table(self, key: str) -> Mapping[str, Any]:
+        """The table at ``key``, empty if there is none."""
+        value: Mapping[str, Any] = self._value(key, {}, lambda value: isinstance(value, dict), "expected a table")
+        return value
+
+    def tables(self, key: str) -> Mapping[str, Mapping[str, Any]]:
+        """The named tables under ``key``."""
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, dict) and all(isinstance(body, dict) for body in value.values())
+
+        value: Mapping[str, Mapping[str, Any]] = self._value(key, {}, fits, f"expected tables, as in [{key}.NAME]")
+        return value
+
+    def text(self, key: str) -> str | None:
+        """The text at ``key``, which is never empty."""
+
+        def fits(value: Any) -> bool:
+            return _is_text(value) and bool(value)
+
+        value: str | None = self._value(key, None, fits, "expected a text")
+        return value
+
+    def words(self, key: str, *, is_needed: bool = False) -> tuple[str, ...]:
+        """The texts of the list at ``key``, at least one where it is needed."""
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, list) and all(map(_is_text, value)) and not (is_needed and not any(value[:1]))
+
+        if is_needed and not self.has(key):
+            self.breach(f"{key} is missing: the program and its arguments, as in {key} = ['rq', 'worker', 'mail']")
+        return tuple(self._value(key, [], fits, "expected a list of texts, as in ['rq', 'worker']"))
+
+    def number(self, key: str, *, default: float) -> float:
+        """The number at ``key``, at least 0."""
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= NUMBER_MAX
+
+        return float(self._value(key, default, fits, "expected a number of at least 0"))
+
+    def whole(self, key: str, *, default: int, least: int, most: int) -> int:
+        """The whole number at ``key``."""
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+        return int(self._value(key, default, fits, f"expected a whole number from {least} to {most}"))
+
+    def memory_bytes(self, key: str, *, default: int) -> int:
+        """The size at ``key``, a number of bytes or a text as in '128MB'."""
+        value = self._value(key, default, lambda value: memory_bytes(value) is not None, EXPECTED_MEMORY)
+        return memory_bytes(value) or 0
+
+    def signal(self, key: str, *, default: int) -> int:
+        """The number of the signal that is named at ``key``."""
+        value = self._value(
+            key, None, lambda value: signal_number(value) is not None, "expected a signal, as in 'TERM'"
+        )
+        return signal_number(value) or default
+
+    def environment(self, key: str) -> Mapping[str, str]:
+        """The variables at ``key``. Their values appear in no message: they may be secret."""
+        given = self.table(key)
+        wrong = [
+            name
+            for name, value in given.items()
+            if not (_is_text(value) and _is_text(name) and name and "=" not in name)
+        ]
+        for name in wrong:
+            self.breach(f"{key}: {name!r} must be a name without '=' and its value a text in quotes")
+        return {name: value for name, value in given.items() if name not in wrong}
+
+    def _value(self, key: str, default: Any, fits: Callable[[Any], bool], expected: str) -> Any:
+        self._asked.add(key)
+        if key not in self._body:
+            return default
+        value = self._body[key]
+        if not fits(value):
+            self.breach(f"{key} = {value!r}: {expected}")
+            return default
+        return value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B", re.IGNORECASE)
+
+
+def memory_bytes(value: Any) -> int | None:
+    """The bytes that ``value`` names, ``None`` where it names none. 'MB' is a million of them, 'MiB' 1024 × 1024."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if 0 <= value <= NUMBER_MAX * 1024 else None
+    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        return None
+    number, prefix, binary = found.groups()
+    power = " KMGT".index(prefix.upper() or " ")
+    return int(float(number) * (1024 if binary else 1000) ** power)
+
+
+def signal_number(value: Any) -> int | None:
+    """The number of the signal named ``value``, with or without SIG; ``None`` where there is none."""
+    name = f"SIG{str(value).upper().removeprefix('SIG')}"
+    return next((int(number) for number in signal.Signals if number.name == name), None)

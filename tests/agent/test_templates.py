@@ -1,0 +1,182 @@
+from pathlib import Path
+
+import pytest
+
+from headway.agent.templates import HostFile, load
+from headway.agent.toml_table import EXPECTED_MEMORY, memory_bytes, signal_number
+from headway.errors import Invalid, Misconfigured
+
+WHOLE = """
+[host]
+name = "worker-7"
+reserve_cpu_cores = 0.5
+reserve_memory = "1GiB"
+
+[templates.mail]
+argv = ["sh", "-c", "echo {queues}"]
+burst_arguments = ["--burst"]
+slots = 4
+working_directory = "app"
+ready_pattern = "Listening on"
+ready_timeout_s = 90
+stop_signal = "INT"
+drain_timeout_s = 120.5
+force_signal = "SIGKILL"
+niceness = 5
+environment = { LANG = "C.UTF-8" }
+resources = { cpu_cores = 0.25, memory_bytes = "200MB" }
+
+[templates.plain]
+argv = ["sh"]
+"""
+
+
+def written(folder: Path, text: str) -> HostFile:
+    (folder / "app").mkdir(exist_ok=True)
+    (folder / "host.toml").write_text(text)
+    return load(folder / "host.toml")
+
+
+def breaches(folder: Path, text: str) -> list[str]:
+    with pytest.raises(Invalid) as refused:
+        written(folder, text)
+    return [breach.removeprefix(f"{folder}/host.toml: ") for breach in refused.value.breaches]
+
+
+def test_a_file_says_what_the_host_can_run(tmp_path: Path) -> None:
+    host = written(tmp_path, WHOLE)
+    mail, plain = host.templates["mail"], host.templates["plain"]
+    assert (host.name, host.reserve_cpu_cores, host.reserve_memory_bytes) == ("worker-7", 0.5, 1024**3)
+    assert mail.argv == ("sh", "-c", "echo {queues}")  # literal: nothing is ever put into it
+    assert (mail.burst_arguments, mail.slots, mail.niceness) == (("--burst",), 4, 5)
+    assert mail.working_directory == str(tmp_path / "app")
+    assert (mail.ready.pattern, mail.ready.timeout_s) == ("Listening on", 90.0)
+    assert (mail.stop.stop_signal, mail.stop.drain_timeout_s, mail.stop.force_signal) == (2, 120.5, 9)
+    assert (mail.environment, mail.cpu_cores, mail.memory_bytes) == ({"LANG": "C.UTF-8"}, 0.25, 200_000_000)
+    assert (plain.slots, plain.ready.pattern, plain.ready.after_s, plain.stop.stop_signal) == (1, None, 1.0, 15)
+    assert plain.working_directory == str(tmp_path)
+
+
+def test_every_mistake_is_told_at_once_and_by_name(tmp_path: Path) -> None:
+    told = breaches(
+        tmp_path,
+        """
+        [host]
+        reserve_cpu_cores = -1
+        colour = "red"
+
+        [templates.mail]
+        argv = ["rqq", "worker"]
+        slotz = 2
+        slots = 0
+        stop_signal = "KILL"
+        resources = { memory_bytes = "12 apples", disk = 1 }
+
+        [templates.web]
+        ready_pattern = "("
+        ready_after_s = 1
+        environment = { PORT = 80, HEADWAY_POOL = "x" }
+        working_directory = "nowhere"
+
+        [templates.slow]
+        argv = "celery worker"
+        ready_timeout_s = true
+        drain_timeout_s = "60s"
+        """,
+    )
+    assert told == [
+        "template 'mail': slots = 0: expected a whole number from 1 to 10000",
+        f"template 'mail': resources: memory_bytes = '12 apples': {EXPECTED_MEMORY}",
+        "template 'mail': resources: unknown key 'disk'",
+        "template 'mail': unknown key 'slotz'; did you mean 'slots'?",
+        "template 'mail': stop_signal KILL would let no job finish: name the signal that the worker drains on",
+        "template 'mail': program 'rqq' is not on PATH: install it, or give its whole path in argv",
+        "template 'web': argv is missing: the program and its arguments, as in argv = ['rq', 'worker', 'mail']",
+        "template 'web': environment: 'PORT' must be a name without '=' and its value a text in quotes",
+        "template 'web': environment sets HEADWAY_POOL, which is the agent's own mark",
+        "template 'web': ready_after_s and ready_pattern exclude each other: keep one",
+        "template 'web': ready_pattern '(' is no regular expression: missing ), unterminated subpattern at position 0",
+        f"template 'web': working_directory {tmp_path}/nowhere is no folder",
+        "template 'slow': argv = 'celery worker': expected a list of texts, as in ['rq', 'worker']",
+        "template 'slow': ready_timeout_s = True: expected a number of at least 0",
+        "template 'slow': ready_timeout_s needs a ready_pattern to wait for",
+        "template 'slow': drain_timeout_s = '60s': expected a number of at least 0",
+        "[host]: reserve_cpu_cores = -1: expected a number of at least 0",
+        "[host]: unknown key 'colour'",
+    ]
+
+
+def test_the_value_of_a_variable_is_in_no_message(tmp_path: Path) -> None:
+    told = breaches(tmp_path, '[templates.a]\nargv = ["sh"]\nenvironment = { "A=B" = "s3cret", "C" = 123456 }\n')
+    assert len(told) == 2
+    assert not any("s3cret" in each or "123456" in each for each in told)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "it has no [templates.NAME]: the host could run nothing"),
+        ("templates = 3", "the file: templates = 3: expected tables, as in [templates.NAME]"),
+        ("[template.a]\nargv = ['sh']", "the file: unknown key 'template'; did you mean 'templates'?"),
+        ("[templates.a]\nargv = ['./gone']", "template 'a': program './gone' is not there or not executable"),
+        ("[templates.a]\nargv = ['./host.toml']", "template 'a': program './host.toml' is not there or not executable"),
+        ("[templates.a]\nargv = ['']", "template 'a': argv = ['']: expected a list of texts, as in ['rq', 'worker']"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(tmp_path: Path, text: str, told: str) -> None:
+    assert told in breaches(tmp_path, text)
+
+
+def test_a_program_is_looked_for_on_the_path_that_the_worker_will_have(tmp_path: Path) -> None:
+    program = tmp_path / "app" / "only-here"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    text = f"[templates.a]\nargv = ['only-here']\nenvironment = {{ PATH = '{program.parent}' }}\n"
+    assert written(tmp_path, text).templates["a"].argv == ("only-here",)
+
+
+def test_a_file_that_is_not_there_or_no_toml_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"host.toml cannot be read: No such file.*`headway init` writes one"):
+        load(tmp_path / "host.toml")
+    with pytest.raises(Misconfigured, match=r"host.toml is not TOML: .*line 3"):
+        written(tmp_path, "[templates.a]\nargv = [\n}")
+
+
+def test_a_template_has_the_same_hash_in_whatever_order_it_is_written(tmp_path: Path) -> None:
+    one = written(tmp_path, "[templates.a]\nargv = ['sh']\nslots = 2\n").templates["a"].content_hash
+    same = written(tmp_path, "[templates.a]\nslots = 2\nargv = ['sh']\nready_after_s = 1\n").templates["a"].content_hash
+    other = written(tmp_path, "[templates.a]\nslots = 3\nargv = ['sh']\n").templates["a"].content_hash
+    assert one == same != other
+
+
+def test_the_control_plane_is_told_names_and_sizes_and_no_command(tmp_path: Path) -> None:
+    told = written(tmp_path, WHOLE).templates["mail"].told()
+    assert (told.name, told.slots, told.cpu_cores, told.memory_bytes) == ("mail", 4, 0.25, 200_000_000)
+    assert "echo" not in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (5, 5),
+        ("5B", 5),
+        ("128MB", 128_000_000),
+        ("1.5 GiB", 3 * 512 * 1024 * 1024),
+        ("2kb", 2_000),
+        ("0", None),
+        ("MB", None),
+        (-1, None),
+        (True, None),
+        (1.5, None),
+    ],
+)
+def test_sizes(text: object, size: int | None) -> None:
+    assert memory_bytes(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("TERM", 15), ("SIGTERM", 15), ("int", 2), ("_IGN", None), ("", None), (15, None)]
+)
+def test_signals(text: object, number: int | None) -> None:
+    assert signal_number(text) == number
