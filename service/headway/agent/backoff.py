@@ -1,0 +1,46 @@
+"""How long a kind of worker is left alone that ends as soon as it is started. A kind is a pool and a template."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+PAUSE_MIN_S = 10.0
+PAUSE_MAX_S = 300.0
+WELL_S = 600.0  # a kind that was well for so long after its last pause begins with the shortest again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """How often in a row a kind has failed, and until when it is left alone."""
+
+    failures: int
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The pauses of every kind that has failed."""
+
+    pauses: Mapping[tuple[str, str], Pause]
+
+    def until_s(self, kind: tuple[str, str]) -> float | None:
+        """Until when the kind is left alone; ``None`` if it never failed. It may be past."""
+        pause = self.pauses.get(kind)
+        return pause.until_s if pause else None
+
+    def holds(self, kind: tuple[str, str], *, now_s: float) -> bool:
+        """Whether nothing of the kind may be started now."""
+        until_s = self.until_s(kind)
+        return until_s is not None and now_s < until_s
+
+    def failed(self, kind: tuple[str, str], *, started_at_s: float, now_s: float) -> "Backoff":
+        """After a worker of the kind, started then, has failed.
+
+        Workers that were started together fail together: that is one failure, and the first of them sets the pause.
+        """
+        known = self.pauses.get(kind)
+        if known is not None and started_at_s < known.until_s:
+            return self
+        is_new = known is None or now_s - known.until_s >= WELL_S
+        failures = 1 if known is None or is_new else known.failures + 1
+        pause_s = min(PAUSE_MIN_S * 2.0 ** (failures - 1), PAUSE_MAX_S)
+        return replace(self, pauses={**self.pauses, kind: Pause(failures=failures, until_s=now_s + pause_s)})

@@ -1,0 +1,106 @@
+"""The life of one worker, as moves on values. Whoever calls them knows what happened; nothing is done here.
+
+    (wanted)     -> starting       spawned
+    (wanted)     -> backing_off    it cannot be spawned, or its kind is backing off
+    starting     -> running        ready
+    starting     -> draining       not ready in time: that counts as a failure
+    starting     -> backing_off    ended before it was ready
+    running      -> backing_off    ended, too soon to have been of use
+    running      -> gone           ended later: its place is free at once
+    starting     -> draining       told to stop
+    running      -> draining       told to stop
+    draining     -> draining       its time is over: forced
+    draining     -> gone           ended
+    draining     -> backing_off    ended, when it had failed to get ready
+    backing_off  -> gone           its pause is over, or nobody wants it any more
+    starting     -> gone           a burst worker that found nothing to do, and ended well
+    running      -> gone           the same
+
+Seconds are of the host's clock since boot, which never steps.
+"""
+
+from dataclasses import dataclass, replace
+
+from headway.scaling.model import WorkerState
+
+SOON_S = 10.0  # a worker that ends sooner after its start has hardly done a job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """Where a worker is in its life, and since when."""
+
+    state: WorkerState
+    started_at_s: float
+    since_s: float
+    is_burst: bool = False
+    is_forced: bool = False
+    has_failed: bool = False
+    """It was never of use: its kind backs off when it ends."""
+    exit_code: int | None = None
+    is_spent: bool = False
+    """A burst worker that ended by itself: its place stays empty."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a process belongs to it."""
+        return self.state in {WorkerState.STARTING, WorkerState.RUNNING, WorkerState.DRAINING}
+
+
+def spawned(*, now_s: float, is_burst: bool) -> Life:
+    """(wanted) -> starting."""
+    return Life(state=WorkerState.STARTING, started_at_s=now_s, since_s=now_s, is_burst=is_burst)
+
+
+def held_back(*, now_s: float, is_burst: bool) -> Life:
+    """(wanted) -> backing_off."""
+    return Life(state=WorkerState.BACKING_OFF, started_at_s=now_s, since_s=now_s, is_burst=is_burst)
+
+
+def ready(life: Life, *, now_s: float) -> Life:
+    """Starting -> running."""
+    assert life.state is WorkerState.STARTING, life
+    return replace(life, state=WorkerState.RUNNING, since_s=now_s)
+
+
+def late(life: Life, *, now_s: float) -> Life:
+    """Starting -> draining, because it was not ready in time."""
+    assert life.state is WorkerState.STARTING, life
+    return replace(life, state=WorkerState.DRAINING, since_s=now_s, has_failed=True)
+
+
+def told_to_stop(life: Life, *, now_s: float) -> Life:
+    """Starting -> draining, running -> draining; backing_off -> gone, for there is nobody to tell."""
+    if life.state is WorkerState.BACKING_OFF:
+        return over(life, now_s=now_s)
+    assert life.state in {WorkerState.STARTING, WorkerState.RUNNING}, life
+    return replace(life, state=WorkerState.DRAINING, since_s=now_s)
+
+
+def forced(life: Life) -> Life:
+    """Draining -> draining, now with the signal that leaves it no choice. Since when it drains stays as it is."""
+    assert life.state is WorkerState.DRAINING, life
+    return replace(life, is_forced=True)
+
+
+def over(life: Life, *, now_s: float) -> Life:
+    """backing_off -> gone."""
+    assert life.state is WorkerState.BACKING_OFF, life
+    return replace(life, state=WorkerState.GONE, since_s=now_s)
+
+
+def ended(life: Life, *, exit_code: int | None, now_s: float) -> Life:
+    """The process has ended: starting, running or draining -> backing_off or gone.
+
+    ``exit_code`` is ``None`` where nobody could see it, as of a worker that an earlier agent started.
+    """
+    assert life.is_alive, life
+    told = replace(life, since_s=now_s, exit_code=exit_code)
+    if life.state is WorkerState.DRAINING:
+        return replace(told, state=WorkerState.BACKING_OFF if life.has_failed else WorkerState.GONE)
+    # An unknown end of a burst worker counts as a good one: to refill its place could go on for ever.
+    if life.is_burst and exit_code in {0, None}:
+        return replace(told, state=WorkerState.GONE, is_spent=True)
+    if life.state is WorkerState.STARTING or now_s - life.started_at_s < SOON_S:
+        return replace(told, state=WorkerState.BACKING_OFF, has_failed=True)
+    return replace(told, state=WorkerState.GONE)

@@ -1,0 +1,128 @@
+"""Every edge of the drawing in states.py, and no other."""
+
+import pytest
+
+from headway.agent import states
+from headway.agent.states import SOON_S, Life
+from headway.scaling.model import WorkerState
+
+STARTED_S = 100.0
+STATES = {
+    WorkerState.STARTING: states.spawned(now_s=STARTED_S, is_burst=False),
+    WorkerState.RUNNING: states.ready(states.spawned(now_s=STARTED_S, is_burst=False), now_s=101.0),
+    WorkerState.DRAINING: states.told_to_stop(states.spawned(now_s=STARTED_S, is_burst=False), now_s=101.0),
+    WorkerState.BACKING_OFF: states.held_back(now_s=STARTED_S, is_burst=False),
+    WorkerState.GONE: states.over(states.held_back(now_s=STARTED_S, is_burst=False), now_s=101.0),
+}
+
+
+def life(state: WorkerState, *, is_burst: bool = False) -> Life:
+    found = STATES[state]
+    return Life(state=found.state, started_at_s=found.started_at_s, since_s=found.since_s, is_burst=is_burst)
+
+
+def test_wanted_to_starting() -> None:
+    made = states.spawned(now_s=5.0, is_burst=True)
+    assert made == Life(state=WorkerState.STARTING, started_at_s=5.0, since_s=5.0, is_burst=True)
+
+
+def test_wanted_to_backing_off() -> None:
+    assert states.held_back(now_s=5.0, is_burst=False).state is WorkerState.BACKING_OFF
+
+
+def test_starting_to_running_when_ready() -> None:
+    after = states.ready(life(WorkerState.STARTING), now_s=103.0)
+    assert (after.state, after.since_s, after.started_at_s) == (WorkerState.RUNNING, 103.0, STARTED_S)
+
+
+def test_starting_to_draining_when_not_ready_in_time_counts_as_a_failure() -> None:
+    after = states.late(life(WorkerState.STARTING), now_s=160.0)
+    assert (after.state, after.has_failed) == (WorkerState.DRAINING, True)
+
+
+@pytest.mark.parametrize("state", [WorkerState.STARTING, WorkerState.RUNNING])
+def test_starting_and_running_to_draining_when_told_to_stop(state: WorkerState) -> None:
+    after = states.told_to_stop(life(state), now_s=105.0)
+    assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
+
+
+def test_draining_stays_draining_when_forced_and_keeps_its_deadline() -> None:
+    before = life(WorkerState.DRAINING)
+    after = states.forced(before)
+    assert (after.state, after.is_forced, after.since_s) == (WorkerState.DRAINING, True, before.since_s)
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, -9, None])
+def test_draining_to_gone_when_it_ends_however_it_ends(exit_code: int | None) -> None:
+    after = states.ended(life(WorkerState.DRAINING), exit_code=exit_code, now_s=102.0)
+    assert (after.state, after.exit_code, after.is_spent) == (WorkerState.GONE, exit_code, False)
+
+
+def test_draining_to_backing_off_when_it_had_failed_to_get_ready() -> None:
+    late = states.late(life(WorkerState.STARTING), now_s=160.0)
+    assert states.ended(late, exit_code=0, now_s=161.0).state is WorkerState.BACKING_OFF
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, -9, None])
+def test_starting_to_backing_off_when_it_ends_before_it_was_ready(exit_code: int | None) -> None:
+    """However late: a worker that takes a minute to come up and then dies is not started again at once."""
+    after = states.ended(life(WorkerState.STARTING), exit_code=exit_code, now_s=STARTED_S + 60.0)
+    assert after.state is WorkerState.BACKING_OFF
+
+
+@pytest.mark.parametrize(
+    ("age_s", "state"),
+    [(SOON_S - 0.1, WorkerState.BACKING_OFF), (SOON_S, WorkerState.GONE), (3600.0, WorkerState.GONE)],
+)
+def test_running_to_backing_off_or_gone_by_how_soon_it_ended(age_s: float, state: WorkerState) -> None:
+    assert states.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s).state is state
+
+
+@pytest.mark.parametrize("state", [WorkerState.STARTING, WorkerState.RUNNING])
+@pytest.mark.parametrize("exit_code", [0, None])
+def test_a_burst_worker_to_gone_and_spent_when_it_ends_well(state: WorkerState, exit_code: int | None) -> None:
+    """Also where nobody saw how: to refill the place of one that finds nothing to do would go on for ever."""
+    after = states.ended(life(state, is_burst=True), exit_code=exit_code, now_s=STARTED_S + 1.0)
+    assert (after.state, after.is_spent) == (WorkerState.GONE, True)
+
+
+def test_a_burst_worker_that_crashes_is_not_spent() -> None:
+    crashed = states.ended(life(WorkerState.RUNNING, is_burst=True), exit_code=1, now_s=STARTED_S + 1.0)
+    assert (crashed.state, crashed.is_spent) == (WorkerState.BACKING_OFF, False)
+
+
+def test_a_burst_worker_that_was_told_to_stop_is_not_spent() -> None:
+    drained = states.told_to_stop(life(WorkerState.RUNNING, is_burst=True), now_s=101.0)
+    assert not states.ended(drained, exit_code=0, now_s=102.0).is_spent
+
+
+def test_backing_off_to_gone_when_its_pause_is_over_or_nobody_wants_it() -> None:
+    assert states.over(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
+    assert states.told_to_stop(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
+
+
+MOVES = {
+    "ready": (lambda each: states.ready(each, now_s=1.0), {WorkerState.STARTING}),
+    "late": (lambda each: states.late(each, now_s=1.0), {WorkerState.STARTING}),
+    "forced": (states.forced, {WorkerState.DRAINING}),
+    "over": (lambda each: states.over(each, now_s=1.0), {WorkerState.BACKING_OFF}),
+    "told_to_stop": (
+        lambda each: states.told_to_stop(each, now_s=1.0),
+        {WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF},
+    ),
+    "ended": (
+        lambda each: states.ended(each, exit_code=0, now_s=1.0),
+        {WorkerState.STARTING, WorkerState.RUNNING, WorkerState.DRAINING},
+    ),
+}
+
+
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("state", WorkerState)
+def test_no_move_begins_where_the_drawing_has_none(move: str, state: WorkerState) -> None:
+    make, allowed = MOVES[move]
+    if state in allowed:
+        make(life(state))
+    else:
+        with pytest.raises(AssertionError):
+            make(life(state))
