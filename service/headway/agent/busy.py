@@ -1,0 +1,119 @@
+"""Whether a worker is busy: by the broker's word while it is fresh, else by what its processes do, else not known."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from headway.agent import procfs
+from headway.agent.procfs import Stat
+from headway.agent.records import Record
+from headway.scaling.model import WorkerState
+
+HINT_FRESH_S = 5.0
+BUSY_CPU_FRACTION = 0.05  # of one core; a worker that only asks its broker for jobs takes less than 0.01
+SAMPLE_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """What the broker said of one process, and how old that was when it was heard at ``heard_at_s``."""
+
+    pid: int
+    is_busy: bool
+    since_age_s: float | None
+    age_s: float
+    heard_at_s: float
+
+    @property
+    def known_at_s(self) -> float:
+        """When this was so."""
+        return self.heard_at_s - self.age_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """Whether a worker is busy, ``None`` where that is not known, and since when, where that is."""
+
+    is_busy: bool | None
+    busy_since_s: float | None = None
+
+
+NOT_KNOWN = Activity(is_busy=None)
+
+
+def by_hint(hint: Hint | None, *, started_at_s: float, now_s: float) -> Activity:
+    """What a hint says of the worker that started then. One from before its start was about another process."""
+    if hint is None or now_s - hint.known_at_s > HINT_FRESH_S or hint.known_at_s < started_at_s:
+        return NOT_KNOWN
+    since_s = None if hint.since_age_s is None else hint.heard_at_s - hint.since_age_s
+    return Activity(is_busy=hint.is_busy, busy_since_s=since_s if hint.is_busy else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The processes of one worker at a moment."""
+
+    at_s: float
+    cpu_s: float
+    children: frozenset[tuple[int, int]]
+    """Pid and start of each."""
+
+
+def sampled(process: Stat, children: list[Stat], *, now_s: float) -> Sample:
+    """The sample of a worker's process and its descendants."""
+    return Sample(
+        at_s=now_s,
+        cpu_s=process.cpu_s + sum(child.cpu_s for child in children),
+        children=frozenset((child.pid, child.started_ticks) for child in children),
+    )
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is known of one worker by looking at its processes."""
+
+    crew: frozenset[tuple[int, int]] | None = None
+    """The children it keeps while idle, as far as that is known: those it had when it was first seen running."""
+    last: Sample | None = None
+    activity: Activity = field(default=NOT_KNOWN)
+
+    def see(self, sample: Sample) -> None:
+        """Judge by a new sample: a child that is not of the crew works on a job, and so does who takes CPU."""
+        if self.last is None or self.crew is None:
+            self.crew = sample.children
+        else:
+            used_s = sample.cpu_s - self.last.cpu_s
+            is_working = used_s > BUSY_CPU_FRACTION * (sample.at_s - self.last.at_s)
+            has_hands = not sample.children <= self.crew
+            self.activity = Activity(is_busy=is_working or has_hands)
+            self.crew &= sample.children
+        self.last = sample
+
+
+class Lookout:
+    """What is known of every worker's activity: the newest hints, and a watch on each worker's processes."""
+
+    def __init__(self) -> None:
+        self._hints: dict[int, Hint] = {}
+        self._watches: dict[str, Watch] = {}
+
+    def hear(self, hints: tuple[Hint, ...]) -> None:
+        """Put what the broker said last in place of what it said before."""
+        self._hints = {hint.pid: hint for hint in hints}
+
+    def look(self, records: Iterable[Record], *, now_s: float) -> None:
+        """Look at the processes of these workers, and forget all others."""
+        watches: dict[str, Watch] = {}
+        for record in records:
+            process = procfs.stat(record.pid) if record.life.state is WorkerState.RUNNING else None
+            if process is not None:
+                watch = watches[record.worker_id] = self._watches.get(record.worker_id, Watch())
+                watch.see(sampled(process, procfs.descendants(record.pid), now_s=now_s))
+        self._watches = watches
+
+    def activity(self, record: Record, *, now_s: float) -> Activity:
+        """Whether the worker is busy, as far as that is known."""
+        said = by_hint(self._hints.get(record.pid), started_at_s=record.life.started_at_s, now_s=now_s)
+        if said.is_busy is not None:
+            return said
+        watch = self._watches.get(record.worker_id)
+        return watch.activity if watch else NOT_KNOWN

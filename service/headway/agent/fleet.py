@@ -1,0 +1,307 @@
+"""The workers of this host: started, watched, drained, and taken over from an agent that died.
+
+Whoever owns a fleet looks after it from one thread: ``look`` takes note of what has happened, ``act`` does what is to
+be done. Nothing here waits.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from headway.agent import processes, procfs, records, states
+from headway.agent.backoff import Backoff
+from headway.agent.busy import NOT_KNOWN, Activity
+from headway.agent.folder import StateFolder, read_json, write_json
+from headway.agent.held import LATER_S, Held, unrecorded
+from headway.agent.orders import Orders
+from headway.agent.output import Output
+from headway.agent.records import Ledger, Record
+from headway.agent.templates import Ready, Stop, Template
+from headway.errors import Unavailable
+from headway.scaling.model import Worker, WorkerState
+from headway.scaling.reconcile import Action, Drain, Start
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A worker whose process has ended: it is gone, or its kind backs off."""
+
+    worker: Worker
+    exit_code: int | None
+
+
+class Fleet:
+    """The workers of one host."""
+
+    def __init__(
+        self,
+        folder: StateFolder,
+        *,
+        templates: Mapping[str, Template],
+        agent_id: str,
+        environment: Mapping[str, str],
+        clock: Callable[[], float] = procfs.since_boot_s,
+    ) -> None:
+        self.output = Output(folder.logs)
+        self._folder = folder
+        self._templates = templates
+        self._agent_id = agent_id
+        self._environment = environment
+        self._clock = clock
+        self._held: dict[str, Held] = {}
+        self._backoff = Backoff({})
+        self._orders = Orders()
+        self._spent: dict[str, int] = {}
+        self._ended: list[Ended] = []
+        self._start_ups: list[tuple[str, float]] = []
+
+    # --- what is known -----------------------------------------------------------------------------------------------
+
+    @property
+    def orders(self) -> Orders:
+        """The orders in force."""
+        return self._orders
+
+    @property
+    def spent(self) -> Mapping[str, int]:
+        """Pool -> burst workers that ended by themselves under these orders."""
+        return self._spent
+
+    def workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
+        """Every worker that is not gone."""
+        return tuple(held.worker(activity(held.record)) for held in self._held.values())
+
+    def running(self) -> tuple[Record, ...]:
+        """The workers that have a process."""
+        return tuple(held.record for held in self._held.values() if held.process is not None)
+
+    def watchable(self) -> frozenset[int]:
+        """File descriptors that become readable when a worker ends which is not this agent's child."""
+        found = (held.process.pidfd for held in self._held.values() if held.process is not None)
+        return frozenset(pidfd for pidfd in found if pidfd is not None)
+
+    def take_ended(self) -> list[Ended]:
+        """The workers that ended since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def take_start_ups(self) -> list[tuple[str, float]]:
+        """Template and seconds from spawn to ready, of workers that became ready since the last call."""
+        start_ups, self._start_ups = self._start_ups, []
+        return start_ups
+
+    def next_look_s(self) -> float:
+        """Seconds until there is something to see of which nobody else tells."""
+        now_s = self._clock()
+        due_s = (self._due_s(held, now_s) for held in self._held.values())
+        return max(0.0, min(due_s, default=now_s + LATER_S) - now_s)
+
+    # --- what happens ------------------------------------------------------------------------------------------------
+
+    def obey(self, orders: Orders) -> None:
+        """Put ``orders`` in force. Burst places that were spent under others are free again."""
+        before = self._orders
+        if (orders.cluster_id, orders.epoch, orders.revision) != (before.cluster_id, before.epoch, before.revision):
+            self._spent = {}
+        self._orders = orders
+
+    def look(self) -> bool:
+        """Take note of ends, of readiness and of times that are over. Returns whether anything has changed."""
+        now_s = self._clock()
+        before = {worker_id: held.record for worker_id, held in self._held.items()}
+        for held in list(self._held.values()):
+            self._look_at(held, now_s)
+        return before != {worker_id: held.record for worker_id, held in self._held.items()}
+
+    def act(self, actions: Iterable[Action]) -> None:
+        """Drain and start. Nothing waits for a worker to end, or to be ready."""
+        now_s = self._clock()
+        fresh: list[Held] = []
+        for action in actions:
+            if isinstance(action, Drain):
+                self._drain(self._held[action.worker_id], now_s)
+            else:
+                fresh.append(self._place(action, now_s))
+        to_spawn = [held for held in fresh if held.record.life.is_alive]
+        if to_spawn:
+            self.save()  # first: an agent that dies while it starts them leaves word of what to look for
+        for held in to_spawn:
+            self._spawn(held, now_s)
+        self.save()
+
+    def drain_all(self) -> None:
+        """Ask every worker to end."""
+        self.act([Drain(worker_id=key) for key, held in self._held.items() if held.state is not WorkerState.DRAINING])
+
+    def close(self) -> None:
+        """Let go of every worker; they run on."""
+        self.save()
+        for held in self._held.values():
+            held.let_go()
+
+    def save(self, *, is_durable: bool = False) -> None:
+        """Write everything down. Processes do not survive the machine, so only orders need to.
+
+        A disk that takes nothing more stops no worker: what could not be written is found by its marks.
+        """
+        ledger = Ledger(
+            orders=self._orders,
+            spent=self._spent,
+            pauses=self._backoff.pauses,
+            records=[held.record for held in self._held.values()],
+        )
+        body = records.to_json(ledger, boot_id=procfs.boot_id())
+        try:
+            write_json(self._folder.workers, body, is_durable=is_durable)
+        except OSError as error:
+            log.error("not written file=%s: %s", self._folder.workers, error)  # noqa: TRY400 - its trace tells nothing
+
+    # --- taking over -------------------------------------------------------------------------------------------------
+
+    def adopt(self) -> None:
+        """Go on where the last agent of this folder ended: its orders, and every worker of its that still runs."""
+        ledger = self._read()
+        self._orders, self._spent, self._backoff = ledger.orders, dict(ledger.spent), Backoff(ledger.pauses)
+        marked = processes.find_marked(self._agent_id, self._folder.logs)
+        now_s = self._clock()
+        for record in ledger.records:
+            pid, started_ticks, _ = marked.pop(record.worker_id, (0, 0, ""))
+            known = record if record.pid else replace(record, pid=pid, started_ticks=started_ticks)
+            self._adopt(known, now_s)
+        for worker_id, (pid, started_ticks, pool) in marked.items():
+            self._adopt(unrecorded(worker_id, pid=pid, started_ticks=started_ticks, pool=pool), now_s)
+        if self._held:
+            log.info("took over workers=%d of an earlier agent", len(self.running()))
+        self.save()
+
+    def _read(self) -> Ledger:
+        body = read_json(self._folder.workers)
+        if body is None:
+            return records.EMPTY
+        try:
+            return records.from_json(body, boot_id=procfs.boot_id())
+        except ValueError as error:
+            log.warning("unreadable file=%s: %s; its workers are looked for by marks", self._folder.workers, error)
+            return records.EMPTY
+
+    def _adopt(self, record: Record, now_s: float) -> None:
+        if record.life.is_alive and not record.pid:
+            return  # the agent died before it could start it
+        held = self._held[record.worker_id] = Held(record=record, is_ours=False)
+        if not record.life.is_alive:
+            return
+        process = processes.adopt(record.pid, record.started_ticks)
+        if process is None:
+            self._take_note_of_end(held, exit_code=None, now_s=now_s)
+        else:
+            held.runs_as(process, self.output.log(record.worker_id))
+
+    # --- one worker --------------------------------------------------------------------------------------------------
+
+    def _place(self, start: Start, now_s: float) -> Held:
+        """A place for one worker, in which it either is to be spawned or backs off."""
+        kind = (start.pool, start.template)
+        template = self._templates.get(start.template)
+        if template is None and not self._backoff.holds(kind, now_s=now_s):
+            self._fail(kind, f"host.toml has no template {start.template!r}", started_at_s=now_s, now_s=now_s)
+        begin = states.held_back if self._backoff.holds(kind, now_s=now_s) else states.spawned
+        record = Record(
+            worker_id=uuid4().hex,
+            pool=start.pool,
+            template=start.template,
+            template_hash=template.content_hash if template else "",
+            restart_generation=start.restart_generation,
+            ready=template.ready if template else Ready(),
+            stop=template.stop if template else Stop(),
+            life=begin(now_s=now_s, is_burst=start.is_burst),
+        )
+        self._held[record.worker_id] = Held(record=record)
+        return self._held[record.worker_id]
+
+    def _spawn(self, held: Held, now_s: float) -> None:
+        record = held.record
+        log_file = self.output.log(record.worker_id)
+        try:
+            process = processes.spawn(
+                self._templates[record.template],
+                marks=processes.marks_of(worker_id=record.worker_id, pool=record.pool, agent_id=self._agent_id),
+                environment=self._environment,
+                log=log_file,
+                is_burst=record.life.is_burst,
+            )
+        except Unavailable as error:
+            held.become(states.held_back(now_s=now_s, is_burst=record.life.is_burst))
+            self._fail(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
+            return
+        held.runs_as(process, log_file)
+        log.info("started pool=%s template=%s pid=%d", record.pool, record.template, process.pid)
+
+    def _drain(self, held: Held, now_s: float) -> None:
+        held.become(states.told_to_stop(held.record.life, now_s=now_s))
+        held.tell_to_stop()
+        self._forget_if_gone(held)
+
+    def _look_at(self, held: Held, now_s: float) -> None:
+        life = held.record.life
+        if held.process is None:
+            if not self._backoff.holds(held.record.kind, now_s=now_s):
+                held.become(states.over(life, now_s=now_s))
+                self._forget_if_gone(held)
+        elif held.process.has_ended():
+            self._take_note_of_end(held, exit_code=held.process.exit_code, now_s=now_s)
+        elif life.state is WorkerState.STARTING:
+            self._look_whether_ready(held, now_s)
+        elif life.state is WorkerState.DRAINING and now_s >= self._due_s(held, now_s):
+            held.force(now_s=now_s)
+
+    def _look_whether_ready(self, held: Held, now_s: float) -> None:
+        record, life = held.record, held.record.life
+        if held.is_ready(now_s=now_s):
+            held.tail = None
+            held.become(states.ready(life, now_s=now_s))
+            if held.is_ours:
+                self._start_ups.append((record.template, now_s - life.started_at_s))
+        elif held.is_late(now_s=now_s):
+            log.warning(
+                "not ready pool=%s template=%s pid=%d: its output did not show %r within %g s; stopping it",
+                *record.kind,
+                record.pid,
+                record.ready.pattern,
+                record.ready.timeout_s,
+            )
+            held.become(states.late(life, now_s=now_s))
+            held.tell_to_stop()
+
+    def _take_note_of_end(self, held: Held, *, exit_code: int | None, now_s: float) -> None:
+        record = held.record
+        life = states.ended(record.life, exit_code=exit_code, now_s=now_s)
+        held.let_go()
+        held.become(life)
+        self._ended.append(Ended(worker=held.worker(NOT_KNOWN), exit_code=exit_code))
+        if life.is_spent:
+            self._spent[record.pool] = self._spent.get(record.pool, 0) + 1
+        told = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
+        told += f" after_s={now_s - life.started_at_s:.1f}"
+        if life.state is WorkerState.BACKING_OFF:
+            held.record = replace(held.record, pid=0, started_ticks=0)
+            why = f"{told} said={self.output.last_words(record.worker_id)!r}"
+            self._fail(record.kind, why, started_at_s=life.started_at_s, now_s=now_s)
+        else:
+            log.info("ended pool=%s template=%s %s", *record.kind, told)
+        self._forget_if_gone(held)
+
+    def _fail(self, kind: tuple[str, str], why: str, *, started_at_s: float, now_s: float) -> None:
+        self._backoff = self._backoff.failed(kind, started_at_s=started_at_s, now_s=now_s)
+        pause_s = (self._backoff.until_s(kind) or now_s) - now_s
+        log.warning("failed pool=%s template=%s again_in_s=%.0f: %s", *kind, pause_s, why)
+
+    def _forget_if_gone(self, held: Held) -> None:
+        if held.state is WorkerState.GONE:
+            del self._held[held.record.worker_id]
+
+    def _due_s(self, held: Held, now_s: float) -> float:
+        pause_until_s = self._backoff.until_s(held.record.kind)
+        return held.due_s(now_s=now_s, pause_until_s=now_s if pause_until_s is None else pause_until_s)

@@ -1,0 +1,130 @@
+"""One worker in the agent's hands: its record, its process, and what is watched of its output."""
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headway.agent import procfs, states
+from headway.agent.busy import Activity
+from headway.agent.output import Tail
+from headway.agent.processes import Process
+from headway.agent.records import Record
+from headway.agent.states import Life
+from headway.agent.templates import Ready, Stop
+from headway.scaling.model import Worker, WorkerState
+
+PATTERN_LOOK_S = 0.1
+FORCE_AGAIN_S = 5.0  # a process that is stuck in the kernel ends when it comes out of it
+LATER_S = 3600.0  # nothing to look at: its end is told by the kernel
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Held:
+    """A worker. One that backs off has no process."""
+
+    record: Record
+    process: Process | None = None
+    tail: Tail | None = None
+    is_ours: bool = True
+    """Whether this agent started it, and so knows how long that took."""
+    forced_at_s: float = 0.0
+
+    @property
+    def state(self) -> WorkerState:
+        """Where it is in its life."""
+        return self.record.life.state
+
+    def worker(self, activity: Activity) -> Worker:
+        """The worker as the core knows it."""
+        record = self.record
+        return Worker(
+            worker_id=record.worker_id,
+            pool=record.pool,
+            template=record.template,
+            pid=record.pid,
+            state=record.life.state,
+            started_at_s=record.life.started_at_s,
+            is_burst=record.life.is_burst,
+            is_busy=activity.is_busy,
+            busy_since_s=activity.busy_since_s,
+            restart_generation=record.restart_generation,
+        )
+
+    def become(self, life: Life) -> None:
+        """Note a move."""
+        self.record = replace(self.record, life=life)
+
+    def runs_as(self, process: Process, log_file: Path) -> None:
+        """Note the process that it has now."""
+        self.process = process
+        self.record = replace(self.record, pid=process.pid, started_ticks=process.started_ticks)
+        pattern = self.record.ready.pattern
+        if self.state is WorkerState.STARTING and pattern is not None:
+            self.tail = Tail(log_file, pattern)
+
+    def is_ready(self, *, now_s: float) -> bool:
+        """Whether it has shown that it is ready."""
+        age_s = now_s - self.record.life.started_at_s
+        return self.tail.sees() if self.tail else age_s >= self.record.ready.after_s
+
+    def is_late(self, *, now_s: float) -> bool:
+        """Whether it should have been ready by now."""
+        return self.tail is not None and now_s - self.record.life.started_at_s >= self.record.ready.timeout_s
+
+    def tell_to_stop(self) -> None:
+        """Ask its process to finish what it is doing and end."""
+        self.tail = None
+        if self.process is not None:
+            log.info("draining pool=%s pid=%d", self.record.pool, self.record.pid)
+            self.process.send(self.record.stop.stop_signal)
+
+    def force(self, *, now_s: float) -> None:
+        """End its process and all of its family."""
+        record = self.record
+        if not record.life.is_forced:
+            self.become(states.forced(record.life))
+            log.warning(
+                "forcing pool=%s pid=%d: it did not end within %g s",
+                record.pool,
+                record.pid,
+                record.stop.drain_timeout_s,
+            )
+        self.forced_at_s = now_s
+        if self.process is not None:
+            self.process.send_to_all(record.stop.force_signal)
+
+    def let_go(self) -> None:
+        """Forget its process, which has ended or shall run on."""
+        if self.process is not None:
+            self.process.close()
+            self.process = None
+
+    def due_s(self, *, now_s: float, pause_until_s: float) -> float:
+        """When it must be looked at, at the latest."""
+        record, life = self.record, self.record.life
+        if life.state is WorkerState.BACKING_OFF:
+            return pause_until_s
+        if life.state is WorkerState.STARTING:
+            return now_s + PATTERN_LOOK_S if self.tail else life.started_at_s + record.ready.after_s
+        if life.state is WorkerState.DRAINING:
+            return self.forced_at_s + FORCE_AGAIN_S if life.is_forced else life.since_s + record.stop.drain_timeout_s
+        return now_s + LATER_S
+
+
+def unrecorded(worker_id: str, *, pid: int, started_ticks: int, pool: str) -> Record:
+    """A worker that only its marks tell of. It has no template's name, so it is replaced once its pool has workers."""
+    started_at_s = started_ticks / procfs.TICKS_PER_S
+    return Record(
+        worker_id=worker_id,
+        pool=pool,
+        template="",
+        template_hash="",
+        restart_generation=0,
+        ready=Ready(),
+        stop=Stop(),
+        life=Life(state=WorkerState.RUNNING, started_at_s=started_at_s, since_s=started_at_s),
+        pid=pid,
+        started_ticks=started_ticks,
+    )

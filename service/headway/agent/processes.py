@@ -1,0 +1,168 @@
+"""Worker processes: started, found again, signalled, ended.
+
+Each has a session of its own, so that no terminal's Ctrl-C reaches it and its whole group can be ended at once. Nothing
+ties its life to the agent's: an agent may die and its successor finds the workers again.
+"""
+
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from headway.agent import procfs
+from headway.agent.templates import AGENT_ID, POOL, WORKER_ID, Template
+from headway.errors import Unavailable
+
+OWN_VARIABLES = "HEADWAY_"
+"""Variables that begin so are the agent's, its token among them: no worker inherits them."""
+
+
+class Process:
+    """One worker process: a child of this agent, or one that an earlier agent has left."""
+
+    def __init__(
+        self, pid: int, *, started_ticks: int, child: subprocess.Popen[bytes] | None, pidfd: int | None
+    ) -> None:
+        self.pid = pid
+        self.started_ticks = started_ticks
+        self.is_child = child is not None
+        self.pidfd = pidfd
+        """Readable once the process has ended; only of one that is no child, and where the kernel has it."""
+        self.exit_code: int | None = None
+        """Below 0: minus the signal that ended it. ``None`` while it runs, and where nobody could see it."""
+        self._child = child
+        self._poll = select.poll()
+        if pidfd is not None:
+            self._poll.register(pidfd, select.POLLIN)
+
+    def has_ended(self) -> bool:
+        """Whether it runs no more. Takes note of its exit code, if it can be seen."""
+        if self._child is not None:
+            self.exit_code = self._child.poll()
+            return self.exit_code is not None
+        if self.pidfd is not None:
+            return bool(self._poll.poll(0))
+        return not _is_same(self.pid, self.started_ticks)
+
+    def send(self, number: int) -> None:
+        """Send the signal to the process itself, which tells its own children. Nothing happens if it has ended."""
+        with suppress(ProcessLookupError):
+            if self._child is not None:
+                self._child.send_signal(number)
+            elif self.pidfd is not None:
+                signal.pidfd_send_signal(self.pidfd, number)
+            elif _is_same(self.pid, self.started_ticks):
+                os.kill(self.pid, number)
+
+    def send_to_all(self, number: int) -> None:
+        """Send the signal to the process, its group and every descendant: some of them lead groups of their own."""
+        if self.has_ended():
+            return
+        family = procfs.descendants(self.pid)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+        self.send(number)
+        for each in family:
+            if _is_same(each.pid, each.started_ticks):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(each.pid, number)
+
+    def close(self) -> None:
+        """Let go of it; it runs on if it runs."""
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
+        if self._child is not None and self._child.returncode is None:
+            self._child.returncode = 0  # it outlives us on purpose: the standard library shall not warn of that
+
+
+def spawn(
+    template: Template, *, marks: Mapping[str, str], environment: Mapping[str, str], log: Path, is_burst: bool
+) -> Process:
+    """A new process of ``template``, its output in ``log``.
+
+    Raises:
+        Unavailable: it cannot be started.
+    """
+    argv = [*template.argv, *(template.burst_arguments if is_burst else ())]
+    inherited = {name: value for name, value in environment.items() if not name.startswith(OWN_VARIABLES)}
+    try:
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            # No preexec_fn: slow, and unsafe beside threads. No death signal: it would come when a thread of ours ends.
+            child = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=template.working_directory,
+                env={**inherited, **template.environment, **marks},
+                start_new_session=True,
+            )
+        finally:
+            os.close(output)
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Unavailable(f"template {template.name!r}: {argv[0]!r} cannot be started: {said}") from error
+    if template.niceness:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PGRP, child.pid, template.niceness)
+    # Not reaped yet, so it is there, if only as a zombie.
+    known = procfs.stat(child.pid)
+    return Process(child.pid, started_ticks=known.started_ticks if known else 0, child=child, pidfd=None)
+
+
+def marks_of(*, worker_id: str, pool: str, agent_id: str) -> dict[str, str]:
+    """What a worker's environment says of it, so that it is found also where no file tells of it."""
+    return {WORKER_ID: worker_id, POOL: pool, AGENT_ID: agent_id}
+
+
+def adopt(pid: int, started_ticks: int) -> Process | None:
+    """The process that was started then, ``None`` if it is there no more."""
+    pidfd = None
+    with suppress(OSError):  # gone; or a kernel, or a sandbox, without it
+        pidfd = os.pidfd_open(pid)
+    # Looked at after it was opened: if it is the same now, then what is open is it.
+    if _is_same(pid, started_ticks):
+        return Process(pid, started_ticks=started_ticks, child=None, pidfd=pidfd)
+    if pidfd is not None:
+        os.close(pidfd)
+    return None
+
+
+def find_marked(agent_id: str, logs: Path) -> dict[str, tuple[int, int, str]]:
+    """Every worker of this agent that ``/proc`` shows: worker id -> pid, start in ticks, pool (empty if not known).
+
+    A process may overwrite its environment, as those do that set their title; then its output still leads to its log.
+    """
+    found: dict[str, list[tuple[procfs.Stat, str]]] = {}
+    for pid in procfs.pids():
+        worker_id, pool = _marked(pid, agent_id, logs)
+        known = procfs.stat(pid) if worker_id else None
+        if known is not None and not known.is_over:
+            found.setdefault(worker_id, []).append((known, pool))
+    workers = {}
+    for worker_id, family in found.items():
+        # Its children bear its marks. The first of them all is the worker.
+        main, pool = min(family, key=lambda each: (each[0].started_ticks, each[0].session != each[0].pid, each[0].pid))
+        workers[worker_id] = (main.pid, main.started_ticks, pool)
+    return workers
+
+
+def _marked(pid: int, agent_id: str, logs: Path) -> tuple[str, str]:
+    environment = procfs.environment(pid)
+    if environment.get(AGENT_ID) == agent_id and WORKER_ID in environment:
+        return environment[WORKER_ID], environment.get(POOL, "")
+    for output in procfs.output_files(pid):
+        folder, _, name = output.rpartition("/")
+        if folder == str(logs) and name.endswith(".log"):
+            return name.removesuffix(".log"), ""
+    return "", ""
+
+
+def _is_same(pid: int, started_ticks: int) -> bool:
+    known = procfs.stat(pid)
+    return known is not None and known.started_ticks == started_ticks and not known.is_over

@@ -1,0 +1,137 @@
+"""What ``/proc`` tells of processes and of the kernel that runs them.
+
+A process is known again by its pid and its start in clock ticks since boot, within one boot: a pid alone may be another
+process's by now. Seconds are of the same clock, which counts from boot, sleep included, and never steps.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PROC = "/proc"
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """One process at one moment."""
+
+    pid: int
+    state: str
+    parent_pid: int
+    session: int
+    cpu_s: float
+    """Its own, and that of its children that have ended."""
+    started_ticks: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended and only its parent has not taken note yet: in containers that may be so for ever."""
+        return self.state in {"Z", "X"}
+
+    @property
+    def started_at_s(self) -> float:
+        """Seconds from boot to its start."""
+        return self.started_ticks / TICKS_PER_S
+
+
+@lru_cache
+def boot_id() -> str:
+    """Names this run of the kernel."""
+    return Path(_PROC, "sys/kernel/random/boot_id").read_text().strip()
+
+
+def since_boot_s() -> float:
+    """The clock of everything on this host that must not step."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def stat(pid: int) -> Stat | None:
+    """The process with this pid, ``None`` if there is none."""
+    try:
+        with open(f"{_PROC}/{pid}/stat", "rb") as file:  # noqa: PTH123 - Path costs as much as the reading
+            text = file.read()
+    except OSError:
+        return None
+    # The program's name stands in brackets and may itself hold brackets and spaces.
+    fields = text[text.rindex(b")") + 2 :].split()
+    return Stat(
+        pid=pid,
+        state=fields[0].decode(),
+        parent_pid=int(fields[1]),
+        session=int(fields[3]),
+        cpu_s=sum(map(int, fields[11:15])) / TICKS_PER_S,
+        started_ticks=int(fields[19]),
+    )
+
+
+def pids() -> Iterator[int]:
+    """Every process there is."""
+    return (int(name) for name in os.listdir(_PROC) if name.isdecimal())  # noqa: PTH208 - as above
+
+
+def descendants(pid: int) -> list[Stat]:
+    """The children of the process, theirs, and so on. Those that were handed to another parent are not among them."""
+    found: list[Stat] = []
+    left = [pid]
+    while left:
+        for child in _children(left.pop()):
+            known = stat(child)
+            if known is not None:
+                found.append(known)
+                left.append(child)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        threads = os.listdir(f"{_PROC}/{pid}/task")  # noqa: PTH208
+        for thread in threads:
+            with open(f"{_PROC}/{pid}/task/{thread}/children", "rb") as file:  # noqa: PTH123
+                found += map(int, file.read().split())
+    except FileNotFoundError:
+        if not _tells_children():
+            return [each.pid for each in map(stat, pids()) if each is not None and each.parent_pid == pid]
+    except OSError:
+        return []
+    return found
+
+
+@lru_cache
+def _tells_children() -> bool:
+    # A kernel may be built without these files.
+    return Path(f"{_PROC}/self/task/{os.getpid()}/children").exists()
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The environment that the process was started with; empty where it may not be read, or was overwritten."""
+    try:
+        text = Path(f"{_PROC}/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (entry.decode(errors="replace").partition("=") for entry in text.split(b"\0") if b"=" in entry)
+    return {name: value for name, _, value in pairs}
+
+
+def output_files(pid: int) -> list[str]:
+    """Where the standard output and standard error of the process go."""
+    found = []
+    for number in (1, 2):
+        with suppress(OSError):
+            found.append(os.readlink(f"{_PROC}/{pid}/fd/{number}"))  # noqa: PTH115
+    return found
+
+
+def proportional_memory_bytes(pid: int) -> int:
+    """The memory of the process, what it shares with others divided among them; 0 where it may not be read."""
+    for name, label in (("smaps_rollup", b"Pss:"), ("status", b"VmRSS:")):
+        with suppress(OSError):
+            for line in Path(f"{_PROC}/{pid}/{name}").read_bytes().splitlines():
+                if line.startswith(label):
+                    return int(line.split()[1]) * 1024
+    return 0

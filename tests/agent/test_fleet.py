@@ -1,0 +1,417 @@
+"""Fleets of real, small processes."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from agent.workers import BUSY, SLEEP, STUBBORN, Stage, eventually, look_until, runs, start, template
+from headway.agent import procfs
+from headway.agent.fleet import Fleet
+from headway.agent.orders import Orders
+from headway.agent.templates import Ready, Stop
+from headway.scaling.model import WorkerState
+from headway.scaling.reconcile import Drain
+
+PRINTS_READY = Ready(pattern="ready", timeout_s=30.0)
+
+
+def states(fleet: Fleet) -> list[WorkerState]:
+    return [worker.state for worker in fleet.workers()]
+
+
+def drain(fleet: Fleet) -> None:
+    fleet.act([Drain(worker_id=worker.worker_id) for worker in fleet.workers()])
+
+
+def printed(stage: Stage, worker_id: str) -> str:
+    return (stage.folder.logs / f"{worker_id}.log").read_text()
+
+
+# --- starting --------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_leads_a_session_of_its_own_bears_marks_and_inherits_no_secret_of_the_agents(stage: Stage) -> None:
+    with stage.fleet(template(environment={"LANG": "xx"})) as fleet:
+        fleet.act([start()])
+        (worker,) = fleet.workers()
+        known = procfs.stat(worker.pid)
+        assert (known.session, worker.state, worker.pool) == (worker.pid, WorkerState.STARTING, "mail")
+        environment = eventually(lambda: "HEADWAY_POOL" in (found := procfs.environment(worker.pid)) and found)
+        assert (environment["HEADWAY_WORKER_ID"], environment["HEADWAY_POOL"]) == (worker.worker_id, "mail")
+        assert environment["LANG"] == "xx"
+        assert not {"HEADWAY_TOKEN", "HEADWAY_DATABASE_URL"} & set(environment)
+        assert "PATH" in environment
+
+
+def test_a_hundred_workers_are_there_at_once(stage: Stage) -> None:
+    with stage.fleet(template()) as fleet:
+        before_s = procfs.since_boot_s()
+        fleet.act([start()] * 100)
+        assert len(fleet.running()) == 100
+        assert procfs.since_boot_s() - before_s < 5.0  # 0.2 s on a quiet machine
+        drain(fleet)
+        look_until(fleet, lambda: fleet.workers() == ())
+
+
+def test_a_worker_without_a_pattern_is_ready_once_it_has_lived_for_a_while(stage: Stage) -> None:
+    with stage.fleet(template(ready=Ready(after_s=5.0))) as fleet:
+        fleet.act([start()])
+        assert not fleet.look()
+        stage.clock.ahead_s += 5.1
+        assert fleet.look()
+        assert states(fleet) == [WorkerState.RUNNING]
+        ((name, start_up_s),) = fleet.take_start_ups()
+        assert name == "py"
+        assert 5.1 <= start_up_s < 10.0
+
+
+def test_a_worker_with_a_pattern_is_ready_when_it_prints_it(stage: Stage, tmp_path: Path) -> None:
+    code = f"import pathlib, time\nwhile not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)\n"
+    code += "print('Listening on mail', flush=True)\n" + SLEEP
+    with stage.fleet(template(code, ready=Ready(pattern=r"^Listening on \w+$"))) as fleet:
+        fleet.act([start()])
+        fleet.look()
+        assert states(fleet) == [WorkerState.STARTING]
+        (tmp_path / "go").touch()
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        assert fleet.next_look_s() > 60.0  # nothing more to look at: its end is told by the kernel
+
+
+def test_a_worker_that_is_not_ready_in_time_is_stopped_and_its_kind_backs_off(stage: Stage) -> None:
+    with stage.fleet(template(ready=Ready(pattern="never", timeout_s=20.0))) as fleet:
+        fleet.act([start()])
+        stage.clock.ahead_s += 21.0
+        fleet.look()
+        assert states(fleet) == [WorkerState.DRAINING]
+        look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+
+
+# --- draining --------------------------------------------------------------------------------------------------------
+
+
+def test_a_drained_worker_is_told_once_and_finishes_what_it_is_doing(stage: Stage, tmp_path: Path) -> None:
+    with stage.fleet(template(BUSY.format(done=str(tmp_path / "done")), ready=PRINTS_READY)) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        (worker,) = fleet.workers()
+        drain(fleet)
+        eventually(lambda: "told 1" in printed(stage, worker.worker_id))
+        assert states(fleet) == [WorkerState.DRAINING]
+        assert not fleet.look()
+        (tmp_path / "done").touch()
+        look_until(fleet, lambda: fleet.workers() == ())
+        assert printed(stage, worker.worker_id) == "ready\ntold 1\ndone\n"
+        (ended,) = fleet.take_ended()
+        assert (ended.worker.worker_id, ended.worker.state, ended.exit_code) == (worker.worker_id, WorkerState.GONE, 0)
+
+
+def test_the_signal_to_stop_is_the_templates_own_and_goes_to_the_main_process_alone(stage: Stage) -> None:
+    """The worker tells its own children: one told twice, by us and by its parent, may drop its job."""
+    child = "import signal, time; signal.signal(2, lambda *_: print('child told', flush=True)); time.sleep(600)"
+    code = f"""
+import signal, subprocess, sys, time
+child = subprocess.Popen([sys.executable, '-c', {child!r}])
+def told(*_):
+    print('main told', flush=True); child.kill(); sys.exit(0)
+signal.signal(signal.SIGINT, told)
+print('ready', flush=True)
+time.sleep(600)
+"""
+    with stage.fleet(template(code, ready=PRINTS_READY, stop=Stop(stop_signal=signal.SIGINT))) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        (worker,) = fleet.workers()
+        drain(fleet)
+        look_until(fleet, lambda: fleet.workers() == ())
+        assert printed(stage, worker.worker_id) == "ready\nmain told\n"
+
+
+def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_family(stage: Stage) -> None:
+    """Also those that lead a session of their own, as RQ's work horses do: the group's signal does not reach them."""
+    family = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', %r], start_new_session=True);"
+    code = family % STUBBORN + "print('child', child.pid, flush=True);" + STUBBORN
+    with stage.fleet(template(code, ready=PRINTS_READY, stop=Stop(drain_timeout_s=40.0))) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        (worker,) = fleet.workers()
+        child_pid = int(eventually(lambda: "child" in (text := printed(stage, worker.worker_id)) and text).split()[1])
+        eventually(lambda: procfs.stat(child_pid).session == child_pid)
+        drain(fleet)
+        stage.clock.ahead_s += 39.0
+        assert not fleet.look()
+        assert runs(worker.pid)
+        stage.clock.ahead_s += 1.0
+        fleet.look()
+        eventually(lambda: not runs(worker.pid) and not runs(child_pid))
+        look_until(fleet, lambda: fleet.workers() == ())
+        (ended,) = fleet.take_ended()
+        assert ended.exit_code == -signal.SIGKILL
+
+
+# --- failing ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_dies_as_soon_as_it_is_started_backs_off_for_ever_longer(stage: Stage) -> None:
+    with stage.fleet(template("raise SystemExit('no broker')", ready=Ready(after_s=5.0))) as fleet:
+        for pause_s in (10.0, 20.0, 40.0):
+            fleet.act([start()])
+            look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+            (worker,) = fleet.workers()
+            assert worker.pid == 0
+            fleet.act([start()])  # wanted, and not started: its kind backs off
+            assert (states(fleet), fleet.running()) == ([WorkerState.BACKING_OFF] * 2, ())
+            stage.clock.ahead_s += pause_s - 1.0
+            assert not fleet.look()
+            stage.clock.ahead_s += 1.0
+            assert fleet.look()
+            assert fleet.workers() == ()
+
+
+def test_a_failure_says_the_workers_last_words(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    with stage.fleet(template("raise SystemExit('no broker at redis://x')", ready=Ready(after_s=5.0))) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+    assert "failed pool=mail template=py again_in_s=10" in caplog.text
+    assert "exit=1" in caplog.text
+    assert "said='no broker at redis://x'" in caplog.text
+
+
+def test_a_worker_that_dies_after_a_while_of_use_has_its_place_free_at_once(stage: Stage) -> None:
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        fleet.look()
+        (worker,) = fleet.workers()
+        stage.clock.ahead_s += 11.0
+        os.kill(worker.pid, signal.SIGKILL)
+        look_until(fleet, lambda: fleet.workers() == ())
+        assert fleet.take_ended()[0].exit_code == -signal.SIGKILL
+
+
+def test_a_program_that_went_missing_backs_off_and_touches_no_other_kind(
+    stage: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = template(name="gone", working_directory=str(tmp_path / "removed"))
+    with stage.fleet(gone, template()) as fleet:
+        fleet.act([start(template="gone"), start(template="gone"), start(), start(template="unknown")])
+        found = {(worker.template, worker.state) for worker in fleet.workers()}
+        assert found == {
+            ("gone", WorkerState.BACKING_OFF),
+            ("py", WorkerState.STARTING),
+            ("unknown", WorkerState.BACKING_OFF),
+        }
+    assert f"{gone.argv[0]!r} cannot be started: No such file or directory" in caplog.text
+    assert "host.toml has no template 'unknown'" in caplog.text
+
+
+def test_a_place_that_nobody_wants_any_more_is_given_up_during_its_pause(stage: Stage) -> None:
+    with stage.fleet(template("raise SystemExit(1)", ready=Ready(after_s=5.0))) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+        drain(fleet)
+        assert fleet.workers() == ()
+
+
+# --- burst -----------------------------------------------------------------------------------------------------------
+
+ENDS_WELL = "import sys; sys.exit('--burst' not in sys.argv)"
+
+
+def test_a_burst_workers_clean_end_spends_its_place_under_these_orders(stage: Stage) -> None:
+    with stage.fleet(template(ENDS_WELL, burst_arguments=("--burst",), ready=Ready(after_s=5.0))) as fleet:
+        fleet.obey(Orders(cluster_id="c", epoch=1, revision=1, assignments=()))
+        fleet.act([start(is_burst=True)])
+        look_until(fleet, lambda: fleet.workers() == ())
+        assert fleet.spent == {"mail": 1}
+    with stage.fleet() as fleet:
+        assert fleet.spent == {"mail": 1}  # also for the next agent
+        fleet.obey(Orders(cluster_id="c", epoch=1, revision=1, assignments=()))
+        assert fleet.spent == {"mail": 1}
+        fleet.obey(Orders(cluster_id="c", epoch=1, revision=2, assignments=()))
+        assert fleet.spent == {}
+
+
+# --- taking over -----------------------------------------------------------------------------------------------------
+
+
+def test_the_next_agent_takes_over_what_runs_and_starts_nothing_anew(stage: Stage) -> None:
+    with stage.fleet(template()) as fleet:
+        fleet.obey(Orders(cluster_id="c", epoch=2, revision=7, assignments=()))
+        fleet.act([start(restart_generation=3), start(is_burst=True)])
+        fleet.look()
+        before = fleet.workers()
+    with stage.fleet(template()) as fleet:
+        assert fleet.workers() == before
+        assert (fleet.orders.epoch, fleet.orders.revision) == (2, 7)
+        drain(fleet)
+        look_until(fleet, lambda: fleet.workers() == ())
+        assert {ended.exit_code for ended in fleet.take_ended()} == {None}  # only a parent sees how a child ended
+
+
+def test_a_worker_is_stopped_as_it_was_started_whatever_host_toml_says_by_now(stage: Stage) -> None:
+    with stage.fleet(template(stop=Stop(stop_signal=signal.SIGINT, drain_timeout_s=7.0))) as fleet:
+        fleet.act([start()])
+    with stage.fleet() as fleet:
+        (record,) = fleet.running()
+        assert (record.stop.stop_signal, record.stop.drain_timeout_s) == (signal.SIGINT, 7.0)
+
+
+def test_a_drain_goes_on_under_the_next_agent_without_a_second_signal(stage: Stage, tmp_path: Path) -> None:
+    busy = template(BUSY.format(done=str(tmp_path / "done")), ready=PRINTS_READY, stop=Stop(drain_timeout_s=50.0))
+    with stage.fleet(busy) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        (worker,) = fleet.workers()
+        drain(fleet)
+        eventually(lambda: "told 1" in printed(stage, worker.worker_id))
+        stage.clock.ahead_s += 30.0
+    with stage.fleet() as fleet:
+        assert states(fleet) == [WorkerState.DRAINING]
+        stage.clock.ahead_s += 19.0
+        assert not fleet.look()
+        stage.clock.ahead_s += 1.0
+        fleet.look()  # 50 s after it was told
+        look_until(fleet, lambda: fleet.workers() == ())
+    assert printed(stage, worker.worker_id) == "ready\ntold 1\n"
+
+
+def test_a_worker_that_ended_while_no_agent_was_there_is_gone(stage: Stage) -> None:
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        fleet.look()
+        (worker,) = fleet.workers()
+        process = fleet._held[worker.worker_id].process
+    os.kill(worker.pid, signal.SIGKILL)
+    os.waitpid(process.pid, 0)
+    stage.clock.ahead_s += 60.0
+    with stage.fleet() as fleet:
+        assert fleet.workers() == ()
+        assert [ended.worker.worker_id for ended in fleet.take_ended()] == [worker.worker_id]
+
+
+def test_a_zombie_is_not_taken_for_a_worker(stage: Stage) -> None:
+    """In a container pid 1 may never take note of the end of what it was handed."""
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        fleet.look()
+        (worker,) = fleet.workers()
+    os.kill(worker.pid, signal.SIGKILL)
+    eventually(lambda: procfs.stat(worker.pid).is_over)  # this process is its parent and does not look
+    stage.clock.ahead_s += 60.0
+    with stage.fleet() as fleet:
+        assert fleet.workers() == ()
+    os.waitpid(worker.pid, 0)
+
+
+def test_a_pid_that_is_another_process_by_now_is_left_alone(stage: Stage, tmp_path: Path) -> None:
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        fleet.look()
+        (worker,) = fleet.workers()
+    path = stage.folder.workers
+    path.write_text(path.read_text().replace(f'"pid":{worker.pid},', f'"pid":{os.getpid()},'))
+    stage.clock.ahead_s += 60.0
+    with stage.fleet() as fleet:
+        assert fleet.workers() == ()
+    os.kill(worker.pid, signal.SIGKILL)
+    os.waitpid(worker.pid, 0)
+
+
+def test_after_a_reboot_nothing_is_taken_over_but_the_orders(stage: Stage) -> None:
+    with stage.fleet(template()) as fleet:
+        fleet.obey(Orders(cluster_id="c", epoch=2, revision=7, assignments=()))
+        fleet.act([start()])
+        pid = fleet.workers()[0].pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    path = stage.folder.workers
+    path.write_text(path.read_text().replace(procfs.boot_id(), "an-earlier-boot"))
+    with stage.fleet() as fleet:
+        assert (fleet.workers(), fleet.orders.revision) == ((), 7)
+
+
+@pytest.mark.parametrize("written", [None, "", "{", '{"version": 99}', '{"version": 1}', "[]"])
+def test_a_worker_that_no_file_tells_of_is_found_by_its_marks(stage: Stage, written: str | None) -> None:
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        (before,) = fleet.workers()
+        eventually(lambda: "HEADWAY_POOL" in procfs.environment(before.pid))
+    if written is None:
+        stage.folder.workers.unlink()
+    else:
+        stage.folder.workers.write_text(written)
+    with stage.fleet(template()) as fleet:
+        (found,) = fleet.workers()
+        assert (found.worker_id, found.pid, found.pool, found.state) == (
+            before.worker_id,
+            before.pid,
+            "mail",
+            WorkerState.RUNNING,
+        )
+
+
+def test_a_start_that_the_agent_did_not_live_to_record_is_found_by_its_marks(stage: Stage) -> None:
+    with stage.fleet(template()) as fleet:
+        fleet.save = lambda **_: type(fleet).save(fleet) if not fleet.running() else None  # dies after the spawn
+        fleet.act([start(restart_generation=4)])
+        (before,) = fleet.workers()
+        eventually(lambda: "HEADWAY_POOL" in procfs.environment(before.pid))
+    with stage.fleet(template()) as fleet:
+        (found,) = fleet.workers()
+        assert (found.pid, found.template, found.restart_generation) == (before.pid, "py", 4)
+
+
+def test_a_worker_that_overwrote_its_environment_is_found_by_where_it_prints_to(stage: Stage) -> None:
+    """As those do that set their process title."""
+    code = f"import os, sys; os.execve(sys.executable, [sys.executable, '-c', {SLEEP!r}], {{}})"
+    with stage.fleet(template(code)) as fleet:
+        fleet.act([start()])
+        (before,) = fleet.workers()
+        eventually(lambda: procfs.environment(before.pid) == {} and runs(before.pid))
+    stage.folder.workers.unlink()
+    with stage.fleet() as fleet:
+        (found,) = fleet.workers()
+        assert (found.pid, found.worker_id) == (before.pid, before.worker_id)
+
+
+def test_of_a_workers_family_its_main_process_is_found(stage: Stage) -> None:
+    horse = f"subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True)"
+    code = f"import subprocess, sys, time; {horse}; {SLEEP}"
+    with stage.fleet(template(code)) as fleet:
+        fleet.act([start()])
+        (before,) = fleet.workers()
+        eventually(lambda: procfs.descendants(before.pid))
+    stage.folder.workers.unlink()
+    with stage.fleet() as fleet:
+        assert [worker.pid for worker in fleet.workers()] == [before.pid]
+
+
+def test_workers_of_another_agent_on_this_machine_are_left_alone(stage: Stage, tmp_path: Path) -> None:
+    other = Stage(tmp_path / "other")
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        with other.fleet() as beside:
+            assert beside.workers() == ()
+
+
+def test_a_pause_outlives_the_agent(stage: Stage) -> None:
+    """Else an agent that is restarted often would let a broken worker loop."""
+    with stage.fleet(template("raise SystemExit(1)", ready=Ready(after_s=5.0))) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+    with stage.fleet() as fleet:
+        assert states(fleet) == [WorkerState.BACKING_OFF]
+        assert not fleet.look()
+        stage.clock.ahead_s += 11.0
+        fleet.look()
+        assert fleet.workers() == ()
+
+
+def test_a_full_disk_stops_no_worker(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    with stage.fleet(template()) as fleet:
+        (stage.folder.root / "workers.json.new").mkdir()  # in the way of every write
+        fleet.act([start()])
+        assert len(fleet.running()) == 1
+        assert "not written" in caplog.text
+        (stage.folder.root / "workers.json.new").rmdir()

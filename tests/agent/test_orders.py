@@ -1,0 +1,35 @@
+import pytest
+
+from headway.agent.orders import Orders
+from headway.scaling.model import Assignment
+
+ROW = Assignment(pool="mail", host_id="h", template="rq", base_workers=2)
+IN_FORCE = Orders(cluster_id="c", epoch=5, revision=8, assignments=(ROW,))
+
+
+@pytest.mark.parametrize(
+    ("epoch", "revision", "is_newer"),
+    [
+        (5, 9, True),
+        (6, 9, True),
+        (6, 1, True),  # a restored database counts revisions again, under an epoch above the one we have seen
+        (5, 8, False),
+        (5, 7, False),
+        (4, 99, False),  # a leader that was replaced
+        (0, 0, False),  # nothing was ever decided: that is no order to stop everything
+    ],
+)
+def test_an_older_epoch_or_revision_is_refused(epoch: int, revision: int, is_newer: bool) -> None:
+    assert IN_FORCE.are_outdated_by(epoch=epoch, revision=revision) is is_newer
+
+
+def test_a_new_host_is_not_told_anything_by_revision_0() -> None:
+    assert not Orders().are_outdated_by(epoch=0, revision=0)
+    assert Orders().assignments is None
+
+
+def test_in_another_cluster_what_was_told_stays_in_force_until_that_one_says_otherwise() -> None:
+    moved = IN_FORCE.moved_to("d")
+    assert moved.assignments == (ROW,)
+    assert moved.are_outdated_by(epoch=1, revision=1)
+    assert not moved.are_outdated_by(epoch=0, revision=0)

@@ -1,0 +1,104 @@
+"""Small programs in the place of workers, and a fleet of them in a folder of its own."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headway.agent import procfs
+from headway.agent.fleet import Fleet
+from headway.agent.folder import StateFolder
+from headway.agent.templates import Ready, Stop, Template
+from headway.scaling.reconcile import Start
+
+SLEEP = "import time; time.sleep(600)"
+STUBBORN = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)"
+)
+# Finishes what it is doing when told to stop, as workers do; the job ends when the file is there.
+BUSY = """
+import pathlib, signal, sys, time
+stop = []
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+print('ready', flush=True)
+while not stop:
+    time.sleep(0.01)
+print('told', len(stop), flush=True)
+while not pathlib.Path({done!r}).exists():
+    time.sleep(0.01)
+print('done', flush=True)
+"""
+
+
+def eventually(holds: Callable[[], Any], *, within_s: float = 15.0) -> Any:
+    """What ``holds`` returns once that is true."""
+    until_s = time.monotonic() + within_s
+    while not (found := holds()):
+        assert time.monotonic() < until_s, "it did not come true in time"
+        time.sleep(0.01)
+    return found
+
+
+def template(code: str = SLEEP, *, name: str = "py", **values: Any) -> Template:
+    """A template that runs this Python."""
+    given = {"ready": Ready(after_s=0.0), "stop": Stop(), "environment": {}, "working_directory": "/"}
+    return Template(name=name, argv=(sys.executable, "-c", code), **{**given, **values})
+
+
+def runs(pid: int) -> bool:
+    known = procfs.stat(pid)
+    return known is not None and not known.is_over
+
+
+class FakeClock:
+    """The host's clock, and what a test adds to it."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return procfs.since_boot_s() + self.ahead_s
+
+
+class Stage:
+    """A state folder, and the fleets that one after the other work in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = StateFolder(root.resolve())
+        self.clock = FakeClock()
+        self.environment = {**os.environ, "HEADWAY_TOKEN": "s3cret"}
+
+    @contextmanager
+    def fleet(self, *templates: Template) -> Iterator[Fleet]:
+        """A fleet that has taken over what is there. At its end it lets go, as an agent that is restarted does."""
+        with self.folder.only_agent():
+            fleet = Fleet(
+                self.folder,
+                templates={each.name: each for each in templates},
+                agent_id=self.folder.identity().agent_id,
+                environment=self.environment,
+                clock=self.clock,
+            )
+            fleet.adopt()
+            yield fleet
+            fleet.close()
+
+    def clear(self) -> None:
+        """End whatever is left."""
+        with self.fleet() as fleet:
+            for held in fleet._held.values():
+                if held.process is not None:
+                    held.process.send_to_all(9)
+            eventually(lambda: (fleet.look(), not fleet.running())[1])
+
+
+def start(pool: str = "mail", template: str = "py", **values: Any) -> Start:
+    return Start(pool=pool, template=template, **values)
+
+
+def look_until(fleet: Fleet, holds: Callable[[], Any]) -> Any:
+    """Look after the fleet until it is so."""
+    return eventually(lambda: (fleet.look(), holds())[1])
