@@ -1,0 +1,128 @@
+"""What this host can give to workers: cores and memory, within the limits of its cgroups, less what is kept back.
+
+Cgroups of version 1 and 2 are both read, each from the own one up to the root: the tightest counts.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.agent import procfs
+from headway.scaling.model import HostCapacity
+
+UNLIMITED_BYTES = 1 << 60  # version 1 says "no limit" by a number near 2^63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the kernel says, before anything is kept back."""
+
+    cpu_cores: float
+    memory_bytes: int
+    used_bytes: int
+    """By everything that counts against ``memory_bytes``, our workers included."""
+
+
+def capacity(
+    machine: Machine, *, workers_bytes: int, reserve_cpu_cores: float, reserve_memory_bytes: int
+) -> HostCapacity:
+    """What workers may take in all, present ones included: what others use and what is reserved is taken off."""
+    others_bytes = max(0, machine.used_bytes - workers_bytes)
+    return HostCapacity(
+        cpu_cores=max(0.0, machine.cpu_cores - reserve_cpu_cores),
+        memory_bytes=max(0, machine.memory_bytes - others_bytes - reserve_memory_bytes),
+    )
+
+
+def measure(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> Machine:
+    """This machine, as far as this process may use it."""
+    limits = list(_limits(proc, cgroups))
+    told = _table(proc / "meminfo")
+    total_bytes = told["MemTotal"] * 1024
+    used_bytes = total_bytes - told.get("MemAvailable", told.get("MemFree", 0)) * 1024
+    cores = float(len(os.sched_getaffinity(0)))
+    for limit in limits:
+        cores = min(cores, limit.cpu_cores or cores)
+        if limit.memory_bytes is not None and limit.memory_bytes < total_bytes:
+            total_bytes, used_bytes = limit.memory_bytes, limit.used_bytes
+    return Machine(cpu_cores=cores, memory_bytes=total_bytes, used_bytes=used_bytes)
+
+
+def memory_of(pids: list[int]) -> int:
+    """The bytes that these processes and their descendants take, what they share counted once."""
+    family = {pid for main in pids for pid in (main, *(child.pid for child in procfs.descendants(main)))}
+    return sum(map(procfs.proportional_memory_bytes, family))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limit:
+    """The limits of one cgroup."""
+
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+    used_bytes: int = 0
+
+
+def _limits(proc: Path, cgroups: Path) -> Iterator[_Limit]:
+    with suppress(OSError):
+        for line in (proc / "self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                # Beside version 1 the tree of version 2 is mounted in a folder of it.
+                for root in (cgroups, cgroups / "unified"):
+                    yield from map(_limit_v2, _up_from(root, path))
+            for controller in controllers.split(","):
+                if controller in {"cpu", "memory"}:
+                    for root in (cgroups / controller, cgroups / controllers):
+                        yield from map(_limit_v1, _up_from(root, path))
+
+
+def _up_from(root: Path, path: str) -> Iterator[Path]:
+    """The folders of a cgroup and its ancestors. In a container the path may be of the host: then the root is ours."""
+    folder = root / path.lstrip("/")
+    while folder != root:
+        yield folder
+        folder = folder.parent
+    yield root
+
+
+def _limit_v2(folder: Path) -> _Limit:
+    quota, _, period = _text(folder / "cpu.max").partition(" ")
+    memory = _number(folder / "memory.max")
+    used_bytes = _number(folder / "memory.current") or 0
+    return _Limit(
+        cpu_cores=int(quota) / int(period) if quota.isdecimal() and period.isdecimal() else None,
+        memory_bytes=memory,
+        used_bytes=max(0, used_bytes - _table(folder / "memory.stat").get("inactive_file", 0)),
+    )
+
+
+def _limit_v1(folder: Path) -> _Limit:
+    quota, period = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
+    memory = _number(folder / "memory.limit_in_bytes")
+    used_bytes = _number(folder / "memory.usage_in_bytes") or 0
+    return _Limit(
+        cpu_cores=quota / period if quota and period and quota > 0 else None,
+        memory_bytes=memory if memory is not None and memory < UNLIMITED_BYTES else None,
+        used_bytes=max(0, used_bytes - _table(folder / "memory.stat").get("total_inactive_file", 0)),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _number(path: Path) -> int | None:
+    text = _text(path)
+    return int(text) if text.removeprefix("-").isdecimal() else None
+
+
+def _table(path: Path) -> dict[str, int]:
+    """Lines of a name and a number, as in ``MemTotal:  16384 kB``."""
+    rows = (line.replace(":", " ").split() for line in _text(path).splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
