@@ -1,0 +1,179 @@
+"""What the agent asks of the control plane, over gRPC. Every call has a deadline; ages cross the wire, times do not."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc
+
+from headway import __version__
+from headway.agent.busy import Hint
+from headway.agent.folder import Identity
+from headway.errors import Conflict, HeadwayError, NotFound, Refused, Unauthenticated, Unavailable
+from headway.scaling.model import Assignment, HostCapacity, Template, Worker
+from headway.wire import codec
+from headway.wire.v1 import agent_pb2, agent_pb2_grpc
+
+CALL_TIMEOUT_S = 10.0
+POLL_WAIT_S = 20.0
+POLL_TIMEOUT_S = POLL_WAIT_S + 10.0  # the answer may wait its turn when every agent connects anew
+
+_OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 2_000),
+    ("grpc.max_reconnect_backoff_ms", 10_000),
+    # A control plane that vanished without a word is noticed within half a minute.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.enable_http_proxy", 0),  # a proxy for the web is none for gRPC
+)
+
+# What a repetition may cure. CANCELLED is how gRPC's server refuses a call for which it has no room.
+_RETRYABLE = {
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.INTERNAL,
+    grpc.StatusCode.UNKNOWN,
+}
+_REFUSALS: dict[grpc.StatusCode, type[Refused]] = {
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.ABORTED: Conflict,
+}
+
+_Response = TypeVar("_Response")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolled:
+    """How the control plane calls this host."""
+
+    cluster_id: str
+    host_id: str
+    credential: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a poll brought."""
+
+    cluster_id: str
+    epoch: int
+    revision: int
+    assignments: tuple[Assignment, ...]
+    hints: tuple[Hint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostNews:
+    """What a report tells. Starts of workers are seconds since boot, as ``now_s`` is when it is sent."""
+
+    capacity: HostCapacity
+    templates: Sequence[Template]
+    workers: Sequence[Worker]
+    exit_codes: Mapping[str, int | None]
+    """Worker id -> exit code, of workers whose process has ended."""
+    start_ups: Sequence[tuple[str, float]]
+
+
+class ControlClient:
+    """A connection to the control plane. Safe to use from several threads."""
+
+    def __init__(self, address: str, *, token: str | None, clock: Callable[[], float]) -> None:
+        self._address = address
+        self._clock = clock
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self._stub = agent_pb2_grpc.AgentServiceStub(self._channel)
+
+    def close(self) -> None:
+        """Hang up: calls that wait for an answer end at once."""
+        self._channel.close()
+
+    def enrol(self, *, host_name: str, host_id: str, boot_id: str) -> Enrolled:
+        """Make the host known. Raises as ``report`` does."""
+        request = agent_pb2.EnrolRequest(
+            host_name=host_name, host_id=host_id, boot_id=boot_id, agent_version=__version__
+        )
+        response = self._call(self._stub.Enrol, request, CALL_TIMEOUT_S)
+        return Enrolled(cluster_id=response.cluster_id, host_id=response.host_id, credential=response.credential)
+
+    def report(
+        self, news: HostNews, *, identity: Identity, host_name: str, boot_id: str, sequence: int, epoch_seen: int
+    ) -> str:
+        """Tell what the host has and runs. Returns the id of the cluster that heard it.
+
+        Raises:
+            Unavailable: try again later.
+            NotFound: the host is not known there; enrol again.
+            Unauthenticated: the token is missing or wrong.
+            Refused: the control plane understood, and does not want it.
+        """
+        now_s = self._clock()
+        request = agent_pb2.ReportRequest(
+            cluster_id=identity.cluster_id,
+            host_id=identity.host_id,
+            host_name=host_name,
+            boot_id=boot_id,
+            sequence=sequence,
+            epoch_seen=epoch_seen,
+            capacity=codec.capacity_to_message(news.capacity),
+            templates=[codec.template_to_message(template) for template in news.templates],
+            workers=[
+                codec.worker_to_message(worker, now_s=now_s, exit_code=news.exit_codes.get(worker.worker_id))
+                for worker in news.workers
+            ],
+            start_ups=[
+                agent_pb2.StartUp(template=template, start_up_s=start_up_s) for template, start_up_s in news.start_ups
+            ],
+        )
+        return self._call(self._stub.Report, request, CALL_TIMEOUT_S).cluster_id
+
+    def poll(self, identity: Identity, *, epoch: int, revision: int) -> Answer:
+        """What the host is to run, once that is newer than ``epoch`` and ``revision``, or the same after a while.
+
+        Raises as ``report`` does.
+        """
+        request = agent_pb2.PollRequest(
+            cluster_id=identity.cluster_id,
+            host_id=identity.host_id,
+            epoch=epoch,
+            revision=revision,
+            max_wait_s=POLL_WAIT_S,
+        )
+        response = self._call(self._stub.Poll, request, POLL_TIMEOUT_S)
+        heard_at_s = self._clock()
+        return Answer(
+            cluster_id=response.cluster_id,
+            epoch=response.epoch,
+            revision=response.revision,
+            assignments=codec.assignments_from_messages(response.assignments, host_id=identity.host_id),
+            hints=tuple(
+                Hint(
+                    pid=hint.pid,
+                    is_busy=hint.is_busy,
+                    since_age_s=hint.since_age_s if hint.HasField("since_age_s") else None,
+                    age_s=hint.age_s,
+                    heard_at_s=heard_at_s,
+                )
+                for hint in response.hints
+            ),
+        )
+
+    def _call(self, method: Callable[..., _Response], request: Any, timeout_s: float) -> _Response:
+        try:
+            return method(request, timeout=timeout_s, metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise self._told(error) from error
+        except ValueError as error:  # how gRPC says that the channel was closed meanwhile
+            raise Unavailable(f"the connection to {self._address} is closed") from error
+
+    def _told(self, error: Any) -> HeadwayError:
+        code, details = error.code(), error.details()
+        if code in _RETRYABLE:
+            return Unavailable(f"the control plane at {self._address} does not answer ({code.name}: {details})")
+        return _REFUSALS.get(code, Refused)(f"the control plane at {self._address} refuses: {details} ({code.name})")

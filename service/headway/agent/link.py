@@ -1,0 +1,317 @@
+"""The two threads that talk with the control plane: one reports, one polls. Neither ever touches a worker.
+
+Whatever fails here is tried again; meanwhile the orders in force stay in force. Errors are told once a change.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from headway.agent import procfs
+from headway.agent.busy import Hint
+from headway.agent.client import Answer, ControlClient, HostNews
+from headway.agent.fleet import Ended
+from headway.agent.folder import Identity, StateFolder
+from headway.agent.orders import Orders
+from headway.errors import HeadwayError, NotFound, Refused
+from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
+
+REPORT_EVERY_S = 15.0
+REPORT_JITTER = 0.2
+REPORT_GAP_S = 0.2  # changes that come together are told together
+PAUSE_MIN_S = 0.2
+PAUSE_MAX_S = 10.0
+REFUSED_PAUSE_S = 30.0  # what only a person can cure is not asked for more often
+QUICK_S = 1.0  # an answer that brings nothing new comes after the wait, or something is wrong
+UNTOLD_MAX = 1_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What the control plane last said: the orders in force and the newest hints."""
+
+    orders: Orders
+    hints: tuple[Hint, ...] = ()
+
+
+class Link:
+    """The connection of one agent. ``wake`` is called, from a thread of its own, when new orders have come."""
+
+    def __init__(
+        self,
+        client: ControlClient,
+        folder: StateFolder,
+        *,
+        identity: Identity,
+        host_name: str,
+        orders: Orders,
+        wake: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._folder = folder
+        self._host_name = host_name
+        self._wake = wake
+        self._boot_id = procfs.boot_id()
+        # Milliseconds since boot: greater than any sequence an earlier agent of this boot came to, one report a time.
+        self._sequence = int(procfs.since_boot_s() * 1000)
+        self._enrolling = threading.Lock()
+        self._changed = threading.Condition()
+        # What follows is read and written under the condition's lock.
+        self._identity = identity
+        self._is_enrolled = False
+        self._heard = Heard(orders=orders)
+        self._epoch_seen = orders.epoch
+        self._news: HostNews | None = None
+        self._ended: dict[str, Ended] = {}
+        self._start_ups: list[tuple[str, float]] = []
+        self._is_due = False
+        self._is_closing = False
+        self._threads = [
+            threading.Thread(target=self._run_reports, name="report", daemon=True),
+            threading.Thread(target=self._run_polls, name="poll", daemon=True),
+        ]
+
+    # --- for the main thread -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to talk."""
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def heard(self) -> Heard:
+        """What the control plane last said."""
+        with self._changed:
+            return self._heard
+
+    def publish(
+        self,
+        *,
+        capacity: HostCapacity,
+        templates: tuple[Template, ...],
+        workers: tuple[Worker, ...],
+        ended: Iterable[Ended] = (),
+        start_ups: Iterable[tuple[str, float]] = (),
+        is_urgent: bool,
+    ) -> None:
+        """Hand over what the next report tells. It goes out at once if it is urgent."""
+        with self._changed:
+            self._news = HostNews(capacity=capacity, templates=templates, workers=workers, exit_codes={}, start_ups=())
+            self._ended |= {each.worker.worker_id: each for each in ended}
+            self._start_ups += start_ups
+            # Cut off for long, the oldest are forgotten: what counts is what runs.
+            self._ended = dict(list(self._ended.items())[-UNTOLD_MAX:])
+            self._start_ups = self._start_ups[-UNTOLD_MAX:]
+            if is_urgent:
+                self._is_due = True
+                self._changed.notify_all()
+
+    def close(self, *, within_s: float) -> None:
+        """Tell the last news, if they can be told in time, and hang up."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self._threads[0].join(within_s)
+        self._client.close()
+        for thread in self._threads:
+            thread.join(within_s)
+
+    # --- reports -----------------------------------------------------------------------------------------------------
+
+    def _run_reports(self) -> None:
+        talk = _Talk("report")
+        while self._wait_until_due():
+            self._try(self._report, talk)
+            self._pause(REPORT_GAP_S)
+        if self._is_due:
+            self._try(self._report, talk, is_last=True)
+
+    def _wait_until_due(self) -> bool:
+        """Whether to go on: returns when a report is due, or false when this ends."""
+        wait_s = REPORT_EVERY_S * random.uniform(1.0 - REPORT_JITTER, 1.0 + REPORT_JITTER)  # noqa: S311 - no secret
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closing or (self._is_due and self._news is not None), wait_s)
+            return not self._is_closing
+
+    def _report(self) -> None:
+        identity = self._enrolled()
+        with self._changed:
+            if self._news is None:
+                return
+            ended, start_ups = dict(self._ended), tuple(self._start_ups)
+            present = {worker.worker_id for worker in self._news.workers}
+            gone = [replace(each.worker, state=WorkerState.GONE) for key, each in ended.items() if key not in present]
+            news = replace(
+                self._news,
+                workers=(*self._news.workers, *gone),
+                exit_codes={key: each.exit_code for key, each in ended.items()},
+                start_ups=start_ups,
+            )
+            self._is_due = False
+            self._sequence += 1
+            sequence, epoch_seen = self._sequence, self._epoch_seen
+        try:
+            cluster_id = self._client.report(
+                news,
+                identity=identity,
+                host_name=self._host_name,
+                boot_id=self._boot_id,
+                sequence=sequence,
+                epoch_seen=epoch_seen,
+            )
+        except HeadwayError:
+            with self._changed:
+                self._is_due = True
+            raise
+        if self._is_stranger(identity, cluster_id):
+            with self._changed:
+                self._is_due = True
+            return
+        with self._changed:
+            for key in ended:
+                self._ended.pop(key, None)
+            del self._start_ups[: len(start_ups)]
+
+    # --- polls -------------------------------------------------------------------------------------------------------
+
+    def _run_polls(self) -> None:
+        talk = _Talk("poll")
+        while not self._is_closing:
+            asked_at_s = time.monotonic()
+            has_news = self._try(self._poll, talk)
+            if has_news is False and time.monotonic() - asked_at_s < QUICK_S:
+                self._pause(QUICK_S)
+
+    def _poll(self) -> bool:
+        """Whether the answer brought new orders."""
+        identity = self._enrolled()
+        having = self.heard.orders
+        answer = self._client.poll(identity, epoch=having.epoch, revision=having.revision)
+        if self._is_stranger(identity, answer.cluster_id):
+            return False
+        return self._hear(answer, identity)
+
+    def _hear(self, answer: Answer, identity: Identity) -> bool:
+        with self._changed:
+            if self._identity != identity:
+                return False  # enrolled anew meanwhile: this answer was for who the host was before
+            self._epoch_seen = max(self._epoch_seen, answer.epoch)
+            orders = self._heard.orders
+            is_newer = orders.are_outdated_by(epoch=answer.epoch, revision=answer.revision)
+            if is_newer:
+                orders = Orders(
+                    cluster_id=answer.cluster_id,
+                    epoch=answer.epoch,
+                    revision=answer.revision,
+                    assignments=answer.assignments,
+                )
+            self._heard = Heard(orders=orders, hints=answer.hints)
+        if is_newer:
+            self._wake()
+        return is_newer
+
+    # --- who this host is --------------------------------------------------------------------------------------------
+
+    def _enrolled(self) -> Identity:
+        """Who this host is to the control plane, asked for once by each agent process and whenever it has forgotten."""
+        with self._enrolling:
+            if self._is_enrolled:
+                return self._identity
+            before = self._identity
+            given = self._client.enrol(host_name=self._host_name, host_id=before.host_id, boot_id=self._boot_id)
+            identity = Identity(
+                agent_id=before.agent_id,
+                cluster_id=given.cluster_id,
+                host_id=given.host_id,
+                credential=given.credential,
+            )
+            self._keep(identity)
+            log.info("enrolled host=%s host_id=%s cluster_id=%s", self._host_name, given.host_id, given.cluster_id)
+            return identity
+
+    def _keep(self, identity: Identity) -> None:
+        with self._changed:
+            orders = self._heard.orders
+            is_same = (identity.host_id, identity.cluster_id) == (self._identity.host_id, orders.cluster_id)
+            self._identity, self._is_enrolled = identity, True
+            if not is_same:
+                # Revisions are counted for a host of a cluster: what is told to the new one is newer whatever it says.
+                self._heard = Heard(orders=orders.moved_to(identity.cluster_id))
+                self._epoch_seen = 0
+        try:
+            self._folder.save_identity(identity)
+        except OSError as error:
+            log.error("not written file=identity.json: %s", error)  # noqa: TRY400 - its trace tells nothing
+        if not is_same:
+            self._wake()
+
+    def _is_stranger(self, identity: Identity, cluster_id: str) -> bool:
+        """Whether another cluster answers: then what runs is kept, and the host enrols there."""
+        if cluster_id == identity.cluster_id:
+            return False
+        log.warning("another control plane answers: cluster_id=%s; what runs is kept, enrolling there", cluster_id)
+        self._forget(identity)
+        return True
+
+    def _forget(self, identity: Identity) -> None:
+        with self._changed:
+            if self._identity == identity:
+                self._is_enrolled = False
+
+    # --- trying again ------------------------------------------------------------------------------------------------
+
+    def _try(self, call: Callable[[], bool | None], talk: "_Talk", *, is_last: bool = False) -> bool | None:
+        """What ``call`` returns; ``None`` where it failed, after the pause that follows a failure."""
+        identity = self._identity
+        try:
+            result = call()
+        except HeadwayError as error:
+            if self._is_closing:
+                return None
+            pause_s = talk.failed(error)
+            if isinstance(error, NotFound):
+                self._forget(identity)
+            if not is_last:
+                self._pause(pause_s)
+            return None
+        except Exception:
+            # A defect of ours must not silence the host: it would count as lost while it works.
+            log.exception("%s failed", talk.name)
+            self._pause(PAUSE_MAX_S)
+            return None
+        talk.succeeded()
+        return result
+
+    def _pause(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closing, seconds)
+
+
+class _Talk:
+    """How one kind of call goes, told once a change."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._failures = 0
+        self._failed_as: type[HeadwayError] | None = None
+
+    def succeeded(self) -> None:
+        if self._failed_as is not None:
+            log.info("%s: the control plane answers again", self.name)
+        self._failures, self._failed_as = 0, None
+
+    def failed(self, error: HeadwayError) -> float:
+        """How long to wait before the next try."""
+        if self._failed_as is not type(error):
+            log.warning("%s: %s; workers run on as they are", self.name, error)
+        self._failed_as = type(error)
+        self._failures += 1
+        if isinstance(error, Refused) and not isinstance(error, NotFound):
+            return REFUSED_PAUSE_S * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
+        # Full jitter: agents that were cut off together do not come back together.
+        return random.uniform(0.0, min(PAUSE_MAX_S, PAUSE_MIN_S * 2.0 ** min(self._failures - 1, 30)))  # noqa: S311

@@ -1,0 +1,59 @@
+"""What wakes the agent's main thread: signals, ends of workers, and whatever another thread calls ``wake`` for."""
+
+import os
+import select
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Wakes:
+    """A pipe that ends the main thread's wait, and how often this process was asked to stop."""
+
+    def __init__(self) -> None:
+        self.stops_asked = 0
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+
+    def wake(self) -> None:
+        """End the wait, from any thread."""
+        with suppress(BlockingIOError):  # full: it will wake anyway
+            os.write(self._writer, b"!")
+
+    def stop(self) -> None:
+        """Ask this process to stop, from any thread. Unlike a signal it presses nobody when it comes second."""
+        self.stops_asked = self.stops_asked or 1
+        self.wake()
+
+    def wait(self, seconds: float, fds: Iterable[int] = ()) -> None:
+        """Return when something has happened, or after ``seconds``."""
+        poll = select.poll()
+        for fd in (self._reader, *fds):
+            poll.register(fd, select.POLLIN)
+        poll.poll(max(0.0, seconds) * 1000)
+        with suppress(BlockingIOError):
+            while os.read(self._reader, 4096):
+                pass
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take this process's signals for the block. Call it from the main thread."""
+        # Under nohup a hang-up is ignored, and stays so.
+        numbers = [each for each in STOP_SIGNALS if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
+        before = {number: signal.signal(number, self._asked) for number in numbers}
+        # A handler of any kind lets the end of a child write to the pipe.
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        written = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(written)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _asked(self, _number: int, _frame: FrameType | None) -> None:
+        self.stops_asked += 1
