@@ -75,6 +75,9 @@ def test_a_missing_extra_is_one_line_that_says_what_to_install(installed: Instal
         ("spark", "pipeline"),
         ("cli", "get"),
         ("cli", "apply"),
+        ("all", "demo"),
+        ("all", "up"),
+        ("all", "init"),
     ],
 )
 def test_an_extra_alone_runs_its_role(installed: Installed, extra: str, command: str) -> None:
@@ -108,6 +111,7 @@ def test_a_role_without_its_settings_says_which_is_missing(
         ("control", ["headway.control", "headway.simulate"]),
         ("collect", ["headway.collect"]),
         ("spark", ["headway_spark", "headway.cli.pipeline"]),
+        ("all", ["headway", "headway_spark"]),
     ],
 )
 def test_every_module_of_a_role_imports_with_its_extra_alone(
