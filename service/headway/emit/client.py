@@ -1,0 +1,88 @@
+"""Telemetry over gRPC, from the side that sends it. One attempt a call; when to try again is the outbox's business."""
+
+from dataclasses import dataclass
+
+import grpc
+
+from headway.errors import HeadwayError, Invalid, Misconfigured, NotFound, Overloaded, Unauthenticated, Unavailable
+from headway.scaling.model import TelemetryBatch
+from headway.wire import codec
+from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
+
+DEADLINE_S = 5.0  # a batch is durable within some 20 ms; seconds only where the control plane is flooded
+
+_OPTIONS = (
+    # gRPC's own pause between two connects grows to two minutes; ours is the outbox's, and shorter.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    # A control plane that vanished without a word is noticed within a minute.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 15_000),
+    # A proxy set up for the web has no way to the control plane, and loopback needs none.
+    ("grpc.enable_http_proxy", 0),
+)
+_ERRORS: dict[grpc.StatusCode, type[HeadwayError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: Invalid,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: Unauthenticated,
+    grpc.StatusCode.FAILED_PRECONDITION: Misconfigured,
+    grpc.StatusCode.UNIMPLEMENTED: Misconfigured,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: Overloaded,
+}  # every other status: the batch may be right, the moment is not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a batch: it is durable. A duplicate was counted when it first came, and adds nothing."""
+
+    is_duplicate: bool
+    accepted_events: int = 0
+    accepted_samples: int = 0
+    corrected_times: int = 0
+
+
+class TelemetryClient:
+    """A connection to one control plane, made at the first call and again when it is lost. Threads may share it."""
+
+    def __init__(self, address: str, *, token: str | None, deadline_s: float = DEADLINE_S) -> None:
+        self._address = address
+        self._deadline_s = deadline_s
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self._ingest = telemetry_pb2_grpc.TelemetryServiceStub(self._channel).Ingest
+
+    def send(self, batch: TelemetryBatch) -> Receipt:
+        """Send ``batch`` once; return when it can no longer be lost.
+
+        Raises:
+            Refused: repeating it cannot help: the batch or the token is wrong (``Invalid``, ``Unauthenticated``, …).
+            Unavailable: no answer, or one that says "later". The batch may have been taken all the same.
+        """
+        try:
+            answer: telemetry_pb2.IngestResponse = self._ingest(
+                codec.batch_to_message(batch), timeout=self._deadline_s, metadata=self._metadata
+            )
+        except grpc.RpcError as error:
+            raise self._told(error) from error
+        except ValueError as error:  # how gRPC says that the channel is closed
+            raise Unavailable(f"control plane at {self._address}: this client is closed") from error
+        return Receipt(
+            is_duplicate=answer.is_duplicate,
+            accepted_events=answer.accepted_events,
+            accepted_samples=answer.accepted_samples,
+            corrected_times=answer.corrected_times,
+        )
+
+    def close(self) -> None:
+        """Let the connection go. A call under way in another thread ends at once, as ``Unavailable``."""
+        self._channel.close()
+
+    def _told(self, error: grpc.RpcError) -> HeadwayError:
+        status, details = error.code(), error.details() or ""
+        kind = _ERRORS.get(status, Unavailable)
+        if status is grpc.StatusCode.DEADLINE_EXCEEDED:
+            details = f"no answer within {self._deadline_s:g} s"
+        elif details.startswith("failed to connect"):
+            details = "nothing answers there; is `headway control` running?"
+        return kind(f"control plane at {self._address}: {details or status.name}")
