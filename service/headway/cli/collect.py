@@ -1,0 +1,78 @@
+"""`headway collect`: read brokers and tell the control plane what their queues hold and what happens to their jobs."""
+
+import argparse
+import os
+import signal
+import threading
+
+from headway.cli import parent
+from headway.cli.logs import log_to_stderr
+from headway.cli.stopping import Stopping
+from headway.collect.broker import shown
+from headway.collect.discovery import discover
+from headway.collect.loop import Collectors
+from headway.emit.client import TelemetryClient
+from headway.emit.folder import StateFolder
+from headway.errors import HeadwayError, Misconfigured
+from headway.settings import CollectSettings
+
+STOP_WITHIN_S = 1.5
+LOOK_AROUND_S = 3600.0
+
+
+def main(words: list[str]) -> int:
+    """Collect until told to stop, or with ``--check`` only look. Returns the exit status."""
+    flags = _flags(words)
+    is_check = flags.pop("check")
+    settings = CollectSettings.from_env({**os.environ, **{name: value for name, value in flags.items() if value}})
+    if is_check:
+        return _check(settings)
+    log_to_stderr()
+    stopping = Stopping()
+    with stopping.listening(repeated=lambda: None), StateFolder(settings.state_dir) as folder:
+        main_thread = threading.get_ident()
+        parent.watch(lambda: signal.pthread_kill(main_thread, signal.SIGTERM))
+        client = TelemetryClient(str(settings.control), token=settings.token)
+        collectors = Collectors(settings.brokers, folder=folder, send=client.send)
+        collectors.start()
+        while not stopping.wait(LOOK_AROUND_S):
+            pass
+        collectors.ask_to_stop()
+        client.close()  # ends a call that still waits for its answer; its batch goes out again after the next start
+        collectors.wait_stopped(STOP_WITHIN_S)
+    return 0
+
+
+def _flags(words: list[str]) -> dict[str, str]:
+    parser = argparse.ArgumentParser(prog="headway collect", description=__doc__)
+    parser.add_argument(
+        "--broker",
+        dest="HEADWAY_BROKERS",
+        action="append",
+        metavar="NAME=URL",
+        help="a broker to read; may be repeated",
+    )
+    parser.add_argument("--control", dest="HEADWAY_CONTROL", metavar="HOST:PORT", help="the control plane's gRPC door")
+    parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", help="folder for what must survive a restart")
+    parser.add_argument("--check", action="store_true", help="look at each broker once, print what is there, and end")
+    flags = vars(parser.parse_args(words[1:]))
+    flags["HEADWAY_BROKERS"] = ",".join(flags["HEADWAY_BROKERS"] or [])
+    return flags
+
+
+def _check(settings: CollectSettings) -> int:
+    problems: list[str] = []
+    for connection, url in settings.brokers.items():
+        try:
+            found = discover(url)
+        except HeadwayError as error:
+            problems.append(str(error))
+            continue
+        print(f"{connection}  {shown(url)}  {len(found)} queues")
+        for queue in found:
+            print(
+                f"  {connection}/{queue.name}  {queue.library}  {queue.waiting_jobs} waiting  {queue.workers} workers"
+            )
+    if problems:
+        raise Misconfigured("; ".join(problems))
+    return 0

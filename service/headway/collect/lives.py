@@ -1,0 +1,201 @@
+"""The life of a job as RQ records it, and what of it has been told. Pure: readings in, events out.
+
+A job's record says only how things stand. What is told of a job therefore depends on what was told before:
+
+    -> enqueued          it waits
+    enqueued -> started  a worker has it
+    started -> ended     it finished or failed
+    ended -> enqueued    the same id was put into the queue again: a new life, known by its new ``enqueued_at``
+
+Moves that happened between two looks are told together, each at its own time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import IntEnum
+
+from headway.scaling.model import EventKind, JobEvent
+
+FIELDS = ("status", "created_at", "enqueued_at", "started_at", "ended_at")
+"""All that is ever read of a job. Its data, meta and result are pickles and nobody else's business."""
+
+_ENDED = frozenset({"finished", "failed", "stopped"})
+_BEGUN = _ENDED | {"started"}
+_IN_QUEUE = _BEGUN | {"queued"}
+
+
+class Stage(IntEnum):
+    """How far a job's life has been told."""
+
+    ENQUEUED = 1
+    STARTED = 2
+    ENDED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """What the broker says of a job."""
+
+    status: str
+    enqueued_at_s: float
+    started_at_s: float | None = None
+    ended_at_s: float | None = None
+    """Of the life before, while the status is neither finished nor failed."""
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the present life is over."""
+        return self.status in _ENDED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What has been told of a job's present life."""
+
+    stage: Stage
+    enqueued_at_s: float
+    started_at_s: float | None = None
+    ended_before_at_s: float | None = None
+    """The end that its record still shows from the life before: not news."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """One look at one job."""
+
+    queue: str
+    job_id: str
+    at_s: float
+    is_in_finished: bool = False
+    """Whether it is in the queue's registry of finished jobs."""
+    is_enqueued_told: bool = False
+    """Whether its entry into the queue is known to be told, though nothing else of it is remembered."""
+
+
+def record_from(values: list[str | None]) -> JobRecord | None:
+    """The record whose ``FIELDS`` have ``values``; None of a job that is gone or was never put into a queue."""
+    status, created, enqueued, started, ended = values
+    enqueued_at_s = _seconds(enqueued) or _seconds(created)
+    if enqueued_at_s is None:
+        return None
+    return JobRecord(
+        status=status or "", enqueued_at_s=enqueued_at_s, started_at_s=_seconds(started), ended_at_s=_seconds(ended)
+    )
+
+
+def _seconds(value: str | None) -> float | None:
+    if not value:
+        return None
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except ValueError:
+        return None
+
+
+def progress(told: Told | None, record: JobRecord, sighting: Sighting) -> tuple[list[JobEvent], Told | None]:
+    """What is new of a job since ``told``, in the order it happened, and what is told now.
+
+    ``None`` comes back of a job that does not concern the queue: scheduled for later, deferred, cancelled.
+    """
+    events: list[JobEvent] = []
+    is_same_life = told is not None and told.enqueued_at_s == record.enqueued_at_s
+    if told is not None and not (is_same_life and record.status in _IN_QUEUE):
+        events += _end_of_life(told, record, sighting)
+        if is_same_life:  # it left the queue's care: waits for its retry or next repetition, or was cancelled
+            is_running_on = record.status == "canceled" and told.stage is Stage.STARTED
+            return events, told if is_running_on else replace(told, stage=Stage.ENDED)
+        told = None
+    if record.status not in _IN_QUEUE:
+        return events, None
+    if told is None:
+        if not sighting.is_enqueued_told:
+            events.append(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s))
+        ended_before_at_s = None if record.status in _ENDED else record.ended_at_s
+        told = Told(stage=Stage.ENQUEUED, enqueued_at_s=record.enqueued_at_s, ended_before_at_s=ended_before_at_s)
+    return _moves(told, record, sighting, events)
+
+
+def vanished(told: Told, sighting: Sighting) -> tuple[list[JobEvent], Told | None]:
+    """What is new of a job that no worker has any more and whose record is gone.
+
+    A job that ran has ended: RQ deletes one with ``result_ttl=0`` as it finishes. Of one that waited nothing is known:
+    it may have run in between, or been deleted.
+    """
+    if told.stage is Stage.STARTED:
+        event = _event(sighting, EventKind.FINISHED, sighting.at_s, told.enqueued_at_s, told.started_at_s)
+        return [event], replace(told, stage=Stage.ENDED)
+    return [], None
+
+
+def _moves(told: Told, record: JobRecord, sighting: Sighting, events: list[JobEvent]) -> tuple[list[JobEvent], Told]:
+    """``events`` and the moves of the present life, and what is told with them."""
+    # RQ may give a job up before it begins again: its record still shows the life before.
+    is_of_before = record.is_ended and record.ended_at_s is not None and record.ended_at_s == told.ended_before_at_s
+    started_at_s = record.started_at_s if record.status in _BEGUN and not is_of_before else None
+    if told.stage is Stage.ENQUEUED and started_at_s is not None:
+        told = replace(told, stage=Stage.STARTED, started_at_s=started_at_s)
+        events.append(_event(sighting, EventKind.STARTED, started_at_s, told.enqueued_at_s))
+    if told.stage is not Stage.ENDED and record.is_ended:
+        kind = EventKind.FINISHED if record.status == "finished" else EventKind.FAILED
+        # A job given up because its worker died has no end of its own: it ended no later than now.
+        ended_at_s = None if is_of_before else record.ended_at_s
+        began_at_s = started_at_s or told.started_at_s
+        told = replace(told, stage=Stage.ENDED)
+        events.append(_event(sighting, kind, ended_at_s or sighting.at_s, told.enqueued_at_s, began_at_s))
+    return events, told
+
+
+def _end_of_life(told: Told, record: JobRecord, sighting: Sighting) -> Iterator[JobEvent]:
+    """How the life that ``told`` is of ended, as far as the record of what came after it still shows.
+
+    RQ leaves start and end in the record when it puts a job into the queue again, or aside until its retry is due.
+    """
+    is_next_begun = record.status in _BEGUN  # then the record's start, and perhaps its end, are the next life's
+    is_end_shown = record.status not in _ENDED and record.ended_at_s != told.ended_before_at_s
+    ended_at_s = record.ended_at_s if is_end_shown else None
+    started_at_s = told.started_at_s
+    if told.stage is Stage.ENQUEUED:
+        if ended_at_s is None:
+            return  # cancelled, or put into the queue a second time, before anybody took it
+        started_at_s = None if is_next_begun else record.started_at_s
+        if started_at_s is not None:
+            yield _event(sighting, EventKind.STARTED, started_at_s, told.enqueued_at_s)
+    if told.stage is Stage.ENDED or record.status == "canceled":
+        return
+    is_next_in_queue = record.enqueued_at_s != told.enqueued_at_s
+    # Where the next life has overwritten the end, it came no later than that life began.
+    over_at_s = ended_at_s or min(record.enqueued_at_s if is_next_in_queue else sighting.at_s, sighting.at_s)
+    kind = _kind_of_end(record, sighting, is_end_shown=ended_at_s is not None)
+    yield _event(sighting, kind, over_at_s, told.enqueued_at_s, started_at_s)
+    if kind is EventKind.FAILED:
+        yield _event(sighting, EventKind.RETRIED, record.enqueued_at_s if is_next_in_queue else over_at_s)
+
+
+def _kind_of_end(record: JobRecord, sighting: Sighting, *, is_end_shown: bool) -> EventKind:
+    """How a life ended that was followed by another. The record does not say; these are the traces of each way."""
+    if sighting.is_in_finished:
+        return EventKind.FINISHED
+    if is_end_shown:  # it ended, and not well: a retry
+        return EventKind.FAILED
+    if record.started_at_s is not None and record.status not in _BEGUN:  # RQ gave it up, and retries: no end
+        return EventKind.FAILED
+    # A record without any trace is a new one: the old was deleted as its job finished (result_ttl=0).
+    return EventKind.FAILED if record.status in {"failed", "stopped"} else EventKind.FINISHED
+
+
+def _event(
+    sighting: Sighting,
+    kind: EventKind,
+    at_s: float,
+    enqueued_at_s: float | None = None,
+    started_at_s: float | None = None,
+) -> JobEvent:
+    return JobEvent(
+        queue=sighting.queue,
+        job_id=sighting.job_id,
+        kind=kind,
+        at_s=at_s,
+        enqueued_at_s=enqueued_at_s,
+        started_at_s=started_at_s,
+    )

@@ -1,0 +1,81 @@
+"""What one look at a queue of RQ finds, which job records it then asks for, and what it is answered. Values only."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from headway.collect.lives import JobRecord
+
+_EXECUTION_CHARS = 32  # a uuid in hexadecimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """What the spans of a registry of ended jobs hold: ids and scores."""
+
+    scores: Mapping[str, float]
+    stops: list[float | None]
+    """For each span the score where the reading stopped because there was too much; None where it came to the end."""
+    sampled: Mapping[str, float] = field(default_factory=dict)
+    """A few jobs drawn by lot from the whole registry, now and then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one look at the keys of a queue found. Ids stand in the list's order, the next one to be taken first."""
+
+    waiting_jobs: int
+    in_flight_jobs: int
+    delayed_jobs: int
+    head: list[str]
+    tail: list[str]
+    members: Mapping[str, str]
+    """Job id -> its member of the registry of started jobs, which also names the execution."""
+    finished: Ends
+    failed: Ends
+
+    @property
+    def is_whole_list(self) -> bool:
+        """Whether ``tail`` is all that waits."""
+        return self.waiting_jobs <= len(self.tail)
+
+
+@dataclass(slots=True)
+class Asked:
+    """Jobs whose records a look has to read, the most urgent first, and never more than ``room``."""
+
+    room: int
+    is_behind: bool
+    """Whether what entered is told bit by bit, so that the list's end was not looked at."""
+    jobs: dict[str, None] = field(default_factory=dict)
+    new: set[str] = field(default_factory=set)
+    """Those whose place in the list says that they entered after everything that was told."""
+    ended: set[str] = field(default_factory=set)
+    """Those that may have ended: their scores in the registries are wanted as well."""
+    only_read: set[str] = field(default_factory=set)
+    """Those whose record says how long the queue's jobs wait, and is no news yet."""
+    has_all_ends: bool = True
+
+    def add(self, job_ids: Iterable[str]) -> bool:
+        """Ask for more jobs. Returns whether there was room for all of them."""
+        for job_id in job_ids:
+            if job_id not in self.jobs:
+                if len(self.jobs) >= self.room:
+                    return False
+                self.jobs[job_id] = None
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The records of the jobs asked for, None where there is none, and where in the registries some of them are."""
+
+    records: dict[str, JobRecord | None]
+    finished: dict[str, float]
+    failed: dict[str, float]
+
+
+def job_of(member: str) -> str:
+    """The job of a member of the registry of started jobs: ``job:execution``, or the job alone before RQ 2."""
+    job_id, _, execution = member.rpartition(":")
+    is_composite = job_id and len(execution) == _EXECUTION_CHARS and execution.isalnum()
+    return job_id if is_composite else member

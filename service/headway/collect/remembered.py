@@ -1,0 +1,140 @@
+"""What is remembered of the jobs of one queue, within bounds.
+
+Of waiting jobs the newest are remembered one by one, the others by the moment up to which entries were told. Of ended
+jobs the last half minute is remembered one by one, the others by the moment up to which ends were told. A job that
+turns up later is news only if it is younger than that.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headway.collect.lives import Stage, Told
+
+WAITING_KEPT = 2_000
+RUNNING_KEPT = 10_000
+ENDED_KEPT = 20_000
+ENDED_KEPT_S = 30.0  # well above the slack by which the spans of two looks overlap
+ANCHORS_KEPT = 16  # some of them may be cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    told: Told
+    member: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    enqueued_at_s: float
+    noticed_at_s: float
+    score: float | None
+
+
+class Remembered:
+    """The jobs of one queue as far as they were told."""
+
+    def __init__(self, *, begins_at_s: float) -> None:
+        self.waiting: dict[str, Told] = {}
+        self._running: dict[str, _Running] = {}
+        self._ended: dict[str, _Ended] = {}
+        self.anchors: deque[str] = deque(maxlen=ANCHORS_KEPT)
+        """The last jobs at the end of the list that were told: what stands behind them is new."""
+        self.entries_told_until_s = 0.0
+        self.ends_told_until_s = begins_at_s
+
+    def told(self, job_id: str) -> Told | None:
+        """What was told of a job; None where it is not remembered."""
+        if job_id in self.waiting:
+            return self.waiting[job_id]
+        if job_id in self._running:
+            return self._running[job_id].told
+        ended = self._ended.get(job_id)
+        return Told(stage=Stage.ENDED, enqueued_at_s=ended.enqueued_at_s) if ended else None
+
+    def running(self) -> Iterator[str]:
+        """The jobs that were told to run."""
+        yield from self._running
+
+    def is_running(self, job_id: str, *, member: str | None = None) -> bool:
+        """Whether a job was told to run, in the execution that ``member`` names if one is given."""
+        running = self._running.get(job_id)
+        return running is not None and (member is None or running.member == member)
+
+    def started_at_s(self, job_id: str) -> float | None:
+        """When a running job started, None of any other."""
+        running = self._running.get(job_id)
+        return running.told.started_at_s if running else None
+
+    def has_ended(self, job_id: str, *, score: float) -> bool:
+        """Whether the end that stands at ``score`` of a registry was told."""
+        ended = self._ended.get(job_id)
+        return ended is not None and ended.score == score
+
+    def put(self, job_id: str, told: Told, *, at_s: float, member: str | None, score: float | None) -> None:
+        """Remember what was told of a job."""
+        self.forget(job_id)
+        if told.stage is Stage.ENQUEUED:
+            self.waiting[job_id] = told
+        elif told.stage is Stage.STARTED:
+            self._running[job_id] = _Running(told, member)
+        else:
+            self._ended[job_id] = _Ended(told.enqueued_at_s, at_s, score)
+
+    def forget(self, job_id: str) -> None:
+        """Remember nothing of a job."""
+        for jobs in (self.waiting, self._running, self._ended):
+            jobs.pop(job_id, None)
+
+    def trim(self, *, ends_read_until_s: float) -> None:
+        """Forget what is beyond the bounds; of ended jobs also what ended long before ``ends_read_until_s``."""
+        while len(self.waiting) > WAITING_KEPT:
+            told = self.waiting.pop(next(iter(self.waiting)))
+            self.entries_told_until_s = max(self.entries_told_until_s, told.enqueued_at_s)
+        while len(self._running) > RUNNING_KEPT:
+            del self._running[next(iter(self._running))]
+        until_s = max(self.ends_told_until_s, ends_read_until_s - ENDED_KEPT_S)
+        while self._ended:
+            job_id, oldest = next(iter(self._ended.items()))
+            if oldest.noticed_at_s > until_s and len(self._ended) <= ENDED_KEPT:
+                break
+            until_s = max(until_s, oldest.noticed_at_s)
+            del self._ended[job_id]
+        self.ends_told_until_s = until_s
+
+    def to_state(self) -> dict[str, Any]:
+        """What ``from_state`` makes an equal of this from; JSON can carry it."""
+        return {
+            "waiting": {job: [told.enqueued_at_s, told.ended_before_at_s] for job, told in self.waiting.items()},
+            "running": {
+                job: [each.told.enqueued_at_s, each.told.started_at_s, each.told.ended_before_at_s, each.member]
+                for job, each in self._running.items()
+            },
+            "ended": {job: [each.enqueued_at_s, each.noticed_at_s, each.score] for job, each in self._ended.items()},
+            "anchors": list(self.anchors),
+            "entries_told_until_s": self.entries_told_until_s,
+            "ends_told_until_s": self.ends_told_until_s,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> "Remembered":
+        """The jobs as they were remembered."""
+        self = cls(begins_at_s=state["ends_told_until_s"])
+        self.entries_told_until_s = state["entries_told_until_s"]
+        self.anchors.extend(state["anchors"])
+        for job, (enqueued_at_s, ended_before_at_s) in state["waiting"].items():
+            self.waiting[job] = Told(
+                stage=Stage.ENQUEUED, enqueued_at_s=enqueued_at_s, ended_before_at_s=ended_before_at_s
+            )
+        for job, (enqueued_at_s, started_at_s, ended_before_at_s, member) in state["running"].items():
+            told = Told(
+                stage=Stage.STARTED,
+                enqueued_at_s=enqueued_at_s,
+                started_at_s=started_at_s,
+                ended_before_at_s=ended_before_at_s,
+            )
+            self._running[job] = _Running(told, member)
+        for job, (enqueued_at_s, noticed_at_s, score) in state["ended"].items():
+            self._ended[job] = _Ended(enqueued_at_s, noticed_at_s, score)
+        return self

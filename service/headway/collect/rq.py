@@ -1,0 +1,286 @@
+"""RQ's queues in Redis or Valkey, read with commands that change nothing. RQ itself is not needed.
+
+A look is two or three round trips, however many queues there are: the keys of all queues, a longer tail of those that
+much entered, then the records of jobs and workers that may be news. Within a look keys are read in the direction in
+which jobs move (waiting, running, ended), so that a job on its way is seen twice rather than not at all.
+
+Of a job's record only ``lives.FIELDS`` are read, never its data, meta or result: those are pickles.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+
+from headway.collect.broker import unavailable
+from headway.collect.lives import FIELDS, record_from
+from headway.collect.reading import Answers, Asked, Ends, Reading, job_of
+from headway.collect.remembered import WAITING_KEPT
+from headway.collect.tracking import TrackedQueue, name
+from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
+
+QUEUES = "rq:queues"
+WORKERS = "rq:workers"
+LIST, WIP, SCHEDULED, FINISHED, FAILED = "rq:queue:", "rq:wip:", "rq:scheduled:", "rq:finished:", "rq:failed:"
+JOB = "rq:job:"
+WORKER_FIELDS = ("state", "pid", "hostname", "current_job")
+
+HEAD_JOBS = 4
+TAIL_JOBS = 200  # 400 jobs a second enter before a longer tail is asked for
+DEEP_JOBS = 50_000  # of more that enter between two looks, the first are told when a worker takes them
+RUNNING_MAX = 5_000
+ENDED_MAX = 5_000
+RECORDS_MAX = 1_500  # some 0.2 s of work, and at most 6,000 events: ingest takes 10,000 things at once
+SAMPLED_EACH_LOOKS = 20
+SAMPLED_JOBS = 3
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look at a broker found."""
+
+    at_s: float
+    events: tuple[JobEvent, ...]
+    samples: tuple[QueueSample, ...]
+    activities: tuple[WorkerActivity, ...]
+    has_more: bool
+    """Whether more is known to be news than one look takes: look again at once."""
+
+
+class RqBroker:
+    """The queues of one connection, told up to a point. One thread looks."""
+
+    def __init__(self, client: "redis.Redis", *, url: str, connection: str, cursor: Mapping[str, Any] | None) -> None:
+        """Go on from ``cursor``; without one, tell what waits and runs now, and not what ended before."""
+        self._client = client
+        self._url = url
+        self._connection = connection
+        self._looks = 0
+        self._looked_at_s: float | None = cursor["looked_at_s"] if cursor else None
+        states = cursor["queues"] if cursor else {}
+        self._queues = {queue: TrackedQueue.from_state(self._name(queue), state) for queue, state in states.items()}
+        self._unreadable: dict[str, str] = {}
+
+    def cursor(self) -> dict[str, Any]:
+        """How far everything was told."""
+        return {
+            "looked_at_s": self._looked_at_s,
+            "queues": {queue: tracked.to_state() for queue, tracked in self._queues.items()},
+        }
+
+    def look(self, *, at_s: float) -> Look:
+        """Look at everything once.
+
+        Raises:
+            Unavailable: the broker does not answer. Nothing was told, nothing is known to be zero.
+        """
+        try:
+            return self._look(at_s)
+        except (redis.RedisError, OSError) as error:
+            raise unavailable(self._url, error) from error
+
+    # --- the trips ----------------------------------------------------------------------------------------------------
+
+    def _look(self, at_s: float) -> Look:
+        worker_keys, readings = self._read_queues(at_s)
+        self._look_deeper(readings, at_s)
+        asked = self._asks(readings)
+        answers, workers = self._read_records(asked, worker_keys)
+        # Nothing is raised from here on: what is told and what is remembered as told stay one.
+        events: list[JobEvent] = []
+        for queue, reading in readings.items():
+            events += self._queues[queue].take(reading, asked[queue], answers[queue], at_s=at_s)
+        self._looked_at_s = at_s
+        self._looks += 1
+        return Look(
+            at_s=at_s,
+            events=tuple(events),
+            samples=tuple(self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()),
+            activities=tuple(self._activities(workers)),
+            has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
+        )
+
+    def _read_queues(self, at_s: float) -> tuple[list[str], dict[str, Reading]]:
+        """First trip. A queue seen for the first time costs another."""
+        with self._client.pipeline(transaction=False) as pipe:
+            pipe.smembers(QUEUES)
+            pipe.smembers(WORKERS)
+            plans = [self._plan(pipe, queue, at_s) for queue in self._queues]
+            queues, workers, *replies = pipe.execute(raise_on_error=False)
+        for reply in (queues, workers):
+            if isinstance(reply, Exception):
+                raise reply
+        present = {key.removeprefix(LIST) for key in queues}
+        readings = dict(self._readings(plans, replies))
+        for queue in self._queues.keys() - present:
+            del self._queues[queue]
+            readings.pop(queue, None)
+        fresh = sorted(present - self._queues.keys())
+        if fresh:
+            begins_at_s = at_s if self._looked_at_s is None else self._looked_at_s
+            self._queues |= {queue: TrackedQueue(self._name(queue), begins_at_s=begins_at_s) for queue in fresh}
+            with self._client.pipeline(transaction=False) as pipe:
+                plans = [self._plan(pipe, queue, at_s) for queue in fresh]
+                readings |= self._readings(plans, pipe.execute(raise_on_error=False))
+        return sorted(workers), readings
+
+    def _plan(self, pipe: Any, queue: str, at_s: float) -> "_Plan":
+        tracked = self._queues[queue]
+        plan = _Plan(queue=queue, is_sampled=self._looks % SAMPLED_EACH_LOOKS == 0)
+        pipe.llen(LIST + queue)
+        pipe.lrange(LIST + queue, 0, HEAD_JOBS - 1)
+        pipe.lrange(LIST + queue, -TAIL_JOBS, -1)
+        pipe.zrange(WIP + queue, 0, RUNNING_MAX - 1)
+        pipe.zcard(WIP + queue)
+        pipe.zcard(SCHEDULED + queue)
+        for registry, endings in ((FINISHED, tracked.finished), (FAILED, tracked.failed)):
+            spans = endings.spans(at_s)
+            plan.spans.append(len(spans))
+            for low, high in spans:
+                pipe.zrangebyscore(registry + queue, low, high, start=0, num=ENDED_MAX, withscores=True)
+            if plan.is_sampled:
+                # Unparsed: what redis-py makes of this reply differs between its versions.
+                pipe.execute_command("ZRANDMEMBER", registry + queue, SAMPLED_JOBS, "WITHSCORES")
+        return plan
+
+    def _readings(self, plans: "list[_Plan]", replies: list[Any]) -> Iterator[tuple[str, Reading]]:
+        rest = iter(replies)
+        for plan in plans:
+            try:
+                reading = plan.reading([next(rest) for _ in range(plan.commands)])
+            except redis.ResponseError as error:
+                if self._unreadable.get(plan.queue) != str(error):
+                    log.warning("queue unreadable queue=%s: %s", self._name(plan.queue), error)
+                self._unreadable[plan.queue] = str(error)
+            else:
+                self._unreadable.pop(plan.queue, None)
+                yield plan.queue, reading
+
+    def _look_deeper(self, readings: dict[str, Reading], at_s: float) -> None:
+        """Second trip, rarely: longer tails."""
+        deep = [queue for queue, reading in readings.items() if self._queues[queue].must_look_deeper(reading)]
+        if not deep:
+            return
+        is_beginning = self._looked_at_s is None
+        with self._client.pipeline(transaction=False) as pipe:
+            for queue in deep:
+                pipe.lrange(LIST + queue, -(WAITING_KEPT if is_beginning else DEEP_JOBS), -1)
+            for queue, tail in zip(deep, pipe.execute(), strict=True):
+                self._queues[queue].look_deeper(tail, entries_told_until_s=at_s if is_beginning else None)
+
+    def _asks(self, readings: dict[str, Reading]) -> dict[str, Asked]:
+        room, asked = RECORDS_MAX, {}
+        first = self._looks % max(len(readings), 1)  # every queue is first at times: none starves behind another
+        queues = list(readings)
+        for queue in queues[first:] + queues[:first]:
+            asked[queue] = self._queues[queue].asks(readings[queue], room=room)
+            room -= len(asked[queue].jobs)
+        return asked
+
+    def _read_records(
+        self, asked: dict[str, Asked], worker_keys: list[str]
+    ) -> tuple[dict[str, Answers], list[list[str | None]]]:
+        """Last trip, where anything may be news or workers are there."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for queue, each in asked.items():
+                for job_id in each.jobs:
+                    pipe.hmget(JOB + job_id, FIELDS)
+                    if job_id in each.ended:
+                        pipe.zscore(FINISHED + queue, job_id)
+                        pipe.zscore(FAILED + queue, job_id)
+            for key in worker_keys:
+                pipe.hmget(key, WORKER_FIELDS)
+            replies = iter(pipe.execute(raise_on_error=False))
+        answers = {queue: _answers(each, replies) for queue, each in asked.items()}
+        return answers, [reply for reply in replies if not isinstance(reply, Exception)]
+
+    def _activities(self, workers: list[list[str | None]]) -> Iterator[WorkerActivity]:
+        for state, pid, host, job_id in workers:
+            if not host or not pid or not pid.isdecimal() or int(pid) < 1:
+                continue  # gone without a goodbye: its key has expired, its name is still in the set
+            is_busy = state == "busy"
+            started_s = [tracked.jobs.started_at_s(job_id) for tracked in self._queues.values()] if job_id else []
+            since_s = next((each for each in started_s if each is not None), None)
+            yield WorkerActivity(
+                host=name(host), pid=int(pid), is_busy=is_busy, busy_since_s=since_s if is_busy else None
+            )
+
+    def _name(self, queue: str) -> str:
+        return name(f"{self._connection}/{queue}")
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is asked about one queue, in this order."""
+
+    queue: str
+    is_sampled: bool
+    spans: list[int] = field(default_factory=list)
+    """How many of the finished and of the failed registry."""
+
+    @property
+    def commands(self) -> int:
+        return 6 + sum(self.spans) + 2 * self.is_sampled
+
+    def reading(self, replies: list[Any]) -> Reading:
+        """What the replies say. Raises ``ResponseError`` where one is an error."""
+        waiting_jobs, head, tail, members, in_flight_jobs, delayed_jobs, *registries = replies
+        rest = iter(registries)
+        finished, failed = (self._ends(rest, spans) for spans in self.spans)
+        for reply in (waiting_jobs, head, tail, members, in_flight_jobs, delayed_jobs):
+            if isinstance(reply, Exception):
+                raise reply
+        return Reading(
+            waiting_jobs=waiting_jobs,
+            in_flight_jobs=in_flight_jobs,
+            delayed_jobs=delayed_jobs,
+            head=head,
+            tail=tail,
+            members={job_of(member): member for member in members},
+            finished=finished,
+            failed=failed,
+        )
+
+    def _ends(self, replies: Iterator[Any], spans: int) -> Ends:
+        scores: dict[str, float] = {}
+        stops: list[float | None] = []
+        for _ in range(spans):
+            reply = next(replies)
+            if isinstance(reply, Exception):
+                raise reply
+            scores |= dict(reply)
+            stops.append(reply[-1][1] if len(reply) == ENDED_MAX else None)
+        sampled = next(replies) if self.is_sampled else []
+        if isinstance(sampled, Exception):  # a server before 6.2 knows no ZRANDMEMBER: it does without
+            sampled = []
+        return Ends(scores=scores, stops=stops, sampled=dict(zip(sampled[::2], map(float, sampled[1::2]), strict=True)))
+
+
+def _answers(asked: Asked, replies: Iterator[Any]) -> Answers:
+    answers = Answers(records={}, finished={}, failed={})
+    for job_id in asked.jobs:
+        answers.records[job_id] = record_from(_checked(next(replies)) or [None] * len(FIELDS))
+        if job_id in asked.ended:
+            for scores in (answers.finished, answers.failed):
+                score = _checked(next(replies))
+                if score is not None:
+                    scores[job_id] = score
+    return answers
+
+
+def _checked(reply: Any) -> Any:
+    """``reply``, None of a key that holds something else. Any other error is raised: it says nothing of the job."""
+    if isinstance(reply, Exception):
+        if str(reply).startswith("WRONGTYPE"):
+            return None
+        raise reply
+    return reply
+
+
+def _has_more(reading: Reading, asked: Asked) -> bool:
+    is_stopped = any(stop is not None for ends in (reading.finished, reading.failed) for stop in ends.stops)
+    return asked.is_behind or is_stopped or len(asked.jobs) >= asked.room

@@ -1,0 +1,226 @@
+"""One queue from look to look: which job records are worth reading, and what they tell that is new."""
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from headway.collect.endings import Endings
+from headway.collect.lives import JobRecord, Sighting, Stage, Told, progress, vanished
+from headway.collect.reading import Answers, Asked, Reading
+from headway.collect.remembered import Remembered
+from headway.scaling.model import JobEvent, QueueSample
+
+LEFT_ASKED_MAX = 500
+TOLD_WITHIN_S = 600.0  # the stream takes nothing older: ingest would move it, and make a burst that never was
+FINISHED_KEPT_S = 500.0  # RQ's default result_ttl
+FAILED_KEPT_S = 31_536_000.0  # RQ's default failure_ttl, a year
+NAME_CHARS_MAX = 500  # ingest takes no longer ones
+
+
+class TrackedQueue:
+    """One queue, told up to a point."""
+
+    def __init__(self, queue: str, *, begins_at_s: float) -> None:
+        """Begin at ``begins_at_s``: jobs that ended before are not told."""
+        self.queue = queue
+        self.jobs = Remembered(begins_at_s=begins_at_s)
+        self.finished = Endings(begins_at_s=begins_at_s, kept_s=(FINISHED_KEPT_S,))
+        self.failed = Endings(begins_at_s=begins_at_s, kept_s=(FAILED_KEPT_S,))
+        self._behind: deque[str] = deque()
+        self._edge_s: dict[str, float] = {}
+
+    # --- what to read -------------------------------------------------------------------------------------------------
+
+    def must_look_deeper(self, reading: Reading) -> bool:
+        """Whether more jobs entered since the last look than ``reading.tail`` shows."""
+        return not (self._behind or reading.is_whole_list or self._last_anchor(reading.tail) is not None)
+
+    def look_deeper(self, tail: list[str], *, entries_told_until_s: float | None = None) -> None:
+        """Take a longer tail, to be told bit by bit. With a time, what waits before the tail counts as told."""
+        anchor = self._last_anchor(tail)
+        self._behind.extend(tail if anchor is None else tail[anchor + 1 :])
+        if entries_told_until_s is not None:
+            self.jobs.entries_told_until_s = entries_told_until_s
+
+    def asks(self, reading: Reading, *, room: int) -> Asked:
+        """The jobs whose records tell what is new, ``room`` at most."""
+        asked = Asked(room, is_behind=bool(self._behind))
+        gone = [job for job in self.jobs.running() if job not in reading.members]
+        left = self._left(reading)
+        asked.ended.update(gone, left)
+        has_gone = asked.add(gone)
+        asked.has_all_ends = asked.add(self._new_ends(reading)) and has_gone
+        asked.add(job for job, member in reading.members.items() if not self.jobs.is_running(job, member=member))
+        entered = list(self._entered(reading, room))
+        asked.new.update(entered)
+        asked.add(entered)
+        if reading.is_whole_list:
+            asked.add(job for job in reading.tail if job not in self.jobs.waiting)
+        asked.add(left)
+        asked.add((*reading.finished.sampled, *reading.failed.sampled))
+        # Only for their age: told out of turn, they would stand for everything that entered before them.
+        edges = {job for job in _edges(reading) if job not in self.jobs.waiting and job not in self._edge_s}
+        asked.only_read = edges - asked.jobs.keys()
+        asked.add(asked.only_read)
+        return asked
+
+    def _new_ends(self, reading: Reading) -> Iterator[str]:
+        for ends in (reading.finished, reading.failed):
+            yield from (job for job, score in ends.scores.items() if not self.jobs.has_ended(job, score=score))
+
+    def _entered(self, reading: Reading, room: int) -> Iterator[str]:
+        """Jobs behind everything that was told, in their order."""
+        if self._behind:
+            yield from islice(self._behind, room)
+            return
+        anchor = self._last_anchor(reading.tail)
+        behind = reading.tail if anchor is None else reading.tail[anchor + 1 :]
+        yield from (job for job in behind if job not in self.jobs.waiting)
+
+    def _last_anchor(self, tail: list[str]) -> int | None:
+        anchors = set(self.jobs.anchors)
+        return next((index for index in range(len(tail) - 1, -1, -1) if tail[index] in anchors), None)
+
+    def _left(self, reading: Reading) -> list[str]:
+        """Jobs that were told to wait and seem not to wait any more."""
+        waiting = self.jobs.waiting
+        left: Iterator[str]
+        if reading.is_whole_list:
+            present = set(reading.tail)
+            left = (job for job in waiting if job not in present)
+        elif any(job in waiting for job in reading.head):
+            # Of a long list only the head is seen: who entered before those in it has left, cutting in line aside.
+            head = set(reading.head)
+            first = next(index for index, job in enumerate(waiting) if job in head)
+            left = islice(waiting, first)
+        else:
+            return []
+        return list(islice(left, LEFT_ASKED_MAX))
+
+    # --- what is new --------------------------------------------------------------------------------------------------
+
+    def take(self, reading: Reading, asked: Asked, answers: Answers, *, at_s: float) -> list[JobEvent]:
+        """What is new of this queue, each job's events in their order. All of it counts as told from now on."""
+        events: list[JobEvent] = []
+        for job_id in asked.jobs:
+            if job_id not in asked.only_read:
+                events += self._news(job_id, reading, asked, answers, at_s=at_s)
+        while self._behind and self._behind[0] in asked.jobs:
+            self._behind.popleft()
+        if asked.has_all_ends:
+            self.finished.read(at_s, reading.finished.stops)
+            self.failed.read(at_s, reading.failed.stops)
+        self._learn(reading, answers)
+        self.jobs.trim(ends_read_until_s=min(self.finished.read_until_s, self.failed.read_until_s))
+        self._edge_s = dict(self._entered_s(reading, answers))
+        return [event for event in events if event.at_s >= at_s - TOLD_WITHIN_S]
+
+    def sample(self, reading: Reading, *, at_s: float) -> QueueSample:
+        """How the queue looks. To be called after ``take``."""
+        known_s = [self._edge_s[job] for job in _edges(reading) if job in self._edge_s]
+        oldest_age_s = max(0.0, at_s - min(known_s)) if known_s else None
+        return QueueSample(
+            queue=self.queue,
+            at_s=at_s,
+            waiting_jobs=reading.waiting_jobs,
+            in_flight_jobs=reading.in_flight_jobs,
+            delayed_jobs=reading.delayed_jobs,
+            oldest_age_s=oldest_age_s if reading.waiting_jobs else 0.0,
+        )
+
+    def _news(self, job_id: str, reading: Reading, asked: Asked, answers: Answers, *, at_s: float) -> list[JobEvent]:
+        told, record = self.jobs.told(job_id), answers.records[job_id]
+        is_new = job_id in asked.new
+        if is_new:
+            self.jobs.anchors.append(job_id)
+        sighting = Sighting(
+            queue=self.queue,
+            job_id=name(job_id),
+            at_s=at_s,
+            is_in_finished=job_id in reading.finished.scores or job_id in answers.finished,
+            is_enqueued_told=not is_new and record is not None and self._is_entry_told(record),
+        )
+        if record is None:
+            events, now = self._gone(job_id, told, reading, sighting)
+        elif told is None and self._is_old(record, is_new=is_new):
+            events, now = [], Told(stage=Stage.ENDED, enqueued_at_s=record.enqueued_at_s) if record.is_ended else None
+        else:
+            events, now = progress(told, record, sighting)
+        if now is not None:
+            score = _score(job_id, record, reading, answers)
+            self.jobs.put(job_id, now, at_s=at_s, member=reading.members.get(job_id), score=score)
+        return events
+
+    def _gone(
+        self, job_id: str, told: Told | None, reading: Reading, sighting: Sighting
+    ) -> tuple[list[JobEvent], Told | None]:
+        if told is None or told.stage is Stage.ENDED or job_id in reading.members:
+            return [], None
+        self.jobs.forget(job_id)
+        return vanished(told, sighting)
+
+    def _is_entry_told(self, record: JobRecord) -> bool:
+        return record.enqueued_at_s <= self.jobs.entries_told_until_s
+
+    def _is_old(self, record: JobRecord, *, is_new: bool) -> bool:
+        """Whether a job that is not remembered is no news: it was told before, and forgotten."""
+        if record.is_ended:
+            ended_at_s = record.ended_at_s or record.started_at_s or record.enqueued_at_s
+            return ended_at_s <= self.jobs.ends_told_until_s
+        return not is_new and record.status == "queued" and self._is_entry_told(record)
+
+    def _learn(self, reading: Reading, answers: Answers) -> None:
+        """Note for how long jobs are kept whose place in a registry was not found by that."""
+        for status, endings, scores in (
+            ("finished", self.finished, {**reading.finished.sampled, **answers.finished}),
+            ("failed", self.failed, {**reading.failed.sampled, **answers.failed}),
+        ):
+            for job_id, score in scores.items():
+                record = answers.records.get(job_id)
+                if record is not None and record.status == status and record.ended_at_s is not None:
+                    endings.learn(score - record.ended_at_s // 1, since_s=self.jobs.ends_told_until_s)
+
+    def _entered_s(self, reading: Reading, answers: Answers) -> Iterator[tuple[str, float]]:
+        """When the jobs at both edges of the list entered it, as far as that is known."""
+        for job_id in _edges(reading):
+            known = self.jobs.waiting.get(job_id) or answers.records.get(job_id)
+            if known is not None:
+                yield job_id, known.enqueued_at_s
+            elif job_id in self._edge_s:
+                yield job_id, self._edge_s[job_id]
+
+    # --- across restarts ----------------------------------------------------------------------------------------------
+
+    def to_state(self) -> dict[str, Any]:
+        """What ``from_state`` makes an equal of this from; JSON can carry it."""
+        return {
+            "jobs": self.jobs.to_state(),
+            "finished": self.finished.to_state(),
+            "failed": self.failed.to_state(),
+        }
+
+    @classmethod
+    def from_state(cls, queue: str, state: Any) -> "TrackedQueue":
+        """The queue as far as it was told."""
+        self = cls(queue, begins_at_s=0.0)
+        self.jobs = Remembered.from_state(state["jobs"])
+        self.finished = Endings.from_state(state["finished"])
+        self.failed = Endings.from_state(state["failed"])
+        return self
+
+
+def name(text: str) -> str:
+    """``text`` as ingest takes it: no longer than it likes, and nothing in it that is no text."""
+    return text.encode(errors="replace").decode().replace("\0", "?")[:NAME_CHARS_MAX]
+
+
+def _edges(reading: Reading) -> list[str]:
+    """The jobs among which the oldest is: the next ones to be taken, and the last, where jobs cut in line."""
+    return [*reading.head, *reading.tail[-1:]]
+
+
+def _score(job_id: str, record: JobRecord | None, reading: Reading, answers: Answers) -> float | None:
+    is_finished = record is not None and record.status == "finished"
+    ends, asked = (reading.finished, answers.finished) if is_finished else (reading.failed, answers.failed)
+    return ends.scores.get(job_id, asked.get(job_id))

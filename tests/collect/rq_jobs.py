@@ -1,0 +1,88 @@
+"""Real RQ for the tests: jobs, a worker in this process, and a collector's eye on the same broker."""
+
+import json
+import logging
+import time
+from collections.abc import Callable
+
+import redis
+from rq import Queue, SimpleWorker
+from rq.job import Job
+
+from headway.collect.broker import connect
+from headway.collect.rq import Look, RqBroker
+from headway.scaling.model import EventKind, JobEvent
+
+while_running: list[Callable[[], object]] = []
+"""What jobs call while they run; the worker is this process."""
+
+
+def work(result: object = None) -> object:
+    for call in while_running:
+        call()
+    return result
+
+
+def fail() -> None:
+    work()
+    raise RuntimeError("as asked")
+
+
+class Rq:
+    """RQ on one broker."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.redis = redis.Redis.from_url(url)
+        logging.getLogger("rq.worker").setLevel(logging.CRITICAL)
+
+    def queue(self, name: str = "mail") -> Queue:
+        return Queue(name, connection=self.redis)
+
+    def run(self, *names: str, jobs: int | None = None) -> None:
+        """Run what waits, in this process: what RQ's worker does between its birth and death, without its threads."""
+        queues = [self.queue(name) for name in names or ("mail",)]
+        worker = SimpleWorker(queues, connection=self.redis)
+        worker.register_birth()
+        while jobs is None or (jobs := jobs - 1) >= 0:
+            taken = Queue.dequeue_any(queues, None, connection=self.redis)
+            if taken is None:
+                break
+            worker.execute_job(*taken)
+        worker.register_death()
+
+    def job(self, job_id: str) -> Job:
+        return Job.fetch(job_id, connection=self.redis)
+
+
+class Watch:
+    """What a collector tells, look after look. ``always_restarts``: each look is another process's."""
+
+    def __init__(self, url: str, *, always_restarts: bool = False) -> None:
+        self._url = url
+        self._client = connect(url)
+        self._always_restarts = always_restarts
+        self.broker = RqBroker(self._client, url=url, connection="redis", cursor=None)
+        self.events: list[JobEvent] = []
+
+    def look(self, *, later_s: float = 0.0) -> Look:
+        """One look, as if it were ``later_s`` later."""
+        if self._always_restarts:
+            self.restart()
+        look = self.broker.look(at_s=time.time() + later_s)
+        self.events += look.events
+        return look
+
+    def restart(self) -> None:
+        cursor = json.loads(json.dumps(self.broker.cursor()))
+        first = cursor["looked_at_s"] is None
+        self.broker = RqBroker(self._client, url=self._url, connection="redis", cursor=None if first else cursor)
+
+    def told(self, job_id: str | None = None) -> list[EventKind]:
+        """The kinds told, of one job if one is given."""
+        return [event.kind for event in self.events if job_id in (None, event.job_id)]
+
+    def of(self, kind: EventKind) -> JobEvent:
+        """The only event of a kind."""
+        (event,) = [event for event in self.events if event.kind is kind]
+        return event

@@ -1,0 +1,209 @@
+"""Collectors at work: what they send and when, and what they do when broker, control plane or disk are away."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from collect.rq_jobs import Rq, while_running, work
+from headway.collect import loop as module
+from headway.collect.loop import Collector, Collectors
+from headway.emit.folder import StateFolder
+from headway.emit.outbox import Outbox
+from headway.errors import Misconfigured, Unavailable
+from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
+from headway.store.embedded import ensure_valkey
+
+
+def eventually(holds: Callable[[], object], *, within_s: float = 10.0) -> None:
+    until_s = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < until_s, "it did not come true in time"
+        time.sleep(0.01)
+
+
+class Control:
+    """What a control plane took; each batch counts once."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, TelemetryBatch] = {}
+        self.is_away = False
+        self.loses_answers = False
+
+    def send(self, batch: TelemetryBatch) -> None:
+        if self.is_away:
+            raise Unavailable("away")
+        self.batches.setdefault(batch.sequence, batch)
+        if self.loses_answers:
+            raise Unavailable("no answer")
+
+    @property
+    def events(self) -> list[JobEvent]:
+        return [event for batch in self.batches.values() for event in batch.events]
+
+    @property
+    def samples(self) -> list[QueueSample]:
+        return [sample for batch in self.batches.values() for sample in batch.samples]
+
+
+@pytest.fixture
+def control() -> Control:
+    return Control()
+
+
+@pytest.fixture
+def started(tmp_path: Path, control: Control, valkey_url: str):
+    """Makes collectors of the same connection and state, each as a new process would."""
+
+    def start(url: str = valkey_url) -> Collector:
+        outbox = Outbox(tmp_path / "redis.json", name="collect-redis", send=control.send, clock=time.time)
+        return Collector("redis", url, outbox)
+
+    return start
+
+
+def test_a_change_is_sent_at_once_and_quiet_is_not(rq: Rq, started, control: Control) -> None:
+    collector = started()
+    collector.turn()
+    assert control.batches == {}  # no queue, no news
+    rq.queue().enqueue(work)
+    collector.turn()
+    (batch,) = control.batches.values()
+    assert [event.kind for event in batch.events] == [EventKind.ENQUEUED]
+    assert [sample.waiting_jobs for sample in batch.samples] == [1]
+    rq.run()
+    for _ in range(3):
+        assert 0.3 < collector.turn() <= 0.5
+    assert len(control.batches) == 2
+    assert [sample.waiting_jobs for sample in control.samples] == [1, 0]
+
+
+def test_while_the_control_plane_is_away_nothing_is_lost_and_old_readings_are_not_kept(
+    rq: Rq, started, control: Control
+) -> None:
+    collector = started()
+    collector.turn()
+    control.is_away = True
+    rq.queue().enqueue(work)
+    for _ in range(3):
+        assert collector.turn() > 0.0
+    rq.run()
+    rq.queue().enqueue(work)
+    rq.queue().enqueue(work)
+    collector.turn()
+    control.is_away = False
+    collector.turn()
+    assert Counter(event.kind for event in control.events) == {
+        EventKind.ENQUEUED: 3,
+        EventKind.STARTED: 1,
+        EventKind.FINISHED: 1,
+    }
+    assert control.samples[-1].waiting_jobs == 2
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "ended"])
+def test_a_collector_that_ends_with_a_batch_on_its_way_neither_repeats_nor_misses(
+    rq: Rq, started, control: Control, *, is_killed: bool
+) -> None:
+    """It ends after each step of jobs' lives, its last batch taken without an answer, or not taken at all."""
+    started().turn()
+    for step in range(12):
+        collector = started()
+        rq.queue().enqueue(work)
+        control.loses_answers, control.is_away = step % 3 == 0, step % 3 == 1
+        while_running[:] = [collector.turn] if step % 2 else []
+        collector.turn()
+        rq.run()
+        collector.turn()
+        if not is_killed:
+            collector.close()
+    control.loses_answers = control.is_away = False
+    collector = started()
+    for _ in range(3):
+        collector.turn()
+    assert Counter(event.kind for event in control.events) == {
+        EventKind.ENQUEUED: 12,
+        EventKind.STARTED: 12,
+        EventKind.FINISHED: 12,
+    }
+
+
+def test_a_broker_that_goes_away_is_logged_once_and_nothing_is_sent_of_it(
+    data_folder: Path, started, control: Control, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="headway")
+    server = ensure_valkey(data_folder / "valkey-that-goes", is_persistent=True)
+    Rq(server.url).queue().enqueue(work)
+    collector = started(server.url)
+    collector.turn()
+    assert len(control.samples) == 1
+    server.release()
+    assert server.wait_stopped()
+    pauses_s = [collector.turn() for _ in range(8)]
+    assert pauses_s[0] <= 0.5
+    assert 2.5 <= pauses_s[-1] <= 5.0
+    assert len(control.samples) == 1
+    again = ensure_valkey(data_folder / "valkey-that-goes", is_persistent=True)
+    assert again.url == server.url
+    eventually(lambda: collector.turn() == 0.0 or len(control.samples) > 1)
+    assert [event.kind for event in control.events] == [EventKind.ENQUEUED]
+    told = [record.message.split(" connection")[0] for record in caplog.records]
+    assert told == ["watching", "broker lost", "broker back"]
+    again.release()
+    assert again.wait_stopped()
+
+
+def test_a_bug_is_logged_and_what_was_not_told_is_read_again(
+    rq: Rq, started, control: Control, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    collector = started()
+    collector.turn()
+    rq.queue().enqueue(work)
+    stop = threading.Event()
+    monkeypatch.setattr(module, "PAUSE_MAX_S", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(collector._broker, "cursor", lambda: stop.set() or 1 / 0)  # events were taken in by then
+        collector.run(stop)
+    assert "collector failed connection=redis" in caplog.text
+    assert control.events == []
+    collector.turn()
+    assert [event.kind for event in control.events] == [EventKind.ENQUEUED]
+
+
+def test_more_than_one_batch_holds_goes_in_several(
+    rq: Rq, started, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH_ITEMS_MAX", 4)
+    for number in range(5):
+        rq.queue(f"queue-{number}").enqueue(work)
+    started().turn()
+    sizes = [(len(batch.events), len(batch.samples)) for batch in control.batches.values()]
+    assert sizes == [(5, 0), (0, 4), (0, 1)]
+
+
+def test_collectors_stop_within_two_seconds_and_one_broken_broker_stops_no_other(
+    rq: Rq, tmp_path: Path, control: Control, valkey_url: str
+) -> None:
+    rq.queue().enqueue(work)
+    brokers = {"a/b": valkey_url, "gone": "redis://127.0.0.1:1/0"}
+    with StateFolder(tmp_path / "state") as folder:
+        collectors = Collectors(brokers, folder=folder, send=control.send)
+        collectors.start()
+        eventually(lambda: control.samples)
+        began_s = time.monotonic()
+        collectors.ask_to_stop()
+        collectors.wait_stopped(2.0)
+        assert time.monotonic() - began_s < 1.0
+        assert [thread for thread in threading.enumerate() if thread.name in brokers] == []
+    held = json.loads((tmp_path / "state" / "a%2Fb.json").read_text())
+    assert held["pending"] is None
+    assert held["cursor"]["queues"].keys() == {"mail"}
+
+
+def test_a_url_that_cannot_be_one_is_refused_before_anything_starts(tmp_path: Path, control: Control) -> None:
+    with StateFolder(tmp_path) as folder, pytest.raises(Misconfigured, match=r"broker URL 'amqp://u:\*\*\*@h'"):
+        Collectors({"rabbit": "amqp://u:secret@h"}, folder=folder, send=control.send)

@@ -1,0 +1,58 @@
+"""Which readings are worth sending."""
+
+from dataclasses import replace
+
+from headway.collect.news import News
+from headway.scaling.model import QueueSample, WorkerActivity
+
+QUIET = QueueSample(queue="redis/news", at_s=0.0, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0)
+BUSY = QueueSample(queue="redis/mail", at_s=0.0, waiting_jobs=3, in_flight_jobs=1, delayed_jobs=0, oldest_age_s=1.0)
+IDLE_WORKER = WorkerActivity(host="a", pid=1, is_busy=False)
+
+
+def sent(news: News, at_s: float, *samples: QueueSample, activity: WorkerActivity = IDLE_WORKER) -> list[str]:
+    """What is due, taken for sent: the last parts of the queues' names and ``worker``."""
+    due, activities = news.due([replace(each, at_s=at_s) for each in samples], [activity], at_s=at_s)
+    news.sent(due, activities, at_s=at_s)
+    return [each.queue.removeprefix("redis/") for each in due] + ["worker" for _ in activities]
+
+
+def test_the_first_reading_is_sent_and_then_only_what_changes() -> None:
+    news = News()
+    assert sent(news, 0.0, QUIET) == ["news", "worker"]
+    assert sent(news, 0.5, QUIET) == []
+    assert sent(news, 1.0, replace(QUIET, delayed_jobs=1)) == ["news"]
+    assert sent(news, 1.5, replace(QUIET, delayed_jobs=1), activity=replace(IDLE_WORKER, is_busy=True)) == ["worker"]
+
+
+def test_while_jobs_wait_their_age_is_sent_each_second() -> None:
+    news = News()
+    sent(news, 0.0, QUIET, BUSY)
+    assert sent(news, 0.5, QUIET, BUSY) == []
+    assert sent(news, 1.0, QUIET, BUSY) == ["mail"]
+    assert sent(news, 1.5, QUIET, BUSY) == []
+    assert sent(news, 2.0, QUIET, BUSY) == ["mail"]
+
+
+def test_every_five_seconds_everything_goes_at_once() -> None:
+    news = News()
+    sent(news, 0.0, QUIET, BUSY)
+    sent(news, 4.0, replace(QUIET, waiting_jobs=1))
+    assert sent(news, 4.9, QUIET) == ["news"]
+    assert sent(news, 5.0, QUIET, BUSY) == ["news", "mail", "worker"]
+    assert sent(news, 5.5, QUIET) == []
+
+
+def test_what_was_not_sent_stays_due() -> None:
+    news = News()
+    sent(news, 0.0, QUIET)
+    changed = replace(QUIET, at_s=0.5, waiting_jobs=1)
+    assert news.due([changed], [], at_s=0.5) == ([changed], [])
+    assert news.due([changed], [], at_s=0.5) == ([changed], [])
+
+
+def test_a_clock_that_was_set_back_silences_nothing() -> None:
+    news = News()
+    sent(news, 1000.0, QUIET)
+    assert sent(news, 10.0, QUIET) == ["news", "worker"]
+    assert sent(news, 15.0, QUIET) == ["news", "worker"]

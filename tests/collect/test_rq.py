@@ -1,0 +1,204 @@
+"""RQ's queues read from a real broker that the real RQ writes."""
+
+import time
+from datetime import timedelta
+
+import pytest
+from rq import Retry
+from rq.job import JobStatus
+from rq.repeat import Repeat
+
+from collect.rq_jobs import Rq, Watch, fail, while_running, work
+from headway.scaling.model import EventKind
+
+ENQUEUED, STARTED, FINISHED, FAILED, RETRIED = (
+    EventKind.ENQUEUED,
+    EventKind.STARTED,
+    EventKind.FINISHED,
+    EventKind.FAILED,
+    EventKind.RETRIED,
+)
+
+
+def test_depths_and_the_oldest_age_are_those_of_rqs_own_api(rq: Rq, watch: Watch) -> None:
+    queue = rq.queue()
+    first = queue.enqueue(work)
+    queue.enqueue(work)
+    queue.enqueue_in(timedelta(hours=1), work)
+    (sample,) = watch.look().samples
+    assert sample.queue == "redis/mail"
+    assert sample.waiting_jobs == queue.count == 2
+    assert sample.in_flight_jobs == queue.started_job_registry.count == 0
+    assert sample.delayed_jobs == queue.scheduled_job_registry.count == 1
+    assert sample.oldest_age_s == pytest.approx(sample.at_s - first.enqueued_at.timestamp(), abs=1e-3)
+    seen = []
+    while_running.append(lambda: seen.append((watch.look().samples[0], queue.started_job_registry.count)))
+    rq.run()
+    assert [(sample.waiting_jobs, sample.in_flight_jobs, count) for sample, count in seen] == [(1, 1, 1), (0, 1, 1)]
+    (sample,) = watch.look().samples
+    assert (sample.waiting_jobs, sample.in_flight_jobs, sample.oldest_age_s) == (0, 0, 0.0)
+
+
+def test_a_job_is_told_step_by_step_at_rqs_own_times(rq: Rq, watch: Watch) -> None:
+    job = rq.queue().enqueue(work)
+    watch.look()
+    assert watch.told() == [ENQUEUED]
+    while_running.append(watch.look)
+    rq.run()
+    assert watch.told() == [ENQUEUED, STARTED]
+    watch.look()
+    watch.look()
+    assert watch.told() == [ENQUEUED, STARTED, FINISHED]
+    done = rq.job(job.id)
+    assert {event.job_id for event in watch.events} == {job.id}
+    assert watch.of(ENQUEUED).at_s == done.enqueued_at.timestamp()
+    assert watch.of(STARTED).enqueued_at_s == done.enqueued_at.timestamp()
+    assert watch.of(STARTED).at_s == pytest.approx(done.started_at.timestamp(), abs=0.05)  # RQ stamps the start twice
+    assert watch.of(FINISHED).at_s == done.ended_at.timestamp()
+    assert watch.of(FINISHED).started_at_s == done.started_at.timestamp()
+    assert watch.of(FINISHED).enqueued_at_s == done.enqueued_at.timestamp()
+
+
+@pytest.mark.parametrize("kept_s", [None, 500, 86_400])
+def test_jobs_that_come_and_go_between_two_looks_are_told_whole(rq: Rq, watch: Watch, kept_s: int | None) -> None:
+    """However long RQ keeps them: the place of the new ones in the registry is learnt."""
+    for _ in range(3):
+        rq.queue().enqueue(work, result_ttl=kept_s)
+        rq.queue("news").enqueue(fail, failure_ttl=kept_s)  # a queue that was never seen before
+        rq.run("mail", "news")
+        for _ in range(21):  # the place is found by lot each so many looks
+            watch.look()
+    assert watch.told().count(FINISHED) == watch.told().count(FAILED) == 3
+    assert watch.told().count(ENQUEUED) == watch.told().count(STARTED) == 6
+    assert {event.queue for event in watch.events if event.kind is FAILED} == {"redis/news"}
+
+
+def test_what_ended_before_the_first_look_is_not_told_but_what_waits_is(rq: Rq, valkey_url: str) -> None:
+    rq.queue().enqueue(work)
+    rq.run()
+    waiting = rq.queue().enqueue(work)
+    watch = Watch(valkey_url)
+    watch.look()
+    watch.look()
+    assert [(event.kind, event.job_id) for event in watch.events] == [(ENQUEUED, waiting.id)]
+
+
+def test_a_job_that_fails_is_told_with_its_times(rq: Rq, watch: Watch) -> None:
+    job = rq.queue().enqueue(fail)
+    rq.run()
+    watch.look()
+    assert watch.told() == [ENQUEUED, STARTED, FAILED]
+    assert watch.of(FAILED).at_s == rq.job(job.id).ended_at.timestamp()
+
+
+def test_a_retry_is_a_failure_and_a_new_entry(rq: Rq, watch: Watch) -> None:
+    job = rq.queue().enqueue(fail, retry=Retry(max=1))
+    while_running.append(watch.look)
+    rq.run()
+    watch.look()
+    assert watch.told() == [ENQUEUED, STARTED, FAILED, RETRIED, ENQUEUED, STARTED, FAILED]
+    first, second = [event for event in watch.events if event.kind is FAILED]
+    assert first.at_s < second.started_at_s < second.at_s
+    assert second.at_s == rq.job(job.id).ended_at.timestamp()
+
+
+def test_a_retry_that_has_to_wait_enters_when_it_is_due(rq: Rq, watch: Watch) -> None:
+    job = rq.queue().enqueue(fail, retry=Retry(max=1, interval=60))
+    while_running.append(watch.look)
+    rq.run()
+    (sample,) = watch.look().samples
+    assert sample.delayed_jobs == 1
+    assert watch.told() == [ENQUEUED, STARTED, FAILED, RETRIED]
+    again = rq.job(job.id)
+    rq.queue().scheduled_job_registry.remove(again)
+    rq.queue()._enqueue_job(again)  # what RQ's scheduler does
+    rq.run()
+    watch.look()
+    assert watch.told()[4:] == [ENQUEUED, STARTED, FAILED]
+
+
+def test_a_repeated_job_finishes_each_time(rq: Rq, watch: Watch) -> None:
+    rq.queue().enqueue(work, repeat=Repeat(times=2, interval=0))
+    while_running.append(watch.look)
+    rq.run()
+    watch.look()
+    assert watch.told() == [ENQUEUED, STARTED, FINISHED] * 3
+
+
+def test_a_failed_job_put_back_by_hand_is_a_new_entry(rq: Rq, watch: Watch) -> None:
+    job = rq.queue().enqueue(fail)
+    rq.run()
+    watch.look()
+    rq.queue().failed_job_registry.requeue(job)
+    watch.look()
+    rq.run()
+    watch.look()
+    assert watch.told() == [ENQUEUED, STARTED, FAILED] * 2
+
+
+def test_an_id_used_again_at_once_is_a_new_job(rq: Rq, watch: Watch) -> None:
+    for _ in range(3):
+        rq.queue().enqueue(work, job_id="nightly")
+        watch.look()
+        rq.run()
+        watch.look()
+    assert watch.told("nightly") == [ENQUEUED, STARTED, FINISHED] * 3
+
+
+def test_a_running_job_that_leaves_no_record_has_finished(rq: Rq, watch: Watch) -> None:
+    rq.queue().enqueue(work, result_ttl=0)
+    while_running.append(watch.look)
+    rq.run()
+    noticed_s = watch.look().at_s
+    watch.look()
+    assert watch.told() == [ENQUEUED, STARTED, FINISHED]
+    assert watch.of(FINISHED).at_s == noticed_s
+
+
+def test_of_a_waiting_job_that_leaves_no_record_nothing_more_is_known(rq: Rq, watch: Watch) -> None:
+    rq.queue().enqueue(work, result_ttl=0)
+    rq.queue().enqueue(work)
+    watch.look()
+    rq.run(jobs=1)
+    rq.queue().empty()  # deletes the other
+    watch.look()
+    assert watch.told() == [ENQUEUED, ENQUEUED]
+
+
+def test_a_cancelled_job_ends_without_a_word(rq: Rq, watch: Watch) -> None:
+    job = rq.queue().enqueue(work)
+    watch.look()
+    job.cancel()
+    (sample,) = watch.look().samples
+    assert sample.waiting_jobs == 0
+    assert watch.told() == [ENQUEUED]
+    rq.queue().enqueue_job(rq.job(job.id))
+    rq.run()
+    watch.look()
+    assert watch.told() == [ENQUEUED, ENQUEUED, STARTED, FINISHED]
+
+
+def test_a_job_given_up_because_its_worker_died_has_failed_when_that_is_seen(rq: Rq, watch: Watch) -> None:
+    job = rq.queue().enqueue(work)
+
+    def worker_dies() -> None:
+        watch.look()
+        raise SystemExit
+
+    while_running.append(worker_dies)
+    registry = rq.queue().started_job_registry
+    member = {}
+    while_running.insert(0, lambda: member.update(rq.redis.zrange(registry.key, 0, -1, withscores=True)))
+    rq.run()
+    # As a killed worker leaves it: still registered as started, without an end.
+    rq.redis.zadd(registry.key, member)
+    rq.redis.hset(f"rq:job:{job.id}", mapping={"status": JobStatus.STARTED, "ended_at": ""})
+    rq.redis.zrem(rq.queue().failed_job_registry.key, job.id)
+    (sample,) = watch.look().samples
+    assert sample.in_flight_jobs == 1
+    assert watch.told() == [ENQUEUED, STARTED]
+    registry.cleanup(timestamp=time.time() + 10_000)
+    noticed_s = watch.look().at_s
+    watch.look()
+    assert watch.told() == [ENQUEUED, STARTED, FAILED]
+    assert watch.of(FAILED).at_s == noticed_s

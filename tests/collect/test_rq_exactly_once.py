@@ -1,0 +1,123 @@
+"""Each job's life is told exactly once, whatever comes between the looks: jobs, bursts, ends, restarts, kills.
+
+Real RQ, driven by chance from a seed. What a collector has to tell is known from what was done.
+"""
+
+import random
+from collections import Counter
+
+import pytest
+
+from collect.rq_jobs import Rq, Watch, fail, work
+from headway.collect import remembered, tracking
+from headway.collect import rq as module
+from headway.scaling.model import EventKind
+
+TURNS = 120
+
+
+@pytest.fixture
+def tight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bound so low that a few jobs reach it."""
+    for limits, names in (
+        (module, {"HEAD_JOBS": 1, "TAIL_JOBS": 3, "DEEP_JOBS": 40, "RECORDS_MAX": 4, "ENDED_MAX": 500}),
+        (remembered, {"WAITING_KEPT": 5, "ANCHORS_KEPT": 4}),
+        (tracking, {"LEFT_ASKED_MAX": 3}),
+    ):
+        for name, value in names.items():
+            monkeypatch.setattr(limits, name, value)
+
+
+class Story:
+    """What is done to a queue, and what is to be told of it."""
+
+    def __init__(self, rq: Rq, watch: Watch, seed: int) -> None:
+        self._rq = rq
+        self._watch = watch
+        self._chance = random.Random(seed)
+        self.due: Counter[tuple[str, EventKind]] = Counter()
+
+    def turn(self, *, may_cut_in: bool) -> None:
+        match self._chance.choice(
+            ["enter", "enter", "burst", "run", "run", "drain", "cancel", "look", "look", "restart"]
+        ):
+            case "enter":
+                self._enter(at_front=may_cut_in and self._chance.random() < 0.2)
+            case "burst":
+                for _ in range(self._chance.randrange(12)):
+                    self._enter()
+            case "run":
+                self._run(1)
+            case "drain":
+                self._run(self._chance.randrange(15))
+            case "cancel":
+                self._cancel()
+            case "look":
+                self._watch.look()
+            case "restart":
+                self._watch.restart()
+
+    def end(self) -> None:
+        """Look until nothing more is known to be news."""
+        looks = 0
+        while self._watch.look().has_more or looks < 3:
+            looks += 1
+            assert looks < 500, "there is always more"
+
+    def _enter(self, *, at_front: bool = False) -> None:
+        job = self._rq.queue().enqueue(self._chance.choice([work, work, fail]), at_front=at_front)
+        self.due[job.id, EventKind.ENQUEUED] += 1
+
+    def _run(self, jobs: int) -> None:
+        ids = self._rq.queue().get_job_ids(0, jobs) if jobs else []
+        self._rq.run(jobs=jobs)
+        for job_id in ids:
+            ended = EventKind.FAILED if self._rq.job(job_id).is_failed else EventKind.FINISHED
+            self.due[job_id, EventKind.STARTED] += 1
+            self.due[job_id, ended] += 1
+
+    def _cancel(self) -> None:
+        ids = self._rq.queue().get_job_ids()
+        if ids:
+            self._watch.look()  # so that its entry was seen; of what was never seen nothing can be told
+            while self._watch.look().has_more:
+                pass
+            self._rq.job(self._chance.choice(ids)).cancel()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_job_is_told_once(rq: Rq, valkey_url: str, seed: int) -> None:
+    watch = Watch(valkey_url)
+    watch.look()
+    story = Story(rq, watch, seed)
+    for _ in range(TURNS):
+        story.turn(may_cut_in=True)
+    story.end()
+    assert Counter((event.job_id, event.kind) for event in watch.events) == story.due
+
+
+@pytest.mark.usefixtures("tight")
+@pytest.mark.parametrize("seed", range(6))
+def test_every_job_is_told_once_when_every_bound_is_reached(rq: Rq, valkey_url: str, seed: int) -> None:
+    watch = Watch(valkey_url)
+    watch.look()
+    story = Story(rq, watch, seed)
+    for _ in range(TURNS):
+        story.turn(may_cut_in=False)
+    story.end()
+    assert Counter((event.job_id, event.kind) for event in watch.events) == story.due
+
+
+@pytest.mark.usefixtures("tight")
+def test_each_job_is_told_in_the_order_of_its_life(rq: Rq, valkey_url: str) -> None:
+    watch = Watch(valkey_url)
+    story = Story(rq, watch, seed=99)
+    for _ in range(TURNS):
+        story.turn(may_cut_in=False)
+    story.end()
+    order = [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED, EventKind.FAILED]
+    for job_id in {event.job_id for event in watch.events}:
+        kinds = watch.told(job_id)
+        assert kinds == sorted(kinds, key=order.index)
+        times_s = [event.at_s for event in watch.events if event.job_id == job_id]
+        assert times_s == sorted(times_s)

@@ -1,0 +1,197 @@
+"""What a look costs the broker, what it may touch there, and what it makes of things that are not as they should be."""
+
+import os
+import socket
+import time
+
+import pytest
+import redis
+
+from collect.rq_jobs import Rq, Watch, fail, while_running, work
+from headway.collect import rq as module
+from headway.errors import Unavailable
+from headway.scaling.model import EventKind, WorkerActivity
+
+READING = {
+    *("SMEMBERS", "LLEN", "LRANGE", "ZRANGE", "ZCARD", "ZRANGEBYSCORE", "ZRANDMEMBER", "ZSCORE", "HMGET"),
+    *("CLIENT", "SELECT"),  # what redis-py says when it connects
+}
+
+
+def commands(rq: Rq, watch: Watch) -> list[list[str]]:
+    """The commands of one look, as the broker saw them."""
+    with redis.Redis.from_url(rq.url, decode_responses=True).monitor() as monitor:
+        watch.look()
+        rq.redis.ping()
+        seen = []
+        while (command := monitor.next_command()["command"].split(" "))[0] != "PING":
+            seen.append([command[0].upper(), *command[1:]])
+    return seen
+
+
+def entered(rq: Rq, jobs: int, *, queue: str = "mail", age_s: float = 0.0) -> None:
+    """As many jobs in the queue as RQ itself would take long to write."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(time.time() - age_s))
+    first = rq.redis.llen(f"rq:queue:{queue}")
+    with rq.redis.pipeline() as pipe:
+        pipe.sadd("rq:queues", f"rq:queue:{queue}")
+        for number in range(first, first + jobs):
+            pipe.hset(f"rq:job:{queue}-{number}", mapping={"status": "queued", "enqueued_at": at, "data": "x"})
+            pipe.rpush(f"rq:queue:{queue}", f"{queue}-{number}")
+        pipe.execute()
+
+
+def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None:
+    """In every state of a job: waiting, running, finished, failed, retried, late."""
+    seen = []
+    while_running.append(lambda: seen.extend(commands(rq, watch)))
+    rq.queue().enqueue(work, b"secret")
+    rq.queue().enqueue(fail)
+    seen += commands(rq, watch)
+    rq.run()
+    seen += commands(rq, watch)
+    assert watch.told().count(EventKind.FINISHED) == watch.told().count(EventKind.FAILED) == 1
+    assert {command[0] for command in seen} <= READING
+    read = {(key.split(":")[1], *fields) for name, key, *fields in (each for each in seen if each[0] == "HMGET")}
+    assert read == {
+        ("job", "status", "created_at", "enqueued_at", "started_at", "ended_at"),
+        ("worker", "state", "pid", "hostname", "current_job"),
+    }
+
+
+def test_a_look_is_few_round_trips_however_many_queues_there_are(
+    rq: Rq, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        entered(rq, 3, queue=f"queue-{number}")
+    watch.look()
+    entered(rq, 3, queue="queue-7")
+    trips = []
+    execute = redis.client.Pipeline.execute
+    monkeypatch.setattr(
+        redis.client.Pipeline, "execute", lambda pipe, **more: trips.append(len(pipe)) or execute(pipe, **more)
+    )
+    assert len(watch.look().samples) == 30
+    assert len(trips) == 2
+
+
+def test_a_deep_queue_costs_no_more_than_what_is_new_in_it(rq: Rq, watch: Watch) -> None:
+    entered(rq, 5_000)
+    looks = [watch.look()]
+    while looks[-1].has_more:
+        looks.append(watch.look())
+    assert len(watch.events) == 5_000
+    assert max(len(look.events) for look in looks) <= module.RECORDS_MAX
+    entered(rq, 10)
+    rq.redis.ltrim("rq:queue:mail", 2_500, -1)  # taken, by workers that left no trace
+    for _ in range(3):
+        watch.look()
+    seen = commands(rq, watch)
+    assert sum(command[0] == "HMGET" for command in seen) < 20
+    assert len(watch.events) == 5_010
+
+
+def test_of_a_deep_queue_only_the_newest_entries_are_told_at_the_beginning(rq: Rq, valkey_url: str) -> None:
+    entered(rq, 3_000)
+    watch = Watch(valkey_url)
+    while watch.look().has_more:
+        pass
+    assert len(watch.events) == 2_000
+    assert {event.job_id for event in watch.events} == {f"mail-{number}" for number in range(1_000, 3_000)}
+
+
+def test_what_is_too_old_for_the_stream_is_not_told(rq: Rq, watch: Watch) -> None:
+    entered(rq, 2, age_s=700.0)
+    (sample,) = watch.look().samples
+    assert watch.events == []
+    assert sample.oldest_age_s == pytest.approx(700.0, abs=2.0)
+    entered(rq, 1)
+    watch.look()
+    assert watch.told() == [EventKind.ENQUEUED]
+
+
+def test_the_oldest_age_survives_jobs_that_cut_in_line(rq: Rq, watch: Watch) -> None:
+    entered(rq, 1, age_s=100.0)
+    for _ in range(module.HEAD_JOBS + 1):
+        rq.queue().enqueue(work, at_front=True)
+    (sample,) = watch.look().samples
+    assert sample.oldest_age_s == pytest.approx(100.0, abs=2.0)
+
+
+def test_a_wait_of_unknown_age_is_unknown(rq: Rq, watch: Watch) -> None:
+    entered(rq, 1)
+    rq.redis.delete("rq:job:mail-0")
+    (sample,) = watch.look().samples
+    assert (sample.waiting_jobs, sample.oldest_age_s) == (1, None)
+    assert watch.events == []
+
+
+def test_workers_are_told_by_host_and_pid_with_what_they_do(rq: Rq, watch: Watch) -> None:
+    job = rq.queue().enqueue(work)
+    seen = []
+    while_running.append(lambda: seen.append(watch.look().activities))
+    rq.run()
+    ((activity,),) = seen
+    started_at_s = rq.job(job.id).started_at.timestamp()
+    assert activity == WorkerActivity(
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        is_busy=True,
+        busy_since_s=pytest.approx(started_at_s, abs=0.05),
+    )
+    assert watch.look().activities == ()
+    rq.redis.sadd("rq:workers", "rq:worker:gone")  # died without a goodbye: its key has expired
+    rq.redis.sadd("rq:workers", "rq:worker:idle")
+    rq.redis.hset("rq:worker:idle", mapping={"state": "idle", "pid": "7", "hostname": "b"})
+    assert watch.look().activities == (WorkerActivity(host="b", pid=7, is_busy=False),)
+
+
+def test_one_queue_that_cannot_be_read_does_not_hide_the_others(
+    rq: Rq, watch: Watch, caplog: pytest.LogCaptureFixture
+) -> None:
+    entered(rq, 1, queue="bad")
+    entered(rq, 1, queue="good")
+    rq.redis.delete("rq:queue:bad")
+    rq.redis.set("rq:queue:bad", "no list")
+    for _ in range(2):
+        assert [sample.queue for sample in watch.look().samples] == ["redis/good"]
+    assert "queue unreadable queue=redis/bad: WRONGTYPE" in caplog.text
+
+
+def test_a_queue_whose_keys_are_gone_is_not_told_empty(rq: Rq, watch: Watch) -> None:
+    rq.queue().enqueue(work)
+    watch.look()
+    rq.redis.flushall()
+    assert watch.look().samples == ()
+    assert watch.told() == [EventKind.ENQUEUED]
+
+
+def test_ids_and_names_that_are_no_text_do_not_stop_anything(rq: Rq, watch: Watch) -> None:
+    rq.redis.sadd("rq:queues", b"rq:queue:\xff")
+    rq.redis.hset(b"rq:job:\xfe", mapping={"status": "queued", "enqueued_at": "2999-01-01T00:00:00.000000Z"})
+    rq.redis.rpush(b"rq:queue:\xff", b"\xfe")
+    (sample,) = watch.look().samples
+    assert (sample.queue, sample.waiting_jobs, sample.oldest_age_s) == ("redis/?", 1, 0.0)
+    assert [(event.queue, event.job_id) for event in watch.events] == [("redis/?", "?")]
+
+
+def test_a_broker_that_is_away_is_no_news_of_its_queues(valkey_url: str) -> None:
+    watch = Watch(valkey_url.replace("valkey.sock", "nobody.sock"))
+    with pytest.raises(Unavailable, match=r"broker unix://.*nobody\.sock\?db=0 cannot be reached"):
+        watch.look()
+
+
+def test_a_broker_that_refuses_a_command_says_nothing_of_its_jobs(
+    rq: Rq, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A running job whose record may not be read has not finished."""
+    rq.queue().enqueue(work)
+    while_running.append(watch.look)
+    rq.run()
+    rq.redis.acl_setuser("limited", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-hmget"])
+    limited = redis.Redis.from_url(rq.url, decode_responses=True, username="limited", password="any")
+    monkeypatch.setattr(watch.broker, "_client", limited)
+    with pytest.raises(Unavailable, match=r"answered with an error.*permissions"):
+        watch.broker.look(at_s=time.time())
+    assert watch.told() == [EventKind.ENQUEUED, EventKind.STARTED]
+    rq.redis.acl_deluser("limited")
