@@ -97,6 +97,7 @@ REPORT = {
     "scale_actions": 4,
     "fixed_pool": None,
     "ready_s": 12.0,
+    "is_interrupted": False,
 }
 
 

@@ -51,10 +51,11 @@ def test_in_a_whole_run_every_job_that_is_not_done_is_lost():
     assert (report["jobs"], report["done_jobs"], report["failed_jobs"], report["lost_jobs"]) == (4, 1, 1, 3)
 
 
-def test_after_an_interruption_a_job_that_still_waits_is_not_lost():
-    jobs = [job(0, 1, 2), job(0, 1, status="started"), job(0, status="queued")]
+def test_after_an_interruption_only_what_neither_waits_nor_was_cut_off_is_lost():
+    jobs = [job(0, 1, 2), job(0, 1, status="started"), job(0, status="queued"), job(0, status="gone")]
     report = report_of(run(jobs, interrupted=True))
-    assert (report["lost_jobs"], report["waiting_jobs"], report["is_interrupted"]) == (1, 1, True)
+    assert (report["lost_jobs"], report["waiting_jobs"], report["cut_jobs"]) == (1, 1, 1)
+    assert "4 sent, 1 done, 1 lost, 1 still in the queue, 1 cut off" in shown(report)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,8 @@ def test_the_fixed_pool_serves_the_same_jobs_as_well_and_is_paid_over_the_same_s
     jobs = [job(0, 1, 11)] * 4
     fixed = report_of(run(jobs, [life(0, 12)] * 4, ended=30))["fixed_pool"]
     assert fixed == {"workers": 2, "worker_seconds": 60, "picked_up_in_time_fraction": 1.0}
+    fixed = report_of(run(jobs, [life(0, 12), life(1, 45)], ended=30))["fixed_pool"]
+    assert fixed["worker_seconds"] == 90, "while this run has a worker, the fixed pool has its two"
 
 
 def test_the_fixed_pool_keeps_the_objective_where_this_run_did_not():

@@ -1,3 +1,4 @@
+import copy
 import io
 
 import pytest
@@ -23,7 +24,7 @@ OVERVIEW = {
 
 def progress() -> Progress:
     shown = Progress(url="http://127.0.0.1:8460", objective="95 % start within 10 s", phase="sending jobs", left_s=65.2)
-    shown.jobs_sent, shown.jobs_done, shown.jobs_waiting, shown.overview = 30, 20, 7, OVERVIEW
+    shown.jobs_sent, shown.jobs_done, shown.jobs_waiting, shown.overview = 30, 20, 7, copy.deepcopy(OVERVIEW)
     for waiting, workers in ((0, 0), (12, 4), (7, 6)):
         shown.add(waiting=waiting, workers=workers)
     return shown
@@ -40,8 +41,16 @@ def test_the_picture_shows_the_queue_the_lines_and_why():
     assert "sending jobs · 1:05 left" in text
     row = next(line for line in text.splitlines() if line.startswith("demo/llm-code"))
     assert row.split() == ["demo/llm-code", "7", "4.2", "s", "3", "–", "6", "9"]
-    assert "3 s ago  4 → 9  backlog drain wants 8.6" in text
+    assert "3 s ago  4 → 9    backlog drain wants 8.6" in text
     assert "▁█▆" in text
+
+
+def test_a_long_reason_gives_way_to_the_numbers():
+    shown = progress()
+    shown.overview["decisions"][0]["decision"] = {**DECISION, "notes": ["metrics are old " * 20]}
+    assert "3 s ago  4 → 9    backlog drain wants 8.6; metrics" in printed(
+        picture(shown, columns=80, bars=BARS), columns=80
+    )
 
 
 @pytest.mark.parametrize("columns", [20, 40, 60])
@@ -93,6 +102,7 @@ def test_points_are_kept_only_as_far_as_they_can_be_shown():
 
 def test_without_a_terminal_stages_and_progress_are_plain_lines(monkeypatch):
     monkeypatch.setattr(view, "LINE_EVERY_S", 0.01)
+    monkeypatch.setattr(view, "STILL_AFTER_S", 0.0)
     console = Console(file=io.StringIO(), width=40, highlight=False)
     with Terminal(console=console) as terminal:
         with terminal.stage("Java and Spark warm-up"):

@@ -21,7 +21,7 @@ from headway.simulate.replay import RecordedJob, replay
 LOOK_S = 0.2
 SHOW_EVERY_S = 1.0
 REST_S = 120.0  # the longest job of the recording's first half hour lasts 48 s
-LEAVE_S = 60.0
+LEAVE_S = 120.0  # rates look back a minute, a lower count is held for 15 s: some 80 s after the last job all are gone
 DECISIONS_A_PAGE = 200
 
 

@@ -62,8 +62,9 @@ def report_of(run: Run) -> Report:
     """The figures of ``run``. A figure that nothing was measured for is None."""
     pickups = sorted(job.pickup_s(until_s=run.ended_at_s) for job in run.jobs)
     done = sum(job.is_done for job in run.jobs)
-    # After an interruption a job that still waits is safe in its queue; in a whole run every job had its chance.
+    # Whoever ends a run early leaves jobs in their queue and cuts others off; in a whole run every job had its time.
     waiting = sum(job.status == "queued" for job in run.jobs) if run.is_interrupted else 0
+    cut = sum(job.status == "started" for job in run.jobs) if run.is_interrupted else 0
     in_time = _in_time_fraction(run)
     return {
         "jobs": len(run.jobs),
@@ -77,12 +78,13 @@ def report_of(run: Run) -> Report:
         "workers_max_seen": most_at_once(run.lives),
         "workers_started": len(run.lives),
         "scale_actions": run.scale_actions,
-        "lost_jobs": len(run.jobs) - done - waiting,
+        "lost_jobs": len(run.jobs) - done - waiting - cut,
         "done_jobs": done,
         "failed_jobs": sum(job.status == "failed" for job in run.jobs),
         "waiting_jobs": waiting,
+        "cut_jobs": cut,
         "ready_s": None if run.ready_s is None else round(run.ready_s, 1),
-        "span_s": round(run.ended_at_s - run.began_at_s, 1),
+        "jobs_span_s": round(run.ended_at_s - run.began_at_s, 1),
         "fixed_pool": _fixed_pool(run, in_time),
         "is_interrupted": run.is_interrupted,
         **run.settings,
@@ -102,7 +104,7 @@ def report_table(report: Report) -> Table:
     table.add_column()
     objective = f"{report['objective_s']:g} s"
     rows = [
-        ("jobs", f"{report['jobs']} sent, {report['done_jobs']} done, {report['lost_jobs']} lost"),
+        ("jobs", _jobs_told(report)),
         (f"picked up within {objective}", _percent(report["picked_up_in_time_fraction"])),
         ("pickup time", " · ".join(f"p{each} {_seconds(report[f'pickup_p{each}_s'])}" for each in (50, 95, 99))),
         ("workers", f"at most {report['workers_max_seen']} at once, {report['worker_seconds']:.0f} worker-seconds"),
@@ -113,6 +115,13 @@ def report_table(report: Report) -> Table:
     for name, value in rows:
         table.add_row(name, value)
     return table
+
+
+def _jobs_told(report: Report) -> str:
+    told = [f"{report['jobs']} sent", f"{report['done_jobs']} done", f"{report['lost_jobs']} lost"]
+    if report["is_interrupted"]:
+        told += [f"{report['waiting_jobs']} still in the queue", f"{report['cut_jobs']} cut off"]
+    return ", ".join(told)
 
 
 def _in_time_fraction(run: Run) -> float | None:
@@ -142,8 +151,8 @@ def _fixed_pool(run: Run, in_time: float | None) -> Report | None:
         return None
     fraction = max(in_time, run.objective_percentile / 100)
     best = smallest_fixed_pool(ran, objective_s=run.objective_s, fraction=fraction)
-    # Both are paid over the same span: from the first job until the later of the two is through.
-    span_s = max(run.ended_at_s, best.ends_at_s) - run.began_at_s
+    # Both are paid over the same span: from the first job until the last worker has left.
+    span_s = max(run.ended_at_s, best.ends_at_s, *(life.ended_at_s for life in run.lives)) - run.began_at_s
     return {
         "workers": best.workers,
         "worker_seconds": round(best.workers * span_s, 1),

@@ -19,6 +19,7 @@ from rich.text import Text
 
 FRAMES_PER_S = 4.0
 LINE_EVERY_S = 10.0
+STILL_AFTER_S = 3.0  # what is over sooner needs no word on the way
 HISTORY = 240
 DECISIONS_SHOWN = 5
 NARROW_COLUMNS = 76
@@ -69,9 +70,9 @@ class Terminal:
         self._stage = (name, began_s)
         try:
             yield
-            self.say(f"{self._mark} {name}  {time.monotonic() - began_s:.1f} s")
         finally:
             self._stage = None
+        self.say(f"{self._mark} {name}  {time.monotonic() - began_s:.1f} s")
 
     @contextmanager
     def showing(self, body: Callable[[], RenderableType], line: Callable[[], str]) -> Iterator[None]:
@@ -107,7 +108,8 @@ class Terminal:
         while not self._closed.wait(LINE_EVERY_S):
             stage, line = self._stage, self._line
             if stage:
-                self.say(f"  still: {stage[0]}, {time.monotonic() - stage[1]:.0f} s so far")
+                if (so_far_s := time.monotonic() - stage[1]) >= STILL_AFTER_S:
+                    self.say(f"  still: {stage[0]}, {so_far_s:.0f} s so far")
             elif line:
                 self.say(f"  {line()}")
 
@@ -202,8 +204,9 @@ def _lines(progress: Progress, columns: int, bars: str) -> list[Text]:
 
 def _decisions(progress: Progress) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(no_wrap=True)
+    # The reason is what gives way where there is little room.
+    table.add_column(style="dim", no_wrap=True, justify="right", min_width=len("999 s ago"))
+    table.add_column(no_wrap=True, min_width=len("24 → 24"))
     table.add_column(no_wrap=True, overflow="ellipsis")
     now_s = (progress.overview or {}).get("at_s", 0.0)
     for stored in (progress.overview or {}).get("decisions", [])[:DECISIONS_SHOWN]:
