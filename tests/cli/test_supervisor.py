@@ -82,7 +82,7 @@ def test_what_a_child_prints_is_in_its_log_after_what_earlier_ones_printed(stage
 
 
 def test_a_log_that_has_grown_too_large_is_put_aside_at_the_next_start(stage, monkeypatch):
-    monkeypatch.setattr("headway.cli.supervisor.LOG_BYTES_MAX", 10)
+    monkeypatch.setattr("headway.cli.child_log.LOG_BYTES_MAX", 10)
     stage.layout.log("control").write_text("a long story of an earlier run\n")
     stage.supervisor.start(stage.child("control", f"print('mine', flush=True); {SLEEP}"))
     eventually(lambda: stage.layout.log("control").read_text() == "mine\n")
@@ -276,14 +276,15 @@ layout.create()
 supervisor = Supervisor(layout, stopping=Stopping(), say=print)
 import os
 for name, code in (("obeys", sys.argv[2]), ("deaf", sys.argv[3])):
-    supervisor.start(Child(name=name, argv=(sys.executable, "-c", code), env=dict(os.environ)))
+    argv = (sys.executable, "-c", code)
+    supervisor.start(Child(name=name, argv=argv, env=dict(os.environ), stop_within_s=0.3))
 supervisor.wait_ready("obeys", "deaf")
 print("ready", flush=True)
 time.sleep(60)
 """
 
 
-def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_deaf(tmp_path, monkeypatch):
+def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_deaf(tmp_path):
     root, mark = tmp_path / "data", tmp_path / "watching"
     argv = [sys.executable, "-c", PARENT, str(root), f"{WATCH}open({str(mark)!r}, 'w'); time.sleep(60)", SLEEP]
     parent = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
@@ -296,14 +297,31 @@ def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_d
     assert _runs(children["deaf"])
 
     said = []
-    monkeypatch.setattr(leftovers, "OWN_END_S", 0.3)
     leftovers.clear(root / "children.json", stopping=Stopping(), say=said.append)
     assert not _runs(children["deaf"])
     assert said == [
         f"waiting for what an earlier run left: deaf (process {children['deaf']})",
-        f"ending what an earlier run left: deaf (process {children['deaf']})",
+        "ending what an earlier run left: deaf (SIGTERM)",
     ]
     assert not (root / "children.json").exists()
+
+
+def test_what_ignores_its_end_is_killed_with_its_session(tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "TERM_END_S", 0.1)
+    ready = tmp_path / "ready"
+    code = f"import signal, time; signal.signal(15, signal.SIG_IGN); open({str(ready)!r}, 'w'); time.sleep(60)"
+    argv = (sys.executable, "-c", code)
+    stubborn = subprocess.Popen(argv, start_new_session=True)
+    eventually(ready.exists)
+    created_at_s = psutil.Process(stubborn.pid).create_time()
+    record, said = tmp_path / "children.json", []
+    started = leftovers.Started(
+        name="pipeline", pid=stubborn.pid, created_at_s=created_at_s, argv=argv, stop_within_s=0
+    )
+    leftovers.record(record, [started])
+    leftovers.clear(record, stopping=Stopping(), say=said.append)
+    assert [line.rpartition("(")[2] for line in said[1:]] == ["SIGTERM)", "SIGKILL)"]
+    assert stubborn.wait(5) == -signal.SIGKILL
 
 
 def test_a_process_that_only_has_the_same_pid_is_left_alone(tmp_path):
@@ -312,7 +330,7 @@ def test_a_process_that_only_has_the_same_pid_is_left_alone(tmp_path):
         created_at_s = psutil.Process(other.pid).create_time()
         argv = (sys.executable, "-c", SLEEP)
         record = tmp_path / "children.json"
-        started = leftovers.Started(name="agent", pid=other.pid, created_at_s=created_at_s, argv=argv)
+        started = leftovers.Started(name="agent", pid=other.pid, created_at_s=created_at_s, argv=argv, stop_within_s=0)
         leftovers.record(
             record,
             [
@@ -348,7 +366,7 @@ def test_a_data_folder_has_one_parent(tmp_path):
 
 
 def _fields(started: leftovers.Started) -> dict:
-    return {name: getattr(started, name) for name in ("name", "pid", "created_at_s", "argv")}
+    return {name: getattr(started, name) for name in ("name", "pid", "created_at_s", "argv", "stop_within_s")}
 
 
 def _runs(pid: int) -> bool:

@@ -134,7 +134,7 @@ def _host_file(broker_url: str) -> str:
 
 def _conclude(report: Report, path: Path | None, *, stopping: Stopping, terminal: Terminal) -> int:
     terminal.console.print()
-    terminal.console.print(report_table(report))
+    terminal.console.print(report_table(report) if report["jobs"] else "no job was sent")
     if path:
         path.write_text(json.dumps(report, indent=2) + "\n")
     if stopping.is_asked:

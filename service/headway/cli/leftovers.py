@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -19,8 +20,8 @@ from headway.cli.layout import Layout
 from headway.cli.stopping import Stopping
 from headway.errors import Refused
 
-OWN_END_S = 20.0  # an agent that stops its workers gives them up to 10 s
-TERM_END_S = 5.0
+TERM_END_S = 2.0
+KILL_END_S = 5.0
 POLL_S = 0.1
 
 
@@ -32,6 +33,7 @@ class Started:
     pid: int
     created_at_s: float
     argv: tuple[str, ...]
+    stop_within_s: float
 
 
 @contextmanager
@@ -64,26 +66,41 @@ def record(path: Path, started: list[Started]) -> None:
     fresh.replace(path)
 
 
-def started_process(name: str, pid: int, argv: tuple[str, ...]) -> Started:
-    """What to remember of a child that has just been started."""
-    return Started(name=name, pid=pid, created_at_s=psutil.Process(pid).create_time(), argv=argv)
-
-
 def clear(path: Path, *, stopping: Stopping, say: Callable[[str], None]) -> None:
-    """Wait until nothing that an earlier parent recorded in ``path`` runs any more; end what does not go by itself."""
+    """Wait until nothing that an earlier parent recorded in ``path`` runs any more; end what does not go by itself.
+
+    Raises:
+        Refused: something cannot be ended.
+        Stopped: this process was asked to end.
+    """
     left = [each for each in _recorded(path) if _is_running(each)]
     if left:
         say(f"waiting for what an earlier run left: {_named(left)}")
-    for wait_s, number in ((OWN_END_S, signal.SIGTERM), (TERM_END_S, signal.SIGKILL), (TERM_END_S, None)):
-        left = _after(left, wait_s, stopping)
-        if not left:
-            break
-        if number is None:
-            raise Refused(f"{_named(left)} of an earlier run cannot be ended: end them by hand, then start again")
-        say(f"ending what an earlier run left: {_named(left)}")
+    told: dict[Started, int] = {}
+    began_s = time.monotonic()
+    while left:
         for each in left:
-            _signal(each, number)
+            number = _signal_due(each, time.monotonic() - began_s)
+            if number is not None and told.get(each) != number:
+                told[each] = number
+                say(f"ending what an earlier run left: {each.name} ({number.name})")
+                _signal(each, number)
+        stopping.wait(POLL_S)
+        stopping.check()
+        left = [each for each in left if _is_running(each)]
     path.unlink(missing_ok=True)
+
+
+def _signal_due(started: Started, waited_s: float) -> signal.Signals | None:
+    """What to send after so long: nothing while it may still end by itself, as it does when its pipe closes."""
+    late_s = waited_s - started.stop_within_s
+    if late_s < 0:
+        return None
+    if late_s < TERM_END_S:
+        return signal.SIGTERM
+    if late_s < TERM_END_S + KILL_END_S:
+        return signal.SIGKILL
+    raise Refused(f"{_named([started])} of an earlier run cannot be ended: end it by hand, then start again")
 
 
 def _recorded(path: Path) -> list[Started]:
@@ -104,17 +121,6 @@ def _is_running(started: Started) -> bool:
         )
     except psutil.Error:
         return False
-
-
-def _after(left: list[Started], wait_s: float, stopping: Stopping) -> list[Started]:
-    """Those of ``left`` that still run once ``wait_s`` have passed, or sooner when none does."""
-    for _ in range(round(wait_s / POLL_S)):
-        left = [each for each in left if _is_running(each)]
-        if not left:
-            break
-        stopping.wait(POLL_S)
-        stopping.check()
-    return left
 
 
 def _signal(started: Started, number: int) -> None:

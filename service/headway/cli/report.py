@@ -108,7 +108,7 @@ def report_table(report: Report) -> Table:
         (f"picked up within {objective}", _percent(report["picked_up_in_time_fraction"])),
         ("pickup time", " · ".join(f"p{each} {_seconds(report[f'pickup_p{each}_s'])}" for each in (50, 95, 99))),
         ("workers", f"at most {report['workers_max_seen']} at once, {report['worker_seconds']:.0f} worker-seconds"),
-        ("changes of the target", str(report["scale_actions"])),
+        ("changes of the target", "unknown" if report["scale_actions"] is None else str(report["scale_actions"])),
         ("best fixed pool", _fixed_told(report)),
         ("ready after", _seconds(report["ready_s"])),
     ]

@@ -17,10 +17,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
-from headway.cli import leftovers
+import psutil
+
+from headway.cli import child_log, leftovers
 from headway.cli.layout import Layout
 from headway.cli.parent import PARENT_FD
 from headway.cli.stopping import Stopping
@@ -32,8 +33,6 @@ PAUSE_MAX_S = 30.0
 WELL_S = 60.0  # a child that ran this long has shown that it can: its next pause is the shortest again
 START_ATTEMPTS = 3
 SERVER_STOP_S = 10.0
-LOG_BYTES_MAX = 10 * 1024 * 1024
-LAST_WORDS_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +153,7 @@ class Supervisor:
         del self._held[child.name]
         if status != 0:
             log = self._layout.log(child.name)
-            raise Unavailable(f"{child.name} failed: {_last_words(log, held.log_begins)}; its log: {log}")
+            raise Unavailable(f"{child.name} failed: {child_log.last_words(log, held.log_begins)}; its log: {log}")
 
     def wait_ready(self, *names: str) -> None:
         """Return once these children have been ready.
@@ -222,7 +221,7 @@ class Supervisor:
     def _spawn(self, held: _Held) -> None:
         child = held.child
         log = self._layout.log(child.name)
-        _rotate(log)
+        child_log.rotate(log)
         with log.open("ab") as output:
             held.log_begins = output.tell()
             held.process = subprocess.Popen(
@@ -235,7 +234,13 @@ class Supervisor:
                 start_new_session=True,
             )
         held.started_at_s, held.is_ready = self._clock(), False
-        held.started = leftovers.started_process(child.name, held.process.pid, child.argv)
+        held.started = leftovers.Started(
+            name=child.name,
+            pid=held.process.pid,
+            created_at_s=psutil.Process(held.process.pid).create_time(),
+            argv=child.argv,
+            stop_within_s=child.stop_within_s,
+        )
         self._record()
 
     def _ask_ready(self, held: _Held) -> None:
@@ -251,7 +256,7 @@ class Supervisor:
         name, log = held.child.name, self._layout.log(held.child.name)
         held.process = held.started = None
         pause_s = held.retries.failed(self._clock(), ran_s=self._clock() - held.started_at_s)
-        words = _last_words(log, held.log_begins)
+        words = child_log.last_words(log, held.log_begins)
         if not held.was_ever_ready and held.retries.failures >= START_ATTEMPTS:
             raise Unavailable(f"{name} does not start: {words}; its log: {log}")
         self._say(f"{name} ended ({_told(status)}): {words}; starting it again in {pause_s:g} s")
@@ -301,18 +306,3 @@ def _ended(process: subprocess.Popen[bytes]) -> int | None:
 
 def _told(status: int) -> str:
     return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-
-
-def _rotate(log: Path) -> None:
-    if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
-        log.replace(log.with_suffix(".log.1"))
-
-
-def _last_words(log: Path, begins: int) -> str:
-    """The last line that a child said as `headway: …` since it started, else its last line at all."""
-    with log.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(begins, size - LAST_WORDS_BYTES))
-        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    told = [line.removeprefix("headway: ") for line in lines if line.startswith("headway: ")]
-    return (told or lines or ["it said nothing"])[-1]
