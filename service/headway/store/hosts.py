@@ -366,4 +366,5 @@ def _seconds(value: BindParameter[float]) -> ColumnElement[Any]:
 
 
 def _age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
-    return func.greatest(0, func.extract("epoch", func.now() - moment))
+    # Of a NULL Postgres would make the greatest of the others, and "not known" must not become 0.
+    return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
