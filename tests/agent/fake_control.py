@@ -59,6 +59,13 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
             self.answer = agent_pb2.PollResponse(cluster_id=cluster_id)
             self._changed.notify_all()
 
+    def forget_host(self, host_id: str) -> None:
+        """Know this host no more, and call it ``host_id`` once it enrols again."""
+        with self._changed:
+            self.knows_host, self.host_id = False, host_id
+            self.answer = agent_pb2.PollResponse(cluster_id=self.cluster_id)
+            self._changed.notify_all()
+
     def workers(self) -> list[agent_pb2.Worker]:
         """The workers of the last report that are not gone."""
         last = self.reports[-1] if self.reports else agent_pb2.ReportRequest()
@@ -83,8 +90,7 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
     def Report(self, request: Any, context: Any) -> agent_pb2.ReportResponse:  # noqa: N802
         self._check(context)
         if request.cluster_id == self.cluster_id:
-            if not self.knows_host or request.host_id != self.host_id:
-                context.abort(grpc.StatusCode.NOT_FOUND, "no such host: enrol again")
+            self._require_host(request, context)
             self.reports.append(request)
         return agent_pb2.ReportResponse(cluster_id=self.cluster_id, lease_s=45.0)
 
@@ -93,12 +99,17 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
         self.polls.append(request)
         until_s = time.monotonic() + request.max_wait_s
         with self._changed:
-            while (self.answer.epoch, self.answer.revision) == (request.epoch, request.revision):
-                if not self._changed.wait(0.05) and (time.monotonic() > until_s or not context.is_active()):
+            while request.cluster_id == self.cluster_id:
+                self._require_host(request, context)
+                is_same = (self.answer.epoch, self.answer.revision) == (request.epoch, request.revision)
+                if not is_same or time.monotonic() > until_s or not context.is_active():
                     break
-                if request.cluster_id != self.cluster_id:
-                    break
+                self._changed.wait(0.05)
             return self.answer
+
+    def _require_host(self, request: Any, context: Any) -> None:
+        if not self.knows_host or request.host_id != self.host_id:
+            context.abort(grpc.StatusCode.NOT_FOUND, "no such host: enrol again")
 
     def _check(self, context: Any) -> None:
         if self.token and ("authorization", f"Bearer {self.token}") not in context.invocation_metadata():

@@ -1,0 +1,416 @@
+"""Real agents as processes, real workers, and a control plane that says what the test wants."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import psutil
+import pytest
+
+from agent.fake_control import FakeControl, eventually, row, serving
+from agent.workers import Stage, runs
+from headway.agent import procfs
+from headway.agent.folder import StateFolder
+from headway.agent.loop import stop_left
+from headway.agent.wakes import Wakes
+from headway.errors import Refused
+from headway.wire.v1 import agent_pb2
+
+HOST_FILE = f"""
+[templates.sleep]
+argv = ["sleep", "600"]
+ready_after_s = 0.0
+drain_timeout_s = 5
+
+[templates.crash]
+argv = ["sh", "-c", "echo no broker; exit 3"]
+
+[templates.burst]
+argv = ["sh", "-c", "exit 0"]
+
+[templates.stubborn]
+argv = ["{sys.executable}", "-c", '''
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(600)
+''']
+ready_pattern = "ready"
+drain_timeout_s = 0.5
+"""
+
+
+class Host:
+    """A host on which one agent after the other runs, and the control plane it talks to."""
+
+    def __init__(self, root: Path, control: FakeControl, port: int) -> None:
+        self.control = control
+        self.port = port
+        self.state_dir = root / "state"
+        self.host_file = root / "host.toml"
+        self.host_file.write_text(HOST_FILE)
+        self.log = root / "agent.log"
+        self._agents: list[subprocess.Popen[bytes]] = []
+
+    def agent(self, *words: str, **env: str) -> subprocess.Popen[bytes]:
+        """Start an agent."""
+        with self.log.open("ab") as output:
+            started = subprocess.Popen(
+                [sys.executable, "-m", "headway", "agent", *words],
+                stderr=output,
+                stdout=output,
+                start_new_session=True,
+                env={
+                    **os.environ,
+                    "HEADWAY_CONTROL": f"127.0.0.1:{self.port}",
+                    "HEADWAY_HOST_FILE": str(self.host_file),
+                    "HEADWAY_STATE_DIR": str(self.state_dir),
+                    **env,
+                },
+            )
+        self._agents.append(started)
+        return started
+
+    def logged(self) -> str:
+        return self.log.read_text()
+
+    def clear(self) -> None:
+        for agent in self._agents:
+            agent.kill()
+            agent.wait()
+        self._agents.clear()
+        if self.state_dir.exists():
+            Stage(self.state_dir).clear()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    control = FakeControl()
+    with serving(control) as port:
+        host = Host(tmp_path, control, port)
+        yield host
+        host.clear()
+
+
+def ended(agent: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:
+    agent.send_signal(number)
+    return agent.wait(30)
+
+
+# --- orders become processes -----------------------------------------------------------------------------------------
+
+
+def test_an_assignment_becomes_processes_and_a_smaller_one_ends_them(host: Host) -> None:
+    host.agent()
+    host.control.assign(row(3))
+    three = host.control.running(3)
+    assert all(runs(pid) for pid in three)
+    host.control.assign(row(1))
+    one = host.control.running(1)
+    assert one < three
+    eventually(lambda: [runs(pid) for pid in three].count(True) == 1)
+    host.control.assign()
+    assert host.control.running(0)
+    assert not any(runs(pid) for pid in three)
+
+
+def test_an_assignment_is_a_process_at_once(host: Host) -> None:
+    host.agent()
+    eventually(lambda: host.control.polls)
+    took_s = []
+    for workers in range(1, 6):
+        asked_at_s = procfs.since_boot_s()
+        host.control.assign(row(workers))
+        newest = max(procfs.stat(pid).started_at_s for pid in host.control.running(workers))
+        took_s.append(newest - asked_at_s)
+    assert min(took_s) < 0.1  # the median is 5 ms on a quiet machine; this one may be busy
+
+
+def test_what_the_control_plane_learns_of_a_host(host: Host) -> None:
+    host.agent("--host-name", "here")
+    host.control.assign(row(1, restart_generation=4, burst_workers=0), epoch=6)
+    (pid,) = host.control.running(1)
+    (enrolment,) = host.control.enrolments
+    assert (enrolment.host_name, enrolment.boot_id, enrolment.host_id) == ("here", procfs.boot_id(), "")
+    last = eventually(lambda: host.control.reports[-1].epoch_seen == 6 and host.control.reports[-1])
+    assert (last.cluster_id, last.host_id, last.host_name) == ("cluster-1", "host-1", "here")
+    assert last.capacity.cpu_cores > 0
+    assert last.capacity.memory_bytes > 0
+    assert [template.name for template in last.templates] == ["sleep", "crash", "burst", "stubborn"]
+    (worker,) = last.workers
+    assert (worker.pool, worker.template, worker.pid, worker.restart_generation) == ("mail", "sleep", pid, 4)
+    assert 0 <= worker.age_s < 20
+    start_ups = [start_up for report in host.control.reports for start_up in report.start_ups]
+    assert [(each.template, each.start_up_s < 5) for each in start_ups] == [("sleep", True)]
+    sequences = [report.sequence for report in host.control.reports]
+    assert sequences == sorted(set(sequences))
+
+
+def test_a_crash_loop_backs_off_where_the_control_plane_can_see_it(host: Host) -> None:
+    host.agent()
+    host.control.assign(row(2, template="crash"), row(1, pool="web"))
+    backing_off = agent_pb2.WORKER_STATE_BACKING_OFF
+    eventually(lambda: [worker.state for worker in host.control.workers()].count(backing_off) == 2)
+    assert host.control.pids(pool="web") or eventually(lambda: host.control.pids(pool="web"))
+    assert "again_in_s=10" in host.logged()
+    assert "said='no broker'" in host.logged()
+
+
+def test_a_spent_burst_place_is_not_refilled_and_a_new_revision_fills_it_again(host: Host) -> None:
+    host.agent()
+    host.control.assign(row(0, template="burst", burst_workers=2))
+
+    def starts() -> int:
+        return host.logged().count("started pool=mail template=burst")
+
+    eventually(lambda: host.logged().count("ended pool=mail template=burst") == 2)
+    eventually(lambda: host.control.reports and not host.control.workers())
+    assert starts() == 2
+    host.control.assign(row(0, template="burst", burst_workers=1))
+    eventually(lambda: starts() == 3)
+
+
+def test_idle_workers_go_first_by_the_brokers_word(host: Host) -> None:
+    host.agent()
+    host.control.assign(row(3))
+    pids = sorted(host.control.running(3))
+    hints = [
+        agent_pb2.WorkerHint(pid=pid, is_busy=pid != pids[1], since_age_s=1.0 if pid != pids[1] else None, age_s=0.0)
+        for pid in pids
+    ]
+    host.control.assign(row(2), hints=hints)
+    assert host.control.running(2) == {pids[0], pids[2]}
+
+
+# --- cut off, refused, elsewhere -------------------------------------------------------------------------------------
+
+
+@pytest.mark.e2e  # it takes its time: a worker that ends within 10 s backs off, and outages make agents patient
+def test_cut_off_it_keeps_what_runs_replaces_what_dies_and_tells_of_it_afterwards(host: Host) -> None:
+    control = FakeControl()
+    with serving(control) as port:
+        host.port = port
+        host.agent()
+        control.assign(row(2))
+        before = control.running(2)
+    eventually(lambda: "does not answer" in host.logged())
+    assert all(runs(pid) for pid in before)
+    victim = min(before)
+    eventually(lambda: procfs.since_boot_s() - procfs.stat(victim).started_at_s > 10.0)
+    os.kill(victim, signal.SIGKILL)
+    eventually(lambda: host.logged().count("started pool=mail") == 3)
+    with serving(control, port=port):
+        after = eventually(lambda: victim not in control.pids() and control.running(2))
+        assert len(after & before) == 1
+        gone = [each for report in control.reports for each in report.workers if each.pid == victim][-1]
+        assert (gone.state, gone.exit_code) == (agent_pb2.WORKER_STATE_GONE, -signal.SIGKILL)
+        control.assign(row(1))
+        assert control.running(1) <= after
+        assert host.logged().count("poll: the control plane") == 2  # lost, found: told once each
+
+
+def test_an_older_epoch_or_revision_is_refused(host: Host) -> None:
+    host.agent()
+    host.control.assign(row(2), epoch=5, revision=8)
+    before = host.control.running(2)
+    polls = len(host.control.polls)
+    host.control.assign(row(0), epoch=4, revision=9)
+    eventually(lambda: len(host.control.polls) >= polls + 2)  # it has had the answer and asked again
+    asked_at_s = time.monotonic()
+    eventually(lambda: len(host.control.polls) >= polls + 3)
+    assert time.monotonic() - asked_at_s > 0.5  # answers that bring nothing are not asked for without a pause
+    assert all((poll.epoch, poll.revision) == (5, 8) for poll in host.control.polls[polls:])
+    assert all(runs(pid) for pid in before)
+    host.control.assign(row(1), epoch=6, revision=1)
+    assert host.control.running(1) < before
+
+
+def test_another_cluster_gets_reports_of_what_runs_and_is_obeyed_once_it_decides(host: Host) -> None:
+    host.agent()
+    host.control.assign(row(2), epoch=7)
+    before = host.control.running(2)
+    host.control.become("cluster-2", "host-9")
+    last = eventually(lambda: (last := host.control.reports[-1]).cluster_id == "cluster-2" and last)
+    assert (last.host_id, {worker.pid for worker in last.workers}) == ("host-9", before)
+    assert all(runs(pid) for pid in before)
+    host.control.assign(row(1))
+    assert host.control.running(1) < before
+
+
+def test_a_host_that_was_forgotten_enrols_again_and_keeps_what_runs(host: Host) -> None:
+    host.agent()
+    host.control.assign(row(1))
+    before = host.control.running(1)
+    host.control.forget_host("host-2")
+    eventually(lambda: len(host.control.enrolments) == 2)
+    host.control.assign(row(2), revision=1)  # counted anew for the new host
+    after = host.control.running(2)
+    assert before < after
+    assert host.control.reports[-1].host_id == "host-2"
+
+
+def test_without_the_token_it_says_so_and_keeps_its_workers(host: Host) -> None:
+    host.agent()
+    host.control.assign(row(1))
+    (pid,) = host.control.running(1)
+    host.control.token = "s3cret"
+    host.control.assign(row(0))  # ends the held poll; the next is refused
+    eventually(lambda: "UNAUTHENTICATED" in host.logged())
+    host.clear()
+    assert "refuses: no token (UNAUTHENTICATED); workers run on as they are" in host.logged()
+    host.agent(HEADWAY_TOKEN="s3cret")
+    eventually(lambda: host.control.reports and not host.control.workers())
+    assert not runs(pid)
+
+
+@pytest.mark.parametrize("status", [grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL])
+def test_what_a_repetition_may_cure_is_repeated(host: Host, status: grpc.StatusCode) -> None:
+    host.control.fails_with = status
+    host.agent()
+    eventually(lambda: "does not answer" in host.logged())
+    host.control.fails_with = None
+    host.control.assign(row(1))
+    assert host.control.running(1)
+
+
+# --- ends and successors ---------------------------------------------------------------------------------------------
+
+
+def test_workers_outlive_kill_9_of_the_agent_and_the_next_one_takes_them_over(host: Host) -> None:
+    first = host.agent()
+    host.control.assign(row(3))
+    before = host.control.running(3)
+    first.kill()
+    first.wait()
+    assert all(runs(pid) for pid in before)
+    host.control.reports.clear()
+    host.agent()
+    assert host.control.running(3) == before
+    assert "took over workers=3" in host.logged()
+    assert host.logged().count("started pool=") == 3
+    host.control.assign(row(4))  # and goes on with them
+    assert host.control.running(4) > before
+
+
+def test_kill_9_in_the_middle_of_starting_makes_no_doubles(host: Host) -> None:
+    """Killed after some were started and before that was written down: they are found by their marks."""
+    first = host.agent()
+    eventually(lambda: host.control.polls)
+    host.control.assign(row(40))
+    logs = host.state_dir / "workers"
+    eventually(lambda: len(list(logs.glob("*.log"))) >= 5)
+    first.kill()
+    first.wait()
+    host.control.reports.clear()
+    host.agent()
+    after = host.control.running(40)
+    marked = {
+        pid for pid in psutil.pids() if f"{host.state_dir.resolve()}/workers/" in "".join(procfs.output_files(pid))
+    }
+    assert marked == after
+
+
+def test_its_workers_run_on_when_it_is_ended_and_it_says_which(host: Host) -> None:
+    agent = host.agent()
+    host.control.assign(row(2))
+    pids = host.control.running(2)
+    assert ended(agent) == 0
+    assert all(runs(pid) for pid in pids)
+    last_line = host.logged().splitlines()[-1]
+    assert "its workers run on and the next agent takes them over (pool mail: " in last_line
+    assert all(str(pid) in last_line for pid in pids)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_it_ends_its_workers_first_the_stubborn_ones_by_force(host: Host, number: int) -> None:
+    agent = host.agent("--stop-workers")
+    host.control.assign(row(2), row(1, pool="web", template="stubborn"))
+    pids = eventually(
+        lambda: (found := host.control.pids() | host.control.pids(pool="web")) and len(found) == 3 and found
+    )
+    assert ended(agent, number) == 0
+    assert not any(runs(pid) for pid in pids)
+    assert host.control.workers() == []  # the control plane knows
+    assert "forcing pool=web" in host.logged()
+    assert host.logged().splitlines()[-1].endswith("agent ended; no worker runs any more")
+
+
+def test_when_its_parent_is_gone_it_ends_and_its_workers_with_it(host: Host) -> None:
+    reader, writer = os.pipe()
+    os.set_inheritable(reader, True)
+    with host.log.open("ab") as output:
+        agent = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "headway", "agent", "--stop-workers", "--state-dir", str(host.state_dir)),
+                *("--host-file", str(host.host_file), "--control", f"127.0.0.1:{host.port}"),
+            ],
+            stderr=output,
+            pass_fds=(reader,),
+            env={**os.environ, "HEADWAY_PARENT_FD": str(reader)},
+        )
+    os.close(reader)
+    host.control.assign(row(2))
+    pids = host.control.running(2)
+    os.close(writer)  # what the kernel does for a parent that is killed
+    assert agent.wait(30) == 0
+    assert not any(runs(pid) for pid in pids)
+
+
+def test_stop_workers_ends_what_a_dead_agent_left_and_refuses_while_one_lives(host: Host) -> None:
+    agent = host.agent()
+    host.control.assign(row(2), row(1, pool="web", template="stubborn"))
+    pids = eventually(
+        lambda: (found := host.control.pids() | host.control.pids(pool="web")) and len(found) == 3 and found
+    )
+
+    with pytest.raises(Refused, match=rf"an agent \(process {agent.pid}\) works in the state folder"):
+        stop_left(StateFolder(host.state_dir), wakes=Wakes())
+    agent.kill()
+    agent.wait()
+    asked = [sys.executable, "-m", "headway", "agent", "stop-workers", "--state-dir", str(host.state_dir)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, any(runs(pid) for pid in pids)) == (0, False)
+    assert "no worker runs any more" in done.stderr
+    with pytest.raises(Refused, match="no agent has worked in the state folder"):
+        stop_left(StateFolder(host.state_dir / "nowhere"), wakes=Wakes())
+
+
+def test_without_a_control_plane_it_waits_and_starts_nothing(host: Host) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        host.port = taken.getsockname()[1]
+        agent = host.agent()
+        eventually(lambda: "does not answer" in host.logged())
+        assert psutil.Process(agent.pid).children() == []
+        assert ended(agent) == 0
+
+
+def test_mistakes_of_its_host_file_are_one_line(host: Host) -> None:
+    host.host_file.write_text('[templates.mail]\nargv = ["rqq"]\nslotz = 1\n')
+    assert host.agent().wait(30) == 2
+    assert host.logged() == (
+        f"headway: {host.host_file}: template 'mail': unknown key 'slotz'; did you mean 'slots'?; "
+        "template 'mail': program 'rqq' is not on PATH: install it, or give its whole path in argv\n"
+    )
+
+
+# --- what it costs ---------------------------------------------------------------------------------------------------
+
+
+def test_with_many_workers_it_takes_next_to_no_cpu(host: Host) -> None:
+    agent = psutil.Process(host.agent().pid)
+    host.control.assign(row(60))
+    host.control.running(60)
+    before = agent.cpu_times()
+    waited = threading.Event()
+    waited.wait(3.0)  # time has to pass for CPU to be taken
+    after = agent.cpu_times()
+    used_s = after.user + after.system - before.user - before.system
+    assert used_s / 3.0 < 0.05  # 0.2 % on a quiet machine
