@@ -151,9 +151,9 @@ def test_check_shows_what_brokers_hold_and_fails_with_every_one_that_does_not_an
     ours = f"redis={rq.url}"
     assert main(["collect", "--check", "--broker", ours]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"redis  {rq.url}  2 queues",
-        "  redis/mail  rq  1 waiting  0 workers",
-        "  redis/news  rq  0 waiting  0 workers",
+        f"queues of RQ in {rq.url}: 2",
+        "  redis/mail  waiting jobs: 1  workers: 0",
+        "  redis/news  waiting jobs: 0  workers: 0",
     ]
     away = ["--broker", "a=redis://:secret@127.0.0.1:1/0", "--broker", "b=amqp://h"]
     assert main(["collect", "--check", "--broker", ours, *away]) == 2

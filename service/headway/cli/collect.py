@@ -68,11 +68,9 @@ def _check(settings: CollectSettings) -> int:
         except HeadwayError as error:
             problems.append(str(error))
             continue
-        print(f"{connection}  {shown(url)}  {len(found)} queues")
+        print(f"queues of RQ in {shown(url)}: {len(found)}")
         for queue in found:
-            print(
-                f"  {connection}/{queue.name}  {queue.library}  {queue.waiting_jobs} waiting  {queue.workers} workers"
-            )
+            print(f"  {connection}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {queue.workers}")
     if problems:
         raise Misconfigured("; ".join(problems))
     return 0
