@@ -1,14 +1,46 @@
-"""The Spark session of the embedded pipeline. Each setting has been measured; docs/decisions/0004 has the figures."""
+"""The Spark session of the pipeline: its own on this machine, or the one that spark-submit was asked for.
+
+Each setting has been measured; docs/decisions/0004 has the figures.
+"""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+from headway_spark.java import java_home
 
 HEAP_MB = 768
 POLL_MS = 200  # how long a stream without news waits before it looks again: a fifth of the latency goal, little CPU
 
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+
+# What the stream wants wherever it runs.
+_STREAM: Mapping[str, str] = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    # One task a stage: the rows of a micro-batch are few, and each further task costs more than it saves.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.files.maxPartitionBytes": "64m",
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.streaming.pollingDelay": f"{POLL_MS}ms",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+    # A file that cannot be read must not stop every queue's metrics; ingest writes whole files or none.
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.files.ignoreMissingFiles": "true",
+}
+
+
+def open_session(env: Mapping[str, str], *, work_dir: Path) -> SparkSession:
+    """The session of the cluster that spark-submit was given; this process's own where nobody submitted it."""
+    if "PYSPARK_GATEWAY_PORT" in env:  # spark-submit's JVM is there already and says where to be found
+        return submitted()
+    return embedded(java_home=java_home(env, shim_dir=work_dir / "java"), work_dir=work_dir)
 
 
 def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> SparkSession:
@@ -19,6 +51,7 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     logging = Path(__file__).with_name("log4j2.properties")
     settings = {
+        **_STREAM,
         "spark.driver.memory": f"{HEAP_MB}m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -27,24 +60,19 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
         "spark.local.dir": str(work_dir / "local"),
         "spark.sql.warehouse.dir": (work_dir / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.adaptive.enabled": "false",
-        # One task a stage: the rows of a micro-batch are few, and each further task costs more than it saves.
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.files.maxPartitionBytes": "64m",
-        "spark.sql.files.openCostInBytes": "0",
         # Relies on rename being atomic, as it is on a local disk, and halves a micro-batch.
         "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_CHECKPOINTS,
-        "spark.sql.streaming.pollingDelay": f"{POLL_MS}ms",
-        "spark.sql.streaming.minBatchesToRetain": "10",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.sql.streaming.metricsEnabled": "false",
-        # A file that cannot be read must not stop every queue's metrics; ingest writes whole files or none.
-        "spark.sql.files.ignoreCorruptFiles": "true",
-        "spark.sql.files.ignoreMissingFiles": "true",
     }
-    builder = SparkSession.builder.master("local[2]").appName("headway")
+    return _session(SparkSession.builder.master("local[2]"), settings)
+
+
+def submitted() -> SparkSession:
+    """The session that spark-submit's caller asked for: master, memory and addresses are his."""
+    return _session(SparkSession.builder, _STREAM)
+
+
+def _session(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    builder = builder.appName("headway")
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

@@ -14,8 +14,7 @@ from headway.settings import PipelineSettings
 from headway.store import migrate
 from headway.store.sink import MetricsSink
 from headway_spark import pipeline
-from headway_spark.java import java_home
-from headway_spark.session import embedded
+from headway_spark.session import open_session
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ def main(words: list[str]) -> int:
 
     began_s = time.monotonic()
     log.info("starting Spark")
-    session = embedded(java_home=java_home(os.environ, shim_dir=settings.work_dir / "java"), work_dir=settings.work_dir)
+    session = open_session(os.environ, work_dir=settings.work_dir)
     # After the session: Spark's own handler of Ctrl-C would raise amid a batch.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
