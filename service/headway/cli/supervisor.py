@@ -246,6 +246,8 @@ class Supervisor:
     def _ask_ready(self, held: _Held) -> None:
         child, ran_s = held.child, self._clock() - held.started_at_s
         if ran_s >= child.ready_after_s and child.is_ready():
+            if held.was_ever_ready:
+                self._say(f"{child.name} is back")
             held.is_ready = held.was_ever_ready = True
         elif not held.was_ever_ready and ran_s > child.ready_within_s:
             raise Unavailable(
@@ -256,10 +258,11 @@ class Supervisor:
         name, log = held.child.name, self._layout.log(held.child.name)
         held.process = held.started = None
         pause_s = held.retries.failed(self._clock(), ran_s=self._clock() - held.started_at_s)
-        words = child_log.last_words(log, held.log_begins)
+        # What was killed from outside had no last words, only a last line.
+        words = "" if status < 0 else f": {child_log.last_words(log, held.log_begins)}"
         if not held.was_ever_ready and held.retries.failures >= START_ATTEMPTS:
-            raise Unavailable(f"{name} does not start: {words}; its log: {log}")
-        self._say(f"{name} ended ({_told(status)}): {words}; starting it again in {pause_s:g} s")
+            raise Unavailable(f"{name} does not start{words or f' ({_told(status)})'}; its log: {log}")
+        self._say(f"{name} ended ({_told(status)}){words}; starting it again in {pause_s:g} s")
 
     def _move_to_end(self, held: _Held, process: subprocess.Popen[bytes]) -> None:
         if _ended(process) is not None:
