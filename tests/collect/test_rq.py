@@ -73,6 +73,16 @@ def test_jobs_that_come_and_go_between_two_looks_are_told_whole(rq: Rq, watch: W
     assert {event.queue for event in watch.events if event.kind is FAILED} == {"redis/news"}
 
 
+def test_a_job_that_is_kept_for_ever_is_told_if_it_was_seen_before_its_end(rq: Rq, watch: Watch) -> None:
+    rq.queue().enqueue(work, result_ttl=-1)
+    rq.queue().enqueue(fail, failure_ttl=-1)
+    watch.look()
+    rq.run()
+    for _ in range(3):
+        watch.look()
+    assert watch.told() == [ENQUEUED, ENQUEUED, STARTED, FINISHED, STARTED, FAILED]
+
+
 def test_what_ended_before_the_first_look_is_not_told_but_what_waits_is(rq: Rq, valkey_url: str) -> None:
     rq.queue().enqueue(work)
     rq.run()

@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from pathlib import Path
 
 import pytest
 import redis
@@ -179,6 +180,22 @@ def test_a_broker_that_is_away_is_no_news_of_its_queues(valkey_url: str) -> None
     watch = Watch(valkey_url.replace("valkey.sock", "nobody.sock"))
     with pytest.raises(Unavailable, match=r"broker unix://.*nobody\.sock\?db=0 cannot be reached"):
         watch.look()
+
+
+def test_a_login_that_may_only_read_rqs_keys_is_enough(rq: Rq, caplog: pytest.LogCaptureFixture) -> None:
+    lines = (Path(__file__).parents[2] / "docs" / "how-to" / "collect-rq.md").read_text().splitlines()
+    (command,) = [line for line in lines if line.startswith("ACL SETUSER headway")]
+    rq.redis.execute_command(*command.split())
+    watch = Watch(rq.url.replace("?", "?username=headway&password=PASSWORD&"))
+    watch.look()
+    while_running.append(watch.look)
+    rq.queue().enqueue(work)
+    watch.look()
+    rq.run()
+    watch.look()
+    assert watch.told() == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED]
+    assert caplog.records == []
+    rq.redis.acl_deluser("headway")
 
 
 def test_a_broker_that_refuses_a_command_says_nothing_of_its_jobs(
