@@ -18,8 +18,8 @@ def test_a_newer_version_of_a_bucket_takes_the_place_of_the_older() -> None:
     recent = RecentBuckets()
     recent.take([row(100.0, arrived_jobs=3)], revision=1)
     recent.take([row(100.0, arrived_jobs=6)], revision=2)
-    metrics = recent.metrics("redis/mail", now_s=160.0, objective=Objective())
-    assert metrics.arrival_rate_per_s == 6 / 60
+    metrics = recent.metrics("redis/mail", now_s=130.0, objective=Objective())
+    assert metrics.arrival_rate_per_s == 6 / 30
     assert recent.revision == 2
 
 

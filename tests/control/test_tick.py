@@ -109,10 +109,10 @@ async def test_waiting_jobs_become_an_assignment_a_revision_and_a_decision(
 ) -> None:
     database.profile()
     database.host()
-    database.bucket(waiting_jobs=8, oldest_age_s=0.0)
+    database.bucket(waiting_jobs=24, oldest_age_s=0.0)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
-    assert database.assigned() == {("mail", "a"): 4}  # 10 − 3 guessed − 5 = 2 s left: 2 jobs a slot
+    assert database.assigned() == {("mail", "a"): 4}  # 10 − 3 guessed − 1 margin = 6 s left: 6 jobs a slot
     assert database.revision_of() == 1
     assert database.decisions() == [("mail", 4, "backlog_drain")]
 
@@ -120,7 +120,7 @@ async def test_waiting_jobs_become_an_assignment_a_revision_and_a_decision(
 async def test_a_second_tick_with_nothing_new_writes_nothing(migrated_url: str, database: Database) -> None:
     database.profile()
     database.host()
-    database.bucket(waiting_jobs=8)
+    database.bucket(waiting_jobs=24)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
         await ticker.tick(epoch=epoch, is_all_due=True)
@@ -146,7 +146,7 @@ async def test_a_profile_that_cannot_be_read_touches_no_other_pool(migrated_url:
     database.body("broken", {"queues": ["redis/broken"], "template": "mail", "no_such_key": 1})
     database.profile()
     database.host()
-    database.bucket(waiting_jobs=8)
+    database.bucket(waiting_jobs=24)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {("mail", "a"): 4}
@@ -155,7 +155,7 @@ async def test_a_profile_that_cannot_be_read_touches_no_other_pool(migrated_url:
 async def test_recommend_moves_nothing_and_says_what_it_would(migrated_url: str, database: Database) -> None:
     database.profile(mode=Mode.RECOMMEND)
     database.host()
-    database.bucket(waiting_jobs=8)
+    database.bucket(waiting_jobs=24)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {}
@@ -166,7 +166,7 @@ async def test_recommend_moves_nothing_and_says_what_it_would(migrated_url: str,
 async def test_a_deleted_profile_is_taken_off_its_hosts(migrated_url: str, database: Database) -> None:
     database.profile()
     database.host()
-    database.bucket(waiting_jobs=8)
+    database.bucket(waiting_jobs=24)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
         database.run("delete from profiles")
@@ -178,7 +178,7 @@ async def test_a_deleted_profile_is_taken_off_its_hosts(migrated_url: str, datab
 async def test_a_superseded_leader_assigns_nothing(migrated_url: str, database: Database) -> None:
     database.profile()
     database.host()
-    database.bucket(waiting_jobs=8)
+    database.bucket(waiting_jobs=24)
     async with leading(migrated_url) as (ticker, epoch):
         database.run("update leader_epoch set epoch = epoch + 1")
         with pytest.raises(Superseded):
@@ -190,7 +190,7 @@ async def test_a_new_leader_goes_on_from_what_is_remembered(migrated_url: str, d
     """The hold outlives the leader: memory is in Postgres."""
     database.profile(hold_down_s=30.0)
     database.host()
-    database.bucket(waiting_jobs=8)
+    database.bucket(waiting_jobs=24)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
     database.bucket(at_s=NOW_S + 6)
@@ -210,7 +210,7 @@ async def test_a_silent_hosts_share_moves_and_its_workers_count_as_unknown(
         "insert into workers (worker_id, host_id, pool, template, pid, state, started_at) "
         "values ('w', 'silent', 'mail', 'mail', 1, 'running', now())"
     )
-    database.bucket(waiting_jobs=80)
+    database.bucket(waiting_jobs=240)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {("mail", "b"): 4}  # 5 at most, 1 of them may still run on the silent host

@@ -16,9 +16,9 @@ def target(seen: PoolView, memory: Memory | None = None) -> int:
 
 
 def test_the_greatest_demand_sets_the_target_and_is_named() -> None:
-    busy = queue(waiting_jobs=12, arrival_rate_per_s=10.0, service_time_s=1.0)
+    busy = queue(waiting_jobs=24, arrival_rate_per_s=10.0, service_time_s=1.0)
     decision, _ = decide(view(busy), Memory(), now_s=NOW_S)
-    assert decision.target_workers == 10  # steady state 10/s × 1 s beats draining 12 jobs in 4 s
+    assert decision.target_workers == 10  # steady state 10/s × 1 s beats draining 24 jobs in 8 s
     assert decision.binding == "steady_state"
     assert {demand.name: demand.slots for demand in decision.demands} == {
         "steady_state": 10.0,
@@ -49,8 +49,8 @@ def test_a_quiet_queue_goes_to_zero() -> None:
 
 
 def test_the_oldest_job_ages_between_samples() -> None:
-    sampled = queue(waiting_jobs=12, oldest_age_s=0.0, sampled_at_s=NOW_S - 2)
-    assert target(view(sampled)) == 6  # 2 s old by now: 2 s left, 2 jobs a slot
+    sampled = queue(waiting_jobs=48, oldest_age_s=0.0, sampled_at_s=NOW_S - 2)
+    assert target(view(sampled)) == 8  # 2 s old by now: 6 s left, 6 jobs a slot
 
 
 def test_stale_metrics_hold_and_say_so() -> None:
@@ -62,9 +62,9 @@ def test_stale_metrics_hold_and_say_so() -> None:
 
 def test_a_direct_sample_raises_a_stale_target_and_never_lowers_it() -> None:
     stale = view(queue(sampled_at_s=NOW_S - 60))
-    flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=40, in_flight_jobs=0, oldest_age_s=0.0)
+    flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=80, in_flight_jobs=0, oldest_age_s=0.0)
     empty = replace(flood, waiting_jobs=0)
-    assert target(replace(stale, direct=(flood,)), held(5)) == 10  # 40 jobs, 4 a slot
+    assert target(replace(stale, direct=(flood,)), held(5)) == 10  # 80 jobs, 8 a slot
     assert target(replace(stale, direct=(empty,)), held(5)) == 5
 
 
@@ -87,10 +87,10 @@ def test_a_member_never_seen_does_not_stop_the_pool_from_going_down() -> None:
 
 def test_members_add_up_and_the_oldest_age_counts() -> None:
     members = (
-        queue(queue="redis/a", waiting_jobs=8, oldest_age_s=2.0),
-        queue(queue="redis/b", waiting_jobs=4, oldest_age_s=0.0),
+        queue(queue="redis/a", waiting_jobs=32, oldest_age_s=2.0),
+        queue(queue="redis/b", waiting_jobs=16, oldest_age_s=0.0),
     )
-    assert target(view(*members)) == 6  # 12 jobs, 2 s left, 2 jobs a slot
+    assert target(view(*members)) == 8  # 48 jobs, 6 s left, 6 jobs a slot
 
 
 def test_a_memory_of_another_version_is_dropped_and_what_is_assigned_is_held() -> None:

@@ -6,7 +6,7 @@ from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics
 from headway.scaling.model import Objective, QueueMetrics
 
 KEPT_S = 300.0  # the longest window that deciding looks at
-RATE_WINDOW_S = 60.0
+RATE_WINDOW_S = 30.0  # long enough to tell a rate from chance, short enough to let go soon after a burst
 
 
 class RecentBuckets:
