@@ -8,7 +8,7 @@ from headway.agent.procfs import Stat
 from headway.agent.records import Record
 from headway.scaling.model import WorkerState
 
-HINT_FRESH_S = 5.0
+HINT_FRESH_S = 12.0  # a change is told at once and everything every 5 s: two rounds and what is lost on the way
 BUSY_CPU_FRACTION = 0.05  # of one core; a worker that only asks its broker for jobs takes less than 0.01
 SAMPLE_EVERY_S = 5.0
 
@@ -116,4 +116,7 @@ class Lookout:
         if said.is_busy is not None:
             return said
         watch = self._watches.get(record.worker_id)
-        return watch.activity if watch else NOT_KNOWN
+        if watch is None or (record.pid in self._hints and not watch.activity.is_busy):
+            # The broker knows this worker and is silent for now. A job that only waits takes no CPU either.
+            return NOT_KNOWN
+        return watch.activity

@@ -32,7 +32,7 @@ from headway_spark.java import java_home
 
 POOL = CONNECTION = TEMPLATE = "demo"
 FOR_S = 180.0  # two large bursts, a pause and a small one
-DRAIN_S = 8.0  # how long a worker may finish its job once it shall go: Ctrl-C ends the demo within 15 s
+DRAIN_S = 50.0  # how long a worker may finish its job once it shall go: the trace's longest takes 48 s
 WORKERS_MAX = 24
 PROFILE = Profile(
     pool=POOL,
