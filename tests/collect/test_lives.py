@@ -108,6 +108,8 @@ def test_only_a_running_job_that_left_no_record_is_known_to_have_ended() -> None
         (["queued", None, "1970-01-01T00:00:10.500000Z", "", ""], record("queued", 10.5)),
         (["queued", "1970-01-01T00:00:09Z", None, None, None], record("queued", 9.0)),  # never stamped: its making
         (["queued", None, "nonsense", None, None], None),
+        (["queued", None, "9999-12-31T23:59:59.000000Z", None, None], None),  # ingest would refuse its whole batch
+        (["queued", None, "0001-01-01T00:00:00.000000Z", None, None], None),
         ([None, None, None, None, None], None),
     ],
 )

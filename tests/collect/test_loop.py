@@ -204,6 +204,14 @@ def test_collectors_stop_within_two_seconds_and_one_broken_broker_stops_no_other
     assert held["cursor"]["queues"].keys() == {"mail"}
 
 
+def test_a_cursor_of_another_make_is_refused_with_what_to_do(tmp_path: Path, control: Control, started) -> None:
+    started().turn()
+    file = tmp_path / "redis.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "cursor": {"at": 1}}))
+    with pytest.raises(Misconfigured, match=r"state of connection 'redis' .*delete it to begin anew"):
+        started()
+
+
 def test_a_url_that_cannot_be_one_is_refused_before_anything_starts(tmp_path: Path, control: Control) -> None:
     with StateFolder(tmp_path) as folder, pytest.raises(Misconfigured, match=r"broker URL 'amqp://u:\*\*\*@h'"):
         Collectors({"rabbit": "amqp://u:secret@h"}, folder=folder, send=control.send)

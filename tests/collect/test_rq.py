@@ -1,7 +1,11 @@
 """RQ's queues read from a real broker that the real RQ writes."""
 
+import socket
+import subprocess
+import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from rq import Retry
@@ -81,6 +85,23 @@ def test_a_job_that_is_kept_for_ever_is_told_if_it_was_seen_before_its_end(rq: R
     for _ in range(3):
         watch.look()
     assert watch.told() == [ENQUEUED, ENQUEUED, STARTED, FINISHED, STARTED, FAILED]
+
+
+def test_jobs_of_rqs_own_worker_process_are_told_while_they_run(rq: Rq, watch: Watch) -> None:
+    """`rq worker`, which forks a process for each job."""
+    jobs = [rq.queue().enqueue(time.sleep, 0.1) for _ in range(3)]
+    program = str(Path(sys.executable).with_name("rq"))
+    worker = subprocess.Popen([program, "worker", "--burst", "--quiet", "--url", rq.url, "mail"])
+    busy = set()
+    while worker.poll() is None:
+        busy.update((each.host, each.pid) for each in watch.look().activities if each.is_busy)
+    watch.look()
+    assert worker.returncode == 0
+    assert busy == {(socket.gethostname(), worker.pid)}
+    for job in jobs:
+        assert watch.told(job.id) == [ENQUEUED, STARTED, FINISHED]
+        (finished,) = [event for event in watch.events if event.job_id == job.id and event.kind is FINISHED]
+        assert 0.1 <= finished.at_s - finished.started_at_s < 1.0
 
 
 def test_what_ended_before_the_first_look_is_not_told_but_what_waits_is(rq: Rq, valkey_url: str) -> None:

@@ -13,7 +13,7 @@ from headway.collect import remembered, tracking
 from headway.collect import rq as module
 from headway.scaling.model import EventKind
 
-TURNS = 120
+TURNS = 80
 
 
 @pytest.fixture

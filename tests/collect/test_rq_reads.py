@@ -170,10 +170,11 @@ def test_a_queue_whose_keys_are_gone_is_not_told_empty(rq: Rq, watch: Watch) -> 
 def test_ids_and_names_that_are_no_text_do_not_stop_anything(rq: Rq, watch: Watch) -> None:
     rq.redis.sadd("rq:queues", b"rq:queue:\xff")
     rq.redis.hset(b"rq:job:\xfe", mapping={"status": "queued", "enqueued_at": "2999-01-01T00:00:00.000000Z"})
-    rq.redis.rpush(b"rq:queue:\xff", b"\xfe")
+    rq.redis.hset("rq:job:", mapping={"status": "queued", "enqueued_at": "2999-01-01T00:00:00.000000Z"})
+    rq.redis.rpush(b"rq:queue:\xff", b"\xfe", "")
     (sample,) = watch.look().samples
-    assert (sample.queue, sample.waiting_jobs, sample.oldest_age_s) == ("redis/?", 1, 0.0)
-    assert [(event.queue, event.job_id) for event in watch.events] == [("redis/?", "?")]
+    assert (sample.queue, sample.waiting_jobs, sample.oldest_age_s) == ("redis/?", 2, 0.0)
+    assert [(event.queue, event.job_id) for event in watch.events] == [("redis/?", "?")] * 2
 
 
 def test_a_broker_that_is_away_is_no_news_of_its_queues(valkey_url: str) -> None:

@@ -16,7 +16,8 @@ from headway.emit.folder import StateFolder
 from headway.errors import HeadwayError, Misconfigured
 from headway.settings import CollectSettings
 
-STOP_WITHIN_S = 1.5
+ANSWER_WITHIN_S = 0.5
+STOP_WITHIN_S = 1.0
 LOOK_AROUND_S = 3600.0
 
 
@@ -38,6 +39,7 @@ def main(words: list[str]) -> int:
         while not stopping.wait(LOOK_AROUND_S):
             pass
         collectors.ask_to_stop()
+        collectors.wait_stopped(ANSWER_WITHIN_S)
         client.close()  # ends a call that still waits for its answer; its batch goes out again after the next start
         collectors.wait_stopped(STOP_WITHIN_S)
     return 0

@@ -20,6 +20,8 @@ from headway.scaling.model import EventKind, JobEvent
 FIELDS = ("status", "created_at", "enqueued_at", "started_at", "ended_at")
 """All that is ever read of a job. Its data, meta and result are pickles and nobody else's business."""
 
+TIME_MAX_S = 1e11  # ingest takes no later time, and refuses the whole batch for one
+
 _ENDED = frozenset({"finished", "failed", "stopped"})
 _BEGUN = _ENDED | {"started"}
 _IN_QUEUE = _BEGUN | {"queued"}
@@ -88,9 +90,10 @@ def _seconds(value: str | None) -> float | None:
     if not value:
         return None
     try:
-        return datetime.fromisoformat(value).timestamp()
-    except ValueError:
+        seconds = datetime.fromisoformat(value).timestamp()
+    except (ValueError, OverflowError):
         return None
+    return seconds if 0 < seconds < TIME_MAX_S else None
 
 
 def progress(told: Told | None, record: JobRecord, sighting: Sighting) -> tuple[list[JobEvent], Told | None]:

@@ -10,12 +10,13 @@ from urllib.parse import quote
 from headway.collect.broker import connect, shown
 from headway.collect.news import News
 from headway.collect.rq import Look, RqBroker
-from headway.emit.folder import StateFolder
+from headway.emit.folder import BEGIN_ANEW, StateFolder
 from headway.emit.outbox import Outbox
-from headway.errors import Unavailable
+from headway.errors import Misconfigured, Unavailable
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
 LOOK_S = 0.5  # a queue that wakes from nothing is seen within this; a look costs the broker well under a millisecond
+CATCH_UP_S = 0.05  # the pause between looks that cannot take everything that is new: a third of the processor is left
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 5.0
 BATCH_ITEMS_MAX = 9_000  # ingest takes 10,000
@@ -50,7 +51,7 @@ class Collector:
         self._back(look)
         if not self._tell(look):
             return self._outbox.pause_s
-        return 0.0 if look.has_more else max(0.0, began_s + LOOK_S - time.monotonic())
+        return CATCH_UP_S if look.has_more else max(0.0, began_s + LOOK_S - time.monotonic())
 
     def run(self, stop: threading.Event) -> None:
         """Take turns until ``stop`` is set."""
@@ -70,7 +71,12 @@ class Collector:
         self._client.close()
 
     def _new_broker(self) -> RqBroker:
-        return RqBroker(self._client, url=self._url, connection=self._connection, cursor=self._outbox.cursor)
+        try:
+            return RqBroker(self._client, url=self._url, connection=self._connection, cursor=self._outbox.cursor)
+        except (KeyError, TypeError, ValueError) as error:
+            raise Misconfigured(
+                f"state of connection {self._connection!r} holds what was not written there: {error!r}; {BEGIN_ANEW}"
+            ) from error
 
     def _tell(self, look: Look) -> bool:
         """Get what is new of ``look`` out. Returns whether all of it was answered."""
@@ -148,12 +154,13 @@ class Collectors:
         self._stop.set()
 
     def wait_stopped(self, within_s: float) -> None:
-        """Wait for the turns under way; what has ended by then lets its broker and file go."""
+        """Wait for the turns under way; whoever has ended by then lets its broker and file go."""
         until_s = time.monotonic() + within_s
-        for connection, thread in self._threads.items():
+        for connection, thread in list(self._threads.items()):
             thread.join(max(0.0, until_s - time.monotonic()))
             if not thread.is_alive():
                 self._collectors[connection].close()
+                del self._threads[connection]
 
 
 def _outbox(connection: str, folder: StateFolder, send: Callable[[TelemetryBatch], object]) -> Outbox:

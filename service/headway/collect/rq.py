@@ -32,7 +32,8 @@ TAIL_JOBS = 200  # 400 jobs a second enter before a longer tail is asked for
 DEEP_JOBS = 50_000  # of more that enter between two looks, the first are told when a worker takes them
 RUNNING_MAX = 5_000
 ENDED_MAX = 5_000
-RECORDS_MAX = 1_500  # some 0.2 s of work, and at most 6,000 events: ingest takes 10,000 things at once
+RECORDS_MAX = 1_500  # some 0.2 s of work, and at most 7,500 events: ingest takes 10,000 things at once
+PID_MAX = 2**31
 SAMPLED_EACH_LOOKS = 20
 SAMPLED_JOBS = 3
 
@@ -200,7 +201,7 @@ class RqBroker:
 
     def _activities(self, workers: list[list[str | None]]) -> Iterator[WorkerActivity]:
         for state, pid, host, job_id in workers:
-            if not host or not pid or not pid.isdecimal() or int(pid) < 1:
+            if not host or not pid or not pid.isdecimal() or not 0 < int(pid) <= PID_MAX:
                 continue  # gone without a goodbye: its key has expired, its name is still in the set
             is_busy = state == "busy"
             started_s = [tracked.jobs.started_at_s(job_id) for tracked in self._queues.values()] if job_id else []

@@ -211,8 +211,8 @@ class TrackedQueue:
 
 
 def name(text: str) -> str:
-    """``text`` as ingest takes it: no longer than it likes, and nothing in it that is no text."""
-    return text.encode(errors="replace").decode().replace("\0", "?")[:NAME_CHARS_MAX]
+    """``text`` as ingest takes it: not empty, no longer than it likes, and nothing in it that is no text."""
+    return text.encode(errors="replace").decode().replace("\0", "?")[:NAME_CHARS_MAX] or "?"
 
 
 def _edges(reading: Reading) -> list[str]:
