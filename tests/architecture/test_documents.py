@@ -149,18 +149,18 @@ def test_the_limits_are_documented_in_their_order() -> None:
     "row", list(rows(DOCS / "why/demand.md", "Draining a backlog")), ids=lambda row: f"age {row[0]} s"
 )
 def test_the_example_of_draining_a_backlog_is_what_the_code_answers(row: list[str]) -> None:
-    oldest_age_s, _, _, slots = (float(cell) for cell in row)
+    """The objective, the start-up and the jobs are those of the sentence above the table."""
     queue = QueueMetrics(
         queue="redis/mail",
         sampled_at_s=0.0,
-        waiting_jobs=40,
-        in_flight_jobs=0,
-        oldest_age_s=oldest_age_s,
-        service_time_s=0.5,
+        waiting_jobs=24,
+        in_flight_jobs=6,
+        oldest_age_s=float(row[0]),
+        service_time_s=1.0,
     )
     profile = Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=10.0))
-    view = PoolView(profile=profile, queues=(queue,), start_up_s=3.0, tick_s=5.0)
-    assert demand.backlog_drain(queue, view).slots == slots
+    view = PoolView(profile=profile, queues=(queue,), start_up_s=1.0, running_workers=6)
+    assert demand.backlog_drain(queue, view).slots == float(row[-1])
 
 
 def test_the_readme_names_exactly_two_commands() -> None:
