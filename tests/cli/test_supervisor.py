@@ -70,7 +70,7 @@ def stage(tmp_path):
 def test_a_child_is_ready_when_its_check_says_so(stage, tmp_path):
     mark = tmp_path / "mark"
     code = f"import pathlib, time; pathlib.Path({str(mark)!r}).touch(); time.sleep(60)"
-    stage.supervisor.start(stage.child("control", code, is_ready=mark.exists))
+    stage.supervisor.start(stage.child("control", code, is_ready=lambda _: mark.exists()))
     stage.supervisor.wait_ready("control")
     assert mark.exists()
 
@@ -107,6 +107,23 @@ def test_a_child_that_dies_is_started_again_after_a_pause_that_doubles(stage):
         stage.tend_until(lambda: stage.said[-1] == "collect is back")
 
 
+def test_a_ready_check_is_asked_anew_after_a_restart_with_the_time_since_that_start(stage):
+    asked = []
+    stage.supervisor.start(stage.child("pipeline", SLEEP, is_ready=lambda ran_s: asked.append(ran_s) or ran_s >= 20))
+    stage.clock.ahead_s += 20
+    stage.supervisor.wait_ready("pipeline")
+    os.kill(stage.supervisor.pid("pipeline"), signal.SIGKILL)
+    stage.tend_until(lambda: stage.supervisor.pid("pipeline") is None)
+    stage.clock.ahead_s += 1
+    asked.clear()
+    stage.tend_until(lambda: len(asked) == 2)
+    assert asked[-1] < 20
+    assert "pipeline is back" not in stage.said
+    stage.clock.ahead_s += 20
+    stage.supervisor.tend()
+    assert stage.said[-1] == "pipeline is back"
+
+
 def test_a_child_that_ran_well_for_a_minute_is_started_again_soon(stage):
     stage.supervisor.start(stage.child("collect", SLEEP))
     stage.supervisor.wait_ready("collect")
@@ -129,7 +146,7 @@ def test_a_child_that_fails_three_times_before_it_was_ready_ends_the_start_with_
         print('more noise', file=sys.stderr)
         sys.exit(2)
     """
-    stage.supervisor.start(stage.child("control", code, is_ready=lambda: False))
+    stage.supervisor.start(stage.child("control", code, is_ready=lambda _: False))
     with pytest.raises(Unavailable) as raised:
         stage.supervisor.wait_ready("control")
     assert str(raised.value) == (
@@ -148,14 +165,14 @@ def test_a_child_that_nothing_can_be_asked_is_ready_once_it_has_lived_a_while(st
 
 
 def test_a_child_that_is_never_ready_ends_the_start(stage):
-    stage.supervisor.start(stage.child("pipeline", SLEEP, is_ready=lambda: False, ready_within_s=90))
+    stage.supervisor.start(stage.child("pipeline", SLEEP, is_ready=lambda _: False, ready_within_s=90))
     stage.clock.ahead_s += 91
     with pytest.raises(Unavailable, match=r"pipeline is not ready after 90 s; its log: .*pipeline\.log"):
         stage.supervisor.wait_ready("pipeline")
 
 
 def test_waiting_for_a_child_ends_when_this_process_is_asked_to(stage):
-    stage.supervisor.start(stage.child("pipeline", SLEEP, is_ready=lambda: False))
+    stage.supervisor.start(stage.child("pipeline", SLEEP, is_ready=lambda _: False))
     with stage.stopping.listening(repeated=lambda: None):
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(Stopped):
@@ -185,9 +202,9 @@ def test_a_child_that_others_need_stops_after_them(stage, tmp_path):
         time.sleep(60)
     """
     for name, late, needs in (("agent", 0.3, ("control",)), ("control", 0, ()), ("pipeline", 0, ())):
-        ready = (tmp_path / f"order{name}").exists
+        mark = tmp_path / f"order{name}"
         text = code.format(order=str(order), name=name, late=late)
-        stage.supervisor.start(stage.child(name, text, is_ready=ready, needs=needs))
+        stage.supervisor.start(stage.child(name, text, is_ready=lambda _, mark=mark: mark.exists(), needs=needs))
     stage.supervisor.wait_ready("agent", "control", "pipeline")
     stage.supervisor.stop()
     assert order.read_text().split() == ["pipeline", "agent", "control"]
@@ -202,7 +219,7 @@ def test_a_child_that_will_not_stop_is_killed_with_its_whole_session(stage, tmp_
         pathlib.Path({str(family)!r}).write_text(str(other.pid))
         time.sleep(60)
     """
-    stage.supervisor.start(stage.child("pipeline", code, is_ready=family.exists, stop_within_s=0.2))
+    stage.supervisor.start(stage.child("pipeline", code, is_ready=lambda _: family.exists(), stop_within_s=0.2))
     stage.supervisor.wait_ready("pipeline")
     eventually(lambda: family.read_text())
     stage.supervisor.stop()

@@ -74,18 +74,15 @@ class Machine:
         self._env["HEADWAY_DATABASE_URL"] = self.plan.database_url or self._start_postgres()
         with self._stage("database tables"):
             self.supervisor.complete(self._role("migrate"))
-        began_s = time.time()
         with self._stage("control plane"):
             # Spark takes longest, so it begins first; it waits for nobody but the database.
-            self.supervisor.start(
-                self._role("pipeline", is_ready=lambda: self._has_pipeline(began_s), ready_within_s=JAVA_WITHIN_S)
-            )
-            self.supervisor.start(self._role("control", is_ready=lambda: bool(self.ask("/v1/health"))))
+            self.supervisor.start(self._role("pipeline", is_ready=self._has_pipeline, ready_within_s=JAVA_WITHIN_S))
+            self.supervisor.start(self._role("control", is_ready=lambda _: bool(self.ask("/v1/health"))))
             self.supervisor.wait_ready("control")
         apply_profiles()
         with self._stage("collectors and agent"):
             self.supervisor.start(self._role("collect", ready_after_s=1.0, needs=("control",)))
-            self.supervisor.start(self._agent(began_s))
+            self.supervisor.start(self._agent())
             self.supervisor.wait_ready("collect", "agent")
         with self._stage("Java and Spark warm-up"):
             self.supervisor.wait_ready("pipeline")
@@ -101,11 +98,11 @@ class Machine:
             folder = self.plan.layout.postgres
             return self.supervisor.keep("Postgres", lambda: ensure_postgres(folder, on_progress=self._terminal.say)).url
 
-    def _agent(self, began_s: float) -> Child:
+    def _agent(self) -> Child:
         return self._role(
             "agent",
             *(("--stop-workers",) if self.plan.stops_workers else ()),
-            is_ready=lambda: self._has_agent(began_s),
+            is_ready=self._has_agent,
             stop_within_s=self.plan.agent_stop_within_s,
             needs=("control",),
         )
@@ -118,14 +115,14 @@ class Machine:
             **more,
         )
 
-    def _has_pipeline(self, began_s: float) -> bool:
-        """Whether a pipeline has shown itself since ``began_s``: an earlier run's row says nothing of this one."""
+    def _has_pipeline(self, ran_s: float) -> bool:
         pipelines = self.ask("/v1/health").get("pipelines", [])
-        return any(each["is_ready"] and each["written_age_s"] < time.time() - began_s for each in pipelines)
+        return any(each["is_ready"] and each["written_age_s"] < ran_s for each in pipelines)
 
-    def _has_agent(self, began_s: float) -> bool:
+    def _has_agent(self, ran_s: float) -> bool:
+        since_s = time.time() - ran_s
         hosts = self.ask("/v1/hosts").get("hosts", [])
-        return any(host["is_known"] and (host["reported_at_s"] or 0) >= began_s for host in hosts)
+        return any(host["is_known"] and (host["reported_at_s"] or 0) >= since_s for host in hosts)
 
     def _stage(self, name: str) -> Any:
         self._stopping.check()

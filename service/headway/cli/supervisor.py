@@ -42,7 +42,8 @@ class Child:
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    is_ready: Callable[[], bool] = lambda: True
+    is_ready: Callable[[float], bool] = lambda _ran_s: True
+    """Asked with the seconds since this start, so that what an earlier life left behind is not taken for this one's."""
     ready_after_s: float = 0.0
     """For one that nothing can be asked: how long it must live to count as ready."""
     ready_within_s: float = 60.0
@@ -245,7 +246,7 @@ class Supervisor:
 
     def _ask_ready(self, held: _Held) -> None:
         child, ran_s = held.child, self._clock() - held.started_at_s
-        if ran_s >= child.ready_after_s and child.is_ready():
+        if ran_s >= child.ready_after_s and child.is_ready(ran_s):
             if held.was_ever_ready:
                 self._say(f"{child.name} is back")
             held.is_ready = held.was_ever_ready = True
