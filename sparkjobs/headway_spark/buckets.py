@@ -6,37 +6,36 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
-from headway.scaling.measure import BUCKET_S, GAMMA, SHORTEST_S, BucketRow
+from headway.scaling.measure import BUCKET_S, EDGE, LOG_GAMMA, LONGEST_S, SHORTEST_S, BucketRow, sketch_index
 
-# Below its capacity the frequent-items sketch counts exactly. A sketch index of a duration between 1 ms and a year is
-# one of 1,223, and the capacity is three quarters of what is tracked.
-TRACKED_INDEXES = 2048
-_EVERY_INDEX = 1536
+# Up to its capacity the frequent-items sketch counts exactly, and there is no duration without one of these indexes.
+INDEXES = sketch_index(LONGEST_S) - sketch_index(SHORTEST_S) + 1
 
 _SAMPLE_FIELDS = ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
 
 
-def with_event_time(events: DataFrame, *, lateness_s: float) -> DataFrame:
-    """``events`` with the time Spark's watermark follows.
+def with_bucket(events: DataFrame, *, lateness_s: float) -> DataFrame:
+    """``events`` with the bucket of each, which Spark's watermark follows ``lateness_s`` behind.
+
+    The bucket is worked out from the number, not by Spark's ``window``, which rounds to microseconds first. As a
+    timestamp, because only of timestamps does a stream know which are over and can be forgotten.
 
     In:  one row an event or sample, as in ``schema.EVENTS``.
-    Out: the same rows with at timestamp, and the watermark ``lateness_s`` behind the latest of them.
+    Out: the same rows with bucket timestamp, the bucket's start.
     """
-    timed = events.withColumn("at", F.timestamp_millis((F.col("at_s") * 1000).cast("long")))
-    return timed.withWatermark("at", f"{lateness_s:.0f} seconds")
+    start = F.timestamp_seconds(F.floor(F.col("at_s") / BUCKET_S) * int(BUCKET_S))
+    return events.withColumn("bucket", start).withWatermark("bucket", f"{lateness_s:.0f} seconds")
 
 
 def buckets(events: DataFrame) -> DataFrame:
     """Everything known of each queue in each bucket, absolute.
 
-    In:  one row an event or sample, as in ``schema.EVENTS``, with at timestamp where it is a stream.
+    In:  one row an event or sample, as ``with_bucket`` gives it.
     Out: one row a queue and bucket that has any: queue string, bucket_s double, counts long, sums double, sketches
-         array of (item int, count long) with a null item for values that do not apply, sample struct or null,
-         newest_received_at_s double.
+         array of (item int, count long), sample struct or null, newest_received_at_s double.
     """
     measured = _measured(events)
-    # A stream groups by the window and not by its number: only of the former does Spark know when it is over.
-    grouped = measured.groupBy("queue", _bucket(measured).alias("bucket")).agg(
+    grouped = measured.groupBy("queue", "bucket").agg(
         _count("enqueued").alias("arrived_jobs"),
         _count("started").alias("started_jobs"),
         _count("finished").alias("finished_jobs"),
@@ -46,11 +45,11 @@ def buckets(events: DataFrame) -> DataFrame:
         F.max("pickup_s").alias("pickup_max_s"),
         _sketch("service_s").alias("service_sketch"),
         _sketch("pickup_s").alias("pickup_sketch"),
+        # The greatest struct is the newest sample, and of two at the same instant the one with the greater depths.
         F.max(F.when(F.col("kind") == "sample", F.struct("at_s", *_SAMPLE_FIELDS))).alias("sample"),
         F.max("received_at_s").alias("newest_received_at_s"),
     )
-    start_s = F.col("bucket.start").cast("double") if events.isStreaming else F.col("bucket")
-    return grouped.withColumn("bucket_s", start_s).drop("bucket")
+    return grouped.withColumn("bucket_s", F.unix_seconds("bucket").cast("double")).drop("bucket")
 
 
 def _measured(events: DataFrame) -> DataFrame:
@@ -67,20 +66,15 @@ def _measured(events: DataFrame) -> DataFrame:
     )
 
 
-def _bucket(events: DataFrame) -> Column:
-    if events.isStreaming:
-        return F.window("at", f"{BUCKET_S:.0f} seconds")
-    return F.floor(F.col("at_s") / BUCKET_S) * BUCKET_S
-
-
 def _count(kind: str) -> Column:
-    return F.sum((F.col("kind") == kind).cast("long"))
+    return F.count_if(F.col("kind") == kind)
 
 
 def _sketch(name: str) -> Column:
-    value_s = F.greatest(F.col(name), F.lit(SHORTEST_S))
-    index = F.when(F.col(name).isNotNull(), F.ceil(F.log(value_s) / F.log(F.lit(GAMMA))).cast("int"))
-    return F.call_function("approx_top_k", index, F.lit(_EVERY_INDEX), F.lit(TRACKED_INDEXES))
+    index = (
+        f"cast(ceil(ln(least(greatest({name}, {SHORTEST_S!r}d), {LONGEST_S!r}d)) / {LOG_GAMMA!r}d - {EDGE!r}d) as int)"
+    )
+    return F.expr(f"approx_top_k({index}, {INDEXES}, {INDEXES}) filter (where {name} is not null)")
 
 
 def bucket_row(row: Mapping[str, Any]) -> BucketRow:
@@ -104,4 +98,4 @@ def bucket_row(row: Mapping[str, Any]) -> BucketRow:
 
 
 def _counts(sketch: Any) -> dict[int, int]:
-    return {each["item"]: each["count"] for each in sketch or () if each["item"] is not None}
+    return {each["item"]: each["count"] for each in sketch or ()}

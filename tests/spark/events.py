@@ -1,6 +1,7 @@
 """Events and samples as rows of the event log, for tests."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,32 +11,14 @@ from headway.scaling.model import JobEvent, QueueSample
 from headway.store.event_log import SCHEMA
 
 
-def table(events: Iterable[JobEvent], samples: Iterable[QueueSample]) -> pa.Table:
+def table(events_and_samples: Iterable[JobEvent | QueueSample]) -> pa.Table:
     """The rows that ingest would write of them, received as they happened."""
     rows = [
-        {
-            "queue": event.queue,
-            "kind": event.kind.value,
-            "job_id": event.job_id,
-            "at_s": event.at_s,
-            "enqueued_at_s": event.enqueued_at_s,
-            "started_at_s": event.started_at_s,
-        }
-        for event in events
-    ] + [
-        {
-            "queue": sample.queue,
-            "kind": "sample",
-            "at_s": sample.at_s,
-            "waiting_jobs": sample.waiting_jobs,
-            "in_flight_jobs": sample.in_flight_jobs,
-            "delayed_jobs": sample.delayed_jobs,
-            "oldest_age_s": sample.oldest_age_s,
-        }
-        for sample in samples
+        {"kind": "sample"}
+        | asdict(each)
+        | {"schema_version": 1, "received_at_s": each.at_s, "producer": "test", "sequence": 0}
+        for each in events_and_samples
     ]
-    for row in rows:
-        row.update(schema_version=1, received_at_s=row["at_s"], producer="test", sequence=0)
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 

@@ -1,20 +1,24 @@
 """Spark's rows are the definition's rows."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from headway.scaling.measure import BucketRow, bucket_rows
+from headway.scaling.measure import BucketRow, bucket_rows, sketch_value_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.store.event_log import SCHEMA
-from headway_spark.buckets import bucket_row, buckets
+from headway_spark.buckets import INDEXES, bucket_row, buckets, with_bucket
 from headway_spark.schema import EVENTS
 from spark.events import table
 
-TIMES = st.integers(0, 40_000).map(lambda tenths: 1_000_000 + tenths / 1000)
+# Round ones, where buckets and sketches begin, and any others. Before and after one another: clocks are skewed.
+TIMES = st.integers(0, 160).map(lambda quarters: 1e6 + quarters / 4) | st.floats(1e6, 1e6 + 40)
 QUEUES = st.sampled_from(["redis/mail", "redis/video"])
 JOB_KINDS = st.sampled_from([kind for kind in EventKind if kind is not EventKind.SAMPLE])
 EVENT = st.builds(
@@ -23,7 +27,6 @@ EVENT = st.builds(
     job_id=st.just("1"),
     kind=JOB_KINDS,
     at_s=TIMES,
-    # Before and after the event itself: clocks are skewed, and a negative wait counts as none.
     enqueued_at_s=st.none() | TIMES,
     started_at_s=st.none() | TIMES,
 )
@@ -35,25 +38,20 @@ SAMPLE = st.builds(
     in_flight_jobs=st.none() | st.integers(0, 100),
     oldest_age_s=st.none() | st.floats(0, 1e6),
 )
-# Two samples of one queue at one instant have no newest.
-SAMPLES = st.lists(SAMPLE, max_size=20, unique_by=lambda sample: (sample.queue, sample.at_s))
 
 
-def rows_of(spark: SparkSession, events: list[JobEvent], samples: list[QueueSample]) -> list[BucketRow]:
-    frame = spark.createDataFrame(table(events, samples).to_pandas(), schema=EVENTS)
-    found = [bucket_row(row) for row in buckets(frame).toArrow().to_pylist()]
+def rows_of(spark: SparkSession, events_and_samples: Sequence[JobEvent | QueueSample]) -> list[BucketRow]:
+    frame = spark.createDataFrame(table(events_and_samples), schema=EVENTS)
+    found = [bucket_row(row) for row in buckets(with_bucket(frame, lateness_s=600)).toArrow().to_pylist()]
     return sorted(found, key=lambda row: (row.queue, row.bucket_s))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    events=st.lists(EVENT, max_size=60),
-    samples=st.lists(SAMPLE, max_size=20, unique_by=lambda each: (each.queue, each.at_s)),
-)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(events_and_samples=st.lists(EVENT | SAMPLE, max_size=200))
 def test_spark_gives_the_rows_of_the_definition(
-    spark: SparkSession, events: list[JobEvent], samples: list[QueueSample]
+    spark: SparkSession, events_and_samples: list[JobEvent | QueueSample]
 ) -> None:
-    expected, found = bucket_rows(events, samples), rows_of(spark, events, samples)
+    expected, found = bucket_rows(events_and_samples), rows_of(spark, events_and_samples)
     assert len(found) == len(expected)
     for ours, theirs in zip(expected, found, strict=True):
         assert _values(theirs) == pytest.approx(_values(ours))
@@ -74,13 +72,31 @@ def test_a_job_is_counted_where_it_happened(spark: SparkSession) -> None:
         JobEvent(queue="q", job_id="2", kind=EventKind.STARTED, at_s=4.0, enqueued_at_s=1.0),
         JobEvent(queue="q", job_id="2", kind=EventKind.FAILED, at_s=6.0, started_at_s=4.0),
     ]
-    first, second = rows_of(spark, events, [QueueSample(queue="q", at_s=4.5, waiting_jobs=7, oldest_age_s=0.5)])
+    sample = QueueSample(queue="q", at_s=4.5, waiting_jobs=7, oldest_age_s=0.5)
+    first, second = rows_of(spark, [*events, sample])
     assert (first.bucket_s, first.arrived_jobs, first.started_jobs, first.waiting_jobs) == (0.0, 1, 2, 7)
     assert first.pickup_max_s == pytest.approx(3.0)
     assert first.pickup_sketch == {0: 1, 56: 1}  # ln 1 / ln 1.02 = 0; ln 3 / ln 1.02 = 55.5
     assert (second.bucket_s, second.failed_jobs, second.finished_jobs) == (5.0, 1, 0)
     assert second.service_sum_s == pytest.approx(2.0)
     assert second.waiting_jobs is None
+
+
+def test_every_duration_there_is_is_counted_exactly(spark: SparkSession) -> None:
+    """The sketch of a bucket holds every index at once without an estimate."""
+    shortest, end_s = -348, 2e6
+    events = [
+        JobEvent(
+            queue="q",
+            job_id=str(number),
+            kind=EventKind.FINISHED,
+            at_s=end_s,
+            started_at_s=end_s - sketch_value_s(shortest + number),
+        )
+        for number in range(INDEXES)
+        for _ in range(1 + number % 3)
+    ]
+    assert rows_of(spark, events) == [replace(bucket_rows(events)[0], service_sum_s=ANY)]
 
 
 def test_the_log_is_read_as_it_is_written() -> None:

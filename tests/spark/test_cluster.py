@@ -67,7 +67,7 @@ def test_the_stream_runs_on_a_cluster_by_spark_submit(migrated_url: str, tmp_pat
         JobEvent(queue="redis/mail", job_id=str(n), kind=EventKind.STARTED, at_s=now_s, enqueued_at_s=now_s - 1)
         for n in range(20)
     ]
-    publish(tmp_path / "log", "1.parquet", table(events, []))
+    publish(tmp_path / "log", "1.parquet", table(events))
     port = free_port()
     env = {
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},

@@ -14,9 +14,11 @@ from headway.scaling.model import EventKind, JobEvent, Objective, QueueMetrics, 
 BUCKET_S = 5.0
 GAMMA = 1.02  # two neighbouring sketch buckets differ by 2 %, so that a bucket's middle errs by at most 1 %
 SHORTEST_S = 0.001  # what is shorter counts as this: no decision depends on less
+LONGEST_S = 1_000_000.0  # what is longer, 11 days, counts as this: so a sketch has a bounded number of buckets
+EDGE = 1e-9  # of a sketch bucket: two libraries' logarithms may differ in the last bit, also of a round duration
 SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the moment: a longer memory, less noise
 
-_LOG_GAMMA = math.log(GAMMA)
+LOG_GAMMA = math.log(GAMMA)
 
 
 def bucket_start_s(at_s: float) -> float:
@@ -25,11 +27,11 @@ def bucket_start_s(at_s: float) -> float:
 
 
 def sketch_index(value_s: float) -> int:
-    """The sketch bucket of a duration: index ``i`` holds (GAMMA^(i-1), GAMMA^i] seconds.
+    """The sketch bucket of a duration: index ``i`` holds (GAMMA^(i-1), GAMMA^i] seconds, but for ``EDGE``.
 
     Source: C. Masson, J. E. Rim, H. K. Lee, "DDSketch", PVLDB 12 (2019), section 2.
     """
-    return math.ceil(math.log(max(value_s, SHORTEST_S)) / _LOG_GAMMA)
+    return math.ceil(math.log(min(max(value_s, SHORTEST_S), LONGEST_S)) / LOG_GAMMA - EDGE)
 
 
 def sketch_value_s(index: int) -> float:
@@ -94,18 +96,24 @@ def pickup_time_s(event: JobEvent) -> float | None:
     return max(0.0, event.at_s - event.enqueued_at_s)
 
 
-def bucket_rows(events: Iterable[JobEvent], samples: Iterable[QueueSample]) -> tuple[BucketRow, ...]:
+def bucket_rows(events_and_samples: Iterable[JobEvent | QueueSample]) -> tuple[BucketRow, ...]:
     """One row a queue and bucket in which anything happened or was sampled, ordered by queue and bucket."""
-    happened: dict[tuple[str, float], list[JobEvent]] = defaultdict(list)
-    newest: dict[tuple[str, float], QueueSample] = {}
-    for event in events:
-        happened[event.queue, bucket_start_s(event.at_s)].append(event)
-    for sample in samples:
-        key = (sample.queue, bucket_start_s(sample.at_s))
-        if key not in newest or sample.at_s >= newest[key].at_s:
-            newest[key] = sample
-    keys = sorted(happened.keys() | newest.keys())
-    return tuple(_row(*key, happened.get(key, []), newest.get(key)) for key in keys)
+    events: dict[tuple[str, float], list[JobEvent]] = defaultdict(list)
+    samples: dict[tuple[str, float], list[QueueSample]] = defaultdict(list)
+    for each in events_and_samples:
+        key = (each.queue, bucket_start_s(each.at_s))
+        if isinstance(each, QueueSample):
+            samples[key].append(each)
+        else:
+            events[key].append(each)
+    keys = sorted(events.keys() | samples.keys())
+    return tuple(_row(*key, events.get(key, []), max(samples.get(key, []), key=_age, default=None)) for key in keys)
+
+
+def _age(sample: QueueSample) -> tuple[float, ...]:
+    """What is greatest of the newest sample; of two at the same instant the greater depths win, unknown ones last."""
+    depths = (sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs, sample.oldest_age_s)
+    return (sample.at_s, *(-math.inf if depth is None else depth for depth in depths))
 
 
 def _row(queue: str, bucket_s: float, events: Sequence[JobEvent], sample: QueueSample | None) -> BucketRow:
@@ -137,17 +145,18 @@ def queue_metrics(
 ) -> QueueMetrics:
     """What ``rows`` of one queue say at ``now_s``.
 
-    Rates are over the ``window_s`` before now: counts of the buckets that began inside it, so that the running bucket
-    counts and the edge errs by less than one bucket. Everything stays ``None`` where nothing was ever seen.
+    Rates are of (now - window, now]: the running bucket counts as far as it has come, and of the bucket that the window
+    begins in, the part inside. Waits are of every bucket that the objective's window touches. Everything stays ``None``
+    where nothing was ever seen.
     """
     if not rows:
         return QueueMetrics(queue=queue, window_s=window_s)
-    recent = [row for row in rows if row.bucket_s >= now_s - window_s]
+    shares = [(row, _share(row, from_s=now_s - window_s, now_s=now_s)) for row in rows]
     sampled = max((row for row in rows if row.sampled_at_s is not None), key=lambda row: row.bucket_s, default=None)
-    served = [row for row in rows if row.bucket_s >= now_s - SERVICE_WINDOW_S]
+    served = [row for row in rows if _share(row, from_s=now_s - SERVICE_WINDOW_S, now_s=now_s)]
     services = merged(row.service_sketch for row in served)
-    pickups = merged(row.pickup_sketch for row in recent)
-    promised = merged(row.pickup_sketch for row in rows if row.bucket_s >= now_s - objective.window_s)
+    promised = [row for row in rows if _share(row, from_s=now_s - objective.window_s, now_s=now_s)]
+    pickups = merged(row.pickup_sketch for row in promised)
     return QueueMetrics(
         queue=queue,
         sampled_at_s=sampled.sampled_at_s if sampled else None,
@@ -156,17 +165,25 @@ def queue_metrics(
         delayed_jobs=sampled.delayed_jobs if sampled else None,
         oldest_age_s=sampled.oldest_age_s if sampled else None,
         window_s=window_s,
-        arrival_rate_per_s=sum(row.arrived_jobs for row in recent) / window_s,
-        completion_rate_per_s=sum(row.finished_jobs + row.failed_jobs for row in recent) / window_s,
-        failure_rate_per_s=sum(row.failed_jobs for row in recent) / window_s,
+        arrival_rate_per_s=sum(share * row.arrived_jobs for row, share in shares) / window_s,
+        completion_rate_per_s=sum(share * (row.finished_jobs + row.failed_jobs) for row, share in shares) / window_s,
+        failure_rate_per_s=sum(share * row.failed_jobs for row, share in shares) / window_s,
         arrival_trend_per_s2=_trend_per_s2(rows, now_s=now_s, window_s=window_s),
+        # Over those whose start is known: others have no service time, and would make the mean too short.
         service_time_s=_mean(sum(row.service_sum_s for row in served), sum(services.values())),
         service_p95_s=quantile_s(services, 95),
         pickup_p50_s=quantile_s(pickups, 50),
         pickup_p95_s=quantile_s(pickups, 95),
         pickup_p99_s=quantile_s(pickups, 99),
-        pickup_objective_s=quantile_s(promised, objective.percentile),
+        pickup_objective_s=quantile_s(pickups, objective.percentile),
     )
+
+
+def _share(row: BucketRow, *, from_s: float, now_s: float) -> float:
+    """How much of a row's bucket lies in (from, now], 0 to 1; what the running bucket holds, holds already."""
+    if row.bucket_s > now_s:
+        return 0.0
+    return min(1.0, max(0.0, (row.bucket_s + BUCKET_S - from_s) / BUCKET_S))
 
 
 def _mean(total: float, count: int) -> float | None:
@@ -176,8 +193,8 @@ def _mean(total: float, count: int) -> float | None:
 def _trend_per_s2(rows: Sequence[BucketRow], *, now_s: float, window_s: float) -> float:
     """Slope of the least-squares line through the arrival rates of the window's complete buckets.
 
-    A bucket without a row is one in which nothing happened. The running bucket is left out: what has not arrived yet
-    would look like a fall.
+    A bucket without a row is one in which nothing happened, as it is for the rates: both then tell of the same line.
+    The running bucket is left out: what has not arrived yet would look like a fall.
     """
     running_s = bucket_start_s(now_s)
     count = int(window_s / BUCKET_S)
