@@ -4,29 +4,32 @@ The shell around ``buckets``; it defines no metric.
 """
 
 import logging
-import shutil
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headway.errors import Misconfigured
+from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
-from headway_spark.buckets import bucket_row, buckets, with_event_time
+from headway_spark import source_log
+from headway_spark.buckets import bucket_row, buckets, with_bucket
 from headway_spark.schema import EVENTS
+from headway_spark.session import has_jvm
 
-LATENESS_S = 600.0  # ingest moves or refuses what is later: nothing is ever dropped here in silence
+# Ingest takes events up to 600 s late and moves others. A bucket is followed by its start, 5 s earlier; the rest is for
+# a file that comes to be read after one that was written later. So nothing is ever dropped here in silence.
+LATENESS_S = 660.0
 FILES_MAX = 1_000  # a trigger: bounds the memory of catching up
-WARM_UP_BATCHES = 4
-WARM_UP_BOUND_S = 120.0
-LOOK_S = 1
+LOOK_S = 0.25
+BEAT_S = 15.0  # a pipeline without news still says that it lives
+LISTENING_BOUND_S = 60.0
+BATCH_END_BOUND_S = 3.0  # of the few seconds a stop may take
 
 log = logging.getLogger(__name__)
 
@@ -41,107 +44,154 @@ class Progress:
     """When the newest event in it was received, Unix seconds: what its lag is measured from."""
 
 
-Sink = Callable[[Sequence[BucketRow], Progress], None]
-"""Makes rows durable and tells whoever waits. The same rows again change nothing: a replayed batch brings them."""
+class Sink(Protocol):
+    """Makes rows durable and tells whoever waits."""
+
+    def write(self, rows: Sequence[BucketRow], progress: Progress) -> object:
+        """The same rows again change nothing: a replayed batch brings them. What it raises ends the stream."""
+
+    def beat(self) -> None:
+        """The stream lives and has nothing to write."""
+
+    def close(self) -> None:
+        """Give up whatever is being written: ``write`` raises from now on."""
 
 
-def start(session: SparkSession, *, log_dir: Path, checkpoint: Path, sink: Sink) -> StreamingQuery:
-    """The running query over ``log_dir``/hot. Files it is done with move to ``log_dir``/archive.
+class Stream:
+    """The query over one event log, from its checkpoint on. Files it is done with move to ``log_dir``/archive."""
 
-    Raises:
-        Misconfigured: the checkpoint is of a query that this version cannot go on with.
-    """
-    hot, archive = log_dir / "hot", log_dir / "archive"
-    for folder in (hot, archive):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    events = (
-        session.readStream.schema(EVENTS)
-        .option("maxFilesPerTrigger", FILES_MAX)
-        .option("cleanSource", "archive")
-        .option("sourceArchiveDir", str(archive))
-        .parquet(str(hot))
-    )
-    try:
-        return _query(events, checkpoint=checkpoint, sink=sink)
-    except PySparkException as error:
-        raise Misconfigured(
-            f"the checkpoint {checkpoint} does not fit this version's query ({str(error).splitlines()[0]}): stop the "
-            "pipeline, delete that folder and start it again; the event log stays as it is"
-        ) from error
+    def __init__(self, session: SparkSession, *, log_dir: Path, checkpoint: Path, sink: Sink) -> None:
+        self._session = session
+        self._log_dir = log_dir
+        self._checkpoint = checkpoint
+        self._sink = sink
+        self._query: StreamingQuery | None = None
+        self._is_resumed = False
+        self._batches = 0
+        self._sink_error: Exception | None = None
 
+    def start(self) -> None:
+        """Return once the stream listens.
 
-def _query(events: DataFrame, *, checkpoint: Path, sink: Sink) -> StreamingQuery:
-    def write(frame: DataFrame, batch_id: int) -> None:
+        Raises:
+            Misconfigured: the checkpoint is of a query that this version cannot go on with, or is damaged.
+            Unavailable: Spark cannot run it.
+        """
+        for name in ("hot", "archive"):
+            (self._log_dir / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        source_log.trim(self._checkpoint)
+        self._is_resumed, self._batches = (self._checkpoint / "offsets").exists(), 0
+        deadline_s = time.monotonic() + LISTENING_BOUND_S
+        try:
+            self._query = query = self._started()
+            while query.isActive and query.status["message"].startswith("Initializing"):
+                if time.monotonic() > deadline_s:
+                    raise Unavailable(
+                        f"the stream over {self._log_dir} does not begin within {LISTENING_BOUND_S:.0f} s"
+                    )
+                time.sleep(0.02)
+            if not query.isActive:
+                query.awaitTermination()
+        except (PySparkException, Py4JError, OSError) as error:
+            raise self._failure(error) from error
+
+    def run(self, *, is_stopping: Callable[[], bool]) -> None:
+        """Return when ``is_stopping``, between two batches where they are short.
+
+        Raises:
+            HeadwayError: what the sink raised, or why the stream cannot go on.
+        """
+        beat_at_s = time.monotonic()
+        try:
+            while not is_stopping():
+                assert self._query is not None, "run before it was started"
+                if not self._query.isActive:
+                    self._query.awaitTermination()
+                    raise Unavailable("the stream ended by itself")
+                time.sleep(LOOK_S)
+                if time.monotonic() - beat_at_s >= BEAT_S:
+                    beat_at_s = time.monotonic()
+                    self._look_after()
+        except (PySparkException, Py4JError, OSError) as error:
+            raise self._failure(error) from error
+
+    def stop(self) -> None:
+        """End the query, between two batches where they are short. Does nothing when it has ended."""
+        if self._query is None or not has_jvm(self._session):
+            return
+        if not _is_between_batches(self._query):
+            self._sink.close()
+        self._query.stop()
+
+    def _look_after(self) -> None:
+        assert self._query is not None, "looked after before it was started"
+        # A trigger that hangs must not look alive.
+        if not self._query.status["isTriggerActive"]:
+            self._sink.beat()
+        progress = self._query.lastProgress
+        dropped = sum(each.numRowsDroppedByWatermark for each in progress.stateOperators) if progress else 0
+        if progress and dropped:
+            log.warning("dropped late events=%d batch=%d older_than_s=%.0f", dropped, progress.batchId, LATENESS_S)
+        if source_log.is_long(self._checkpoint) and _is_between_batches(self._query):
+            self._query.stop()
+            self.start()
+
+    def _started(self) -> StreamingQuery:
+        hot, archive = self._log_dir / "hot", self._log_dir / "archive"
+        events = (
+            self._session.readStream.schema(EVENTS)
+            .option("pathGlobFilter", "*.parquet")
+            .option("maxFilesPerTrigger", FILES_MAX)
+            .option("maxFileAge", f"{source_log.KEPT_S:.0f}s")
+            .option("cleanSource", "archive")
+            .option("sourceArchiveDir", str(archive))
+            .parquet(str(hot))
+        )
+        rows = buckets(with_bucket(events, lateness_s=LATENESS_S)).writeStream.outputMode("update")
+        return rows.foreachBatch(self._write).option("checkpointLocation", str(self._checkpoint)).start()
+
+    def _write(self, frame: DataFrame, batch_id: int) -> None:
         began_s = time.monotonic()
         found = frame.toArrow().to_pylist()
         newest_s = max((row["newest_received_at_s"] for row in found), default=None)
         rows = [bucket_row(row) for row in found]
-        batch_s = time.monotonic() - began_s
-        sink(rows, Progress(batch_id=batch_id, batch_s=batch_s, newest_received_at_s=newest_s))
+        progress = Progress(batch_id=batch_id, batch_s=time.monotonic() - began_s, newest_received_at_s=newest_s)
+        try:
+            self._sink.write(rows, progress)
+        except Exception as error:
+            # What Spark makes of it would be hard to read.
+            self._sink_error = error
+            raise
+        self._batches += 1
 
-    return (
-        buckets(with_event_time(events, lateness_s=LATENESS_S))
-        .writeStream.outputMode("update")
-        .foreachBatch(write)
-        .option("checkpointLocation", str(checkpoint))
-        .start()
-    )
+    def _failure(self, error: Exception) -> Exception:
+        """What to tell of a query that has ended with ``error``."""
+        if self._sink_error is not None:
+            return self._sink_error
+        if not has_jvm(self._session):
+            return Unavailable("Spark's JVM has ended; its last words are above, if it had any")
+        why = _first_line(error)
+        if self._is_resumed and self._batches == 0:
+            return Misconfigured(
+                f"the checkpoint {self._checkpoint} does not fit this version's query or is damaged ({why}): stop the "
+                "pipeline, delete that folder and start it again; the event log stays as it is"
+            )
+        return Unavailable(f"the stream over {self._log_dir} has failed: {why}")
 
 
-def run(query: StreamingQuery, *, is_stopping: Callable[[], bool]) -> None:
-    """Wait until the query fails, which is raised, or ``is_stopping``, which ends it between two batches."""
-    while not is_stopping():
-        if query.awaitTermination(LOOK_S):
-            raise RuntimeError("the stream ended by itself")
-    # Stopping amid a batch makes Spark print its own confusion; the batch would only be replayed.
-    deadline_s = time.monotonic() + 5.0
-    while query.status["isTriggerActive"] and query.status["isDataAvailable"] and time.monotonic() < deadline_s:
+def _is_between_batches(query: StreamingQuery) -> bool:
+    """Whether no batch is under way, after a short wait for the end of one that is.
+
+    Stopping amid a batch makes Spark print its own confusion; the batch would only be replayed.
+    """
+    deadline_s = time.monotonic() + BATCH_END_BOUND_S
+    while query.isActive and query.status["isTriggerActive"]:
+        if time.monotonic() > deadline_s:
+            return False
         time.sleep(0.02)
-    query.stop()
+    return True
 
 
-def warm_up(session: SparkSession, *, work_dir: Path) -> None:
-    """Send made-up events through the whole stream, so that the first real one does not wait for the compiler."""
-    written = 0
-
-    def count(rows: Sequence[BucketRow], _: Progress) -> None:
-        nonlocal written
-        written += bool(rows)
-
-    folder = work_dir / f"warm-up-{uuid.uuid4().hex}"
-    hot = folder / "log" / "hot"
-    hot.mkdir(parents=True, mode=0o700)
-    query = start(session, log_dir=folder / "log", checkpoint=folder / "checkpoint", sink=count)
-    try:
-        deadline_s = time.monotonic() + WARM_UP_BOUND_S
-        for batch in range(WARM_UP_BATCHES):
-            _write_example(folder / "draft.parquet", hot / f"{batch}.parquet")
-            while written <= batch and query.isActive and time.monotonic() < deadline_s:
-                time.sleep(0.02)
-    finally:
-        query.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _write_example(draft: Path, path: Path) -> None:
-    now_s = time.time()
-    common = {
-        "schema_version": 1,
-        "queue": "warm-up/queue",
-        "received_at_s": now_s,
-        "producer": "warm-up",
-        "sequence": 0,
-    }
-    rows = [
-        {**common, "kind": "enqueued", "job_id": "1", "at_s": now_s},
-        {**common, "kind": "started", "job_id": "1", "at_s": now_s, "enqueued_at_s": now_s - 1},
-        {**common, "kind": "finished", "job_id": "1", "at_s": now_s, "started_at_s": now_s - 1},
-        {**common, "kind": "sample", "at_s": now_s, "waiting_jobs": 1, "in_flight_jobs": 1, "oldest_age_s": 0.5},
-    ]
-    columns = {name: pa.array([row.get(name) for row in rows], type=kind) for name, kind in _ARROW.items()}
-    pq.write_table(pa.table(columns), draft)
-    draft.rename(path)
-
-
-_KINDS = {"integer": pa.int32(), "long": pa.int64(), "double": pa.float64(), "string": pa.string()}
-_ARROW = {field.name: _KINDS[field.dataType.typeName()] for field in EVENTS.fields}
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -4,14 +4,20 @@ Each setting has been measured; docs/decisions/0004 has the figures.
 """
 
 import os
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from headway.errors import Misconfigured
 from headway_spark.java import java_home
 
 HEAP_MB = 768
+JVM_END_BOUND_S = 5.0
 POLL_MS = 200  # how long a stream without news waits before it looks again: a fifth of the latency goal, little CPU
 
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -30,6 +36,12 @@ _STREAM: Mapping[str, str] = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
+    # The list of files read is written anew every so many batches, and old versions of it live so long.
+    "spark.sql.streaming.fileSource.log.compactInterval": "50",
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "60s",
+    # The watermark is a literal in the plan: generated code would be compiled anew whenever it moves.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # A file that cannot be read must not stop every queue's metrics; ingest writes whole files or none.
     "spark.sql.files.ignoreCorruptFiles": "true",
     "spark.sql.files.ignoreMissingFiles": "true",
@@ -50,20 +62,31 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
     os.environ.pop("SPARK_HOME", None)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     logging = Path(__file__).with_name("log4j2.properties")
+    shutil.rmtree(work_dir / "local", ignore_errors=True)  # of a run that was killed
     settings = {
         **_STREAM,
         "spark.driver.memory": f"{HEAP_MB}m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m -Dlog4j2.configurationFile={logging.as_uri()} "
-        f"-Dderby.system.home={work_dir} {jvm_options}".strip(),
+        f"{jvm_options}".strip(),
         "spark.local.dir": str(work_dir / "local"),
         "spark.sql.warehouse.dir": (work_dir / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
+        # Kept for a user interface that is not there.
+        "spark.ui.retainedJobs": "5",
+        "spark.ui.retainedStages": "5",
+        "spark.ui.retainedTasks": "20",
+        "spark.sql.ui.retainedExecutions": "2",
         # Relies on rename being atomic, as it is on a local disk, and halves a micro-batch.
         "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_CHECKPOINTS,
     }
-    return _session(SparkSession.builder.master("local[2]"), settings)
+    try:
+        return _session(SparkSession.builder.master("local[2]"), settings)
+    except PySparkException as error:
+        raise Misconfigured(
+            f"the Java at {java_home} does not start Spark; it says why above. Another one is taken from JAVA_HOME"
+        ) from error
 
 
 def submitted() -> SparkSession:
@@ -76,3 +99,31 @@ def _session(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Spar
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def has_jvm(session: SparkSession) -> bool:
+    """Whether the JVM that this process started still runs; one that somebody else started is taken to."""
+    process = _gateway(session).proc
+    return process is None or process.poll() is None
+
+
+def close(session: SparkSession) -> None:
+    """Stop Spark and see its JVM off, if this process started it."""
+    gateway = _gateway(session)
+    if has_jvm(session):
+        session.stop()
+    gateway.shutdown()
+    process = gateway.proc
+    if process is None:
+        return
+    process.stdin.close()  # at the end of its input the JVM leaves, also where this process is killed
+    try:
+        process.wait(JVM_END_BOUND_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _gateway(session: SparkSession) -> Any:
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - PySpark shows the process it started in no other way
+    return gateway

@@ -1,20 +1,25 @@
 """`headway pipeline`: Spark computes metrics from the event log into Postgres."""
 
 import argparse
+import fcntl
 import logging
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from headway.cli import parent
 from headway.cli.logs import log_to_stderr
+from headway.errors import Misconfigured
 from headway.settings import PipelineSettings
-from headway.store import migrate
 from headway.store.sink import MetricsSink
-from headway_spark import pipeline
-from headway_spark.session import open_session
+from headway_spark.pipeline import Stream
+from headway_spark.session import close, open_session
+from headway_spark.warm_up import warm_up
 
 log = logging.getLogger(__name__)
 
@@ -29,29 +34,54 @@ def main(words: list[str]) -> int:
     flags = {name: value for name, value in vars(parser.parse_args(words[1:])).items() if value is not None}
     settings = PipelineSettings.from_env({**os.environ, **flags})
     log_to_stderr()
-    stopping = threading.Event()
-    parent.watch(stopping.set)
-    migrate.check(settings.database_url)
+    # As a signal, so that it ends a start that is still under way as well.
+    parent.watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with _alone_in(settings.work_dir):
+        _run(settings)
+    return 0
+
+
+def _run(settings: PipelineSettings) -> None:
+    began_s = time.monotonic()
     sink = MetricsSink(settings.database_url)
     sink.starting()
-    settings.work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-
-    began_s = time.monotonic()
-    log.info("starting Spark")
+    log.info("starting Java and Spark")
     session = open_session(os.environ, work_dir=settings.work_dir)
-    # After the session: Spark's own handler of Ctrl-C would raise amid a batch.
+    # After the session, whose own handler of Ctrl-C would raise amid a batch. Until here a signal just ends this
+    # process, and with it the JVM.
+    stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    log.info("warming up after %.1f s", time.monotonic() - began_s)
-    pipeline.warm_up(session, work_dir=settings.work_dir)
-    query = pipeline.start(session, log_dir=settings.event_log, checkpoint=settings.checkpoint, sink=sink.write)
-    sink.ready()
-    log.info("ready after %.1f s", time.monotonic() - began_s)
-    pipeline.run(query, is_stopping=stopping.is_set)
-    log.info("stopping")
-    sink.close()
-    session.stop()
-    return 0
+    stream = Stream(session, log_dir=settings.event_log, checkpoint=settings.checkpoint, sink=sink)
+    try:
+        log.info("warming up after=%.1fs", time.monotonic() - began_s)
+        warm_up(session, work_dir=settings.work_dir, is_stopping=stopping.is_set)
+        if not stopping.is_set():
+            stream.start()
+            sink.ready()
+            log.info("ready after=%.1fs", time.monotonic() - began_s)
+            stream.run(is_stopping=stopping.is_set)
+        log.info("stopping")
+    finally:
+        stream.stop()
+        sink.close()
+        close(session)
+
+
+@contextmanager
+def _alone_in(work_dir: Path) -> Iterator[None]:
+    """Hold ``work_dir``, made if need be, against a second pipeline: two would spoil one checkpoint."""
+    try:
+        work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = (work_dir / "lock").open("w")
+    except OSError as error:
+        raise Misconfigured(f"HEADWAY_STATE_DIR={work_dir} cannot be written to: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Misconfigured(f"another pipeline runs in {work_dir}: stop it, or set HEADWAY_STATE_DIR") from error
+        yield
 
 
 if __name__ == "__main__":

@@ -2,27 +2,36 @@
 
 import json
 import logging
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Protocol
 
 import psycopg
+from psycopg.errors import UndefinedColumn, UndefinedTable
 
-from headway.errors import Unavailable
+from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
-from headway.store.engine import connect_parameters
+from headway.store.engine import connect_parameters, first_line
 
 PIPELINE = "main"
 KEPT_S = 2 * 3600.0  # buckets of 5 s; later issues of history keep sums of them
 FORGET_EVERY_S = 60.0
-FORGET_ROWS_MAX = 20_000  # a statement: short locks, little WAL at once
+FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
+FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minute
 RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute somebody must look
 RETRY_PAUSE_S = 0.5
 
 _COLUMNS = [item.name for item in fields(BucketRow)]
 _KEYS = ("queue", "bucket_s")
 _SKETCHES = ("service_sketch", "pickup_sketch")
+
+# Made once a connection: a table a batch would bloat the catalogue. It has the target's types and none of its rules.
+_ARRIVED = f"""
+create temporary table if not exists arrived on commit delete rows as
+select {", ".join(_COLUMNS)} from queue_buckets with no data
+"""  # noqa: S608 - the names are this program's own
 
 _UPSERT = f"""
 insert into queue_buckets ({", ".join(_COLUMNS)}, revision)
@@ -41,7 +50,20 @@ on conflict (pipeline) do update set
     is_ready = excluded.is_ready, written_at = now()
 """
 
+_TELL = """
+insert into pipeline_health (pipeline, batch_id, rows, batch_s, is_ready) values (%s, -1, 0, 0, %s)
+on conflict (pipeline) do update set is_ready = excluded.is_ready, written_at = now()
+"""
+
+_FORGET = """
+delete from queue_buckets where (queue, bucket_s) in (
+    select queue, bucket_s from queue_buckets where bucket_s < extract(epoch from now()) - %s limit %s
+)
+"""
+
 log = logging.getLogger(__name__)
+
+Cursor = psycopg.Cursor[tuple[object, ...]]
 
 
 class Progress(Protocol):
@@ -61,20 +83,26 @@ class Progress(Protocol):
 
 
 class MetricsSink:
-    """Writes buckets into Postgres and tells who waits. Reconnects; a short outage only delays."""
+    """Writes buckets into Postgres and tells who waits. Reconnects; a short outage only delays. Serves any thread."""
 
     def __init__(self, database_url: str) -> None:
         self._parameters = connect_parameters(database_url)
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
         self._is_ready = False
         self._forgot_at_s = float("-inf")
 
-    def write(self, rows: Sequence[BucketRow], progress: Progress) -> None:
+    def write(self, rows: Sequence[BucketRow], progress: Progress) -> int | None:
         """Make ``rows`` durable under one new revision and notify its readers.
 
+        Returns:
+            The revision; none is taken for no rows.
+
         Raises:
-            Unavailable: Postgres could not be reached for a minute; nothing was written.
+            Unavailable: Postgres could not be reached for a minute, or the sink was closed; nothing was written.
         """
+        revision: int | None = None
         health = {
             "pipeline": PIPELINE,
             "batch_id": progress.batch_id,
@@ -83,70 +111,113 @@ class MetricsSink:
             "newest_received_at_s": progress.newest_received_at_s,
             "is_ready": self._is_ready,
         }
-        self._retried(rows, health)
+
+        def work(cursor: Cursor) -> None:
+            nonlocal revision
+            revision = _write(cursor, rows) if rows else None
+            cursor.execute(_HEALTH, health)
+
+        self._retried(work)
+        self._forget()
+        return revision
 
     def ready(self) -> None:
         """Say that the pipeline is warm."""
         self._is_ready = True
-        self._tell(is_ready=True)
+        self._retried(self._health_told)
+
+    def beat(self) -> None:
+        """Say that the pipeline lives and has nothing to write. Tried once: what waits for Postgres is a batch."""
+        if not self._lock.acquire(blocking=False):
+            return  # a batch has come meanwhile, and tells more
+        try:
+            if not self._closing.is_set():
+                self._once(self._health_told)
+        except psycopg.OperationalError as error:
+            self._disconnect()
+            log.warning("Postgres is away: %s", first_line(error))
+        finally:
+            self._lock.release()
 
     def starting(self) -> None:
-        """Say that the pipeline is not warm yet, whatever an earlier run said."""
-        self._tell(is_ready=False)
+        """Say that the pipeline is not warm yet, whatever an earlier run said.
+
+        Raises:
+            Misconfigured: the database has not the tables that are written to.
+            Unavailable: Postgres could not be reached for a minute.
+        """
+        self._is_ready = False
+        self._retried(self._health_told)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Give up what is being retried and give the connection back. Nothing is written from now on."""
+        self._closing.set()
+        with self._lock:
+            self._disconnect()
+
+    def _health_told(self, cursor: Cursor) -> None:
+        cursor.execute(_TELL, [PIPELINE, self._is_ready])
+
+    def _retried(self, work: Callable[[Cursor], object]) -> None:
+        """Do ``work`` in one transaction, again and again while Postgres is away."""
+        deadline_s = time.monotonic() + RETRY_BOUND_S
+        with self._lock:
+            while not self._closing.is_set():
+                try:
+                    return self._once(work)
+                except psycopg.OperationalError as error:
+                    self._disconnect()
+                    if time.monotonic() > deadline_s:
+                        raise Unavailable(
+                            f"Postgres could not be reached for {RETRY_BOUND_S:.0f} s: {first_line(error)}"
+                        ) from error
+                    log.warning("Postgres is away, trying again: %s", first_line(error))
+                    self._closing.wait(RETRY_PAUSE_S)
+                except (UndefinedTable, UndefinedColumn) as error:
+                    raise Misconfigured(
+                        f"the database has not this version's tables ({first_line(error)}): run `headway migrate`"
+                    ) from error
+        raise Unavailable("the pipeline is stopping: nothing more is written")
+
+    def _once(self, work: Callable[[Cursor], object]) -> None:
+        if self._connection is None:
+            self._connection = psycopg.connect(**self._parameters, autocommit=True)
+        with self._connection.transaction(), self._connection.cursor() as cursor:
+            work(cursor)
+
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _tell(self, *, is_ready: bool) -> None:
-        health = {"batch_id": -1, "rows": 0, "batch_s": 0.0, "newest_received_at_s": None}
-        self._retried([], {"pipeline": PIPELINE, "is_ready": is_ready, **health})
-
-    def _retried(self, rows: Sequence[BucketRow], health: dict[str, object]) -> None:
-        deadline_s = time.monotonic() + RETRY_BOUND_S
-        while True:
-            try:
-                return self._write(rows, health)
-            except psycopg.OperationalError as error:
-                self.close()
-                if time.monotonic() > deadline_s:
-                    raise Unavailable(f"Postgres could not be reached for {RETRY_BOUND_S:.0f} s: {error}") from error
-                log.warning("Postgres is away, trying again: %s", str(error).splitlines()[0])
-                time.sleep(RETRY_PAUSE_S)
-
-    def _write(self, rows: Sequence[BucketRow], health: dict[str, object]) -> None:
-        if self._connection is None:
-            self._connection = psycopg.connect(**self._parameters)
-        with self._connection.transaction(), self._connection.cursor() as cursor:
-            if rows:
-                cursor.execute("create temporary table arrived (like queue_buckets) on commit drop")
-                # A copy of the table has its columns' rules, and the two that only the target fills are not null.
-                cursor.execute("alter table arrived drop column revision, drop column written_at")
-                with cursor.copy(f"copy arrived ({', '.join(_COLUMNS)}) from stdin") as copy:
-                    for row in rows:
-                        copy.write_row([_cell(row, name) for name in _COLUMNS])
-                cursor.execute("select nextval('bucket_revision')")
-                found = cursor.fetchone()
-                assert found is not None
-                cursor.execute(_UPSERT, {"revision": found[0]})
-                cursor.execute("select pg_notify('headway_metrics', %s)", [str(found[0])])
-            cursor.execute(_HEALTH, health)
-            self._forget(cursor)
-
-    def _forget(self, cursor: psycopg.Cursor[tuple[object, ...]]) -> None:
+    def _forget(self) -> None:
+        """Delete what is past its time, in transactions of its own: no batch waits for its locks or is undone by it."""
         if time.monotonic() - self._forgot_at_s < FORGET_EVERY_S:
             return
         self._forgot_at_s = time.monotonic()
-        cursor.execute(
-            """
-            delete from queue_buckets where ctid = any(array(
-                select ctid from queue_buckets where bucket_s < extract(epoch from now()) - %s limit %s
-            ))
-            """,
-            [KEPT_S, FORGET_ROWS_MAX],
-        )
+        deleted = FORGET_ROWS_MAX
+
+        def work(cursor: Cursor) -> None:
+            nonlocal deleted
+            deleted = cursor.execute(_FORGET, [KEPT_S, FORGET_ROWS_MAX]).rowcount
+
+        for _ in range(FORGET_TURNS_MAX):
+            if deleted < FORGET_ROWS_MAX:
+                return
+            self._retried(work)
+
+
+def _write(cursor: Cursor, rows: Sequence[BucketRow]) -> int:
+    cursor.execute(_ARRIVED)
+    with cursor.copy(f"copy arrived ({', '.join(_COLUMNS)}) from stdin") as copy:
+        for row in rows:
+            copy.write_row([_cell(row, name) for name in _COLUMNS])
+    found = cursor.execute("select nextval('bucket_revision')").fetchone()
+    assert found is not None, "nextval gave no row"
+    revision = int(str(found[0]))
+    cursor.execute(_UPSERT, {"revision": revision})
+    cursor.execute("select pg_notify('headway_metrics', %s)", [str(revision)])
+    return revision
 
 
 def _cell(row: BucketRow, name: str) -> object:
