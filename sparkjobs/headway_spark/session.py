@@ -69,7 +69,8 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m -Dlog4j2.configurationFile={logging.as_uri()} "
-        f"{jvm_options}".strip(),
+        # A user without an entry in passwd has no home, as far as Java knows, and Spark's launcher asks for one.
+        f'"-Duser.home={work_dir}" {jvm_options}'.strip(),
         "spark.local.dir": str(work_dir / "local"),
         "spark.sql.warehouse.dir": (work_dir / "warehouse").as_uri(),
         "spark.ui.enabled": "false",

@@ -9,6 +9,7 @@ import pytest
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from headway.control.http.guard import TELEMETRY_BYTES_MAX
+from headway.control.recent import RATE_WINDOW_S
 from headway.errors import Overloaded
 from headway.scaling.model import Decision, Demand, Objective, Step
 from headway.scaling.profile import Profile
@@ -44,7 +45,7 @@ async def test_queues_are_those_seen_and_those_wanted(client: httpx.AsyncClient,
     ]
     # The newest depths are ingest's, the rates and waits are the pipeline's.
     assert (mail["sample_age_s"], mail["metrics"]["waiting_jobs"], mail["metrics"]["oldest_age_s"]) == (2.0, 7, 3.5)
-    assert mail["metrics"]["arrival_rate_per_s"] == pytest.approx(12 / 60)
+    assert mail["metrics"]["arrival_rate_per_s"] == pytest.approx(12 / RATE_WINDOW_S)
     assert mail["metrics"]["pickup_p95_s"] == pytest.approx(2.0, rel=0.02)
     assert (news["sample_age_s"], news["metrics"]["waiting_jobs"]) == (None, None)  # not seen is not empty
     assert (stray["sample_age_s"], stray["metrics"]["oldest_age_s"]) == (90.0, None)
