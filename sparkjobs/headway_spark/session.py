@@ -4,6 +4,7 @@ Each setting has been measured; docs/decisions/0004 has the figures.
 """
 
 import os
+import pwd
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -56,7 +57,12 @@ def open_session(env: Mapping[str, str], *, work_dir: Path) -> SparkSession:
 
 
 def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> SparkSession:
-    """A session in this process's own JVM, bound to loopback, quiet and small."""
+    """A session in this process's own JVM, bound to loopback, quiet and small.
+
+    Raises:
+        Misconfigured: this Java, or this user, cannot run Spark.
+    """
+    require_user_name(os.geteuid())
     os.environ["JAVA_HOME"] = str(java_home)
     # The launcher reads its configuration here; one left in the environment by another Spark would speak first.
     os.environ.pop("SPARK_HOME", None)
@@ -69,7 +75,7 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m -Dlog4j2.configurationFile={logging.as_uri()} "
-        # A user without an entry in passwd has no home, as far as Java knows, and Spark's launcher asks for one.
+        # Spark's launcher wants to write into the home, which a service's user often cannot.
         f'"-Duser.home={work_dir}" {jvm_options}'.strip(),
         "spark.local.dir": str(work_dir / "local"),
         "spark.sql.warehouse.dir": (work_dir / "warehouse").as_uri(),
@@ -88,6 +94,17 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
         raise Misconfigured(
             f"the Java at {java_home} does not start Spark; it says why above. Another one is taken from JAVA_HOME"
         ) from error
+
+
+def require_user_name(uid: int) -> None:
+    """Raise ``Misconfigured`` where ``uid`` has no name: Spark logs in by it, and would fail with a trace of 80 lines."""
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        raise Misconfigured(
+            f"Spark needs a user with a name, and user id {uid} has no entry in /etc/passwd: add one, "
+            "or run the pipeline as another user"
+        ) from None
 
 
 def submitted() -> SparkSession:

