@@ -97,7 +97,7 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
 
 
 def require_user_name(uid: int) -> None:
-    """Raise ``Misconfigured`` where ``uid`` has no name: Spark logs in by it, and would fail with a trace of 80 lines."""
+    """Raise ``Misconfigured`` where ``uid`` has no name: Spark logs in by it, and its own refusal is a long trace."""
     try:
         pwd.getpwuid(uid)
     except KeyError:
