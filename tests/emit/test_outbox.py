@@ -67,17 +67,25 @@ def test_what_is_offered_arrives_once_and_numbers_grow(opened, control: Control)
     assert control.batches[2].sent_at_s == 5.0
 
 
-def test_a_batch_that_was_not_answered_goes_out_again_from_the_next_process(opened, control: Control) -> None:
+@pytest.mark.parametrize("cursor", [{"at": 1}, None])
+def test_a_batch_that_was_not_answered_goes_out_again_from_the_next_process(
+    opened, control: Control, cursor: dict | None
+) -> None:
     control.answers = iter([Unavailable("away")])
     first = opened()
-    first.offer(events=[event(1)], samples=[SAMPLE], activities=[ACTIVITY], cursor={"at": 1})
+    first.offer(events=[event(0)], cursor={"at": 0})
+    first.push()
+    first.push()
+    control.batches.clear()
+    control.answers = iter([Unavailable("away")])
+    first.offer(events=[event(1)], samples=[SAMPLE], activities=[ACTIVITY], cursor=cursor)
     assert not first.push()
     second = opened()
-    assert second.cursor == {"at": 1}
+    assert second.cursor == (cursor or {"at": 0})
     assert not second.is_empty
     assert second.push()
     (batch,) = control.batches
-    assert (batch.sequence, batch.events, batch.samples, batch.activities) == (0, (event(1),), (SAMPLE,), (ACTIVITY,))
+    assert (batch.sequence, batch.events, batch.samples, batch.activities) == (1, (event(1),), (SAMPLE,), (ACTIVITY,))
 
 
 def test_a_batch_is_in_the_file_with_its_cursor_before_it_is_sent(tmp_path: Path, control: Control) -> None:
