@@ -68,6 +68,16 @@ def test_a_direct_sample_raises_a_stale_target_and_never_lowers_it() -> None:
     assert target(replace(stale, direct=(empty,)), held(5)) == 5
 
 
+def test_a_decision_on_a_direct_sample_says_so() -> None:
+    never = view(queue(sampled_at_s=None, waiting_jobs=None))
+    flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=8)
+    decision, _ = decide(replace(never, direct=(flood,)), Memory(), now_s=NOW_S)
+    assert decision.target_workers == 1
+    assert decision.notes == (
+        "depths of redis/mail are the collector's own, for want of fresh metrics; they only raise",
+    )
+
+
 def test_a_direct_sample_is_not_used_while_metrics_are_fresh() -> None:
     """No path goes round the pipeline."""
     flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=40)

@@ -44,7 +44,7 @@ def decide(view: PoolView, memory: Memory, *, now_s: float) -> tuple[Decision, M
         unknown_workers=view.unknown_workers,
         is_fresh=fresh,
         predicted_pickup_s=_predicted_pickup_s(seen, target_workers=target_workers),
-        notes=_notes(view, fresh=fresh, now_s=now_s),
+        notes=_notes(view, seen, fresh=fresh, now_s=now_s),
     )
     return decision, _remembered(
         view, memory, target_workers=target_workers, wanted_workers=wanted_workers, now_s=now_s
@@ -91,12 +91,20 @@ def _predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
     return first_free_s + max(0, ahead_jobs) / slots * service_time_s(queue, view)
 
 
-def _notes(view: PoolView, *, fresh: bool, now_s: float) -> tuple[str, ...]:
-    unseen = [queue.queue for queue in view.queues if not is_seen(queue)]
-    notes = [f"queue {queue} has not been seen in its broker" for queue in unseen]
-    if not fresh and len(unseen) < len(view.queues):
-        oldest_s = now_s - min(queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None)
-        notes.append(f"metrics are {oldest_s:.0f} s old: nothing goes down until they are fresh")
+def _notes(view: PoolView, seen: PoolView, *, fresh: bool, now_s: float) -> tuple[str, ...]:
+    notes = [f"queue {queue.queue} has not been seen in its broker" for queue in seen.queues if not is_seen(queue)]
+    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
+    if not fresh and sampled:
+        notes.append(f"metrics are {now_s - min(sampled):.0f} s old: nothing goes down until they are fresh")
+    direct = [
+        ours.queue
+        for theirs, ours in zip(view.queues, seen.queues, strict=True)
+        if theirs.sampled_at_s != ours.sampled_at_s
+    ]
+    if direct:
+        notes.append(
+            f"depths of {', '.join(direct)} are the collector's own, for want of fresh metrics; they only raise"
+        )
     if view.capacity_workers is None:
         notes.append(f"no known host reports template {view.profile.template!r}: nothing can be started")
     return tuple(notes)
