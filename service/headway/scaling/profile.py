@@ -120,10 +120,11 @@ def _checked(
         breaches.append(f"{where}: expected keys and values, got {type(values).__name__}")
         return {}
     known = {item.name: item.type for item in fields(kind) if item.name not in skip}
+    names = {item.name for item in fields(kind)} - {"pool"}
     taken: dict[str, Any] = {}
     for key, value in values.items():
         if key not in known:
-            breaches.append(f"{where}: unknown key {key!r}; known: {', '.join(sorted(known))}")
+            breaches.append(f"{where}: unknown key {key!r}; known: {', '.join(sorted(names))}")
             continue
         try:
             taken[key] = _converted(value, known[key])
