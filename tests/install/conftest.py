@@ -58,26 +58,12 @@ def wheel(scratch: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def locked(scratch: Path) -> Path:
-    """The versions of uv.lock, so that what is tested is what was tried and is in uv's cache already."""
-    path = scratch / "locked.txt"
-    asked = [
-        "export",
-        "--frozen",
-        "--all-extras",
-        "--no-dev",
-        "--no-hashes",
-        "--no-emit-project",
-        "--directory",
-        str(ROOT),
-    ]
-    _uv(*asked, "--output-file", str(path))
-    return path
+def installed(scratch: Path, wheel: Path) -> Callable[..., Environment]:
+    """Makes an environment with an extra of the wheel, once a session: ``installed("control")``.
 
-
-@pytest.fixture(scope="session")
-def installed(scratch: Path, wheel: Path, locked: Path) -> Callable[..., Environment]:
-    """Makes an environment with an extra of the wheel, once a session: ``installed("control")``."""
+    An extra's packages are those of uv.lock: what was tried, and in uv's cache since this checkout was installed. With
+    ``pins``, and for the wheel alone, they are found as for any user.
+    """
     made: dict[tuple[str, ...], Environment] = {}
 
     def environment(extra: str = "", *pins: str) -> Environment:
@@ -85,21 +71,19 @@ def installed(scratch: Path, wheel: Path, locked: Path) -> Callable[..., Environ
         if key not in made:
             folder = scratch / f"environment-{len(made)}"
             _uv("venv", "--python", sys.executable, str(folder))
-            versions = pins or ("--constraint", str(locked))
-            _install("--python", str(folder), *versions, f"headway[{extra}] @ {wheel.as_uri()}")
+            if extra:
+                _uv("sync", "--frozen", "--no-dev", "--no-install-project", "--extra", extra, into=folder)
+                _uv("pip", "install", "--no-deps", "--python", str(folder), str(wheel))
+            else:
+                _uv("pip", "install", "--python", str(folder), *pins, str(wheel))
             made[key] = Environment(folder)
         return made[key]
 
     return environment
 
 
-def _install(*words: str) -> None:
-    # From the cache where that has everything: asked online, uv may fetch and build PySpark's archive again.
-    try:
-        _uv("pip", "install", "--offline", *words)
-    except subprocess.CalledProcessError:
-        _uv("pip", "install", *words)
-
-
-def _uv(*words: str) -> None:
-    subprocess.run([UV, "--quiet", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
+def _uv(*words: str, into: Path | None = None) -> None:
+    environment = {**os.environ, **({"UV_PROJECT_ENVIRONMENT": str(into)} if into else {})}
+    subprocess.run(
+        [UV, "--quiet", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=300
+    )

@@ -1,9 +1,12 @@
 """The wheel carries what its roles read at run time, and nothing that is ours alone."""
 
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.metadata import parse_email
+from packaging.requirements import Requirement
 
 from architecture.tree import ROOT, SERVICE
 
@@ -49,6 +52,22 @@ def test_the_licence_travels_with_the_wheel(wheel: Path) -> None:
         (name,) = (name for name in archive.namelist() if name.endswith("licenses/LICENSE"))
         assert archive.read(name).decode() == (ROOT / "LICENSE").read_text()
         assert "Apache License" in archive.read(name).decode()
+
+
+def test_the_wheel_asks_for_what_pyproject_says(wheel: Path) -> None:
+    """Of each extra, so that installing from uv.lock, as the tests do, brings what a user gets."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        asked, _ = parse_email(archive.read(name))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for extra in ("", *project["optional-dependencies"]):
+        given = project["optional-dependencies"].get(extra, project["dependencies"])
+        told = [Requirement(line) for line in asked["requires_dist"]]
+        own = [one for one in told if (f'extra == "{extra}"' if extra else "extra ==") in str(one.marker)]
+        found = own if extra else [one for one in told if one not in own]
+        assert {(one.name, str(one.specifier)) for one in found} >= {
+            (one.name, str(one.specifier)) for one in map(Requirement, given) if one.name != "headway"
+        }
 
 
 def test_only_two_names_reach_site_packages(names: set[str]) -> None:
