@@ -4,13 +4,14 @@ The shell around ``buckets``; it defines no metric.
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -170,7 +171,7 @@ class Stream:
             return self._sink_error
         if not has_jvm(self._session):
             return Unavailable("Spark's JVM has ended; its last words are above, if it had any")
-        why = _first_line(error)
+        why = _why(error)
         if self._is_resumed and self._batches == 0:
             return Misconfigured(
                 f"the checkpoint {self._checkpoint} does not fit this version's query or is damaged ({why}): stop the "
@@ -192,6 +193,9 @@ def _is_between_batches(query: StreamingQuery) -> bool:
     return True
 
 
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+def _why(error: Exception) -> str:
+    """What Spark says went wrong, in a line, without what it wraps around that."""
+    said = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    said = re.sub(r"\[STREAM_FAILED\] Query \[id = .*?\] terminated with exception:|SQLSTATE: \w{5}", "", said)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -1,14 +1,18 @@
 """The stream over real files: nothing twice, nothing missing, through a restart."""
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
+from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow, bucket_rows
 from headway.scaling.model import EventKind, JobEvent, QueueSample
-from headway_spark.pipeline import Progress, Stream
+from headway_spark import source_log
+from headway_spark.pipeline import LATENESS_S, Progress, Stream
 from headway_spark.warm_up import warm_up
 from spark.events import publish, table
 
@@ -20,8 +24,10 @@ class Kept:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, float], BucketRow] = {}
+        self.batches = 0
 
     def write(self, rows: Sequence[BucketRow], _: Progress) -> None:
+        self.batches += 1
         self.rows.update({(row.queue, row.bucket_s): row for row in rows})
 
     def beat(self) -> None: ...
@@ -50,18 +56,18 @@ def jobs(first: int, count: int) -> list[JobEvent]:
     ]
 
 
+def bounded(holds: Callable[[], bool]) -> Callable[[], bool]:
+    """``holds``, or too much time has passed: then the test fails by what it sees."""
+    deadline_s = time.monotonic() + 60
+    return lambda: holds() or time.monotonic() > deadline_s
+
+
 def stream_until(spark: SparkSession, folder: Path, kept: Kept, *, started_jobs: int) -> None:
     """Run the stream until the sink has seen ``started_jobs``, then stop it."""
     stream = Stream(spark, log_dir=folder / "log", checkpoint=folder / "checkpoint", sink=kept)
-    deadline_s = time.monotonic() + 60
-
-    def is_done() -> bool:
-        seen = sum(row.started_jobs for row in kept.rows.values())
-        return seen >= started_jobs or time.monotonic() > deadline_s
-
     stream.start()
     try:
-        stream.run(is_stopping=is_done)
+        stream.run(is_stopping=bounded(lambda: sum(row.started_jobs for row in kept.rows.values()) >= started_jobs))
     finally:
         stream.stop()
 
@@ -88,6 +94,50 @@ def test_a_late_event_corrects_its_own_bucket(spark: SparkSession, tmp_path: Pat
     assert kept.ordered() == list(bucket_rows([*on_time, *late]))
 
 
+def test_what_is_past_the_bound_is_forgotten(spark: SparkSession, tmp_path: Path) -> None:
+    """An event that comes all the same does not overwrite its bucket, which is complete, with what is left of it."""
+    kept, past = Kept(), int(10 * LATENESS_S) + 100
+    stream = Stream(spark, log_dir=tmp_path / "log", checkpoint=tmp_path / "checkpoint", sink=kept)
+    batches = [jobs(0, 10), jobs(past, 10), jobs(past + 100, 10), jobs(10, 10) + jobs(past + 200, 10)]
+    stream.start()
+    try:
+        for number, events in enumerate(batches, start=1):
+            publish(tmp_path / "log", f"{number}.parquet", table(events))
+            stream.run(is_stopping=bounded(lambda number=number: kept.batches == number))
+    finally:
+        stream.stop()
+    assert kept.ordered() == list(bucket_rows([*batches[0], *batches[1], *batches[2], *jobs(past + 200, 10)]))
+
+
+def test_a_trimmed_list_of_files_makes_no_file_new(spark: SparkSession, tmp_path: Path) -> None:
+    """Also not one that was read long ago and never came to be archived."""
+    interval = "spark.sql.streaming.fileSource.log.compactInterval"
+    before = spark.conf.get(interval)
+    spark.conf.set(interval, "2")
+    try:
+        kept, hot = Kept(), tmp_path / "log" / "hot"
+        stream = Stream(spark, log_dir=tmp_path / "log", checkpoint=tmp_path / "checkpoint", sink=kept)
+        stream.start()
+        try:
+            for number in range(4):
+                rows = table(jobs(100 * number, 10))
+                publish(tmp_path / "log", f"{number}.parquet", rows, age_s=(3 - number) * source_log.KEPT_S)
+                stream.run(is_stopping=bounded(lambda number=number: kept.batches > number))
+        finally:
+            stream.stop()
+        again = Kept()
+        publish(tmp_path / "log", "0.parquet", table(jobs(0, 10)), age_s=3 * source_log.KEPT_S)
+        publish(tmp_path / "log", "4.parquet", table(jobs(400, 10)))
+        stream_until(spark, tmp_path, again, started_jobs=10)
+    finally:
+        spark.conf.set(interval, before)
+    lists = (tmp_path / "checkpoint" / "sources" / "0").glob("*.compact")
+    newest = max(lists, key=lambda path: int(path.stem)).read_text()
+    assert "/hot/0.parquet" not in newest
+    assert (hot / "0.parquet").exists()
+    assert again.ordered() == list(bucket_rows(jobs(400, 10)))
+
+
 def test_a_file_that_is_no_parquet_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
     kept = Kept()
     publish(tmp_path / "log", "2.parquet", table(jobs(0, 10)))
@@ -99,3 +149,50 @@ def test_a_file_that_is_no_parquet_stops_nothing(spark: SparkSession, tmp_path: 
 def test_the_warm_up_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
     warm_up(spark, work_dir=tmp_path, is_stopping=lambda: False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_checkpoint_is_one_sentence_that_says_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+    publish(tmp_path / "log", "1.parquet", table(jobs(0, 10)))
+    stream_until(spark, tmp_path, Kept(), started_jobs=10)
+    for path in (tmp_path / "checkpoint" / "offsets").iterdir():
+        path.write_text("no such thing")
+    with pytest.raises(
+        Misconfigured, match=r"^the checkpoint .* or is damaged \(.+\): .*delete that folder"
+    ) as refused:
+        stream_until(spark, tmp_path, Kept(), started_jobs=1)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_what_the_sink_raises_is_what_the_stream_ends_with(spark: SparkSession, tmp_path: Path) -> None:
+    class Broken(Kept):
+        def write(self, rows: Sequence[BucketRow], _: Progress) -> None:
+            raise Unavailable("Postgres could not be reached")
+
+    publish(tmp_path / "log", "1.parquet", table(jobs(0, 10)))
+    with pytest.raises(Unavailable, match=r"^Postgres could not be reached$"):
+        stream_until(spark, tmp_path, Broken(), started_jobs=1)
+
+
+def test_a_stop_does_not_wait_for_a_sink_that_waits(spark: SparkSession, tmp_path: Path) -> None:
+    class Waiting(Kept):
+        def __init__(self) -> None:
+            super().__init__()
+            self.is_writing, self.is_closed = threading.Event(), threading.Event()
+
+        def write(self, rows: Sequence[BucketRow], _: Progress) -> None:
+            self.is_writing.set()
+            assert self.is_closed.wait(60)
+            raise Unavailable("closed")
+
+        def close(self) -> None:
+            self.is_closed.set()
+
+    publish(tmp_path / "log", "1.parquet", table(jobs(0, 10)))
+    sink = Waiting()
+    stream = Stream(spark, log_dir=tmp_path / "log", checkpoint=tmp_path / "checkpoint", sink=sink)
+    stream.start()
+    stream.run(is_stopping=bounded(sink.is_writing.is_set))
+    began_s = time.monotonic()
+    stream.stop()
+    assert sink.is_closed.is_set()
+    assert time.monotonic() - began_s < 10

@@ -1,10 +1,13 @@
 """Spark's rows in Postgres: written twice they count once, and whoever waits is told."""
 
+import threading
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import psycopg
 import pytest
 
+from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway.store.sink import KEPT_S, MetricsSink
 
@@ -51,10 +54,50 @@ def test_a_newer_version_of_a_bucket_takes_its_place(migrated_url: str, sink: Me
 def test_each_batch_has_one_revision_and_says_it(migrated_url: str, sink: MetricsSink) -> None:
     with psycopg.connect(migrated_url, autocommit=True) as listener:
         listener.execute("listen headway_metrics")
-        sink.write([ROW, replace(ROW, queue="redis/video")], Progress())
+        revision = sink.write([ROW, replace(ROW, queue="redis/video")], Progress())
         told = next(listener.notifies(timeout=10, stop_after=1))
         revisions = listener.execute("select distinct revision from queue_buckets").fetchall()
-    assert revisions == [(int(told.payload),)]
+    assert revisions == [(revision,)] == [(int(told.payload),)]
+
+
+def test_a_batch_without_rows_takes_no_revision(sink: MetricsSink) -> None:
+    assert sink.write([], Progress()) is None
+
+
+def test_a_later_batch_has_a_greater_revision(sink: MetricsSink) -> None:
+    first, second = sink.write([ROW], Progress()), sink.write([ROW], Progress())
+    assert first is not None
+    assert second is not None
+    assert second > first
+
+
+def test_every_field_comes_back_as_it_was(migrated_url: str, sink: MetricsSink) -> None:
+    full = BucketRow(
+        queue="redis/a b\t\\n",
+        bucket_s=4e9,
+        arrived_jobs=1,
+        started_jobs=2,
+        finished_jobs=3,
+        failed_jobs=4,
+        retried_jobs=5,
+        service_sum_s=0.1,
+        pickup_max_s=1e-9,
+        service_sketch={-348: 1, 698: 10**12},
+        pickup_sketch={0: 1},
+        sampled_at_s=4e9 + 0.123456,
+        waiting_jobs=10**12,
+        in_flight_jobs=0,
+        delayed_jobs=6,
+        oldest_age_s=7.5,
+    )
+    sink.write([full], Progress())
+    with psycopg.connect(migrated_url) as connection:
+        cursor = connection.execute("select * from queue_buckets")
+        assert cursor.description is not None
+        found = dict(zip([column.name for column in cursor.description], cursor.fetchone() or (), strict=True))
+    for name in ("service_sketch", "pickup_sketch"):
+        found[name] = {int(index): count for index, count in found[name].items()}
+    assert BucketRow(**{name: found[name] for name in BucketRow.__dataclass_fields__}) == full
 
 
 def test_a_lost_connection_is_replaced(migrated_url: str, sink: MetricsSink) -> None:
@@ -68,10 +111,38 @@ def test_a_lost_connection_is_replaced(migrated_url: str, sink: MetricsSink) -> 
     assert stored(migrated_url)[0][1] == 4
 
 
-def test_buckets_past_their_time_are_forgotten(migrated_url: str, sink: MetricsSink) -> None:
+def test_a_sink_that_is_closed_amid_an_outage_stops_trying(database_url: str) -> None:
+    """A pipeline that is told to stop does not wait a minute for a Postgres that is away."""
+    sink = MetricsSink(f"{database_url}_that_is_not_there")
+    failures: list[Exception] = []
+
+    def write() -> None:
+        try:
+            sink.write([ROW], Progress())
+        except Unavailable as error:
+            failures.append(error)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    sink.close()
+    writing.join(20)
+    assert [str(error) for error in failures] == ["the pipeline is stopping: nothing more is written"]
+
+
+def test_a_database_without_tables_is_one_sentence_that_says_what_to_do(database_url: str) -> None:
+    with closing(MetricsSink(database_url)) as sink, pytest.raises(Misconfigured, match="headway migrate"):
+        sink.starting()
+
+
+def test_buckets_past_their_time_are_forgotten(
+    migrated_url: str, sink: MetricsSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many, in small turns."""
+    monkeypatch.setattr("headway.store.sink.FORGET_ROWS_MAX", 2)
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         connection.execute(
-            "insert into queue_buckets (queue, bucket_s, revision) values ('old', extract(epoch from now()) - %s, 0)",
+            "insert into queue_buckets (queue, bucket_s, revision) "
+            "select 'old' || n, extract(epoch from now()) - %s, 0 from generate_series(1, 5) n",
             [KEPT_S + 60],
         )
     sink.write([ROW], Progress())
@@ -89,3 +160,18 @@ def test_readiness_is_told_and_taken_back_at_the_next_start(migrated_url: str, s
     assert is_ready() == [(True,)]
     sink.write([ROW], Progress())
     assert is_ready() == [(True,)]
+
+
+def test_a_beat_says_that_the_pipeline_lives_and_leaves_its_last_batch(migrated_url: str, sink: MetricsSink) -> None:
+    def health() -> tuple[object, ...]:
+        with psycopg.connect(migrated_url) as connection:
+            (row,) = connection.execute("select batch_id, rows, newest_received_at_s, written_at from pipeline_health")
+        return row
+
+    sink.ready()
+    sink.write([ROW], Progress(batch_id=7))
+    *batch, written_at = health()
+    sink.beat()
+    *same, beaten_at = health()
+    assert same == batch == [7, 1, 1.0]
+    assert beaten_at > written_at
