@@ -27,6 +27,7 @@ from headway_spark.session import has_jvm
 # a file that comes to be read after one that was written later. So nothing is ever dropped here in silence.
 LATENESS_S = 660.0
 FILES_MAX = 1_000  # a trigger: bounds the memory of catching up
+PACE_S = 0.4  # from batch to batch while events keep coming: half of the processor time of back to back, for 0.1 s
 LOOK_S = 0.25
 BEAT_S = 15.0  # a pipeline without news still says that it lives
 LISTENING_BOUND_S = 60.0
@@ -61,11 +62,14 @@ class Sink(Protocol):
 class Stream:
     """The query over one event log, from its checkpoint on. Files it is done with move to ``log_dir``/archive."""
 
-    def __init__(self, session: SparkSession, *, log_dir: Path, checkpoint: Path, sink: Sink) -> None:
+    def __init__(
+        self, session: SparkSession, *, log_dir: Path, checkpoint: Path, sink: Sink, pace_s: float = PACE_S
+    ) -> None:
         self._session = session
         self._log_dir = log_dir
         self._checkpoint = checkpoint
         self._sink = sink
+        self._pace_s = pace_s
         self._query: StreamingQuery | None = None
         self._is_resumed = False
         self._batches = 0
@@ -164,6 +168,8 @@ class Stream:
             self._sink_error = error
             raise
         self._batches += 1
+        # After the rows are out: what comes alone waits for nothing.
+        time.sleep(max(0.0, self._pace_s - (time.monotonic() - began_s)))
 
     def _failure(self, error: Exception) -> Exception:
         """What to tell of a query that has ended with ``error``."""

@@ -43,7 +43,7 @@ def warm_up(session: SparkSession, *, work_dir: Path, is_stopping: Callable[[], 
     hot = folder / "log" / "hot"
     hot.mkdir(parents=True, mode=0o700)
     sink = _Counted()
-    stream = Stream(session, log_dir=folder / "log", checkpoint=folder / "checkpoint", sink=sink)
+    stream = Stream(session, log_dir=folder / "log", checkpoint=folder / "checkpoint", sink=sink, pace_s=0.0)
 
     def until(batches: int) -> Callable[[], bool]:
         return lambda: is_stopping() or sink.batches >= batches or time.monotonic() > deadline_s
