@@ -8,6 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from headway.scaling.measure import BUCKET_S, EDGE, LOG_GAMMA, LONGEST_S, SHORTEST_S, BucketRow, sketch_index
 
+LATEST_S = 4_102_444_800.0  # the year 2100
+
 # Up to its capacity the frequent-items sketch counts exactly, and there is no duration without one of these indexes.
 INDEXES = sketch_index(LONGEST_S) - sketch_index(SHORTEST_S) + 1
 
@@ -21,10 +23,12 @@ def with_bucket(events: DataFrame, *, lateness_s: float) -> DataFrame:
     timestamp, because only of timestamps does a stream know which are over and can be forgotten.
 
     In:  one row an event or sample, as in ``schema.EVENTS``.
-    Out: the same rows with bucket timestamp, the bucket's start.
+    Out: the same rows with bucket timestamp, the bucket's start. Rows without a queue or a time before 2100 are left out:
+         ingest lets none in, and one in a file of other origin must not end every queue's metrics.
     """
+    is_placed = F.col("queue").isNotNull() & F.col("at_s").between(0.0, LATEST_S)  # which no NaN is
     start = F.timestamp_seconds(F.floor(F.col("at_s") / BUCKET_S) * int(BUCKET_S))
-    return events.withColumn("bucket", start).withWatermark("bucket", f"{lateness_s:.0f} seconds")
+    return events.where(is_placed).withColumn("bucket", start).withWatermark("bucket", f"{lateness_s:.0f} seconds")
 
 
 def buckets(events: DataFrame) -> DataFrame:

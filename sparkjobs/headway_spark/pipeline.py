@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headway.errors import Misconfigured, Unavailable
+from headway.errors import HeadwayError, Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway_spark import source_log
 from headway_spark.buckets import bucket_row, buckets, with_bucket
@@ -73,7 +73,7 @@ class Stream:
         self._query: StreamingQuery | None = None
         self._is_resumed = False
         self._batches = 0
-        self._sink_error: Exception | None = None
+        self._batch_error: Exception | None = None
 
     def start(self) -> None:
         """Return once the stream listens.
@@ -157,15 +157,15 @@ class Stream:
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         began_s = time.monotonic()
-        found = frame.toArrow().to_pylist()
-        newest_s = max((row["newest_received_at_s"] for row in found), default=None)
-        rows = [bucket_row(row) for row in found]
-        progress = Progress(batch_id=batch_id, batch_s=time.monotonic() - began_s, newest_received_at_s=newest_s)
         try:
-            self._sink.write(rows, progress)
+            found = frame.toArrow().to_pylist()
+            newest_s = max((row["newest_received_at_s"] for row in found), default=None)
+            rows = [bucket_row(row) for row in found]
+            batch_s = time.monotonic() - began_s
+            self._sink.write(rows, Progress(batch_id=batch_id, batch_s=batch_s, newest_received_at_s=newest_s))
         except Exception as error:
             # What Spark makes of it would be hard to read.
-            self._sink_error = error
+            self._batch_error = error
             raise
         self._batches += 1
         # After the rows are out: what comes alone waits for nothing.
@@ -173,11 +173,11 @@ class Stream:
 
     def _failure(self, error: Exception) -> Exception:
         """What to tell of a query that has ended with ``error``."""
-        if self._sink_error is not None:
-            return self._sink_error
+        if isinstance(self._batch_error, HeadwayError):
+            return self._batch_error
         if not has_jvm(self._session):
             return Unavailable("Spark's JVM has ended; its last words are above, if it had any")
-        why = _why(error)
+        why = _why(self._batch_error or error)
         if self._is_resumed and self._batches == 0:
             return Misconfigured(
                 f"the checkpoint {self._checkpoint} does not fit this version's query or is damaged ({why}): stop the "

@@ -82,6 +82,13 @@ def test_a_job_is_counted_where_it_happened(spark: SparkSession) -> None:
     assert second.waiting_jobs is None
 
 
+@pytest.mark.parametrize("at_s", [float("nan"), float("inf"), -1.0, 1e15])
+def test_a_row_that_is_at_no_time_is_left_out(spark: SparkSession, at_s: float) -> None:
+    """It comes from no ingest, and must not end every queue's metrics."""
+    odd, right = (JobEvent(queue="q", job_id="1", kind=EventKind.ENQUEUED, at_s=time_s) for time_s in (at_s, 7.0))
+    assert rows_of(spark, [odd, right]) == list(bucket_rows([right]))
+
+
 def test_every_duration_there_is_is_counted_exactly(spark: SparkSession) -> None:
     """The sketch of a bucket holds every index at once without an estimate."""
     shortest, end_s = -348, 2e6
