@@ -23,8 +23,8 @@ def with_bucket(events: DataFrame, *, lateness_s: float) -> DataFrame:
     timestamp, because only of timestamps does a stream know which are over and can be forgotten.
 
     In:  one row an event or sample, as in ``schema.EVENTS``.
-    Out: the same rows with bucket timestamp, the bucket's start. Rows without a queue or a time before 2100 are left out:
-         ingest lets none in, and one in a file of other origin must not end every queue's metrics.
+    Out: the same rows with bucket timestamp, the bucket's start. Rows without a queue or a time before 2100 are left
+         out: ingest lets none in, and one in a file of other origin must not end every queue's metrics.
     """
     is_placed = F.col("queue").isNotNull() & F.col("at_s").between(0.0, LATEST_S)  # which no NaN is
     start = F.timestamp_seconds(F.floor(F.col("at_s") / BUCKET_S) * int(BUCKET_S))

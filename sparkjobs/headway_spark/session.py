@@ -1,6 +1,6 @@
 """The Spark session of the pipeline: its own on this machine, or the one that spark-submit was asked for.
 
-Each setting has been measured; docs/decisions/0004 has the figures.
+Each setting has been measured; docs/why/stream-figures.md has the figures.
 """
 
 import os
