@@ -38,7 +38,7 @@ BREACHES = [
         "headway.simulate.fixed_pool -> headway.wire.codec",
     ),
     ("headway_spark/__init__.py", "import headway.store.tables", "headway_spark -> headway.store.tables"),
-    ("headway/scaling/model.py", "import headway.scaling.decide", "headway.scaling.model -> headway.scaling.decide"),
+    ("headway/scaling/model.py", "import headway.scaling.decide", ".model -> .decide"),  # a cycle
     ("headway/novelty/__init__.py", "", "headway.novelty"),  # a new package without a place in the layers
 ]
 

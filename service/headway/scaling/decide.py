@@ -1,23 +1,33 @@
 """How many workers a pool should have, and why. The live loop, the simulator and ``explain`` call this one function."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from headway.scaling.demand import RULES, Rule, service_time_s, start_up_s
-from headway.scaling.limits import LIMITS, Ground
+from headway.errors import Invalid
+from headway.scaling.demand import service_time_s, start_up_s
+from headway.scaling.limits import Ground, Limit, in_order
 from headway.scaling.model import MEMORY_VERSION, Decision, Demand, Memory, QueueMetrics, Step, Wanted
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import State, Strategy
 from headway.scaling.view import PoolView, aged, is_fresh, is_seen, pooled, with_direct_samples
 
 ROUNDING = 1e-9  # what binary fractions add to a whole number of slots must not start a worker
 
 
-def decide(view: PoolView, memory: Memory, *, now_s: float) -> tuple[Decision, Memory]:
+def decide(
+    view: PoolView, memory: Memory, *, now_s: float, strategies: Mapping[str, Strategy] = BUILT_IN
+) -> tuple[Decision, Memory]:
     """The decision for one pool and what to remember of it.
 
     Pure: the same view, memory and time give the same decision. A memory of another version is dropped, and what is
     assigned is held.
+
+    Raises:
+        Invalid: the profile names a strategy that is not among ``strategies``.
     """
+    strategy = _strategy(view, strategies)
     if memory.version != MEMORY_VERSION:
         memory = Memory()
     last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
@@ -25,18 +35,19 @@ def decide(view: PoolView, memory: Memory, *, now_s: float) -> tuple[Decision, M
     seen = view if fresh else with_direct_samples(view)
     seen = replace(seen, queues=tuple(aged(queue, now_s=now_s) for queue in seen.queues))
 
-    demands = tuple(_demand(rule, seen) for rule in RULES)
-    greatest = max(demands, key=lambda demand: demand.slots)
+    advice = strategy.advise(pooled(seen.queues), seen, memory.strategy_state, now_s)
+    greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = math.ceil(greatest.slots / view.slots_per_worker - ROUNDING)
     ground = Ground(view=view, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s)
-    target_workers, steps = _limited(wanted_workers, ground)
+    target_workers, steps = _limited(wanted_workers, in_order(strategy.come_down), ground)
 
     decision = Decision(
         pool=view.profile.pool,
         at_s=now_s,
         target_workers=target_workers,
         binding=_binding(greatest, steps),
-        demands=demands,
+        burst_workers=min(advice.burst_workers, target_workers),
+        demands=advice.demands,
         steps=steps,
         metrics=seen.queues,
         running_workers=view.running_workers,
@@ -44,23 +55,31 @@ def decide(view: PoolView, memory: Memory, *, now_s: float) -> tuple[Decision, M
         unknown_workers=view.unknown_workers,
         is_fresh=fresh,
         predicted_pickup_s=_predicted_pickup_s(seen, target_workers=target_workers),
-        notes=_notes(view, seen, fresh=fresh, now_s=now_s),
+        notes=(*_notes(view, seen, fresh=fresh, now_s=now_s), *advice.notes),
     )
     return decision, _remembered(
-        view, memory, target_workers=target_workers, wanted_workers=wanted_workers, now_s=now_s
+        view,
+        memory,
+        target_workers=target_workers,
+        wanted_workers=wanted_workers,
+        strategy_state=advice.state,
+        now_s=now_s,
     )
 
 
-def _demand(rule: Rule, view: PoolView) -> Demand:
-    """The rule's demand for the members together, never below that for any member alone."""
-    together = rule(pooled(view.queues), view)
-    return max([together, *(rule(queue, view) for queue in view.queues)], key=lambda demand: demand.slots)
+def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
+    name = view.profile.strategy
+    if name not in strategies:
+        raise Invalid(
+            f"profile {view.profile.pool!r}: strategy {name!r} is not known; known: {', '.join(sorted(strategies))}"
+        )
+    return strategies[name]
 
 
-def _limited(wanted_workers: int, ground: Ground) -> tuple[int, tuple[Step, ...]]:
+def _limited(wanted_workers: int, limits: Sequence[Limit], ground: Ground) -> tuple[int, tuple[Step, ...]]:
     count = wanted_workers
     steps = [Step(name="wanted", workers=count)]
-    for limit in LIMITS:
+    for limit in limits:
         count = limit(count, ground)
         steps.append(Step(name=limit.__name__, workers=count))
     return count, tuple(steps)
@@ -110,7 +129,15 @@ def _notes(view: PoolView, seen: PoolView, *, fresh: bool, now_s: float) -> tupl
     return tuple(notes)
 
 
-def _remembered(view: PoolView, memory: Memory, *, target_workers: int, wanted_workers: int, now_s: float) -> Memory:
+def _remembered(
+    view: PoolView,
+    memory: Memory,
+    *,
+    target_workers: int,
+    wanted_workers: int,
+    strategy_state: State,
+    now_s: float,
+) -> Memory:
     """The memory with this want, without wants too old to hold anything and without those that later ones outdo.
 
     A want of nothing holds nothing, so a quiet pool's memory does not change.
@@ -120,7 +147,7 @@ def _remembered(view: PoolView, memory: Memory, *, target_workers: int, wanted_w
         wanted for wanted in memory.wanted if since_s <= wanted.at_s < now_s and wanted.workers > wanted_workers
     )
     newest = (Wanted(at_s=now_s, workers=wanted_workers),) if wanted_workers else ()
-    return Memory(target_workers=target_workers, wanted=(*kept, *newest))
+    return Memory(target_workers=target_workers, wanted=(*kept, *newest), strategy_state=strategy_state)
 
 
 def worst_wait_s(decision: Decision) -> float | None:

@@ -67,4 +67,10 @@ def capacity(count: int, ground: Ground) -> int:
     return min(count, ground.last_workers if room is None else room)
 
 
-LIMITS: tuple[Limit, ...] = (hold_stale, hold_down, pause, workers_min, workers_max, capacity)
+def in_order(come_down: Limit) -> tuple[Limit, ...]:
+    """Every limit, in the order in which they fold; ``come_down`` is the strategy's own way to take a lower count."""
+    return (hold_stale, come_down, pause, workers_min, workers_max, capacity)
+
+
+LIMITS: tuple[Limit, ...] = in_order(hold_down)
+"""The order as it is for a strategy that holds before it comes down."""

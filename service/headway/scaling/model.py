@@ -3,8 +3,10 @@
 A value that exists is valid: ``__post_init__`` refuses nonsense. Times called ``at_s`` are Unix seconds.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from headway.errors import Invalid
 
@@ -126,6 +128,14 @@ class Objective:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """Jobs that arrived in one short span, and how long ago the span ended."""
+
+    jobs: int
+    ended_ago_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueMetrics:
     """What is known of one queue at a moment.
 
@@ -150,6 +160,8 @@ class QueueMetrics:
     pickup_p99_s: float | None = None
     pickup_objective_s: float | None = None
     """The objective's percentile of finished waits over the objective's window."""
+    arrivals: tuple[Arrivals, ...] = ()
+    """Recent arrivals by span, newest first: with the depth they tell the age of every waiting job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +263,8 @@ class Decision:
     pool: str
     at_s: float
     target_workers: int
+    burst_workers: int = 0
+    """How many of them are burst: they exit by themselves when the queue is empty."""
     binding: str
     """The demand or limit that gave the number its last word."""
     demands: tuple[Demand, ...] = ()
@@ -286,3 +300,5 @@ class Memory:
     target_workers: int | None = None
     wanted: tuple[Wanted, ...] = field(default=())
     """Recent wants, newest last, for the hold before scaling down."""
+    strategy_state: Mapping[str, Any] = field(default_factory=dict)
+    """What the strategy asked to be given next time: JSON-able."""

@@ -48,8 +48,8 @@ class Profile:
             breaches.append("queues names a queue twice")
         if not _is_name(self.template):
             breaches.append("template must name a template of host.toml")
-        if self.strategy != "hybrid":
-            breaches.append(f"strategy {self.strategy!r} is not known; known: hybrid")
+        if not _is_name(self.strategy):
+            breaches.append("strategy must name a strategy")
         return breaches
 
     def _numbers(self) -> list[str]:

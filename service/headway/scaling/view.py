@@ -1,7 +1,7 @@
 """What deciding looks at: one pool, its queues, its workers and the room there is for more."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from headway.scaling.model import QueueMetrics, QueueSample
@@ -34,6 +34,12 @@ class PoolView:
     running_workers: int = 0
     starting_workers: int = 0
     unknown_workers: int = 0
+    busy_workers: int | None = None
+    """Running workers that have a job; ``None`` where it is not known."""
+    recalled_slots: float | None = None
+    """Slots that were in use at this time of earlier days; ``None`` without such days."""
+    options: Mapping[str, float] = field(default_factory=dict)
+    """The strategy's numbers for this pool."""
     tick_s: float = TICK_S
 
 

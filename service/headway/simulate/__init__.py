@@ -1,1 +1,5 @@
-"""Workloads, and what they would have cost otherwise. Imports ``scaling`` and the standard library only."""
+"""Rehearsal: workloads, a virtual clock and the core. Imports ``scaling`` and the standard library only."""
+
+from headway.simulate.controller import Controller, Observation
+
+__all__ = ["Controller", "Observation"]

@@ -106,6 +106,7 @@ def _memory(body: dict[str, Any]) -> Memory:
         version=body["version"],
         target_workers=body["target_workers"],
         wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
+        strategy_state=body.get("strategy_state", {}),
     )
 
 

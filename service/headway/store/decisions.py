@@ -12,7 +12,7 @@ from sqlalchemy import Row, func, lateral, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Invalid
-from headway.scaling.model import Decision, Demand, QueueMetrics, Step
+from headway.scaling.model import Arrivals, Decision, Demand, QueueMetrics, Step
 from headway.store.tables import decisions, profiles
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,7 +49,7 @@ def decision_from_json(body: Mapping[str, Any]) -> Decision:
     values = _known(Decision, body)
     values["demands"] = tuple(Demand(**_known(Demand, row)) for row in body.get("demands", ()))
     values["steps"] = tuple(Step(**_known(Step, row)) for row in body.get("steps", ()))
-    values["metrics"] = tuple(QueueMetrics(**_known(QueueMetrics, row)) for row in body.get("metrics", ()))
+    values["metrics"] = tuple(_metrics(row) for row in body.get("metrics", ()))
     values["notes"] = tuple(body.get("notes", ()))
     return Decision(**values)
 
@@ -114,6 +114,12 @@ def _place(cursor: str) -> tuple[datetime, UUID]:
         return UNIX_EPOCH + timedelta(microseconds=int(micros)), UUID(hex=decision_id)
     except (ValueError, OverflowError) as error:
         raise Invalid(f"before={cursor!r} is no cursor: pass the `next` of an earlier answer") from error
+
+
+def _metrics(body: Mapping[str, Any]) -> QueueMetrics:
+    values = _known(QueueMetrics, body)
+    values["arrivals"] = tuple(Arrivals(**_known(Arrivals, row)) for row in body.get("arrivals", ()))
+    return QueueMetrics(**values)
 
 
 def _known(kind: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:

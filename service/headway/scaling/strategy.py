@@ -1,0 +1,40 @@
+"""What a strategy is: a named function from what is seen of a pool to demands, and how its count comes down."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headway.scaling.limits import Limit, hold_down
+from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.view import PoolView
+
+State = Mapping[str, Any]
+"""What a strategy wants to be given next time: JSON-able, and never changed in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What a strategy makes of one look at a pool."""
+
+    demands: tuple[Demand, ...]
+    """In slots; they compete and the greatest wins. At least one."""
+    state: State = field(default_factory=dict)
+    burst_workers: int = 0
+    """How many of the workers wanted exit by themselves when the queue is empty."""
+    notes: tuple[str, ...] = ()
+
+
+Advise = Callable[[QueueMetrics, PoolView, State, float], Advice]
+"""From the pool's queues seen as one, the pool, the state that it left last time and the time, Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """A way to size a pool, found by its name."""
+
+    name: str
+    advise: Advise
+    options: Mapping[str, float] = field(default_factory=dict)
+    """Its own numbers and their defaults; a profile's ``strategy_options`` replace them one by one."""
+    come_down: Limit = hold_down
+    """How a lower count is taken. Raising it here is against the rules of limits: it only ever holds."""

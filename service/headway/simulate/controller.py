@@ -1,0 +1,106 @@
+"""The stepping interface: the core driven one look at a time, from any simulator.
+
+It holds the memory between steps and runs the ``decide`` of the live loop. It sees what can be measured and no more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.scaling.decide import decide
+from headway.scaling.estimate import Recent, Span
+from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
+from headway.scaling.profile import Profile
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import Strategy
+from headway.scaling.view import PoolView
+
+QUEUE = "simulated/jobs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One look at a queue and its workers. Counts are since the last look; ``at_s`` is Unix seconds."""
+
+    at_s: float
+    waiting: int
+    oldest_age_s: float | None = None
+    arrived: int = 0
+    started: int = 0
+    finished: int = 0
+    service_sum_s: float = 0.0
+    """Over the jobs that finished since the last look."""
+    workers: int = 0
+    """Busy, idle and starting together; one that was told to leave is no longer counted."""
+    busy: int = 0
+    idle: int = 0
+    starting: int = 0
+    pickup_max_s: float | None = None
+    """The longest wait among the jobs that started since the last look."""
+
+
+class Controller:
+    """One pool with one queue, decided for step by step."""
+
+    def __init__(
+        self,
+        *,
+        target_s: float = 10.0,
+        percentile: float = 99.0,
+        workers_min: int = 0,
+        workers_max: int = 100,
+        start_up_s: float = 2.0,
+        tick_s: float = 5.0,
+        strategy: str = "hybrid",
+        profile: Profile | None = None,
+        strategies: Mapping[str, Strategy] = BUILT_IN,
+        options: Mapping[str, float] | None = None,
+    ) -> None:
+        self.profile = profile or Profile(
+            pool="simulated",
+            queues=(QUEUE,),
+            template="simulated",
+            objective=Objective(target_s=target_s, percentile=percentile),
+            workers_min=workers_min,
+            workers_max=workers_max,
+            strategy=strategy,
+        )
+        self._strategies = strategies
+        self._options = {**strategies[self.profile.strategy].options, **(options or {})}
+        self._start_up_s = start_up_s
+        self._tick_s = tick_s
+        self._recent = Recent()
+        self._memory = Memory()
+
+    def step(self, observation: Observation) -> Decision:
+        """The decision at ``observation.at_s``."""
+        decision, self._memory = decide(
+            self._view(observation), self._memory, now_s=observation.at_s, strategies=self._strategies
+        )
+        return decision
+
+    def _view(self, seen: Observation) -> PoolView:
+        span = Span(ended_at_s=seen.at_s, arrived_jobs=seen.arrived, finished_jobs=seen.finished)
+        self._recent.take(span, service_sum_s=seen.service_sum_s, waiting_jobs=seen.waiting)
+        queue = QueueMetrics(
+            queue=self.profile.queues[0],
+            sampled_at_s=seen.at_s,
+            waiting_jobs=seen.waiting,
+            in_flight_jobs=seen.busy,
+            oldest_age_s=seen.oldest_age_s,
+            arrival_rate_per_s=self._recent.arrival_rate_per_s,
+            completion_rate_per_s=self._recent.completion_rate_per_s,
+            service_time_s=self._recent.service_time_s,
+            arrivals=self._recent.arrivals(waiting_jobs=seen.waiting, now_s=seen.at_s),
+        )
+        return PoolView(
+            profile=self.profile,
+            queues=(queue,),
+            start_up_s=self._start_up_s,
+            capacity_workers=self.profile.workers_max,
+            assigned_workers=seen.workers,
+            running_workers=seen.busy + seen.idle,
+            starting_workers=seen.starting,
+            busy_workers=seen.busy,
+            options=self._options,
+            tick_s=self._tick_s,
+        )
