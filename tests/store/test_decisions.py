@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.model import Decision, Demand, QueueMetrics, Step
+from headway.scaling.model import Decision, Demand, Mode, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile
+from headway.scaling.record import decision_from_mapping
 from headway.store.decisions import (
-    decision_from_json,
     decision_to_json,
     insert_decisions,
     latest_decisions,
@@ -55,6 +55,8 @@ async def store(engine: Engine, *decisions: Decision) -> None:
         at_s=st.floats(allow_nan=False, allow_infinity=False),
         target_workers=st.integers(0, 10_000),
         binding=st.text(max_size=20),
+        mode=st.sampled_from(Mode),
+        objective=st.none() | st.builds(Objective, target_s=st.floats(0.1, 1e4)),
         demands=st.lists(st.builds(Demand, slots=st.floats(0, 1e6)), max_size=3).map(tuple),
         steps=st.lists(st.builds(Step), max_size=3).map(tuple),
         metrics=st.lists(
@@ -65,17 +67,17 @@ async def store(engine: Engine, *decisions: Decision) -> None:
     )
 )
 def test_a_decision_comes_back_from_json_as_it_was(decision: Decision) -> None:
-    assert decision_from_json(json.loads(json.dumps(decision_to_json(decision)))) == decision
+    assert decision_from_mapping(json.loads(json.dumps(decision_to_json(decision)))) == decision
 
 
 def test_what_json_cannot_hold_is_stored_as_not_known() -> None:
     body = decision_to_json(replace(DECISION, predicted_pickup_s=float("inf")))
-    assert decision_from_json(body).predicted_pickup_s is None
+    assert decision_from_mapping(body).predicted_pickup_s is None
 
 
 def test_a_decision_of_another_version_is_read_as_far_as_it_goes() -> None:
     body = {"pool": "mail", "at_s": 1.0, "target_workers": 2, "binding": "idle", "invented_later": {"a": 1}}
-    assert decision_from_json(body) == Decision(pool="mail", at_s=1.0, target_workers=2, binding="idle")
+    assert decision_from_mapping(body) == Decision(pool="mail", at_s=1.0, target_workers=2, binding="idle")
 
 
 async def test_a_stored_decision_is_read_back_whole(engine: Engine) -> None:

@@ -46,6 +46,8 @@ def decide(
         at_s=now_s,
         target_workers=target_workers,
         binding=_binding(greatest, steps),
+        mode=view.profile.mode,
+        objective=view.profile.objective,
         burst_workers=min(advice.burst_workers, target_workers),
         demands=advice.demands,
         steps=steps,

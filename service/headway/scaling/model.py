@@ -267,6 +267,10 @@ class Decision:
     """How many of them are burst: they exit by themselves when the queue is empty."""
     binding: str
     """The demand or limit that gave the number its last word."""
+    mode: Mode = Mode.ACT
+    """What Headway was allowed to do with the pool."""
+    objective: Objective | None = None
+    """The promise it was decided for."""
     demands: tuple[Demand, ...] = ()
     steps: tuple[Step, ...] = ()
     metrics: tuple[QueueMetrics, ...] = ()

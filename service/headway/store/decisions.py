@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,8 @@ from sqlalchemy import Row, func, lateral, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Invalid
-from headway.scaling.model import Arrivals, Decision, Demand, QueueMetrics, Step
+from headway.scaling.model import Decision
+from headway.scaling.record import decision_from_mapping
 from headway.store.tables import decisions, profiles
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,22 +37,12 @@ class StoredDecision:
 
 
 def decision_to_json(decision: Decision) -> dict[str, Any]:
-    """What ``decision_from_json`` turns back into ``decision``, in values that JSON knows.
+    """What ``decision_from_mapping`` turns back into ``decision``, in values that JSON knows.
 
     JSON has no infinity, and one wrong number must not lose the leader's whole transaction: it is stored as not known.
     """
     body: dict[str, Any] = _finite(asdict(decision))
     return body
-
-
-def decision_from_json(body: Mapping[str, Any]) -> Decision:
-    """The decision that ``body`` holds. Keys of later versions are passed over, missing ones are not known."""
-    values = _known(Decision, body)
-    values["demands"] = tuple(Demand(**_known(Demand, row)) for row in body.get("demands", ()))
-    values["steps"] = tuple(Step(**_known(Step, row)) for row in body.get("steps", ()))
-    values["metrics"] = tuple(_metrics(row) for row in body.get("metrics", ()))
-    values["notes"] = tuple(body.get("notes", ()))
-    return Decision(**values)
 
 
 async def insert_decisions(conn: AsyncConnection, rows: Iterable[tuple[Decision, int, int | None]]) -> None:
@@ -100,7 +91,7 @@ async def latest_decisions(conn: AsyncConnection) -> dict[str, StoredDecision]:
 
 def _stored(row: Row[Any]) -> StoredDecision:
     return StoredDecision(
-        decision=decision_from_json(row.body),
+        decision=decision_from_mapping(row.body),
         decision_id=row.decision_id,
         decided_at=row.decided_at,
         epoch=row.epoch,
@@ -114,17 +105,6 @@ def _place(cursor: str) -> tuple[datetime, UUID]:
         return UNIX_EPOCH + timedelta(microseconds=int(micros)), UUID(hex=decision_id)
     except (ValueError, OverflowError) as error:
         raise Invalid(f"before={cursor!r} is no cursor: pass the `next` of an earlier answer") from error
-
-
-def _metrics(body: Mapping[str, Any]) -> QueueMetrics:
-    values = _known(QueueMetrics, body)
-    values["arrivals"] = tuple(Arrivals(**_known(Arrivals, row)) for row in body.get("arrivals", ()))
-    return QueueMetrics(**values)
-
-
-def _known(kind: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    names = {item.name for item in fields(kind)}
-    return {name: value for name, value in body.items() if name in names}
 
 
 def _finite(value: Any) -> Any:

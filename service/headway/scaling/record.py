@@ -1,0 +1,32 @@
+"""A decision out of the plain values that it is stored and sent as."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from headway.scaling.model import Arrivals, Decision, Demand, Mode, Objective, QueueMetrics, Step
+
+
+def decision_from_mapping(body: Mapping[str, Any]) -> Decision:
+    """The decision that ``body`` holds. Keys of later versions are passed over, missing ones are not known."""
+    values = _known(Decision, body)
+    if "mode" in values:
+        values["mode"] = Mode(values["mode"])
+    if values.get("objective") is not None:
+        values["objective"] = Objective(**_known(Objective, values["objective"]))
+    values["demands"] = tuple(Demand(**_known(Demand, row)) for row in body.get("demands", ()))
+    values["steps"] = tuple(Step(**_known(Step, row)) for row in body.get("steps", ()))
+    values["metrics"] = tuple(_metrics(row) for row in body.get("metrics", ()))
+    values["notes"] = tuple(body.get("notes", ()))
+    return Decision(**values)
+
+
+def _metrics(body: Mapping[str, Any]) -> QueueMetrics:
+    values = _known(QueueMetrics, body)
+    values["arrivals"] = tuple(Arrivals(**_known(Arrivals, row)) for row in body.get("arrivals", ()))
+    return QueueMetrics(**values)
+
+
+def _known(kind: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    names = {item.name for item in fields(kind)}
+    return {name: value for name, value in body.items() if name in names}
