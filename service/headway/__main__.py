@@ -31,6 +31,7 @@ COMMANDS = {
     "migrate": Command("headway.cli.migrate", "control", "bring the database to this version's tables"),
     "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
     "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts or decisions"),
+    "explain": Command("headway.cli.explain", "cli", "tell why a pool has the workers it has"),
 }
 
 

@@ -140,6 +140,17 @@ def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
     assert json.loads(listed("decisions", "--json"))["decisions"][0]["decision"]["target_workers"] == 4
 
 
+def test_explain_tells_the_newest_decision(served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    assert main(["explain", "mail"]) == 2
+    assert "pool 'mail' has no decision yet" in capsys.readouterr().err
+    seed.decision(Decision(pool="mail", at_s=1.0, target_workers=4, binding="idle"), previous_workers=2)
+    assert main(["explain", "mail"]) == 0
+    assert "Pool mail should have 4 workers; before, it was 2." in capsys.readouterr().out
+    assert main(["explain", "nobody"]) == 2
+    assert "no profile 'nobody'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

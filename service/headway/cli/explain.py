@@ -1,0 +1,98 @@
+"""`headway explain`: a decision as sentences, from the value that was decided and nothing else."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from textwrap import fill
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from headway.cli.api import Api
+from headway.cli.typed import run
+from headway.errors import Invalid, Misconfigured, NotFound, Refused
+from headway.scaling.explain import duration, explained
+from headway.scaling.model import Decision
+from headway.scaling.record import decision_from_mapping
+from headway.settings import ClientSettings
+
+NARROW_COLUMNS = 100  # sentences wider than this are hard to read
+
+app = typer.Typer(add_completion=False)
+
+
+def main(words: list[str]) -> int:
+    """Run `explain`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command("explain")
+def explain(
+    pool: Annotated[str | None, typer.Argument(metavar="POOL", help="Whose newest decision.")] = None,
+    *,
+    file: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="A decision as JSON instead, as `headway get` gives it; - reads it."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The decision itself.")] = False,
+) -> None:
+    """Tell why a pool has the workers it has: what was seen, every demand, each limit that moved the count."""
+    if (pool is None) == (file is None):
+        raise Refused("name a pool, or a decision with --file PATH")
+    row = _read(file) if file is not None else _newest(str(pool))
+    try:
+        decision = decision_from_mapping(row["decision"])
+        sentences = explained(decision, previous_workers=row.get("previous_workers"))
+    except (TypeError, ValueError, AttributeError, Invalid) as error:
+        raise Invalid(f"{file or 'the answer'} holds no decision that this version can read: {error}") from error
+    if as_json:
+        print(json.dumps(row, indent=2, ensure_ascii=False))
+        return
+    _show(decision, sentences)
+
+
+def _newest(pool: str) -> dict[str, Any]:
+    settings = ClientSettings.from_env(os.environ)
+    with Api(settings.url, settings.token) as api:
+        found: list[dict[str, Any]] = api.get("/v1/decisions", pool=pool, limit=1)["decisions"]
+        if found:
+            return found[0]
+        api.get(f"/v1/profiles/{quote(pool, safe='')}")  # says so if there is no such pool
+    raise NotFound(f"pool {pool!r} has no decision yet: the first comes with the next tick of a leading control plane")
+
+
+def _read(file: str) -> dict[str, Any]:
+    """The decision in ``file``: bare, as a row of the API, or the first of a list of rows."""
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text()
+    except OSError as error:
+        raise Misconfigured(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{file} is no JSON: it is not even text") from error
+    try:
+        body = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Invalid(f"{file} line {error.lineno}: is no JSON: {error.msg}") from error
+    if isinstance(body, dict) and isinstance(body.get("decisions"), list) and body["decisions"]:
+        body = body["decisions"][0]
+    if not isinstance(body, dict):
+        raise Invalid(f"{file} holds no decision: expected one as `headway get decisions --json` gives it")
+    return body if "decision" in body else {"decision": body}
+
+
+def _show(decision: Decision, sentences: tuple[str, ...]) -> None:
+    console = Console(highlight=False)
+    columns = min(console.width, NARROW_COLUMNS) if console.is_terminal else NARROW_COLUMNS
+    if decision.at_s:
+        ago = duration(float(max(0, round(time.time() - decision.at_s))))
+        moment = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(decision.at_s))
+        console.print(Text(f"Decided {moment}, {ago} ago", style="dim"))
+    for number, sentence in enumerate(sentences):
+        style = "bold" if number == 0 else ""
+        # As text: names come from outside, and square brackets in one are no markup.
+        console.print(Text(fill(sentence, columns, break_long_words=False), style=style), soft_wrap=True)

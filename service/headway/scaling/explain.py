@@ -1,0 +1,244 @@
+"""A decision in sentences. They are read off the decided value: nothing is told that it does not hold."""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+
+from headway.scaling.model import Decision, Demand, Mode, QueueMetrics, Step
+from headway.scaling.view import is_seen, pooled
+
+Sentences = tuple[str, ...]
+
+
+def explained(decision: Decision, *, previous_workers: int | None = None) -> Sentences:
+    """Why ``decision`` is what it is, for a reader who wants to sleep: the outcome first, then what led to it.
+
+    In order: the number, what was seen, every demand, each limit that moved the count, the prediction, the notes.
+    """
+    return (
+        *_outcome(decision, previous_workers),
+        *_seen(decision),
+        *_demands(decision),
+        *_limits(decision),
+        *_prediction(decision),
+        *(_sentence(note) for note in decision.notes),
+    )
+
+
+def _outcome(decision: Decision, previous_workers: int | None) -> Sentences:
+    target = counted(decision.target_workers, "worker")
+    told = [f"Pool {decision.pool} should have {target}{_before(decision, previous_workers)}."]
+    if decision.burst_workers:
+        told.append(f"{decision.burst_workers} of them are burst: they leave by themselves when the queue is empty.")
+    told.append(_there(decision))
+    if decision.unknown_workers:
+        told.append(
+            f"{counted(decision.unknown_workers, 'more worker')} may still run on hosts that went silent: "
+            "they are neither counted on nor forgotten."
+        )
+    if decision.mode is Mode.RECOMMEND:
+        told.append("The pool's mode is recommend: this is advice, and nothing is started or stopped for it.")
+    return tuple(told)
+
+
+def _before(decision: Decision, previous_workers: int | None) -> str:
+    if previous_workers is None:
+        return ""
+    if previous_workers == decision.target_workers:
+        return ", as before"
+    return f"; before, it was {previous_workers}"
+
+
+def _there(decision: Decision) -> str:
+    running, starting = decision.running_workers, decision.starting_workers
+    there = f"{running or 'None'} {'runs' if running == 1 else 'run'}"
+    if starting:
+        there += f" and {starting} {'is' if starting == 1 else 'are'} starting"
+    missing = decision.target_workers - running - starting
+    if missing > 0:
+        return f"{there}, so {missing} more {_are(missing)} wanted."
+    if missing < 0:
+        return f"{there}, so {-missing} {_are(-missing)} to leave, idle ones first."
+    return f"{there}: nothing is to change."
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _seen(decision: Decision) -> Sentences:
+    """What was known of the queues, together first and then one by one where there are several."""
+    known = [queue for queue in decision.metrics if is_seen(queue)]
+    if not known:
+        return ("Nothing is known of its queues yet.",)
+    freshness = () if decision.is_fresh else ("These figures are out of date.",)
+    together = (_queue(pooled(decision.metrics), "In its queues together" if len(known) > 1 else "In its queue"),)
+    apart = tuple(_queue(queue, f"In {queue.queue}") for queue in known) if len(known) > 1 else ()
+    return (*together, *apart, *freshness)
+
+
+def _queue(queue: QueueMetrics, where: str) -> str:
+    told = [f"{where} {_waiting(queue)}"]
+    if queue.in_flight_jobs is not None:
+        told.append(f"{counted(queue.in_flight_jobs, 'job')} {_are(queue.in_flight_jobs)} being worked on")
+    if queue.arrival_rate_per_s is not None:
+        is_timed = queue.service_time_s is not None and queue.arrival_rate_per_s > 0
+        each = f", each for {duration(queue.service_time_s or 0.0)} of work" if is_timed else ""
+        told.append(f"{_rate(queue.arrival_rate_per_s)}{each}")
+    return f"{', '.join(told[:-1])} and {told[-1]}." if len(told) > 1 else f"{told[0]}."
+
+
+def _waiting(queue: QueueMetrics) -> str:
+    if queue.waiting_jobs is None:
+        return "it is not known how many jobs wait"
+    if not queue.waiting_jobs:
+        return "no job waits"
+    oldest = "" if queue.oldest_age_s is None else f" (the oldest for {duration(queue.oldest_age_s)})"
+    return f"{counted(queue.waiting_jobs, 'job')} {'waits' if queue.waiting_jobs == 1 else 'wait'}{oldest}"
+
+
+def _rate(rate_per_s: float) -> str:
+    if rate_per_s <= 0:
+        return "none arrives"
+    if rate_per_s < 1:
+        return f"one arrives every {duration(1 / rate_per_s)}"
+    return f"{_number(rate_per_s)} a second arrive"
+
+
+DEMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "steady_state": "what arrives keeps {slots} busy",
+        "trend": "arrivals are rising, and by the time a new worker is ready they will keep {slots} busy",
+        "forecast": "what is forecast to arrive by the time a new worker is ready will keep {slots} busy",
+        "backlog_drain": "starting every waiting job in time takes {slots}",
+        "standing": "a start-up too slow for the objective takes {slots} that stand ready",
+        "recalled": "at this time of earlier days {slots} were in use",
+    }
+)
+"""A demand's name and what it says, with its slots to be filled in; one that is not here is told by its name."""
+
+
+def _demands(decision: Decision) -> Sentences:
+    ranked = sorted(decision.demands, key=lambda demand: -demand.slots)
+    asking = [demand for demand in ranked if demand.slots > 0]
+    if not asking:
+        return ("Nothing asks for a worker.",) if decision.demands else ()
+    wanted = decision.steps[0].workers if decision.steps else None
+    winner = f"The greatest demand decides: {_demand(asking[0])}"
+    if wanted is not None:
+        winner += f"; that is {counted(wanted, 'worker')}"
+    told = [f"{winner}."]
+    if len(asking) > 1:
+        told.append(f"Less is asked for otherwise: {'; '.join(_demand(demand) for demand in asking[1:])}.")
+    silent = [_words(demand.name) for demand in ranked if demand.slots <= 0]
+    if silent:
+        told.append(f"Nothing is asked for by {_listed(silent)}.")
+    return tuple(told)
+
+
+def _demand(demand: Demand) -> str:
+    slots = f"{_number(demand.slots)} {'slot' if demand.slots == 1 else 'slots'}"
+    return DEMANDS.get(demand.name, f"{_words(demand.name)} wants {{slots}}").format(slots=slots)
+
+
+Tell = Callable[[Step, Step, Decision], str]
+
+
+def _limits(decision: Decision) -> Sentences:
+    """One sentence for each limit that moved the count, in their order."""
+    moved = [(before, after) for before, after in pairwise(decision.steps) if before.workers != after.workers]
+    if not moved:
+        return ("No limit changes that.",) if decision.steps else ()
+    return tuple(_limit(before, after, decision) for before, after in moved)
+
+
+def _limit(before: Step, after: Step, decision: Decision) -> str:
+    tell = LIMITS.get(after.name)
+    if tell is None:
+        way = "raises" if after.workers > before.workers else "lowers"
+        return f"The limit “{_words(after.name)}” {way} the count from {before.workers} to {after.workers}."
+    return tell(before, after, decision)
+
+
+def _capacity(before: Step, after: Step, decision: Decision) -> str:
+    if any(note.startswith("no known host") for note in decision.notes):
+        return f"No host that could run them is known: what runs is held, which is {after.workers}."
+    short = before.workers - after.workers
+    return f"The hosts have room for {after.workers} only: {counted(short, 'worker')} short, until a host has room."
+
+
+def _workers_max(before: Step, after: Step, decision: Decision) -> str:
+    if decision.unknown_workers:
+        return (
+            f"The profile's ceiling leaves {after.workers} of {before.workers}, because "
+            f"{counted(decision.unknown_workers, 'worker')} may still run on hosts that went silent."
+        )
+    return f"The profile allows at most {after.workers}, so {before.workers} become {after.workers}."
+
+
+LIMITS: Mapping[str, Tell] = MappingProxyType(
+    {
+        "hold_stale": lambda before, after, _: (
+            f"The figures are too old to go down on: {after.workers} are kept where {before.workers} would do."
+        ),
+        "hold_down": lambda before, after, _: (
+            f"{_fewer(before)} would do now, but not yet for long enough: {after.workers} are kept."
+        ),
+        "pause": lambda before, after, _: (
+            f"The pool is paused: {after.workers} are kept where {before.workers} would be right."
+        ),
+        "workers_min": lambda _, after, __: f"The profile keeps at least {after.workers}.",
+        "workers_max": _workers_max,
+        "capacity": _capacity,
+    }
+)
+
+
+def _fewer(step: Step) -> str:
+    return "None" if not step.workers else f"{step.workers}"
+
+
+def _prediction(decision: Decision) -> Sentences:
+    seconds = decision.predicted_pickup_s
+    if seconds is None and not decision.target_workers and not decision.running_workers:
+        return ("A job that arrives now waits until a worker has been started for it.",)
+    if seconds is None:
+        return ("How long a new job will wait cannot be told.",)
+    when = "at once" if seconds < 0.05 else f"after about {duration(seconds)}"
+    if decision.objective is None:
+        return (f"A job that arrives now should start {when}.",)
+    target_s, percentile = decision.objective.target_s, decision.objective.percentile
+    verdict = "in time" if seconds <= target_s else "too late"
+    promise = f"{percentile:g} % are to start within {duration(target_s)}"
+    return (f"A job that arrives now should start {when}, {verdict}: {promise}.",)
+
+
+def _sentence(note: str) -> str:
+    text = note[:1].upper() + note[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def counted(number: int, noun: str) -> str:
+    """``number`` and ``noun``: ``1 worker``, ``2 workers``, ``no workers``."""
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """``seconds`` in the unit that a reader thinks in."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{_number(seconds)} s"
+    return f"{_number(seconds / 60)} min" if seconds < 7200 else f"{_number(seconds / 3600)} h"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}".removesuffix(".0")
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

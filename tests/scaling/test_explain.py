@@ -1,0 +1,176 @@
+"""A decision's sentences, read off the value alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from headway.scaling.decide import decide
+from headway.scaling.explain import DEMANDS, LIMITS, counted, duration, explained
+from headway.scaling.limits import hold_down, in_order
+from headway.scaling.model import Decision, Demand, Memory, Mode, Objective, QueueMetrics, Step, Wanted
+from headway.scaling.profile import Profile
+from headway.scaling.view import PoolView
+
+NOW_S = 1_800_000_000.0
+QUEUE = QueueMetrics(
+    queue="redis/mail",
+    sampled_at_s=NOW_S,
+    waiting_jobs=24,
+    in_flight_jobs=6,
+    oldest_age_s=4.0,
+    arrival_rate_per_s=10.0,
+    service_time_s=2.0,
+)
+EMPTY = replace(QUEUE, waiting_jobs=0, in_flight_jobs=0, oldest_age_s=0.0, arrival_rate_per_s=0.0)
+DECISION = Decision(
+    pool="mail",
+    at_s=NOW_S,
+    target_workers=9,
+    binding="backlog_drain",
+    objective=Objective(target_s=10.0, percentile=99.0),
+    demands=(
+        Demand(name="steady_state", slots=2.5),
+        Demand(name="trend", slots=0.0),
+        Demand(name="backlog_drain", slots=8.75),
+    ),
+    steps=(Step(name="wanted", workers=9), Step(name="hold_down", workers=9)),
+    metrics=(QUEUE,),
+    running_workers=4,
+    starting_workers=2,
+    predicted_pickup_s=4.5,
+)
+
+SEEN = (
+    "In its queue 24 jobs wait (the oldest for 4 s), 6 jobs are being worked on "
+    "and 10 a second arrive, each for 2 s of work."
+)
+
+
+def decided(
+    memory: Memory | None = None, *, queue: QueueMetrics = QUEUE, capacity_workers: int | None = 100, **changes: object
+) -> str:
+    """What is told of a pool that is as ``changes`` say."""
+    of_view = {name: changes.pop(name) for name in list(changes) if name.endswith("_workers")}
+    profile = replace(Profile(pool="mail", queues=("redis/mail",), template="rq"), **changes)
+    view = PoolView(profile=profile, queues=(queue,), start_up_s=1.0, capacity_workers=capacity_workers, **of_view)
+    decision, _ = decide(view, memory or Memory(), now_s=NOW_S)
+    return " ".join(explained(decision))
+
+
+def test_a_decision_is_told_from_the_outcome_to_its_grounds() -> None:
+    assert explained(DECISION, previous_workers=6) == (
+        "Pool mail should have 9 workers; before, it was 6.",
+        "4 run and 2 are starting, so 3 more are wanted.",
+        SEEN,
+        "The greatest demand decides: starting every waiting job in time takes 8.8 slots; that is 9 workers.",
+        "Less is asked for otherwise: what arrives keeps 2.5 slots busy.",
+        "Nothing is asked for by trend.",
+        "No limit changes that.",
+        "A job that arrives now should start after about 4.5 s, in time: 99 % are to start within 10 s.",
+    )
+
+
+@pytest.mark.parametrize("name", DEMANDS)
+def test_each_demand_that_decides_is_told_with_its_slots(name: str) -> None:
+    told = explained(replace(DECISION, demands=(Demand(name=name, slots=3.25),), binding=name))
+    assert any(sentence.startswith("The greatest demand decides") and "3.2 slots" in sentence for sentence in told)
+
+
+def test_a_demand_or_limit_of_another_strategy_is_told_by_its_name() -> None:
+    decision = replace(
+        DECISION,
+        demands=(Demand(name="moon_phase", slots=1.0),),
+        steps=(Step(name="wanted", workers=9), Step(name="full_moon", workers=4)),
+    )
+    told = " ".join(explained(decision))
+    assert "moon phase wants 1 slot; that is 9 workers" in told
+    assert "The limit “full moon” lowers the count from 9 to 4." in told
+
+
+def test_every_limit_that_headway_has_is_told_in_words() -> None:
+    assert [limit.__name__ for limit in in_order(hold_down) if limit.__name__ not in LIMITS] == []
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        (decided(workers_max=5), "The profile allows at most 5, so 20 become 5."),
+        (decided(queue=EMPTY, workers_min=2), "The profile keeps at least 2."),
+        (
+            decided(workers_max=20, unknown_workers=3),
+            "The profile's ceiling leaves 17 of 20, because 3 workers may still run on hosts that went silent.",
+        ),
+        (decided(capacity_workers=12), "The hosts have room for 12 only: 8 workers short, until a host has room."),
+        (
+            decided(capacity_workers=None, assigned_workers=4),
+            "No host that could run them is known: what runs is held, which is 4.",
+        ),
+        (
+            decided(Memory(target_workers=7), mode=Mode.PAUSE, running_workers=7),
+            "The pool is paused: 7 are kept where 20 would be right.",
+        ),
+        (
+            decided(Memory(target_workers=8, wanted=(Wanted(at_s=NOW_S - 1, workers=8),)), queue=EMPTY),
+            "None would do now, but not yet for long enough: 8 are kept.",
+        ),
+    ],
+)
+def test_each_limit_that_moved_the_count_has_its_sentence(told: str, sentence: str) -> None:
+    assert sentence in told
+
+
+def test_stale_figures_are_told_as_such_and_why_nothing_goes_down() -> None:
+    told = decided(Memory(target_workers=9), queue=replace(EMPTY, sampled_at_s=NOW_S - 60), running_workers=9)
+    assert "These figures are out of date." in told
+    assert "The figures are too old to go down on: 9 are kept where 0 would do." in told
+    assert "Metrics are 60 s old: nothing goes down until they are fresh." in told
+
+
+def test_advice_is_told_as_advice() -> None:
+    told = decided(mode=Mode.RECOMMEND, running_workers=1)
+    assert "this is advice, and nothing is started or stopped for it" in told
+    assert "advice" not in decided(running_workers=1)
+
+
+def test_a_quiet_pool_says_so_in_few_words() -> None:
+    told = decided(queue=EMPTY)
+    assert "Pool mail should have no workers. None run: nothing is to change." in told
+    assert "In its queue no job waits, no jobs are being worked on and none arrives." in told
+    assert "Nothing asks for a worker. No limit changes that." in told
+    assert "A job that arrives now waits until a worker has been started for it." in told
+
+
+def test_a_pool_that_was_never_seen_is_not_told_as_empty() -> None:
+    told = decided(queue=QueueMetrics(queue="redis/mail"), workers_min=1)
+    assert "Nothing is known of its queues yet." in told
+    assert "no job waits" not in told
+    assert "How long a new job will wait cannot be told." in told
+
+
+def test_several_queues_are_told_together_and_one_by_one() -> None:
+    told = " ".join(explained(replace(DECISION, metrics=(QUEUE, replace(QUEUE, queue="redis/news", waiting_jobs=1)))))
+    assert "In its queues together 25 jobs wait" in told
+    assert "In redis/news 1 job waits (the oldest for 4 s)" in told
+
+
+def test_too_many_workers_leave_idle_ones_first() -> None:
+    told = explained(replace(DECISION, target_workers=5, running_workers=6, starting_workers=0, burst_workers=2))
+    assert "6 run, so 1 is to leave, idle ones first." in told
+    assert "2 of them are burst: they leave by themselves when the queue is empty." in told
+
+
+def test_a_promise_that_will_be_broken_is_told() -> None:
+    told = explained(replace(DECISION, predicted_pickup_s=65.0))
+    assert "A job that arrives now should start after about 65 s, too late: 99 % are to start within 10 s." in told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.25, "250 ms"), (1.0, "1 s"), (4.25, "4.2 s"), (119.0, "119 s"), (180.0, "3 min"), (9000.0, "2.5 h")],
+)
+def test_durations_are_told_in_the_unit_a_reader_thinks_in(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_one_thing_is_not_told_as_several() -> None:
+    assert [counted(number, "worker") for number in (0, 1, 2)] == ["no workers", "1 worker", "2 workers"]
