@@ -29,6 +29,7 @@ COMMANDS = {
     "pipeline": Command("headway.cli.pipeline", "spark", "the Spark pipeline"),
     "collect": Command("headway.cli.collect", "collect", "the broker collectors"),
     "migrate": Command("headway.cli.migrate", "control", "bring the database to this version's tables"),
+    "conformance": Command("headway.cli.conformance", "", "replay recorded answers of other autoscalers' formulas"),
     "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
     "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts or decisions"),
     "explain": Command("headway.cli.explain", "cli", "tell why a pool has the workers it has"),
