@@ -7,16 +7,17 @@ jobs wait. Both only set a flag, so ticks never overlap.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from headway.control.leadership import Leadership
 from headway.control.recent import KEPT_S, RecentBuckets
 from headway.errors import HeadwayError
 from headway.scaling.decide import decide
-from headway.scaling.model import Assignment, Decision, Host, Memory, Mode, WorkerState
-from headway.scaling.placement import PoolTarget, capacity_workers, place
+from headway.scaling.model import Assignment, Decision, Memory, Mode, WorkerState
+from headway.scaling.placement import PoolTarget, place
 from headway.scaling.profile import Profile, profile_from_mapping
+from headway.scaling.room import Rooms
 from headway.scaling.view import PoolView
 from headway.store.deciding import Gathered, News, PoolState, apply, gather
 from headway.store.engine import Engine
@@ -96,12 +97,13 @@ class Ticker:
     def _decided(self, due: Mapping[str, Mapping[str, Any]], gathered: Gathered, now_s: float) -> tuple[Outcome, ...]:
         """What became of each pool. One whose evaluation fails is left out, keeps its target, and touches no other."""
         outcomes = []
+        rooms = Rooms(gathered.hosts)
         for pool, body in due.items():
             try:
                 profile = profile_from_mapping(pool, body)
                 state = gathered.states.get(pool)
                 decision, memory = decide(
-                    _view(profile, self._recent, gathered, now_s=now_s),
+                    _view(profile, self._recent, gathered, rooms, now_s=now_s),
                     state.memory if state else Memory(),
                     now_s=now_s,
                 )
@@ -166,7 +168,7 @@ def _asleep(gathered: Gathered, waiting: frozenset[str]) -> Mapping[str, Mapping
     }
 
 
-def _view(profile: Profile, recent: RecentBuckets, gathered: Gathered, *, now_s: float) -> PoolView:
+def _view(profile: Profile, recent: RecentBuckets, gathered: Gathered, rooms: Rooms, *, now_s: float) -> PoolView:
     known = [host for host in gathered.hosts if host.is_known]
     templates = [template for host in known for template in host.templates if template.name == profile.template]
     states = [worker.state for host in known for worker in host.workers if worker.pool == profile.pool]
@@ -178,7 +180,7 @@ def _view(profile: Profile, recent: RecentBuckets, gathered: Gathered, *, now_s:
         # Hosts may differ; the fewest slots and the slowest start promise nothing that one of them cannot keep.
         slots_per_worker=min((template.slots for template in templates), default=1),
         start_up_s=max((each.start_up_s for each in templates if each.start_up_s is not None), default=None),
-        capacity_workers=capacity_workers(profile.pool, profile.template, gathered.hosts, gathered.assignments),
+        capacity_workers=rooms.capacity(profile.template),
         assigned_workers=sum(row.workers for row in gathered.assignments if row.pool == profile.pool),
         running_workers=states.count(WorkerState.RUNNING),
         starting_workers=states.count(WorkerState.STARTING),
@@ -193,25 +195,11 @@ def _placed(outcomes: Sequence[Outcome], gathered: Gathered) -> tuple[Assignment
             pool=outcome.profile.pool,
             template=outcome.profile.template,
             workers=outcome.decision.target_workers,
+            burst_workers=outcome.decision.burst_workers,
             priority=outcome.profile.priority,
         )
         for outcome in outcomes
         if outcome.profile.mode is not Mode.RECOMMEND
     }
-    kept = [row for row in gathered.assignments if row.pool not in targets and row.pool in gathered.profiles]
-    movable = [row for row in gathered.assignments if row.pool in targets]
-    return (*kept, *place(targets.values(), [_less(host, kept) for host in gathered.hosts], movable))
-
-
-def _less(host: Host, kept: Sequence[Assignment]) -> Host:
-    """``host`` with the room taken off that ``kept`` rows hold on it."""
-    cost = {template.name: template for template in host.templates}
-    held = [(cost[row.template], row.workers) for row in kept if row.host_id == host.host_id and row.template in cost]
-    return replace(
-        host,
-        capacity=replace(
-            host.capacity,
-            cpu_cores=host.capacity.cpu_cores - sum(each.cpu_cores * workers for each, workers in held),
-            memory_bytes=host.capacity.memory_bytes - sum(each.memory_bytes * workers for each, workers in held),
-        ),
-    )
+    held = [row for row in gathered.assignments if row.pool not in targets and row.pool in gathered.profiles]
+    return (*held, *place(targets.values(), gathered.hosts, gathered.assignments, held=held))

@@ -1,14 +1,16 @@
 """Which host runs which of a pool's workers. Neither loses nor invents a worker, moves as few as it can, and is stable.
 
-A host's room is counted in CPU cores and memory; a worker takes what its template on that host says.
+Base and burst workers of a pool are two parts that are placed apart: a worker that exits by itself never turns into one
+that stays.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.model import Assignment, Host, Template
-
-ROUNDING = 1e-9  # ten workers of 0.1 core fit into one core
+from headway.errors import Invalid
+from headway.scaling.model import Assignment, Host
+from headway.scaling.room import Rooms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,114 +20,235 @@ class PoolTarget:
     pool: str
     template: str
     workers: int
+    burst_workers: int = 0
+    """How many of ``workers`` are burst."""
     priority: int = 100
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.burst_workers <= self.workers:
+            raise Invalid(f"target of pool {self.pool!r}: {self.burst_workers} burst workers of {self.workers}")
 
 
 def place(
-    targets: Iterable[PoolTarget], hosts: Sequence[Host], current: Iterable[Assignment]
+    targets: Iterable[PoolTarget],
+    hosts: Sequence[Host],
+    current: Iterable[Assignment],
+    *,
+    held: Iterable[Assignment] = (),
+    may_take_over: bool = True,
 ) -> tuple[Assignment, ...]:
     """The assignments that give each pool its target where the known hosts have room, and as much of it where not.
 
-    What is in place stays while it is wanted. A host that is not known gets nothing. Pools without workers get no row.
+    What is in place stays while it is wanted. Only a pool that has no other place takes one over, from a pool of lower
+    priority. What is not wanted leaves where it is idle, then where it is fullest. A host that is not known gets
+    nothing. Pools without workers get no row.
+
+    Args:
+        targets: at most one a pool.
+        hosts: all hosts.
+        current: what is in place of these pools; what is there of others is dropped.
+        held: rows of other pools that stay whatever is decided here. They take their room first and are not returned.
+        may_take_over: False leaves every place with whom it is, and pools without a place short.
     """
-    rooms = {host.host_id: _Room(host) for host in sorted(hosts, key=lambda host: host.host_id) if host.is_known}
     ordered = sorted(targets, key=lambda target: (-target.priority, target.pool))
-    present = {(row.pool, row.host_id): row for row in current}
-    counts: dict[tuple[str, str], int] = {}
-    for target in ordered:
-        counts.update(_kept(target, rooms, present))
-    for target in ordered:
-        _grow(target, rooms, counts)
-    return tuple(
-        Assignment(
-            pool=target.pool,
-            host_id=host_id,
-            template=target.template,
-            base_workers=counts[target.pool, host_id],
-            restart_generation=_generation(present.get((target.pool, host_id))),
+    rooms = Rooms(hosts, held=held)
+    present = _by_pool(current, rooms)
+    parts = [part for target in ordered for part in _parts(target, present.get(target.pool, ()))]
+    for part in parts:
+        part.keep(rooms)
+    idle = _Idle(hosts)
+    for part in parts:
+        if part.missing < 0:
+            part.shrink(rooms, idle)
+    growth = _Growth(rooms, parts if may_take_over else ())
+    for part in parts:
+        if part.missing > 0:  # asked at its turn: a part before it may have taken a place of it
+            growth.grow(part)
+    return tuple(_rows(parts, present))
+
+
+def placed_workers(rows: Iterable[Assignment]) -> dict[str, int]:
+    """Pool -> its workers in ``rows``."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.pool] = counts.get(row.pool, 0) + row.workers
+    return counts
+
+
+class _Part:
+    """The base workers of a pool, or its burst workers: how many are wanted, and where they are so far."""
+
+    __slots__ = ("by_host", "is_burst", "missing", "target")
+
+    def __init__(self, target: PoolTarget, *, is_burst: bool, present: Mapping[str, int]) -> None:
+        self.target = target
+        self.is_burst = is_burst
+        self.by_host = dict(present)
+        self.missing = (target.burst_workers if is_burst else target.workers - target.burst_workers) - sum(
+            present.values()
         )
-        for target in sorted(ordered, key=lambda target: target.pool)
-        for host_id in rooms
-        if counts.get((target.pool, host_id))
-    )
+
+    def keep(self, rooms: Rooms) -> None:
+        """Let what is present stay where there is room for it."""
+        template = self.target.template
+        for host_id, workers in self.by_host.items():
+            room = rooms.by_host[host_id]
+            kept = min(workers, room.fitting(template))
+            room.take(template, kept)
+            if kept != workers:
+                self.by_host[host_id] = kept
+                self.missing += workers - kept
+
+    def shrink(self, rooms: Rooms, idle: "_Idle") -> None:
+        """Let go what is too much: idle workers first, then one after the other from the host that is fullest."""
+        fullest = [self._cost_of_leaving(rooms, host_id, idle) for host_id, workers in self.by_host.items() if workers]
+        heapq.heapify(fullest)
+        while self.missing < 0:
+            host_id = fullest[0][-1]
+            rooms.give_back(host_id, self.target.template, 1)
+            idle.gone(self.target.pool, host_id, is_burst=self.is_burst)
+            self.by_host[host_id] -= 1
+            self.missing += 1
+            if self.by_host[host_id]:
+                heapq.heapreplace(fullest, self._cost_of_leaving(rooms, host_id, idle))
+            else:
+                heapq.heappop(fullest)
+
+    def _cost_of_leaving(self, rooms: Rooms, host_id: str, idle: "_Idle") -> tuple[bool, float, int, str]:
+        """Least where one should leave first."""
+        load, workers, _ = rooms.by_host[host_id].load_with(self.target.template)
+        return not idle.workers(self.target.pool, host_id, is_burst=self.is_burst), -load, -workers, host_id
 
 
-def capacity_workers(pool: str, template: str, hosts: Sequence[Host], current: Iterable[Assignment]) -> int | None:
-    """Workers of ``pool`` that the known hosts can hold beside the other pools' workers.
+class _Idle:
+    """Idle workers by pool and host, counted when first asked for: most ticks take nobody away."""
 
-    Returns:
-        ``None`` where no known host reports the template: that is not a room of zero, it is not known.
-    """
-    rooms = {host.host_id: _Room(host) for host in hosts if host.is_known and _template(host, template)}
-    if not rooms:
-        return None
-    for row in current:
-        if row.pool != pool and row.host_id in rooms:
-            rooms[row.host_id].take(row.template, row.workers)
-    return sum(room.fitting(template) for room in rooms.values())
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self._hosts = hosts
+        self._counts: dict[tuple[str, str, bool], int] | None = None
 
+    def workers(self, pool: str, host_id: str, *, is_burst: bool) -> int:
+        if self._counts is None:
+            self._counts = {}
+            for host in self._hosts:
+                for worker in host.workers:
+                    if worker.is_busy is False:
+                        key = (worker.pool, host.host_id, worker.is_burst)
+                        self._counts[key] = self._counts.get(key, 0) + 1
+        return max(0, self._counts.get((pool, host_id, is_burst), 0))
 
-class _Room:
-    """What is left of one host while workers are placed on it."""
-
-    def __init__(self, host: Host) -> None:
-        self.cpu_cores = host.capacity.cpu_cores
-        self.memory_bytes = host.capacity.memory_bytes
-        self.templates: Mapping[str, Template] = {template.name: template for template in host.templates}
-
-    def fitting(self, template_name: str) -> int:
-        template = self.templates.get(template_name)
-        if template is None:
-            return 0
-        by_cpu = self.cpu_cores / template.cpu_cores if template.cpu_cores > 0 else float("inf")
-        by_memory = self.memory_bytes / template.memory_bytes if template.memory_bytes > 0 else float("inf")
-        fitting = min(by_cpu, by_memory)
-        # A template that costs nothing still has an end: a host is no place for a million processes.
-        return max(0, int(min(fitting, FREE_WORKERS_MAX) + ROUNDING))
-
-    def take(self, template_name: str, workers: int) -> None:
-        template = self.templates.get(template_name)
-        if template is not None:
-            self.cpu_cores -= template.cpu_cores * workers
-            self.memory_bytes -= template.memory_bytes * workers
+    def gone(self, pool: str, host_id: str, *, is_burst: bool) -> None:
+        counts = self._counts or {}
+        counts[pool, host_id, is_burst] = counts.get((pool, host_id, is_burst), 0) - 1
 
 
-FREE_WORKERS_MAX = 10_000
+class _Growth:
+    """Finds places for what is missing, in the order of priority."""
+
+    def __init__(self, rooms: Rooms, givers: Sequence[_Part]) -> None:
+        self._rooms = rooms
+        self._givers = givers
+        self._by_host: dict[str, list[_Part]] | None = None
+        self._full: set[str] = set()
+        """Templates for which no part of lower priority has a place to give."""
+
+    def grow(self, part: _Part) -> None:
+        """Add what is missing while there is a place."""
+        template = part.target.template
+        while part.missing > 0:
+            host_id = self._rooms.add(template) or self._taken_over(part)
+            if host_id is None:
+                return
+            part.by_host[host_id] = part.by_host.get(host_id, 0) + 1
+            part.missing -= 1
+
+    def _taken_over(self, part: _Part) -> str | None:
+        """The host on which the fewest workers of lower priority gave ``part`` a place; ``None`` if none can.
+
+        What was shared out fits, so this is for room in pieces: enough of it, but nowhere enough for one worker.
+        """
+        template = part.target.template
+        if not self._givers or template in self._full:
+            return None
+        found = min(self._offers(part), key=lambda offer: len(offer[1]), default=None)
+        if found is None:
+            self._full.add(template)
+            return None
+        host_id, leavers = found
+        for leaver in leavers:
+            self._rooms.give_back(host_id, leaver.target.template, 1)
+            leaver.by_host[host_id] -= 1
+            leaver.missing += 1
+        self._rooms.by_host[host_id].take(template, 1)
+        self._full.clear()  # a large worker that left may have made room for more than this one
+        return host_id
+
+    def _offers(self, part: _Part) -> Iterator[tuple[str, list[_Part]]]:
+        """Hosts that can give ``part`` a place, with the parts that lose a worker there, lowest priority first."""
+        template = part.target.template
+        for host_id, room in self._rooms.by_host.items():
+            if template not in room.costs:
+                continue
+            leavers: list[_Part] = []
+            for each in self._lowest_first(host_id):
+                if each.target.priority >= part.target.priority or room.fitting(template):
+                    break
+                for _ in range(each.by_host[host_id]):
+                    if room.fitting(template):
+                        break
+                    room.take(each.target.template, -1)
+                    leavers.append(each)
+            if room.fitting(template):
+                yield host_id, list(leavers)
+            for leaver in leavers:
+                room.take(leaver.target.template, 1)
+
+    def _lowest_first(self, host_id: str) -> Sequence[_Part]:
+        # Parts that may give have not grown yet, as their turn comes later: where they are does not change meanwhile.
+        if self._by_host is None:
+            self._by_host = {}
+            for part in reversed(self._givers):
+                for each in part.by_host:
+                    self._by_host.setdefault(each, []).append(part)
+        return self._by_host.get(host_id, ())
 
 
-def _kept(
-    target: PoolTarget, rooms: Mapping[str, _Room], present: Mapping[tuple[str, str], Assignment]
-) -> dict[tuple[str, str], int]:
-    """What stays of a pool: its present workers up to the target, taken off the fullest hosts first."""
-    counts = {
-        host_id: min(present[target.pool, host_id].workers, room.fitting(target.template))
-        for host_id, room in rooms.items()
-        if (target.pool, host_id) in present
-    }
-    surplus = sum(counts.values()) - target.workers
-    for host_id in sorted(counts, key=lambda host_id: (rooms[host_id].fitting(target.template), host_id)):
-        taken = max(0, min(surplus, counts[host_id]))
-        counts[host_id] -= taken
-        surplus -= taken
-    for host_id, workers in counts.items():
-        rooms[host_id].take(target.template, workers)
-    return {(target.pool, host_id): workers for host_id, workers in counts.items()}
+def _by_pool(current: Iterable[Assignment], rooms: Rooms) -> dict[str, list[Assignment]]:
+    """The rows on known hosts by pool, by host id."""
+    present: dict[str, list[Assignment]] = {}
+    for row in sorted((row for row in current if row.host_id in rooms.by_host), key=lambda row: row.host_id):
+        present.setdefault(row.pool, []).append(row)
+    return present
 
 
-def _grow(target: PoolTarget, rooms: Mapping[str, _Room], counts: dict[tuple[str, str], int]) -> None:
-    """Add what is missing, each worker to the host with the most room for it."""
-    missing = target.workers - sum(counts.get((target.pool, host_id), 0) for host_id in rooms)
-    for _ in range(max(0, missing)):
-        host_id = max(rooms, key=lambda host_id: rooms[host_id].fitting(target.template), default=None)
-        if host_id is None or rooms[host_id].fitting(target.template) == 0:
-            return
-        rooms[host_id].take(target.template, 1)
-        counts[target.pool, host_id] = counts.get((target.pool, host_id), 0) + 1
+def _parts(target: PoolTarget, present: Sequence[Assignment]) -> Iterator[_Part]:
+    yield _Part(target, is_burst=False, present={row.host_id: row.base_workers for row in present})
+    if target.burst_workers or any(row.burst_workers for row in present):
+        yield _Part(target, is_burst=True, present={row.host_id: row.burst_workers for row in present})
 
 
-def _template(host: Host, name: str) -> Template | None:
-    return next((template for template in host.templates if template.name == name), None)
-
-
-def _generation(row: Assignment | None) -> int:
-    return row.restart_generation if row else 0
+def _rows(parts: Iterable[_Part], present: Mapping[str, Sequence[Assignment]]) -> Iterator[Assignment]:
+    """The assignments by pool and host. One in which nothing changed is the very one that was given."""
+    base: dict[str, Mapping[str, int]] = {}
+    burst: dict[str, Mapping[str, int]] = {}
+    targets = {}
+    for part in parts:
+        (burst if part.is_burst else base)[part.target.pool] = part.by_host
+        targets[part.target.pool] = part.target
+    for pool in sorted(base):
+        rows = {row.host_id: row for row in present.get(pool, ())}
+        bursts = burst.get(pool, {})
+        for host_id in sorted(base[pool].keys() | bursts.keys()):
+            row = rows.get(host_id)
+            counts = (targets[pool].template, base[pool].get(host_id, 0), bursts.get(host_id, 0))
+            if row is not None and counts == (row.template, row.base_workers, row.burst_workers):
+                yield row
+            elif counts[1] or counts[2]:
+                yield Assignment(
+                    pool=pool,
+                    host_id=host_id,
+                    template=counts[0],
+                    base_workers=counts[1],
+                    burst_workers=counts[2],
+                    restart_generation=row.restart_generation if row else 0,
+                )
