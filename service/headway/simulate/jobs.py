@@ -1,0 +1,38 @@
+"""The jobs of one queue, by column: what a rehearsal is fed with."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from headway.errors import Invalid
+from headway.simulate.replay import RecordedJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """Jobs in order of arrival: when each arrives, in seconds from the start, and how long a worker needs for it."""
+
+    at_s: Sequence[float]
+    service_s: Sequence[float]
+
+    def __post_init__(self) -> None:
+        breaches = []
+        if len(self.at_s) != len(self.service_s):
+            breaches.append(f"jobs: {len(self.at_s)} arrivals and {len(self.service_s)} service times")
+        if any(later < earlier for earlier, later in pairwise(self.at_s)):
+            breaches.append("jobs are not in order of arrival; sort them by at_s")
+        if self.at_s and self.at_s[0] < 0:
+            breaches.append(f"the first job arrives at {self.at_s[0]} s, before the start")
+        if any(not service_s >= 0 for service_s in self.service_s):
+            breaches.append("a service time is negative or not a number")
+        if breaches:
+            raise Invalid(*breaches)
+
+    def __len__(self) -> int:
+        return len(self.at_s)
+
+    @classmethod
+    def of(cls, recorded: Iterable[RecordedJob]) -> "Jobs":
+        """The same jobs by column, in order of arrival."""
+        ordered = sorted(recorded, key=lambda job: job.at_s)
+        return cls(at_s=[job.at_s for job in ordered], service_s=[job.service_s for job in ordered])

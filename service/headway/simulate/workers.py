@@ -1,0 +1,155 @@
+"""The simulated workers of one pool: from spawn to exit, and what that costs.
+
+starting -> running      its start-up is over
+starting -> gone         told to leave
+running  -> leaving      told to leave while it has jobs
+running  -> gone         told to leave while idle; or a burst worker that finds its queue empty
+leaving  -> gone         its last job ended, or its drain deadline passed
+"""
+
+from collections.abc import Callable
+from heapq import heappush
+from itertools import count
+from typing import Final
+
+STARTING: Final = 0
+RUNNING: Final = 1
+LEAVING: Final = 2
+GONE: Final = 3
+
+# What a worker's event is about, where it is not the end of a job: jobs are numbered from 0.
+READY: Final = -1
+DEADLINE: Final = -2
+
+
+class Worker:
+    """One worker process. ``free_slots`` are the jobs that it could take beside those it has."""
+
+    __slots__ = ("free_slots", "host_id", "is_burst", "jobs", "spawned_s", "state")
+
+    def __init__(self, *, slots: int, spawned_s: float, is_burst: bool, host_id: str = "") -> None:
+        self.state = STARTING
+        self.free_slots = slots
+        self.spawned_s = spawned_s
+        self.is_burst = is_burst
+        self.host_id = host_id
+        self.jobs: dict[int, float] | None = None
+        """Its jobs, kept only where a worker can lose them."""
+
+
+Event = tuple[float, int, Worker, int]
+"""When, a number that orders what happens at the same time, whose, and the job that ends (or ``READY`` …)."""
+
+
+class Crew:
+    """A pool's workers: who starts, runs and leaves. Idle ones leave first, then starting ones, then busy ones.
+
+    ``available`` are the running workers with a free slot, the one to take the next job last.
+    """
+
+    def __init__(self, *, slots: int, start_up_s: Callable[[], float], drain_deadline_s: float | None = None) -> None:
+        self.slots = slots
+        self.events: list[Event] = []
+        self.available: list[Worker] = []
+        self.starting: dict[Worker, None] = {}
+        self.running: dict[Worker, None] = {}
+        self.leaving: dict[Worker, None] = {}
+        self.serial = count().__next__
+        self.spawns = 0
+        self.kills = 0
+        self.burst_workers = 0
+        self._start_up_s = start_up_s
+        self._drain_deadline_s = drain_deadline_s
+        self._paid_s = 0.0
+
+    @property
+    def present_workers(self) -> int:
+        """Starting and running, without those that were told to leave."""
+        return len(self.starting) + len(self.running)
+
+    @property
+    def idle_workers(self) -> int:
+        """Running workers without a job."""
+        if self.slots == 1:
+            return len(self.available)
+        return sum(worker.free_slots == self.slots for worker in self.available)
+
+    def paid_s(self, until_s: float) -> float:
+        """Seconds from spawn to exit of every worker, those that are still there up to ``until_s``."""
+        alive = (*self.starting, *self.running, *self.leaving)
+        return self._paid_s + sum(until_s - worker.spawned_s for worker in alive)
+
+    def spawn(self, now_s: float, *, is_burst: bool = False, host_id: str = "", is_warm: bool = False) -> Worker:
+        """One more worker, starting; a warm one has its start-up behind it."""
+        worker = Worker(slots=self.slots, spawned_s=now_s, is_burst=is_burst, host_id=host_id)
+        self.spawns += 1
+        self.burst_workers += is_burst
+        self.starting[worker] = None
+        ready_s = now_s if is_warm else now_s + self._start_up_s()
+        heappush(self.events, (ready_s, self.serial(), worker, READY))
+        return worker
+
+    def is_ready(self, worker: Worker) -> None:
+        """Its start-up is over: it can take jobs."""
+        del self.starting[worker]
+        worker.state = RUNNING  # starting -> running
+        self.running[worker] = None
+        self.available.append(worker)
+
+    def retarget(self, now_s: float, *, workers: int, burst_workers: int = 0) -> None:
+        """Spawn what is missing at once, or tell what is too much to leave."""
+        missing = workers - self.present_workers
+        for _ in range(missing):
+            self.spawn(now_s, is_burst=self.burst_workers < burst_workers)
+        if missing < 0:
+            self.release(now_s, -missing)
+
+    def release(self, now_s: float, workers: int) -> None:
+        """Tell ``workers`` to leave, the newest of each kind first: idle, then starting, then busy."""
+        for worker in self._in_leaving_order(workers):
+            self.leave(worker, now_s)
+
+    def _in_leaving_order(self, workers: int) -> list[Worker]:
+        idle = [worker for worker in reversed(self.available) if worker.free_slots == self.slots]
+        if self.burst_workers:
+            idle.sort(key=lambda worker: not worker.is_burst)
+        chosen = idle[:workers]
+        for worker in reversed(self.starting):
+            if len(chosen) >= workers:
+                return chosen
+            chosen.append(worker)
+        for worker in reversed(self.running):
+            if len(chosen) >= workers:
+                return chosen
+            if worker.free_slots != self.slots:
+                chosen.append(worker)
+        return chosen
+
+    def leave(self, worker: Worker, now_s: float) -> None:
+        """Tell one worker to leave: at once without a job, else when its jobs have ended."""
+        if worker.state == STARTING:
+            del self.starting[worker]
+            self._gone(worker, now_s)  # starting -> gone
+            return
+        if worker.free_slots:
+            self.available.remove(worker)
+        del self.running[worker]
+        if worker.free_slots == self.slots:
+            self._gone(worker, now_s)  # running -> gone
+            return
+        worker.state = LEAVING  # running -> leaving
+        self.burst_workers -= worker.is_burst
+        self.leaving[worker] = None
+        if self._drain_deadline_s is not None:
+            heappush(self.events, (now_s + self._drain_deadline_s, self.serial(), worker, DEADLINE))
+
+    def has_left(self, worker: Worker, now_s: float) -> None:
+        """The end of one that was leaving."""
+        del self.leaving[worker]
+        worker.state = GONE  # leaving -> gone
+        self._paid_s += now_s - worker.spawned_s
+
+    def _gone(self, worker: Worker, now_s: float) -> None:
+        worker.state = GONE
+        self.burst_workers -= worker.is_burst
+        self._paid_s += now_s - worker.spawned_s
