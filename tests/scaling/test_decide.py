@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide, worst_wait_s
-from headway.scaling.model import Memory, QueueSample, Wanted
+from headway.scaling.model import LastMove, Memory, QueueSample, Wanted
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, held, profile, queue, view
 
@@ -181,3 +181,12 @@ def test_a_worse_queue_never_lowers_the_target(seen: PoolView, memory: Memory, m
         "oldest_age_s": (seen.queues[0].oldest_age_s or 0.0) + older_s,
     }
     assert target(replace(seen, queues=(replace(seen.queues[0], **worse),)), memory) >= target(seen, memory)
+
+
+def test_the_memory_knows_when_the_target_moved_last_and_which_way() -> None:
+    _, risen = decide(view(queue(waiting_jobs=9)), held(0), now_s=NOW_S)
+    assert risen.last_move == LastMove(at_s=NOW_S, is_up=True)
+    _, same = decide(view(queue(waiting_jobs=9)), risen, now_s=NOW_S + 5)
+    assert same.last_move == risen.last_move
+    _, fallen = decide(view(queue(sampled_at_s=NOW_S + 10)), same, now_s=NOW_S + 10)
+    assert fallen.last_move == LastMove(at_s=NOW_S + 10, is_up=False)

@@ -17,6 +17,7 @@ from headway.scaling.formulas.sizing import Sized, backlog_only, conservative, p
 from headway.scaling.formulas.smoother import seen_rates, smoothed
 from headway.scaling.formulas.start_up import StartUps, after_first_pickup, after_spawn, start_up_s
 from headway.scaling.formulas.steady import littles_law
+from headway.scaling.model import LastMove
 
 Given = Mapping[str, Any]
 Replay = Callable[[Given], Any]
@@ -247,7 +248,7 @@ def _scale_down_policies(given: Given) -> dict[str, int]:
 
 def _anti_flapping(given: Given) -> list[dict[str, Any]]:
     workers: int = given["initial_workers"]
-    last: coming_down.LastMove | None = None
+    last: LastMove | None = None
     was_breaching = False
     answers = []
     for step in given["steps"]:
@@ -261,7 +262,7 @@ def _anti_flapping(given: Given) -> list[dict[str, Any]]:
             continue
         workers = coming_down.conservative(before, wanted) if given["conservative_scale_down"] else wanted
         if workers != before:
-            last = coming_down.LastMove(at_s=step["t"], is_up=workers > before)
+            last = LastMove(at_s=step["t"], is_up=workers > before)
         events = _events(moved=workers != before, was_breaching=was_breaching, is_breaching=is_breaching)
         answers.append({"workers_before": before, "workers_after": workers, "events": events})
         was_breaching = is_breaching

@@ -8,7 +8,7 @@ from itertools import pairwise
 from headway.errors import Invalid
 from headway.scaling.demand import service_time_s, start_up_s
 from headway.scaling.limits import Ground, Limit, in_order
-from headway.scaling.model import MEMORY_VERSION, Decision, Demand, Memory, QueueMetrics, Step, Wanted
+from headway.scaling.model import MEMORY_VERSION, Decision, Demand, LastMove, Memory, QueueMetrics, Step, Wanted
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import State, Strategy
 from headway.scaling.view import PoolView, aged, is_fresh, is_seen, pooled, with_direct_samples
@@ -62,6 +62,7 @@ def decide(
     return decision, _remembered(
         view,
         memory,
+        last_workers=last_workers,
         target_workers=target_workers,
         wanted_workers=wanted_workers,
         strategy_state=advice.state,
@@ -135,6 +136,7 @@ def _remembered(
     view: PoolView,
     memory: Memory,
     *,
+    last_workers: int,
     target_workers: int,
     wanted_workers: int,
     strategy_state: State,
@@ -149,7 +151,13 @@ def _remembered(
         wanted for wanted in memory.wanted if since_s <= wanted.at_s < now_s and wanted.workers > wanted_workers
     )
     newest = (Wanted(at_s=now_s, workers=wanted_workers),) if wanted_workers else ()
-    return Memory(target_workers=target_workers, wanted=(*kept, *newest), strategy_state=strategy_state)
+    moved = target_workers - last_workers
+    return Memory(
+        target_workers=target_workers,
+        wanted=(*kept, *newest),
+        last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,
+        strategy_state=strategy_state,
+    )
 
 
 def worst_wait_s(decision: Decision) -> float | None:

@@ -294,6 +294,14 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastMove:
+    """When a target last changed, and whether it rose."""
+
+    at_s: float
+    is_up: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What deciding must remember between two looks at a pool.
 
@@ -304,5 +312,6 @@ class Memory:
     target_workers: int | None = None
     wanted: tuple[Wanted, ...] = field(default=())
     """Recent wants, newest last, for the hold before scaling down."""
+    last_move: LastMove | None = None
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from headway.scaling.measure import BucketRow
-from headway.scaling.model import MEMORY_VERSION, Assignment, Decision, Host, Memory, QueueSample, Wanted
+from headway.scaling.model import MEMORY_VERSION, Assignment, Decision, Host, LastMove, Memory, QueueSample, Wanted
 from headway.store.decisions import insert_decisions
 from headway.store.engine import transaction
 from headway.store.hosts import load_hosts
@@ -106,6 +106,7 @@ def _memory(body: dict[str, Any]) -> Memory:
         version=body["version"],
         target_workers=body["target_workers"],
         wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
+        last_move=LastMove(**body["last_move"]) if body.get("last_move") else None,
         strategy_state=body.get("strategy_state", {}),
     )
 

@@ -1,15 +1,8 @@
 """When and how far the predecessor lets a count change: its cooldown, and its policies for the way down."""
 
 import math
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastMove:
-    """When a count last changed, and whether it rose."""
-
-    at_s: float
-    is_up: bool
+from headway.scaling.model import LastMove
 
 
 def is_reversal_held(
