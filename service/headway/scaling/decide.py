@@ -56,7 +56,7 @@ def decide(
         starting_workers=view.starting_workers,
         unknown_workers=view.unknown_workers,
         is_fresh=fresh,
-        predicted_pickup_s=_predicted_pickup_s(seen, target_workers=target_workers),
+        predicted_pickup_s=predicted_pickup_s(seen, target_workers=target_workers),
         notes=(*_notes(view, seen, fresh=fresh, now_s=now_s), *advice.notes),
     )
     return decision, _remembered(
@@ -96,7 +96,7 @@ def _binding(greatest: Demand, steps: tuple[Step, ...]) -> str:
     return greatest.name if greatest.slots > 0 else "idle"
 
 
-def _predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
+def predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
     """How long a job that arrives now will wait, with the workers that will exist and no others.
 
     ``None`` where the backlog is not known, or where no worker will exist to take the job.
