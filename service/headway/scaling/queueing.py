@@ -9,6 +9,7 @@ import math
 from headway.errors import Invalid
 
 GREAT_LOAD = 100_000.0  # beyond it the limit theorem is as good as the recursion, which takes a step a slot
+LIMIT_SHORT_BY = 1  # slots by which the limit theorem falls short at great loads, where no wait at all is allowed
 BETA_MAX = 38.0  # beyond it the chance of waiting is below the smallest number a float can hold
 
 
@@ -68,7 +69,7 @@ def slots_for(offered_load: float, service_time_s: float, target_s: float, perce
         return 0
     slots, blocked, may_exceed = 0, 1.0, 1 - percentile / 100
     if offered_load > GREAT_LOAD:
-        return math.ceil(square_root_staffing(offered_load, beta_for(may_exceed)))
+        return math.ceil(square_root_staffing(offered_load, beta_for(may_exceed))) + LIMIT_SHORT_BY
     while _exceeds(slots, offered_load, service_time_s, target_s, blocked) > may_exceed:
         slots += 1
         blocked = offered_load * blocked / (slots + offered_load * blocked)
