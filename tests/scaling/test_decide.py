@@ -184,9 +184,9 @@ def test_a_worse_queue_never_lowers_the_target(seen: PoolView, memory: Memory, m
 
 
 def test_the_memory_knows_when_the_target_moved_last_and_which_way() -> None:
-    _, risen = decide(view(queue(waiting_jobs=9)), held(0), now_s=NOW_S)
+    _, risen = decide(view(queue(arrival_rate_per_s=4.0)), held(0), now_s=NOW_S)
     assert risen.last_move == LastMove(at_s=NOW_S, is_up=True)
-    _, same = decide(view(queue(waiting_jobs=9)), risen, now_s=NOW_S + 5)
+    _, same = decide(view(queue(arrival_rate_per_s=4.0)), risen, now_s=NOW_S + 5)
     assert same.last_move == risen.last_move
-    _, fallen = decide(view(queue(sampled_at_s=NOW_S + 10)), same, now_s=NOW_S + 10)
+    _, fallen = decide(view(), same, now_s=NOW_S + 10)
     assert fallen.last_move == LastMove(at_s=NOW_S + 10, is_up=False)
