@@ -17,7 +17,9 @@ from headway.agent.toml_table import TomlTable
 from headway.cli.files import load_profiles_file
 from headway.scaling import demand, limits
 from headway.scaling.model import Mode, Objective, QueueMetrics
-from headway.scaling.profile import Profile
+from headway.scaling.presets import PRESETS
+from headway.scaling.profile import Override, Profile, profile_from_mapping
+from headway.scaling.schedule import Schedule
 from headway.scaling.view import PoolView
 
 DOCS = ROOT / "docs"
@@ -95,7 +97,12 @@ def test_every_command_is_documented_with_its_extra() -> None:
 
 @pytest.mark.parametrize(
     ("heading", "kind", "left_out"),
-    [("Keys", Profile, {"pool"}), ("Objective", Objective, set())],
+    [
+        ("Keys", Profile, {"pool"}),
+        ("Objective", Objective, set()),
+        ("Schedules", Schedule, set()),
+        ("Override", Override, set()),
+    ],
 )
 def test_every_key_of_a_profile_is_documented_with_its_default(heading: str, kind: type, left_out: set[str]) -> None:
     documented = {
@@ -104,10 +111,22 @@ def test_every_key_of_a_profile_is_documented_with_its_default(heading: str, kin
     keys = [item for item in fields(kind) if item.name not in left_out]
     assert list(documented) == [item.name for item in keys]
     for item in keys:
-        if isinstance(item.default, int | float | str):
+        if item.default is None or item.default == "":
+            assert documented[item.name] == "none"
+        elif isinstance(item.default, int | float | str):
             assert documented[item.name] == (
                 f"{item.default:g}" if isinstance(item.default, float) else str(item.default)
             )
+
+
+def test_every_preset_is_documented_with_its_values() -> None:
+    documented = list(rows(DOCS / "reference/profile.md", "Presets"))
+    assert [name.strip("`") for name, *_ in documented] == list(PRESETS)
+    for name, *told in documented:
+        made = profile_from_mapping("p", {"queues": ["r/q"], "template": "t", "preset": name.strip("`")})
+        bounds = f"{made.workers_min}..{made.workers_max}" + ("" if made.pinned is None else ", pinned")
+        promise = f"{made.objective.percentile:g} % within {made.objective.target_s:g} s"
+        assert told == [promise, f"{made.objective.window_s:g}", bounds, f"`{made.forecast}`", f"{made.hold_down_s:g}"]
 
 
 def test_every_mode_of_a_profile_is_documented() -> None:

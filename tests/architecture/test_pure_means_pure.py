@@ -12,6 +12,7 @@ ACTING = {"open", "print", "input", "exec", "eval", "compile", "__import__", "gl
 MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 MUTABLE_CALLS = {"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter", "OrderedDict"}
 CACHES = {"cache", "lru_cache", "cached_property"}
+CLOCKS = {"now", "utcnow", "today"}
 
 
 def impurities(tree: ast.Module) -> Iterator[str]:
@@ -23,6 +24,8 @@ def impurities(tree: ast.Module) -> Iterator[str]:
             yield f"{node.lineno}: {type(node).__name__.lower()} {', '.join(node.names)}"
         if isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in CACHES:
             yield f"{node.lineno}: a cache remembers between calls"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCKS:
+            yield f"{node.lineno}: asks for the time with {node.func.attr}()"
         if isinstance(node, ast.AsyncFunctionDef | ast.Await):
             yield f"{node.lineno}: waits"
     for statement in tree.body:
@@ -60,6 +63,7 @@ def test_scaling_neither_acts_nor_remembers(path: Path, tree: ast.Module) -> Non
         "from collections import deque\nSEEN = deque()",
         "import functools\n@functools.lru_cache\ndef f(x): ...",
         "async def f(): ...",
+        "from datetime import datetime\ndef f():\n    return datetime.now()",
     ],
 )
 def test_a_breach_of_purity_is_seen(breach: str) -> None:

@@ -68,7 +68,7 @@ pools:
   news: [redis/news]
 """
     assert breaches(loaded, text) == [
-        "unknown key 'pool'; known: brokers, pools",
+        "unknown key 'pool'; known: brokers, exclude, pools",
         "brokers: redis: expected a URL, as in redis://127.0.0.1:6379/0",
         "brokers: connection 'a/b' must be a name without '/', '=' and ','",
         "brokers: ok: write ',' in the URL as %2C",
@@ -90,6 +90,37 @@ pools:
         "queue 'redis/mail' is in 2 pools; it belongs to exactly one",
         "queue 'other/mail': no connection 'other' under brokers; there: redis",
         "queue 'mail' must be written as connection/queue",
+    ]
+
+
+def test_an_excluded_queue_is_served_by_no_pool(loaded) -> None:
+    text = """
+exclude: ["redis/rq-test-*", "*/scratch"]
+pools:
+  tests: {queues: [redis/mail, redis/rq-test-1], template: rq}
+"""
+    assert breaches(loaded, text) == ["profile 'tests': queue 'redis/rq-test-1' is excluded by 'redis/rq-test-*'"]
+    assert loaded(text.replace(", redis/rq-test-1", "")).exclude == ("redis/rq-test-*", "*/scratch")
+    assert breaches(loaded, "exclude: redis/*\n") == ['exclude: expected a list of patterns, as ["redis/test-*"]']
+
+
+def test_words_and_times_need_no_quotes(loaded) -> None:
+    """YAML 1.1 would make false of `off`, 1080 of 18:00 and a date without its zone of the last."""
+    text = """
+pools:
+  mail:
+    queues: [redis/mail]
+    template: rq
+    forecast: off
+    schedules:
+      - {starts: 09:00, ends: 18:00, workers_min: 2}
+      - {starts: 2026-11-27 08:00+01:00, ends: 2026-11-28T08:00:00Z, workers_min: 0x10}
+"""
+    (profile,) = loaded(text).profiles
+    assert profile.forecast == "off"
+    assert [(each.starts, each.ends, each.workers_min) for each in profile.schedules] == [
+        ("09:00", "18:00", 2),
+        ("2026-11-27 08:00+01:00", "2026-11-28T08:00:00Z", 16),
     ]
 
 

@@ -1,33 +1,200 @@
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.model import Mode, Objective
-from headway.scaling.profile import profile_from_mapping, profile_to_mapping
+from headway.scaling.presets import PRESETS
+from headway.scaling.profile import Forecast, Override, Profile, profile_from_mapping, profile_to_mapping
+from headway.scaling.schedule import Schedule
 from scaling.pools import profile
+
+SMALLEST = {"queues": ["redis/mail"], "template": "rq"}
+STORED_BY_0_1 = {
+    "queues": ["redis/mail"],
+    "template": "rq",
+    "mode": "pause_up",
+    "objective": {"target_s": 5.0, "percentile": 95.0, "window_s": 60.0},
+    "workers_min": 1,
+    "workers_max": 8,
+    "priority": 50,
+    "strategy": "hybrid",
+    "hold_down_s": 20.0,
+    "stale_after_s": 30.0,
+    "service_time_guess_s": 2.0,
+}
+
+
+def breaches(values: dict[str, Any]) -> list[str]:
+    with pytest.raises(Invalid) as raised:
+        profile_from_mapping("mail", SMALLEST | values)
+    return [breach.removeprefix("profile 'mail': ") for breach in raised.value.breaches]
 
 
 def test_a_profile_survives_its_mapping() -> None:
-    original = profile(mode=Mode.PAUSE_UP, objective=Objective(target_s=3.0, percentile=95.0), workers_min=1)
+    original = profile(
+        mode=Mode.PAUSE_UP,
+        objective=Objective(target_s=3.0, percentile=95.0),
+        queues=("redis/mail", "redis/news"),
+        member_objectives={"redis/news": Objective(target_s=60.0)},
+        override=Override(workers=4, until_s=1.8e9, reason="sale"),
+        schedules=(Schedule(starts="22:00", ends="06:00", days=("fri",), time_zone="Europe/Berlin", workers_max=3),),
+        preset="bursty",
+        workers_min=1,
+        forecast=Forecast.HINT,
+        strategy_options={"threshold_jobs": 10.0},
+        step_down_fraction=0.25,
+        cost_per_worker_hour=0.04,
+        budget_per_day=5.0,
+    )
     assert profile_from_mapping("mail", profile_to_mapping(original)) == original
 
 
+def test_a_profile_stored_by_the_first_version_is_read_as_it_was_meant() -> None:
+    read = profile_from_mapping("mail", STORED_BY_0_1)
+    assert read == Profile(
+        pool="mail",
+        queues=("redis/mail",),
+        template="rq",
+        mode=Mode.PAUSE_UP,
+        objective=Objective(target_s=5.0, percentile=95.0, window_s=60.0),
+        workers_min=1,
+        workers_max=8,
+        priority=50,
+        hold_down_s=20.0,
+        stale_after_s=30.0,
+        service_time_guess_s=2.0,
+    )
+
+
+def test_without_a_preset_the_defaults_hold() -> None:
+    assert profile_from_mapping("mail", SMALLEST) == Profile(pool="mail", queues=("redis/mail",), template="rq")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_preset_is_a_valid_profile_and_survives_its_mapping(name: str) -> None:
+    made = profile_from_mapping("mail", {**SMALLEST, "preset": name})
+    assert made.preset == name
+    assert profile_from_mapping("mail", profile_to_mapping(made)) == made
+
+
+def test_a_presets_values_are_overridden_key_by_key() -> None:
+    made = profile_from_mapping(
+        "mail", {**SMALLEST, "preset": "critical", "workers_max": 80, "objective": {"target_s": 5}}
+    )
+    assert (made.workers_min, made.workers_max) == (5, 80)
+    assert made.objective == Objective(target_s=5.0, percentile=99.0, window_s=120.0)
+
+
+def test_a_preset_and_a_key_that_contradicts_it_are_told() -> None:
+    assert breaches({"preset": "critical", "workers_max": 3}) == ["workers_min=5 exceeds workers_max=3"]
+    assert breaches({"preset": "exclusive", "workers_min": 0, "workers_max": 0}) == [
+        "pinned=1 lies outside workers_min=0..workers_max=0"
+    ]
+
+
+def test_a_members_objective_takes_the_rest_from_the_pools() -> None:
+    made = profile_from_mapping(
+        "mail",
+        {
+            "queues": ["redis/mail", "redis/news"],
+            "template": "rq",
+            "objective": {"target_s": 5, "percentile": 95},
+            "member_objectives": {"redis/news": {"target_s": 60}},
+        },
+    )
+    assert made.objective_of("redis/news") == Objective(target_s=60.0, percentile=95.0)
+    assert made.objective_of("redis/mail") == made.objective
+    assert made.for_member("redis/news").objective.target_s == 60.0
+    assert made.for_member("redis/mail") is made
+
+
 def test_every_mistake_is_reported_at_once() -> None:
-    with pytest.raises(Invalid) as caught:
-        profile_from_mapping(
-            "mail", {"queues": "redis/mail", "wokers_max": 3, "objective": {"target": 1}, "mode": "go"}
-        )
-    told = str(caught.value)
-    for word in (
-        "wokers_max",
-        "queues='redis/mail'",
-        "objective: unknown key 'target'",
-        "mode='go'",
-        "template is missing",
-    ):
-        assert word in told
+    """Unknown keys, wrong types and contradictions in one answer, and no rule about a value that nobody wrote."""
+    told = breaches(
+        {
+            "queues": "redis/mail",
+            "wokers_max": 3,
+            "objective": {"target": 1},
+            "mode": "go",
+            "workers_min": 30,
+            "workers_max": "many",
+            "hold_up_s": -1,
+            "budget_per_hour": 3,
+            "member_objectives": {"redis/other": {"target_s": "soon"}},
+            "schedules": [{"starts": "8", "ends": "09:00"}, {"starts": "08:00", "ends": "09:00", "workers_min": 40}],
+            "override": {"workers": 3, "until_s": "tomorrow", "reason": "x"},
+            "strategy_options": {"x": "y"},
+        }
+    )
+    assert told[1].startswith("unknown key 'wokers_max'; known: budget_per_day, ")
+    del told[1]
+    assert told == [
+        "queues='redis/mail': expected a list of text",
+        "objective: unknown key 'target'; known: percentile, target_s, window_s",
+        "mode='go': expected one of act, recommend, pause, pause_up, pause_down",
+        "workers_max='many': expected a whole number",
+        "member_objectives.redis/other: target_s='soon': expected a number",
+        "schedules[0]: starts='8' is no time as 08:00 and no date and time as 2026-11-27T08:00",
+        "schedules[0]: names neither workers_min nor workers_max: it would move nothing",
+        "override: until_s='tomorrow': expected a time with its zone, as 2026-11-27T08:00+01:00 or 2026-11-27T07:00Z",
+        "strategy_options.x='y': expected a number",
+        "hold_up_s=-1.0 must lie in 0..86400 seconds",
+        "budget_per_hour needs cost_per_worker_hour: without it no count of workers has a price",
+    ]
 
 
-def test_contradictions_are_refused_by_name() -> None:
+def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
+    with pytest.raises(Invalid) as raised:
+        profile_from_mapping("mail", {"queues": ["q"], "workers_min": 5, "workers_max": 3})
+    assert raised.value.breaches == (
+        "profile 'mail': template is missing",
+        "profile 'mail': workers_min=5 exceeds workers_max=3",
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"preset": "urgent"}, "preset 'urgent' is not known; known: critical, high_volume, balanced"),
+        ({"pinned": 30}, "pinned=30 lies outside workers_min=0..workers_max=20"),
+        (
+            {"pinned": 2, "schedules": [{"starts": "08:00", "ends": "09:00", "workers_min": 1}]},
+            "pinned=2 and schedules contradict each other: a pinned count does not move",
+        ),
+        (
+            {"schedules": [{"starts": "08:00", "ends": "09:00", "workers_min": 30}]},
+            "schedules[0]: workers_min=30 exceeds workers_max=20 while it is active",
+        ),
+        (
+            {"member_objectives": {"redis/other": {"target_s": 5}}},
+            "member_objectives: queue 'redis/other' is not among queues",
+        ),
+        ({"fallback_workers": 0}, "fallback_workers=0 must lie in 1..10000: no failed source empties a pool"),
+        (
+            {"fallback_workers": 2, "fallback_after_s": 10},
+            "fallback_after_s=10 is below stale_after_s=20",
+        ),
+        ({"override": {"workers": 1, "until_s": 1, "reason": " "}}, "override: reason is empty"),
+        ({"override": {"workers": 1, "reason": "x"}}, "override: until_s is missing"),
+        ({"tolerance_fraction": 1.0}, "tolerance_fraction=1.0 must lie in 0..1"),
+        ({"risk": 0}, "risk=0.0 must lie above 0"),
+        ({"weight": float("nan")}, "weight=nan must lie above 0"),
+        ({"step_up_workers": 0}, "step_up_workers=0 must lie in 1..10000"),
+        ({"forecast": "sure"}, "forecast='sure': expected one of auto, off, hint, moderate, aggressive"),
+        ({"schedules": ["08:00"]}, "schedules[0]: expected keys and values, got str"),
+        ({"schedules": "08:00"}, "schedules='08:00': expected a list of keys and values"),
+        ({"member_objectives": ["x"]}, "member_objectives=['x']: expected names and values"),
+    ],
+)
+def test_contradictions_are_refused_by_name(values: dict[str, Any], says: str) -> None:
+    (told,) = breaches(values)
+    assert told.startswith(says)
+
+
+def test_contradictions_are_refused_in_a_value_as_in_a_mapping() -> None:
     with pytest.raises(Invalid, match=r"profile 'mail': workers_min=5 exceeds workers_max=3"):
         profile(workers_min=5, workers_max=3)
 
@@ -43,9 +210,12 @@ def test_contradictions_are_refused_by_name() -> None:
         {"objective": Objective(percentile=100.0)},
         {"objective": Objective(target_s=float("inf"))},
         {"objective": Objective(target_s=float("nan"))},
+        {"objective": Objective(window_s=901.0)},
         {"pool": "ma\0il"},
         {"priority": -1},
         {"priority": 10**9},
+        {"override": Override(workers=1, until_s=float("nan"), reason="x")},
+        {"strategy_options": {"x": float("inf")}},
     ],
 )
 def test_nonsense_is_refused(values: dict[str, object]) -> None:
@@ -56,3 +226,20 @@ def test_nonsense_is_refused(values: dict[str, object]) -> None:
 def test_a_number_too_great_for_a_float_is_a_mistake_and_no_crash() -> None:
     with pytest.raises(Invalid, match="hold_down_s"):
         profile_from_mapping("mail", {"queues": ["q"], "template": "t", "hold_down_s": 10**400})
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = st.sampled_from([*profile_to_mapping(profile()), "colour"])
+
+
+@given(st.dictionaries(KEYS, ANYTHING, max_size=6))
+def test_any_mapping_is_a_profile_or_a_list_of_mistakes(values: dict[str, Any]) -> None:
+    try:
+        made = profile_from_mapping("mail", SMALLEST | values)
+    except Invalid:
+        return
+    assert profile_from_mapping("mail", profile_to_mapping(made)) == made

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.profile import Profile, profile_from_mapping
 
-KNOWN = ("brokers", "pools")
+KNOWN = ("brokers", "exclude", "pools")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class ProfilesFile:
     brokers: Mapping[str, str]
     """Connection name -> broker URL."""
     profiles: tuple[Profile, ...]
+    exclude: tuple[str, ...] = ()
+    """Patterns of queues that no pool may serve."""
 
 
 def load_profiles_file(path: Path) -> ProfilesFile:
@@ -36,10 +39,11 @@ def load_profiles_file(path: Path) -> ProfilesFile:
     brokers = _brokers(_mapping(top.get("brokers"), "brokers", breaches), breaches)
     pools = _mapping(top.get("pools"), "pools", breaches)
     profiles = [profile for pool, values in pools.items() if (profile := _profile(pool, values, breaches)) is not None]
-    breaches += _queue_breaches(profiles, brokers)
+    exclude = _patterns(top.get("exclude"), breaches)
+    breaches += [*_queue_breaches(profiles, brokers), *_excluded(profiles, exclude)]
     if breaches:
         raise Invalid(*(f"{path}: {breach}" for breach in breaches))
-    return ProfilesFile(brokers=brokers, profiles=tuple(profiles))
+    return ProfilesFile(brokers=brokers, profiles=tuple(profiles), exclude=exclude)
 
 
 class _Loader(yaml.SafeLoader):
@@ -59,7 +63,25 @@ def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     return loader.construct_mapping(node, deep=True)
 
 
+def _bool(_: _Loader, node: yaml.ScalarNode) -> bool | str:
+    """YAML 1.1 reads `off` as false: here it is a word."""
+    return node.value.lower() == "true" if node.value.lower() in {"true", "false"} else str(node.value)
+
+
+def _int(loader: _Loader, node: yaml.ScalarNode) -> int | str:
+    """YAML 1.1 reads 18:00 as 1080, to the base of 60: here it is a time of day."""
+    return str(node.value) if ":" in node.value else loader.construct_yaml_int(node)
+
+
+def _timestamp(_: _Loader, node: yaml.ScalarNode) -> str:
+    """Dates stay as they are written: their zone is told beside them."""
+    return str(node.value)
+
+
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
+_Loader.add_constructor("tag:yaml.org,2002:bool", _bool)
+_Loader.add_constructor("tag:yaml.org,2002:int", _int)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
 
 
 def _parsed(path: Path) -> Any:
@@ -103,6 +125,26 @@ def _brokers(given: dict[Any, Any], breaches: list[str]) -> dict[str, str]:
         else:
             brokers[name] = url
     return brokers
+
+
+def _patterns(value: Any, breaches: list[str]) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        breaches.append('exclude: expected a list of patterns, as ["redis/test-*"]')
+        return ()
+    return tuple(value)
+
+
+def _excluded(profiles: list[Profile], exclude: tuple[str, ...]) -> list[str]:
+    """Queues that a pool names and a pattern excludes."""
+    return [
+        f"profile {profile.pool!r}: queue {queue!r} is excluded by {pattern!r}"
+        for profile in profiles
+        for queue in profile.queues
+        for pattern in exclude
+        if fnmatchcase(queue, pattern)
+    ]
 
 
 def _profile(pool: Any, values: Any, breaches: list[str]) -> Profile | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics
 from headway.scaling.model import Objective, QueueMetrics
 
-KEPT_S = 300.0  # the longest window that deciding looks at
+KEPT_S = 900.0  # the longest window that an objective may have
 RATE_WINDOW_S = 30.0  # long enough to tell a rate from chance, short enough to let go soon after a burst
 
 

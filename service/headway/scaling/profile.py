@@ -1,16 +1,52 @@
 """The policy of a pool, and how a mapping (YAML, JSON) becomes one. Every mistake is reported at once, by name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
+from enum import StrEnum
+from types import SimpleNamespace
 from typing import Any
 
 from headway.errors import Invalid
+from headway.scaling.mapping import Reading, to_mapping
 from headway.scaling.model import Mode, Objective
+from headway.scaling.presets import with_preset
+from headway.scaling.profile_rules import DAY_S, NAME_LENGTH_MAX, PRIORITY_MAX, WORKERS_MAX, breaches_of, refuse
+from headway.scaling.schedule import Bounds, Schedule, Zones, bounds_at, moment_s
 
-WORKERS_MAX = 10_000  # beyond this a typing error is likelier than a wish
-NAME_LENGTH_MAX = 200
-PRIORITY_MAX = 1_000_000
-DAY_S = 86_400.0  # what takes longer than a day is no matter of workers
+__all__ = [
+    "DAY_S",
+    "NAME_LENGTH_MAX",
+    "PRIORITY_MAX",
+    "WORKERS_MAX",
+    "Forecast",
+    "Override",
+    "Profile",
+    "profile_from_mapping",
+    "profile_to_mapping",
+]
+
+
+class Forecast(StrEnum):
+    """How far a forecast may raise a count. The three in the middle are the predecessor's policies."""
+
+    AUTO = "auto"
+    OFF = "off"
+    HINT = "hint"
+    MODERATE = "moderate"
+    AGGRESSIVE = "aggressive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A count that an operator has set for a while, and why."""
+
+    workers: int
+    until_s: float = field(metadata={"read": moment_s})
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise Invalid("reason is empty: whoever reads the decision wants to know")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,136 +56,125 @@ class Profile:
     pool: str
     queues: tuple[str, ...]
     template: str
+    preset: str | None = None
+    """Where the keys that were not given come from; ``None``: the defaults here."""
     mode: Mode = Mode.ACT
+    override: Override | None = None
     objective: Objective = field(default_factory=Objective)
+    member_objectives: Mapping[str, Objective] = field(default_factory=dict)
+    """Of queues that promise something else than the pool."""
     workers_min: int = 0
     workers_max: int = 20
+    schedules: tuple[Schedule, ...] = ()
+    pinned: int | None = None
+    """Exactly so many workers, whatever waits."""
+    rate_limit_per_s: float | None = None
+    """What the service that the jobs call allows; no more slots than ``rate_limit_per_s`` × service time."""
     priority: int = 100
+    weight: float = 1.0
+    """Its share of scarce room among pools of the same priority."""
     strategy: str = "hybrid"
+    strategy_options: Mapping[str, float] = field(default_factory=dict)
+    risk: float = 1.0
+    """Moves ``hybrid`` between attainment and cost; 1 is as measured."""
+    forecast: Forecast = Forecast.AUTO
+    hold_up_s: float = 0.0
+    """A greater count is taken only when it was wanted for this long."""
     hold_down_s: float = 15.0
-    """A lower count is taken only when it was enough for this long; the upward way never waits."""
+    """A lower count is taken only when it was enough for this long."""
+    step_up_workers: int | None = None
+    step_up_fraction: float | None = None
+    step_down_workers: int | None = None
+    step_down_fraction: float | None = None
+    tolerance_fraction: float = 0.0
+    """A change smaller than this part of the last target is not made."""
     stale_after_s: float = 20.0
     """Metrics older than this are no ground for a lower count."""
+    fallback_workers: int | None = None
+    """The count without metrics, once they are older than ``fallback_after_s``; ``None`` holds the last target."""
+    fallback_after_s: float = 300.0
+    cost_per_worker_hour: float | None = None
+    budget_per_hour: float | None = None
+    budget_per_day: float | None = None
+    """Of days in UTC."""
     service_time_guess_s: float = 1.0
     """Used until a job of the pool has finished."""
 
     def __post_init__(self) -> None:
-        breaches = [*self._names(), *self._numbers()]
-        if breaches:
-            raise Invalid(*(f"profile {self.pool!r}: {breach}" for breach in breaches))
+        refuse(self)
 
-    def _names(self) -> list[str]:
-        breaches = []
-        if not _is_name(self.pool) or "/" in self.pool:
-            breaches.append(f"pool must be 1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it")
-        if not self.queues or not all(map(_is_name, self.queues)):
-            breaches.append("queues must name at least one queue, as 'connection/queue'")
-        if len(set(self.queues)) != len(self.queues):
-            breaches.append("queues names a queue twice")
-        if not _is_name(self.template):
-            breaches.append("template must name a template of host.toml")
-        if not _is_name(self.strategy):
-            breaches.append("strategy must name a strategy")
-        return breaches
+    def override_at(self, now_s: float) -> Override | None:
+        """The override that holds at ``now_s``."""
+        return self.override if self.override is not None and now_s < self.override.until_s else None
 
-    def _numbers(self) -> list[str]:
-        breaches = []
-        if not 0 <= self.workers_min <= WORKERS_MAX or not 0 <= self.workers_max <= WORKERS_MAX:
-            breaches.append(
-                f"workers_min={self.workers_min}, workers_max={self.workers_max}: both lie in 0..{WORKERS_MAX}"
-            )
-        if self.workers_min > self.workers_max:
-            breaches.append(f"workers_min={self.workers_min} exceeds workers_max={self.workers_max}")
-        if not 0 < self.objective.target_s <= DAY_S:
-            breaches.append(f"objective.target_s={self.objective.target_s} must lie above 0, up to 86400 seconds")
-        if not 0 < self.objective.percentile < 100:
-            breaches.append(f"objective.percentile={self.objective.percentile} must lie between 0 and 100")
-        if not 0 < self.objective.window_s <= 300:
-            breaches.append(f"objective.window_s={self.objective.window_s} must lie in 0..300, exclusive of 0")
-        breaches += [
-            f"{name}={getattr(self, name)} must lie in 0..86400 seconds"
-            for name in ("hold_down_s", "stale_after_s")
-            if not 0 <= getattr(self, name) <= DAY_S
-        ]
-        if not 0 < self.service_time_guess_s <= DAY_S:
-            breaches.append(f"service_time_guess_s={self.service_time_guess_s} must lie above 0, up to 86400 seconds")
-        if not 0 <= self.priority <= PRIORITY_MAX:
-            breaches.append(f"priority={self.priority} must lie in 0..{PRIORITY_MAX}")
-        return breaches
+    def bounds_at(self, now_s: float, zones: Zones) -> Bounds:
+        """The floor and the ceiling that hold at ``now_s``. Raises ``Invalid`` where a schedule's zone is not known."""
+        return bounds_at(
+            self.schedules, workers_min=self.workers_min, workers_max=self.workers_max, at_s=now_s, zones=zones
+        )
 
+    def objective_of(self, queue: str) -> Objective:
+        """What is promised to the jobs of ``queue``."""
+        return self.member_objectives.get(queue, self.objective)
 
-def _is_name(text: str) -> bool:
-    return 0 < len(text) <= NAME_LENGTH_MAX and text.isprintable() and text == text.strip()
+    def for_member(self, queue: str) -> "Profile":
+        """The profile as it would be if ``queue`` were alone in the pool: with the queue's own objective."""
+        if queue not in self.member_objectives:
+            return self
+        return replace(self, objective=self.member_objectives[queue])
 
 
 def profile_from_mapping(pool: str, values: Mapping[str, Any]) -> Profile:
     """The profile of ``pool`` that ``values`` describe.
 
+    Keys that are missing have the value of the preset that ``values`` name, else the default. A member's objective
+    takes what it does not say from the pool's.
+
     Raises:
         Invalid: with every unknown key, wrong type and broken rule.
     """
-    breaches: list[str] = []
-    given = dict(values)
-    objective = _checked(Objective, given.pop("objective", {}), where=f"profile {pool!r}: objective", breaches=breaches)
-    body = _checked(Profile, given, where=f"profile {pool!r}", breaches=breaches, skip=("pool", "objective"))
-    breaches += [f"profile {pool!r}: {key} is missing" for key in ("queues", "template") if key not in values]
+    where = f"profile {pool!r}"
+    reading = Reading()
+    taken, wrong = reading.fields_of(Profile, _whole(values), where=where, left_out=("pool",))
+    draft = SimpleNamespace(**{**_defaults(), **taken, "pool": pool})
+    # A rule about a key that cannot be read would tell of a value that nobody wrote.
+    broken = [breach.text for breach in breaches_of(draft) if not breach.keys & wrong]
+    breaches = [*reading.breaches, *(f"{where}: {text}" for text in broken)]
     if breaches:
         raise Invalid(*breaches)
-    return Profile(pool=pool, objective=Objective(**objective), **body)
+    return Profile(pool=pool, **taken)
 
 
 def profile_to_mapping(profile: Profile) -> dict[str, Any]:
     """The mapping that ``profile_from_mapping`` turns back into ``profile``; the pool's name is not in it."""
-    body: dict[str, Any] = {item.name: getattr(profile, item.name) for item in fields(Profile) if item.name != "pool"}
-    body["objective"] = {item.name: getattr(profile.objective, item.name) for item in fields(Objective)}
-    body["queues"] = list(profile.queues)
-    body["mode"] = profile.mode.value
+    body: dict[str, Any] = to_mapping(profile)
+    del body["pool"]
     return body
 
 
-def _checked(
-    kind: type[Profile] | type[Objective],
-    values: Any,
-    *,
-    where: str,
-    breaches: list[str],
-    skip: tuple[str, ...] = (),
-) -> dict[str, Any]:
-    """The values of known keys with their types checked; what is wrong is added to ``breaches``."""
-    if not isinstance(values, Mapping):
-        breaches.append(f"{where}: expected keys and values, got {type(values).__name__}")
-        return {}
-    known = {item.name: item.type for item in fields(kind) if item.name not in skip}
-    names = {item.name for item in fields(kind)} - {"pool"}
-    taken: dict[str, Any] = {}
-    for key, value in values.items():
-        if key not in known:
-            breaches.append(f"{where}: unknown key {key!r}; known: {', '.join(sorted(names))}")
-            continue
-        try:
-            taken[key] = _converted(value, known[key])
-        except (TypeError, ValueError, OverflowError) as error:
-            breaches.append(f"{where}: {key}={value!r}: {error}")
-    return taken
+def _whole(values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` with what they take from their preset, and members' objectives with what they take from the pool's."""
+    whole = with_preset(values)
+    members, objective = whole.get("member_objectives"), whole.get("objective", {})
+    if isinstance(members, Mapping) and isinstance(objective, Mapping):
+        # What is wrong with the pool's objective is told there, and not again for each member.
+        sound = {item.name: objective[item.name] for item in fields(Objective) if _is_number(objective.get(item.name))}
+        whole["member_objectives"] = {
+            queue: {**sound, **given} if isinstance(given, Mapping) else given for queue, given in members.items()
+        }
+    return whole
 
 
-def _converted(value: Any, kind: Any) -> Any:
-    if kind is Mode:
-        if value not in list(Mode):
-            raise ValueError(f"expected one of {', '.join(Mode)}")
-        return Mode(value)
-    if kind is float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError("expected a number")
-        return float(value)
-    if kind is int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError("expected a whole number")
-        return value
-    if kind is str:
-        if not isinstance(value, str):
-            raise TypeError("expected text")
-        return value
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise TypeError("expected a list of text")
-    return tuple(value)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _defaults() -> dict[str, Any]:
+    """The value of every key that is not given; for those that must be, one that breaks no rule."""
+    defaults: dict[str, Any] = {"queues": ("?",), "template": "?"}
+    for item in fields(Profile):
+        if item.default is not MISSING:
+            defaults[item.name] = item.default
+        elif item.default_factory is not MISSING:
+            defaults[item.name] = item.default_factory()
+    return defaults

@@ -4,10 +4,12 @@ import json
 from dataclasses import fields
 from pathlib import Path
 
-from headway.control.http.bodies import ObjectiveBody, ProfileBody
 from headway.control.http.describe import description
+from headway.control.http.profile_bodies import ObjectiveBody, OverrideBody, ProfileBody, ScheduleBody
 from headway.scaling.model import Objective
-from headway.scaling.profile import Profile, profile_to_mapping
+from headway.scaling.presets import PRESETS
+from headway.scaling.profile import Override, Profile, profile_to_mapping
+from headway.scaling.schedule import Schedule
 
 COMMITTED = Path(__file__).parents[3] / "docs/reference/openapi.json"
 
@@ -60,3 +62,11 @@ def test_the_described_profile_is_the_cores() -> None:
     smallest = {"queues": ["redis/mail"], "template": "rq"}
     described = ProfileBody.model_validate(smallest).model_dump(mode="json")
     assert described == profile_to_mapping(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+
+
+def test_what_a_profile_is_made_of_is_described_as_the_core_has_it() -> None:
+    described = {OverrideBody: Override, ScheduleBody: Schedule}
+    for body, kind in described.items():
+        assert set(body.model_fields) == {field.name for field in fields(kind)}
+    preset = json.loads(description())["components"]["schemas"]["ProfileBody"]["properties"]["preset"]
+    assert preset["anyOf"][0]["enum"] == list(PRESETS)

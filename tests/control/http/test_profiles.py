@@ -6,6 +6,9 @@ import httpx
 import psycopg
 import pytest
 
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile, profile_to_mapping
+
 BODY = {"queues": ["redis/mail"], "template": "rq", "workers_max": 8, "objective": {"target_s": 5}}
 
 
@@ -18,19 +21,9 @@ async def test_a_profile_is_created_read_and_listed(client: httpx.AsyncClient) -
     assert (created.status_code, created.headers["ETag"]) == (201, '"1"')
     read = await client.get("/v1/profiles/mail")
     assert (read.status_code, read.headers["ETag"], read.json()) == (200, '"1"', created.json())
-    assert read.json()["profile"] | {"objective": None} == {
-        "queues": ["redis/mail"],
-        "template": "rq",
-        "mode": "act",
-        "objective": None,
-        "workers_min": 0,
-        "workers_max": 8,
-        "priority": 100,
-        "strategy": "hybrid",
-        "hold_down_s": 15.0,
-        "stale_after_s": 20.0,
-        "service_time_guess_s": 1.0,
-    }
+    assert read.json()["profile"] == profile_to_mapping(
+        Profile(pool="mail", queues=("redis/mail",), template="rq", workers_max=8, objective=Objective(target_s=5.0))
+    )
     assert read.json()["profile"]["objective"] == {"target_s": 5.0, "percentile": 99.0, "window_s": 120.0}
     assert (await client.get("/v1/profiles")).json() == {"profiles": [read.json()]}
 
@@ -59,8 +52,8 @@ async def test_every_breach_is_told_at_once(client: httpx.AsyncClient) -> None:
     answer = await put(client, {"queues": [], "workers_max": "many", "objective": {"goal": 1}, "colour": "red"})
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
     said = "\n".join(answer.json()["breaches"])
-    assert len(answer.json()["breaches"]) == 4
-    for word in ("workers_max='many'", "'goal'", "'colour'", "template is missing"):
+    assert len(answer.json()["breaches"]) == 5
+    for word in ("workers_max='many'", "'goal'", "'colour'", "template is missing", "at least one queue"):
         assert word in said
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from headway.control.http.bodies import ProfileBody
+from headway.control.http.profile_bodies import ProfileBody
 from headway.scaling.model import Decision, HostCapacity, Mode, Objective, QueueMetrics, Template, Worker
 from headway.scaling.profile import profile_to_mapping
 from headway.store.decisions import StoredDecision

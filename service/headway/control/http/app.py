@@ -15,12 +15,13 @@ from starlette.types import Scope
 from headway import __version__
 from headway.control.http import events, health, profiles, reading, telemetry
 from headway.control.http.answers import Overview
-from headway.control.http.bodies import ProfileBody, TelemetryBody
+from headway.control.http.bodies import TelemetryBody
 from headway.control.http.door import Door
 from headway.control.http.feed import Feed
 from headway.control.http.guard import Guard
 from headway.control.http.overview import Overviews
 from headway.control.http.problems import Problem, install
+from headway.control.http.profile_bodies import ProfileBody
 from headway.control.ingest import Ingest
 from headway.store.engine import Engine
 

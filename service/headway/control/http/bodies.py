@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from headway.scaling.model import EventKind, JobEvent, Mode, QueueSample, TelemetryBatch, WorkerActivity
+from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
 BIGINT_MAX = 2**63 - 1
 TEXT_LENGTH_MAX = 1000
@@ -55,36 +55,6 @@ class Taken(BaseModel):
     """What a client sends. An unknown key is a typing error, and is refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
-
-
-class ObjectiveBody(Taken):
-    """The promise: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
-
-    target_s: float = Field(default=10.0, gt=0)
-    percentile: float = Field(default=99.0, gt=0, lt=100)
-    window_s: float = Field(default=120.0, gt=0, le=300)
-
-
-class ProfileBody(Taken):
-    """The policy of a pool. It is checked by the rules that `headway apply` knows, and every breach is told at once."""
-
-    queues: list[str] = Field(min_length=1)
-    """The queues that the pool serves, in strict order, each as `connection/queue`. A queue belongs to one pool."""
-    template: str = Field(min_length=1)
-    """The template of the hosts' host.toml that starts one worker."""
-    mode: Mode = Mode.ACT
-    objective: ObjectiveBody = ObjectiveBody()
-    workers_min: int = Field(default=0, ge=0, le=10_000)
-    workers_max: int = Field(default=20, ge=0, le=10_000)
-    priority: int = 100
-    """Greater is placed first when room is short."""
-    strategy: Literal["hybrid"] = "hybrid"
-    hold_down_s: float = Field(default=15.0, ge=0, le=86_400)
-    """A lower count is taken only when it was enough for this long."""
-    stale_after_s: float = Field(default=20.0, ge=0, le=86_400)
-    """Metrics older than this are no ground for a lower count."""
-    service_time_guess_s: float = Field(default=1.0, gt=0, le=86_400)
-    """Used until a job of the pool has finished."""
 
 
 class EventBody(Taken):

@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request, Response, status
 
 from headway.control.http.answers import ProfileOut, ProfilesOut
-from headway.control.http.bodies import ProfileBody
 from headway.control.http.door import AtDoor, PoolPath, body_of, mapping_of, takes
 from headway.control.http.problems import TooLarge, declared
+from headway.control.http.profile_bodies import ProfileBody
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile import profile_from_mapping
 from headway.store.engine import transaction

@@ -1,0 +1,104 @@
+"""A profile as the HTTP door takes and gives it. The core's own rules check it; these models describe it."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from headway.control.http.bodies import Taken
+from headway.scaling.model import Mode
+from headway.scaling.profile import Forecast
+
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+DAYS: list[Day] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+
+
+class ObjectiveBody(Taken):
+    """The promise: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
+
+    target_s: float = Field(default=10.0, gt=0)
+    percentile: float = Field(default=99.0, gt=0, lt=100)
+    window_s: float = Field(default=120.0, gt=0, le=900)
+
+
+class OverrideBody(Taken):
+    """A count that an operator has set for a while, and why."""
+
+    workers: int = Field(ge=0, le=10_000)
+    until_s: float | str
+    """Unix seconds, or an ISO time with its zone; given as Unix seconds."""
+    reason: str = Field(min_length=1)
+
+
+class ScheduleBody(Taken):
+    """Bounds that hold while a clock on the wall of ``time_zone`` shows a time from ``starts`` up to ``ends``."""
+
+    starts: str
+    """`08:00`, which recurs, or a date and time as `2026-11-27T08:00`, which happens once."""
+    ends: str
+    """The same. A recurring one that ends before it starts runs over midnight."""
+    days: list[Day] = DAYS
+    """Weekdays of a recurring one; one over midnight belongs to the day on which it starts."""
+    time_zone: str = "UTC"
+    workers_min: int | None = Field(default=None, ge=0, le=10_000)
+    workers_max: int | None = Field(default=None, ge=0, le=10_000)
+    name: str = ""
+
+
+class ProfileBody(Taken):
+    """The policy of a pool. It is checked by the rules that `headway apply` knows, and every breach is told at once.
+
+    The defaults are those without a preset: where `preset` names one, keys that are not given have its values.
+    """
+
+    queues: list[str] = Field(min_length=1)
+    """The queues that the pool serves, in strict order, each as `connection/queue`. A queue belongs to one pool."""
+    template: str = Field(min_length=1)
+    """The template of the hosts' host.toml that starts one worker."""
+    preset: Literal["critical", "high_volume", "balanced", "bursty", "background", "exclusive"] | None = None
+    """Where keys that are not given come from. A key that is given takes the preset's place."""
+    mode: Mode = Mode.ACT
+    override: OverrideBody | None = None
+    objective: ObjectiveBody = ObjectiveBody()
+    member_objectives: dict[str, ObjectiveBody] = Field(default={})
+    """Queue -> what it is promised, where that is not the pool's objective."""
+    workers_min: int = Field(default=0, ge=0, le=10_000)
+    workers_max: int = Field(default=20, ge=0, le=10_000)
+    schedules: list[ScheduleBody] = Field(default=[])
+    """Bounds by the clock. Of several active ones the greatest floor and the greatest ceiling hold."""
+    pinned: int | None = None
+    """Exactly so many workers, whatever waits."""
+    rate_limit_per_s: float | None = Field(default=None, gt=0)
+    """What the service that the jobs call allows: no more slots than this times the service time."""
+    priority: int = 100
+    """Greater is placed first when room is short."""
+    weight: float = Field(default=1.0, gt=0, le=1_000)
+    """Its share of scarce room among pools of the same priority."""
+    strategy: str = Field(default="hybrid", min_length=1)
+    strategy_options: dict[str, float] = Field(default={})
+    """The strategy's own numbers, by name."""
+    risk: float = Field(default=1.0, gt=0, le=100)
+    """Moves `hybrid` between attainment and cost; 1 is as measured."""
+    forecast: Forecast = Forecast.AUTO
+    hold_up_s: float = Field(default=0.0, ge=0, le=86_400)
+    """A greater count is taken only when it was wanted for this long."""
+    hold_down_s: float = Field(default=15.0, ge=0, le=86_400)
+    """A lower count is taken only when it was enough for this long."""
+    step_up_workers: int | None = Field(default=None, ge=1)
+    step_up_fraction: float | None = Field(default=None, gt=0)
+    """Of the last target; with `step_up_workers`, whichever allows more."""
+    step_down_workers: int | None = Field(default=None, ge=1)
+    step_down_fraction: float | None = Field(default=None, gt=0)
+    tolerance_fraction: float = Field(default=0.0, ge=0, lt=1)
+    """A change smaller than this part of the last target is not made."""
+    stale_after_s: float = Field(default=20.0, ge=0, le=86_400)
+    """Metrics older than this are no ground for a lower count."""
+    fallback_workers: int | None = Field(default=None, ge=1)
+    """The count once metrics are older than `fallback_after_s`; null holds the last target."""
+    fallback_after_s: float = Field(default=300.0, ge=0, le=86_400)
+    cost_per_worker_hour: float | None = Field(default=None, gt=0)
+    budget_per_hour: float | None = Field(default=None, gt=0)
+    """Never exceeded, floors included; in the unit of `cost_per_worker_hour`."""
+    budget_per_day: float | None = Field(default=None, gt=0)
+    """The same, of days in UTC."""
+    service_time_guess_s: float = Field(default=1.0, gt=0, le=86_400)
+    """Used until a job of the pool has finished."""

@@ -1,0 +1,178 @@
+"""What a profile must keep to. Each rule names the keys it reads, so that one mistake is not told twice."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headway.errors import Invalid
+from headway.scaling.model import Objective
+from headway.scaling.presets import PRESETS
+
+WORKERS_MAX = 10_000  # beyond this a typing error is likelier than a wish
+NAME_LENGTH_MAX = 200
+PRIORITY_MAX = 1_000_000
+DAY_S = 86_400.0  # what takes longer than a day is no matter of workers
+WINDOW_MAX_S = 900.0  # finished waits are kept at hand for this long
+RISK_MAX = 100.0
+WEIGHT_MAX = 1_000.0
+RATE_MAX = 1e9
+COST_MAX = 1e9
+TIME_MAX_S = 1e11
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A rule that is broken, and the keys that break it."""
+
+    keys: frozenset[str]
+    text: str
+
+
+def breaches_of(profile: Any) -> Iterator[Breach]:
+    """Every rule that ``profile``, or anything with its attributes, breaks."""
+    for rule in RULES:
+        for keys, text in rule(profile):
+            yield Breach(frozenset(keys.split()), text)
+
+
+Told = Iterator[tuple[str, str]]
+
+
+def _names(given: Any) -> Told:
+    if not is_name(given.pool) or "/" in given.pool:
+        yield "pool", f"pool must be 1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it"
+    if not given.queues or not all(map(is_name, given.queues)):
+        yield "queues", "queues must name at least one queue, as 'connection/queue'"
+    if len(set(given.queues)) != len(given.queues):
+        yield "queues", "queues names a queue twice"
+    if not is_name(given.template):
+        yield "template", "template must name a template of host.toml"
+    if not is_name(given.strategy):
+        yield "strategy", "strategy must name a strategy"
+    if given.preset is not None and given.preset not in PRESETS:
+        yield "preset", f"preset {given.preset!r} is not known; known: {', '.join(PRESETS)}"
+    for queue in given.member_objectives:
+        if queue not in given.queues:
+            yield "member_objectives queues", f"member_objectives: queue {queue!r} is not among queues"
+
+
+def _objectives(given: Any) -> Told:
+    yield from objective_breaches(given.objective, "objective")
+    for queue, objective in given.member_objectives.items():
+        for _, text in objective_breaches(objective, f"member_objectives.{queue}"):
+            yield "member_objectives", text
+
+
+def objective_breaches(objective: Objective, key: str) -> Told:
+    """What is wrong with one promise."""
+    if not 0 < objective.target_s <= DAY_S:
+        yield key, f"{key}.target_s={objective.target_s} must lie above 0, up to 86400 seconds"
+    if not 0 < objective.percentile < 100:
+        yield key, f"{key}.percentile={objective.percentile} must lie between 0 and 100"
+    if not 0 < objective.window_s <= WINDOW_MAX_S:
+        yield key, f"{key}.window_s={objective.window_s} must lie in 0..{WINDOW_MAX_S:g}, exclusive of 0"
+
+
+def _bounds(given: Any) -> Told:
+    if not 0 <= given.workers_min <= WORKERS_MAX or not 0 <= given.workers_max <= WORKERS_MAX:
+        yield (
+            "workers_min workers_max",
+            f"workers_min={given.workers_min}, workers_max={given.workers_max}: both lie in 0..{WORKERS_MAX}",
+        )
+    if given.workers_min > given.workers_max:
+        yield "workers_min workers_max", f"workers_min={given.workers_min} exceeds workers_max={given.workers_max}"
+    for index, schedule in enumerate(given.schedules):
+        where = f"schedules[{index}]"
+        own = [bound for bound in (schedule.workers_min, schedule.workers_max) if bound is not None]
+        if not all(0 <= bound <= WORKERS_MAX for bound in own):
+            yield "schedules", f"{where}: its bounds must lie in 0..{WORKERS_MAX}"
+        floor = given.workers_min if schedule.workers_min is None else schedule.workers_min
+        ceiling = given.workers_max if schedule.workers_max is None else schedule.workers_max
+        if floor > ceiling:
+            keys = "schedules" if len(own) == 2 else "schedules workers_min workers_max"
+            yield keys, f"{where}: workers_min={floor} exceeds workers_max={ceiling} while it is active"
+
+
+def _counts(given: Any) -> Told:
+    if given.override is not None and not 0 <= given.override.workers <= WORKERS_MAX:
+        yield "override", f"override.workers={given.override.workers} must lie in 0..{WORKERS_MAX}"
+    if given.override is not None and not 0 <= given.override.until_s <= TIME_MAX_S:
+        yield "override", f"override.until_s={given.override.until_s} is no time of this age"
+    pinned = given.pinned
+    if pinned is not None and not given.workers_min <= pinned <= given.workers_max:
+        yield (
+            "pinned workers_min workers_max",
+            f"pinned={pinned} lies outside workers_min={given.workers_min}..workers_max={given.workers_max}",
+        )
+    if pinned is not None and given.schedules:
+        yield "pinned schedules", f"pinned={pinned} and schedules contradict each other: a pinned count does not move"
+    if given.fallback_workers is not None and not 1 <= given.fallback_workers <= WORKERS_MAX:
+        yield (
+            "fallback_workers",
+            f"fallback_workers={given.fallback_workers} must lie in 1..{WORKERS_MAX}: no failed source empties a pool",
+        )
+    for name in ("step_up_workers", "step_down_workers"):
+        value = getattr(given, name)
+        if value is not None and not 1 <= value <= WORKERS_MAX:
+            yield name, f"{name}={value} must lie in 1..{WORKERS_MAX}"
+
+
+def _pace(given: Any) -> Told:
+    for name in ("hold_up_s", "hold_down_s", "stale_after_s", "fallback_after_s"):
+        if not 0 <= getattr(given, name) <= DAY_S:
+            yield name, f"{name}={getattr(given, name)} must lie in 0..86400 seconds"
+    if given.fallback_workers is not None and given.fallback_after_s < given.stale_after_s:
+        yield (
+            "fallback_after_s stale_after_s",
+            f"fallback_after_s={given.fallback_after_s:g} is below stale_after_s={given.stale_after_s:g}",
+        )
+    if not 0 < given.service_time_guess_s <= DAY_S:
+        yield (
+            "service_time_guess_s",
+            f"service_time_guess_s={given.service_time_guess_s} must lie above 0, up to 86400 seconds",
+        )
+    for name in ("step_up_fraction", "step_down_fraction"):
+        value = getattr(given, name)
+        if value is not None and not 0 < value <= WORKERS_MAX:
+            yield name, f"{name}={value} must lie above 0: 0.5 is half of the last target"
+    if not 0 <= given.tolerance_fraction < 1:
+        yield "tolerance_fraction", f"tolerance_fraction={given.tolerance_fraction} must lie in 0..1, exclusive of 1"
+
+
+def _shares(given: Any) -> Told:
+    if not 0 <= given.priority <= PRIORITY_MAX:
+        yield "priority", f"priority={given.priority} must lie in 0..{PRIORITY_MAX}"
+    for name, most in (("weight", WEIGHT_MAX), ("risk", RISK_MAX)):
+        if not 0 < getattr(given, name) <= most:
+            yield name, f"{name}={getattr(given, name)} must lie above 0, up to {most:g}"
+    for name, value in given.strategy_options.items():
+        if not abs(value) <= RATE_MAX:
+            yield "strategy_options", f"strategy_options.{name}={value} must be a number up to {RATE_MAX:g}"
+
+
+def _costs(given: Any) -> Told:
+    for name in ("rate_limit_per_s", "cost_per_worker_hour", "budget_per_hour", "budget_per_day"):
+        value = getattr(given, name)
+        if value is not None and not 0 < value <= COST_MAX:
+            yield name, f"{name}={value} must lie above 0, up to {COST_MAX:g}"
+    for name in ("budget_per_hour", "budget_per_day"):
+        if getattr(given, name) is not None and given.cost_per_worker_hour is None:
+            yield (
+                f"{name} cost_per_worker_hour",
+                f"{name} needs cost_per_worker_hour: without it no count of workers has a price",
+            )
+
+
+RULES = (_names, _objectives, _bounds, _counts, _pace, _shares, _costs)
+
+
+def is_name(text: str) -> bool:
+    """Whether ``text`` can name something."""
+    return 0 < len(text) <= NAME_LENGTH_MAX and text.isprintable() and text == text.strip()
+
+
+def refuse(profile: Any) -> None:
+    """Raise ``Invalid`` with every rule that ``profile`` breaks."""
+    breaches = [f"profile {profile.pool!r}: {breach.text}" for breach in breaches_of(profile)]
+    if breaches:
+        raise Invalid(*breaches)
