@@ -1,6 +1,9 @@
-"""Running a typer application as a command of ``headway``."""
+"""Running a typer application as a command of ``headway``, and where it prints."""
 
 import typer
+from rich.console import Console
+
+PIPED_WIDTH = 200  # where no terminal says how wide it is
 
 
 def run(app: typer.Typer, words: list[str]) -> int:
@@ -10,3 +13,9 @@ def run(app: typer.Typer, words: list[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     return 0
+
+
+def output() -> Console:
+    """Standard output; piped to a program or a file, it is wide enough for any table."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PIPED_WIDTH)

@@ -1,0 +1,46 @@
+"""Numbers as people write them on a command line: ``1M`` jobs, ``200ms``, ``256M`` of memory, ``95%``."""
+
+import math
+import re
+
+from headway.errors import Invalid
+
+_AMOUNT = re.compile(r"(\d[\d_,]*(?:\.\d+)?|\.\d+)(?:e(\d{1,2}))?\s*([a-zA-Zµ%]*)")
+
+COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9}
+SECONDS = {"": 1.0, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+BYTES = {
+    f"{prefix}{ending}": float(1024**power)
+    for power, prefix in enumerate(("", "k", "m", "g", "t"))
+    for ending in ("", "b", "i", "ib")
+}
+
+
+def count(text: str, *, option: str) -> float:
+    """A number of things, as in ``250000``, ``250k`` or ``1M``."""
+    return _read(text, COUNTS, f"{option}={text!r} is no number, as in 250000, 250k or 1M")
+
+
+def seconds(text: str, *, option: str) -> float:
+    """A duration, as in ``200ms``, ``10s``, ``3m`` or ``1h``; a bare number is seconds."""
+    return _read(text, SECONDS, f"{option}={text!r} is no duration, as in 200ms, 10s or 3m")
+
+
+def bytes_(text: str, *, option: str) -> int:
+    """An amount of memory, as in ``256M`` or ``1.5G``, in powers of 1024."""
+    return round(_read(text, BYTES, f"{option}={text!r} is no amount of memory, as in 256M or 1.5G"))
+
+
+def fraction(text: str, *, option: str) -> float:
+    """A share, as in ``95%`` or ``0.95``."""
+    return _read(text, {"": 1.0, "%": 0.01}, f"{option}={text!r} is no share, as in 95% or 0.95")
+
+
+def _read(text: str, units: dict[str, float], refusal: str) -> float:
+    match = _AMOUNT.fullmatch(text.strip())
+    if match is None or match[3].lower() not in units:
+        raise Invalid(refusal)
+    value = float(match[1].replace("_", "").replace(",", "")) * 10.0 ** int(match[2] or 0) * units[match[3].lower()]
+    if not math.isfinite(value):
+        raise Invalid(refusal)
+    return value
