@@ -214,3 +214,18 @@ async def test_a_silent_hosts_share_moves_and_its_workers_count_as_unknown(
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {("mail", "b"): 4}  # 5 at most, 1 of them may still run on the silent host
+
+
+async def test_scarce_room_goes_to_the_higher_priority_though_the_lower_was_there_first(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile("low", priority=1)
+    database.host(cpu_cores=0.6)  # six workers
+    database.bucket("low", waiting_jobs=600)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        database.profile("high", priority=2, workers_max=4)
+        database.bucket("high", waiting_jobs=600)
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("high", "a"): 4, ("low", "a"): 2}
+    assert database.decisions()[-1] == ("low", 2, "share")

@@ -7,7 +7,6 @@ jobs wait. Both only set a flag, so ticks never overlap.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from headway.control.leadership import Leadership
@@ -15,9 +14,9 @@ from headway.control.recent import KEPT_S, RecentBuckets
 from headway.errors import HeadwayError
 from headway.scaling.decide import decide
 from headway.scaling.model import Assignment, Decision, Memory, Mode, WorkerState
-from headway.scaling.placement import PoolTarget, place
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.room import Rooms
+from headway.scaling.settle import Outcome, settled
 from headway.scaling.view import PoolView
 from headway.store.deciding import Gathered, News, PoolState, apply, gather
 from headway.store.engine import Engine
@@ -26,15 +25,6 @@ from headway.store.leadership import Superseded
 HEARTBEAT_S = 300.0  # a decision that does not change is stored again this often, to show that it still holds
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of one pool that was decided."""
-
-    profile: Profile
-    decision: Decision
-    memory: Memory
 
 
 class Ticker:
@@ -88,11 +78,24 @@ class Ticker:
         if not due and not is_all_due:
             return
 
-        outcomes = await asyncio.to_thread(self._decided, due, gathered, now_s)
+        outcomes, assignments = await asyncio.to_thread(self._settled, due, gathered, now_s)
 
-        news = self._news(outcomes, gathered)
+        news = self._news(outcomes, assignments, gathered)
         await apply(self._engine, news, gathered, epoch=epoch)
         self._tell(news.decisions, gathered)
+
+    def _settled(
+        self, due: Mapping[str, Mapping[str, Any]], gathered: Gathered, now_s: float
+    ) -> tuple[tuple[Outcome, ...], tuple[Assignment, ...]]:
+        """What became of each pool beside the others, and where every worker goes.
+
+        A pool that was not decided now, or only gets advice, keeps what it has.
+        """
+        outcomes = self._decided(due, gathered, now_s)
+        acting = {outcome.decision.pool for outcome in outcomes if outcome.decision.mode is not Mode.RECOMMEND}
+        held = [row for row in gathered.assignments if row.pool in gathered.profiles and row.pool not in acting]
+        left, rows = settled(outcomes, gathered.hosts, gathered.assignments, held=held)
+        return left, (*held, *rows)
 
     def _decided(self, due: Mapping[str, Mapping[str, Any]], gathered: Gathered, now_s: float) -> tuple[Outcome, ...]:
         """What became of each pool. One whose evaluation fails is left out, keeps its target, and touches no other."""
@@ -102,16 +105,14 @@ class Ticker:
             try:
                 profile = profile_from_mapping(pool, body)
                 state = gathered.states.get(pool)
-                decision, memory = decide(
-                    _view(profile, self._recent, gathered, rooms, now_s=now_s),
-                    state.memory if state else Memory(),
-                    now_s=now_s,
-                )
+                before = state.memory if state else Memory()
+                view = _view(profile, self._recent, gathered, rooms, now_s=now_s)
+                decision, memory = decide(view, before, now_s=now_s)
             except Exception as error:  # noqa: BLE001 - whatever it was, it is this pool's alone (law 10)
                 self._failed(pool, error)
                 continue
             self._failures.pop(pool, None)
-            outcomes.append(Outcome(profile=profile, decision=decision, memory=memory))
+            outcomes.append(Outcome(view=view, before=before, decision=decision, memory=memory))
         return tuple(outcomes)
 
     def _failed(self, pool: str, error: Exception) -> None:
@@ -122,16 +123,16 @@ class Ticker:
         is_bug = not isinstance(error, HeadwayError)
         log.error("not decided, target held: pool=%s reason=%s", pool, error, exc_info=error if is_bug else None)
 
-    def _news(self, outcomes: Sequence[Outcome], gathered: Gathered) -> News:
+    def _news(self, outcomes: Sequence[Outcome], assignments: Sequence[Assignment], gathered: Gathered) -> News:
         states = gathered.states
         return News(
             remembered=[
                 (outcome.decision, outcome.memory)
                 for outcome in outcomes
-                if outcome.profile.pool not in states or states[outcome.profile.pool].memory != outcome.memory
+                if outcome.decision.pool not in states or states[outcome.decision.pool].memory != outcome.memory
             ],
             decisions=[outcome.decision for outcome in outcomes if self._is_news(outcome.decision)],
-            assignments=_placed(outcomes, gathered),
+            assignments=assignments,
         )
 
     def _is_news(self, decision: Decision) -> bool:
@@ -186,20 +187,3 @@ def _view(profile: Profile, recent: RecentBuckets, gathered: Gathered, rooms: Ro
         starting_workers=states.count(WorkerState.STARTING),
         unknown_workers=sum(worker.pool == profile.pool for host in silent for worker in host.workers),
     )
-
-
-def _placed(outcomes: Sequence[Outcome], gathered: Gathered) -> tuple[Assignment, ...]:
-    """Where every worker goes. A pool that was not decided now, or only gets advice, keeps what it has."""
-    targets = {
-        outcome.profile.pool: PoolTarget(
-            pool=outcome.profile.pool,
-            template=outcome.profile.template,
-            workers=outcome.decision.target_workers,
-            burst_workers=outcome.decision.burst_workers,
-            priority=outcome.profile.priority,
-        )
-        for outcome in outcomes
-        if outcome.profile.mode is not Mode.RECOMMEND
-    }
-    held = [row for row in gathered.assignments if row.pool not in targets and row.pool in gathered.profiles]
-    return (*held, *place(targets.values(), gathered.hosts, gathered.assignments, held=held))

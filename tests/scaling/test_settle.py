@@ -1,0 +1,173 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.model import (
+    Assignment,
+    Decision,
+    Host,
+    HostCapacity,
+    LastMove,
+    Memory,
+    Mode,
+    Objective,
+    Step,
+    Template,
+)
+from headway.scaling.placement import placed_workers
+from headway.scaling.settle import Outcome, settled
+from scaling.pools import NOW_S, profile, queue, view
+
+MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
+
+
+def hosts(*sizes: int) -> list[Host]:
+    return [
+        Host(
+            host_id=f"h{number}",
+            name=f"h{number}",
+            capacity=HostCapacity(cpu_cores=float(size), memory_bytes=1),
+            templates=(MAIL,),
+        )
+        for number, size in enumerate(sizes)
+    ]
+
+
+def outcome(pool: str, workers: int, *, before: int | None = None, burst_workers: int = 0, **policy: Any) -> Outcome:
+    policy = profile(pool=pool, queues=(f"redis/{pool}",), **policy)
+    member = queue(queue=f"redis/{pool}", waiting_jobs=30, service_time_s=1.0)
+    return Outcome(
+        view=view(member, profile=policy, running_workers=before or 0),
+        before=Memory(target_workers=before, last_move=LastMove(at_s=1.0, is_up=True)),
+        decision=Decision(
+            pool=pool,
+            at_s=NOW_S,
+            target_workers=workers,
+            burst_workers=burst_workers,
+            binding="backlog_drain",
+            mode=policy.mode,
+            objective=Objective(),
+            steps=(Step(name="wanted", workers=workers),),
+            metrics=(member,),
+        ),
+        memory=Memory(target_workers=workers, last_move=LastMove(at_s=NOW_S, is_up=True)),
+    )
+
+
+def targets(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    return {each.decision.pool: each.decision.target_workers for each in outcomes}
+
+
+def test_where_there_is_room_for_all_every_decision_stays_as_it_is() -> None:
+    outcomes = (outcome("a", 3), outcome("b", 3, burst_workers=2))
+    left, rows = settled(outcomes, hosts(6), [])
+    assert left == outcomes
+    assert [(row.pool, row.base_workers, row.burst_workers) for row in rows] == [("a", 3, 0), ("b", 1, 2)]
+
+
+def test_a_pool_that_lost_to_others_says_share_and_how_many_it_left() -> None:
+    left, rows = settled([outcome("a", 4), outcome("b", 4, burst_workers=3, priority=1)], hosts(6), [])
+    assert left[0] == outcome("a", 4)
+    decision = left[1].decision
+    assert (decision.target_workers, decision.burst_workers, decision.binding) == (2, 2, "share")
+    assert decision.steps == (Step(name="wanted", workers=4), Step(name="share", workers=2))
+    assert placed_workers(rows) == {"a": 4, "b": 2}
+
+
+def test_a_low_priority_that_was_there_first_gives_way() -> None:
+    current = [Assignment(pool="low", host_id="h0", template="mail", base_workers=6)]
+    left, rows = settled([outcome("low", 6, before=6, priority=1), outcome("high", 5)], hosts(6), current)
+    assert targets(left) == {"low": 1, "high": 5}
+    assert placed_workers(rows) == {"low": 1, "high": 5}
+
+
+def test_the_next_look_goes_on_from_what_was_left() -> None:
+    (up, same, down), _ = settled(
+        [outcome("a", 9, before=1), outcome("b", 9, before=3), outcome("c", 9, before=5)], hosts(9), []
+    )
+    assert [each.memory.target_workers for each in (up, same, down)] == [3, 3, 3]
+    assert up.memory.last_move == LastMove(at_s=NOW_S, is_up=True)
+    assert same.memory.last_move == same.before.last_move  # it did not move
+    assert down.memory.last_move == LastMove(at_s=NOW_S, is_up=False)
+
+
+def test_the_prediction_counts_only_the_workers_that_are_left() -> None:
+    """Law 12: 30 jobs wait and one comes; 4 workers take the first at once and a second each, and so on."""
+    ((only,), _) = settled([outcome("a", 9, before=9)], hosts(4), [])
+    assert only.decision.predicted_pickup_s == (30 + 1 - 4) / 4
+
+
+def test_advice_takes_part_in_nothing() -> None:
+    advised = outcome("advised", 9, mode=Mode.RECOMMEND, priority=999)
+    left, rows = settled([advised, outcome("a", 4)], hosts(3), [])
+    assert left[0] == advised
+    assert placed_workers(rows) == {"a": 3}
+
+
+def test_what_an_operator_keeps_from_going_down_others_do_not_take() -> None:
+    paused = outcome("paused", 4, before=4, mode=Mode.PAUSE, priority=1)
+    only_up = outcome("only_up", 4, before=2, mode=Mode.PAUSE_DOWN, priority=1)
+    left, _ = settled([paused, only_up, outcome("high", 9)], hosts(8), [])
+    assert targets(left) == {"paused": 4, "only_up": 2, "high": 2}
+
+
+def test_a_guarantee_is_kept_against_a_higher_priority() -> None:
+    left, _ = settled([outcome("low", 4, workers_min=3, priority=1), outcome("high", 9)], hosts(8), [])
+    assert targets(left) == {"low": 3, "high": 5}
+
+
+def test_rows_of_pools_that_were_not_decided_keep_their_room() -> None:
+    held = [Assignment(pool="held", host_id="h0", template="mail", base_workers=3)]
+    left, rows = settled([outcome("a", 9)], hosts(5), held, held=held)
+    assert targets(left) == {"a": 2}
+    assert placed_workers(rows) == {"a": 2}
+
+
+OUTCOMES = st.lists(
+    st.builds(
+        outcome,
+        st.sampled_from([f"pool-{letter}" for letter in "abcdef"]),
+        st.integers(0, 9),
+        before=st.integers(0, 9),
+        priority=st.integers(1, 3),
+        workers_min=st.integers(0, 3),
+        weight=st.sampled_from([1.0, 2.0]),
+    ),
+    unique_by=lambda each: each.decision.pool,
+)
+SIZES = st.lists(st.integers(0, 9), max_size=4)
+
+
+@given(outcomes=OUTCOMES, sizes=SIZES)
+def test_every_worker_that_was_left_has_a_place(outcomes: list[Outcome], sizes: list[int]) -> None:
+    """Workers of one size always find the room that was shared out; no decision is raised."""
+    left, rows = settled(outcomes, hosts(*sizes), [])
+    placed = placed_workers(rows)
+    assert all(placed.get(pool, 0) == workers for pool, workers in targets(left).items())
+    assert sum(placed.values()) == min(sum(sizes), sum(targets(outcomes).values()))
+    assert all(workers <= targets(outcomes)[pool] for pool, workers in targets(left).items())
+
+
+@given(outcomes=OUTCOMES, sizes=SIZES)
+def test_settling_the_same_again_moves_nothing(outcomes: list[Outcome], sizes: list[int]) -> None:
+    left, rows = settled(outcomes, hosts(*sizes), [])
+    again, rows_again = settled(outcomes, hosts(*sizes), rows)
+    assert (again, rows_again) == (left, rows)
+    settled_once, rows_once = settled(left, hosts(*sizes), rows)
+    assert (targets(settled_once), rows_once) == (targets(left), rows)
+
+
+@given(outcomes=OUTCOMES, sizes=SIZES)
+def test_the_story_of_a_decision_ends_with_its_target(outcomes: list[Outcome], sizes: list[int]) -> None:
+    for each in settled(outcomes, hosts(*sizes), [])[0]:
+        assert each.decision.steps[-1].workers == each.decision.target_workers == each.memory.target_workers
+        assert (each.decision.binding == "share") == (each.decision.steps[-1].name == "share")
+
+
+def test_a_decision_that_keeps_its_target_is_the_very_same_value() -> None:
+    outcomes = [outcome("a", 2), replace(outcome("b", 9))]
+    left, _ = settled(outcomes, hosts(5), [])
+    assert left[0] is outcomes[0]
