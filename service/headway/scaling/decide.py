@@ -28,6 +28,7 @@ def decide(
         Invalid: the profile names a strategy that is not among ``strategies``.
     """
     strategy = _strategy(view, strategies)
+    view = replace(view, options={**strategy.options, **view.profile.strategy_options, **view.options})
     if memory.version != MEMORY_VERSION:
         memory = Memory()
     last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
@@ -48,7 +49,8 @@ def decide(
         binding=_binding(greatest, steps),
         mode=view.profile.mode,
         objective=view.profile.objective,
-        burst_workers=min(advice.burst_workers, target_workers),
+        # What limits take away is taken from the burst workers: the base stays.
+        burst_workers=max(0, min(advice.burst_workers, target_workers - (wanted_workers - advice.burst_workers))),
         demands=advice.demands,
         steps=steps,
         metrics=seen.queues,

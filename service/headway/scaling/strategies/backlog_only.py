@@ -1,0 +1,25 @@
+"""The predecessor's drain alone. A queue that keeps up has no backlog, so nothing is wanted for it."""
+
+from headway.scaling.formulas import sizing
+from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.strategies.coming_down import anti_flapping
+from headway.scaling.strategy import Advice, State, Strategy
+from headway.scaling.view import PoolView
+
+OPTIONS = {"breach_threshold": 0.5, "cooldown_s": 60.0, "service_guess_s": 2.0, "step_down_share": 0.25}
+
+
+def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
+    """What clears the backlog before its oldest job breaches."""
+    sized = sizing.backlog_only(
+        backlog_jobs=queue.waiting_jobs or 0,
+        oldest_age_s=queue.oldest_age_s or 0.0,
+        measured_s=queue.service_time_s or 0.0,
+        fallback_s=view.options["service_guess_s"],
+        objective_s=view.profile.objective.target_s,
+        threshold=view.options["breach_threshold"],
+    )
+    return Advice(demands=(Demand(name="backlog_drain", slots=sized.drain),))
+
+
+BACKLOG_ONLY = Strategy(name="backlog_only", advise=advise, options=OPTIONS, come_down=anti_flapping)

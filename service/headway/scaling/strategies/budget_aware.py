@@ -1,0 +1,43 @@
+"""No more than what the hours can pay for on average, with savings for bursts: an example of a strategy of one's own.
+
+Each look pays the allowance in and the workers' time out. What is left over is saved, up to some hours of allowance; a
+backlog may spend it. When it is spent, jobs wait: here the money is the promise, and the objective the wish.
+"""
+
+from headway.scaling.demand import backlog_drain, steady_state
+from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.strategies.seen import seen_workers
+from headway.scaling.strategy import Advice, State, Strategy
+from headway.scaling.view import PoolView
+
+HOUR_S = 3600.0
+
+OPTIONS = {
+    "workers_on_average": 4.0,  # what the budget pays for, hour by hour
+    "saved_h_max": 2.0,
+    "spend_over_s": 600.0,  # savings are spread over this long: a burst may be followed by another
+}
+
+
+def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
+    """The shared demands, each cut to what can be paid."""
+    saved_worker_s = _saved_worker_s(view, state, now_s=now_s)
+    affordable = view.options["workers_on_average"] + saved_worker_s / view.options["spend_over_s"]
+    most_slots = affordable * view.slots_per_worker
+    wanted = (steady_state(queue, view), backlog_drain(queue, view))
+    is_short = any(demand.slots > most_slots for demand in wanted)
+    return Advice(
+        demands=tuple(Demand(name=demand.name, slots=min(demand.slots, most_slots)) for demand in wanted),
+        state={"at_s": now_s, "saved_worker_s": saved_worker_s},
+        notes=(f"the budget pays for {affordable:.1f} workers now",) if is_short else (),
+    )
+
+
+def _saved_worker_s(view: PoolView, state: State, *, now_s: float) -> float:
+    allowance = view.options["workers_on_average"]
+    passed_s = now_s - state.get("at_s", now_s)
+    saved_worker_s: float = state.get("saved_worker_s", 0.0) + (allowance - seen_workers(view)) * passed_s
+    return max(0.0, min(saved_worker_s, view.options["saved_h_max"] * HOUR_S * allowance))
+
+
+BUDGET_AWARE = Strategy(name="budget_aware", advise=advise, options=OPTIONS)

@@ -1,0 +1,28 @@
+"""The predecessor's careful one: the greater of throughput times job time and a late drain, and a quarter more."""
+
+from headway.scaling.formulas import sizing
+from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.strategies.coming_down import anti_flapping
+from headway.scaling.strategies.seen import served_per_s
+from headway.scaling.strategy import Advice, State, Strategy
+from headway.scaling.view import PoolView
+
+OPTIONS = {"cooldown_s": 60.0, "service_guess_s": 2.0, "step_down_share": 0.25}
+
+
+def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
+    """Both terms with their spare quarter."""
+    sized = sizing.conservative(
+        rate_per_s=served_per_s(queue),
+        backlog_jobs=queue.waiting_jobs or 0,
+        oldest_age_s=queue.oldest_age_s or 0.0,
+        measured_s=queue.service_time_s or 0.0,
+        fallback_s=view.options["service_guess_s"],
+        objective_s=view.profile.objective.target_s,
+    )
+    return Advice(
+        demands=(Demand(name="steady_state", slots=sized.steady), Demand(name="backlog_drain", slots=sized.drain))
+    )
+
+
+CONSERVATIVE = Strategy(name="conservative", advise=advise, options=OPTIONS, come_down=anti_flapping)

@@ -1,0 +1,15 @@
+"""The profile's floor, whatever waits."""
+
+from headway.scaling.model import QueueMetrics
+from headway.scaling.strategies.coming_down import at_once
+from headway.scaling.strategies.seen import in_workers
+from headway.scaling.strategy import Advice, State, Strategy
+from headway.scaling.view import PoolView
+
+
+def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
+    """``workers_min``."""
+    return Advice(demands=(in_workers("fixed", view.profile.workers_min, view),))
+
+
+FIXED = Strategy(name="fixed", advise=advise, come_down=at_once)

@@ -1,0 +1,102 @@
+"""The predecessor's third algorithm: Little on a guessed arrival rate, and a drain from half of the objective on.
+
+Arrivals are guessed from throughput and the growth of the backlog, and mixed with a line through the past ones as the
+profile's forecast policy says. Finished waits, once there are enough, take the place of the oldest job's age: a queue
+that has just stopped looks well for as long as they are remembered.
+"""
+
+from headway.scaling.formulas.arrivals import Look, Outlook
+from headway.scaling.formulas.forecast import POLICIES
+from headway.scaling.formulas.hybrid import Hybrid, Learned, Settings, Sight, hybrid
+from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.profile import Forecast
+from headway.scaling.strategies.coming_down import anti_flapping
+from headway.scaling.strategies.seen import active_slots, failure_percent, served_per_s
+from headway.scaling.strategy import Advice, State, Strategy
+from headway.scaling.view import PoolView
+
+OPTIONS = {
+    "breach_threshold": 0.5,
+    "confidence_min": 0.5,
+    "cooldown_s": 60.0,
+    "horizon_s": 60.0,
+    "samples_min": 20.0,
+    "service_guess_s": 2.0,
+    "start_up_guess_s": 2.0,
+    "step_down_share": 0.25,
+}
+POLICY_OF = {Forecast.AUTO: "moderate", Forecast.OFF: "disabled"}  # its default profile's, where ours leaves it open
+
+
+def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
+    """Steady state and drain, or one worker more where all are busy and neither asks for any."""
+    sizing, learned = hybrid(_sight(queue, view, now_s=now_s), _learned(state), _settings(view))
+    return Advice(demands=_demands(sizing), state=_state(learned), notes=_notes(sizing))
+
+
+def _sight(queue: QueueMetrics, view: PoolView, *, now_s: float) -> Sight:
+    busy = view.busy_workers or 0
+    ended_jobs = served_per_s(queue) * view.profile.objective.window_s
+    return Sight(
+        at_s=now_s,
+        backlog_jobs=queue.waiting_jobs or 0,
+        oldest_age_s=queue.oldest_age_s or 0.0,
+        served_per_s=served_per_s(queue),
+        measured_s=queue.service_time_s or 0.0,
+        failure_percent=failure_percent(queue),
+        busy_percent=100.0 * busy / view.running_workers if view.running_workers else 0.0,
+        active_workers=active_slots(view),
+        start_up_s=view.options["start_up_guess_s"] if view.start_up_s is None else view.start_up_s,
+        waited_s=queue.pickup_objective_s if ended_jobs >= view.options["samples_min"] else None,
+    )
+
+
+def _settings(view: PoolView) -> Settings:
+    policy = POLICIES[POLICY_OF.get(view.profile.forecast, view.profile.forecast.value)]
+    return Settings(
+        objective_s=view.profile.objective.target_s,
+        workers_min=view.profile.workers_min * view.slots_per_worker,
+        workers_max=view.profile.workers_max * view.slots_per_worker,
+        threshold=view.options["breach_threshold"],
+        fallback_s=view.options["service_guess_s"],
+        confidence_min=view.options["confidence_min"],
+        outlook=Outlook(policy=policy, horizon_s=view.options["horizon_s"]),
+    )
+
+
+def _demands(sizing: Hybrid) -> tuple[Demand, ...]:
+    """Its terms, and what its bounds and its smoother left of them where that is more."""
+    terms = [
+        Demand(name="steady_state", slots=sizing.sized.steady),
+        Demand(name="backlog_drain", slots=sizing.sized.drain),
+    ]
+    if sizing.is_boosted:
+        terms.append(Demand(name="saturation", slots=sizing.wanted_workers))
+    if sizing.is_smoothed:
+        terms.append(Demand(name="smoother", slots=float(sizing.workers)))
+    return tuple(terms)
+
+
+def _notes(sizing: Hybrid) -> tuple[str, ...]:
+    if sizing.retries_per_s <= 0:
+        return ()
+    return (f"{sizing.retries_per_s:.2g} of {sizing.raw_rate_per_s:.2g} jobs a second are taken for retries",)
+
+
+def _learned(state: State) -> Learned:
+    return Learned(
+        looks=tuple(Look(at_s, backlog_jobs) for at_s, backlog_jobs in state.get("looks", ())),
+        rates=tuple(state.get("rates", ())),
+        workers=state.get("workers"),
+    )
+
+
+def _state(learned: Learned) -> State:
+    return {
+        "looks": [[look.at_s, look.backlog_jobs] for look in learned.looks],
+        "rates": list(learned.rates),
+        "workers": learned.workers,
+    }
+
+
+HYBRID_V3 = Strategy(name="hybrid_v3", advise=advise, options=OPTIONS, come_down=anti_flapping)

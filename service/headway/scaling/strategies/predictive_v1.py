@@ -1,0 +1,60 @@
+"""The predecessor's first algorithm: Little, Little on the trended rate, and a drain from 80 % of the objective.
+
+It takes a job's time to be workers over throughput, so that throughput times job time is always the workers there are:
+while anything is finished it cannot come down, and each rising trend adds a fifth to stay.
+"""
+
+from headway.scaling.formulas.forecast import TimedRate, fit
+from headway.scaling.formulas.sizing import predictive_classic
+from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.strategies.coming_down import cooldown
+from headway.scaling.strategies.seen import active_slots, served_per_s
+from headway.scaling.strategy import Advice, State, Strategy
+from headway.scaling.view import PoolView
+
+OPTIONS = {
+    "breach_threshold": 0.8,
+    "cooldown_s": 60.0,
+    "trend_window_s": 60.0,
+    "trend_change_per_s": 0.1,  # a change of the throughput over the window that makes a trend
+}
+
+
+def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
+    """The three terms."""
+    rate_per_s = served_per_s(queue)
+    rates = _recent(state, rate_per_s, now_s=now_s, window_s=view.options["trend_window_s"])
+    sized = predictive_classic(
+        rate_per_s=rate_per_s,
+        active_workers=active_slots(view),
+        backlog_jobs=queue.waiting_jobs or 0,
+        oldest_age_s=queue.oldest_age_s or 0.0,
+        objective_s=view.profile.objective.target_s,
+        threshold=view.options["breach_threshold"],
+        trend=_trend(rates, window_s=view.options["trend_window_s"], change_per_s=view.options["trend_change_per_s"]),
+        forecast_per_s=None,
+    )
+    demands = (
+        Demand(name="steady_state", slots=sized.steady),
+        Demand(name="trend", slots=sized.trended),
+        Demand(name="backlog_drain", slots=sized.drain),
+    )
+    return Advice(demands=demands, state={"rates": [[each.at_s, each.rate_per_s] for each in rates]} if rates else {})
+
+
+def _recent(state: State, rate_per_s: float, *, now_s: float, window_s: float) -> list[TimedRate]:
+    """The throughputs of the window; none of a queue in which nothing was finished."""
+    known = [TimedRate(at_s=at_s, rate_per_s=rate) for at_s, rate in state.get("rates", ())]
+    rates = [*(rate for rate in known if rate.at_s > now_s - window_s), TimedRate(at_s=now_s, rate_per_s=rate_per_s)]
+    return rates if any(rate.rate_per_s for rate in rates) else []
+
+
+def _trend(rates: list[TimedRate], *, window_s: float, change_per_s: float) -> str | None:
+    line = fit(rates, horizon_s=0.0)
+    change = line.slope_per_s2 * window_s
+    if abs(change) < change_per_s:
+        return None
+    return "up" if change > 0 else "down"
+
+
+PREDICTIVE_V1 = Strategy(name="predictive_v1", advise=advise, options=OPTIONS, come_down=cooldown)
