@@ -157,9 +157,22 @@ def _remembered(
     return Memory(
         target_workers=target_workers,
         wanted=(*kept, *newest),
+        lows=_lows(view, memory, last_workers=last_workers, wanted_workers=wanted_workers, now_s=now_s),
         last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,
         strategy_state=strategy_state,
     )
+
+
+def _lows(
+    view: PoolView, memory: Memory, *, last_workers: int, wanted_workers: int, now_s: float
+) -> tuple[Wanted, ...]:
+    """Wants of the last ``hold_up_s`` that no later one was below. The first look follows the last target."""
+    if not view.profile.hold_up_s:
+        return ()
+    since_s = now_s - view.profile.hold_up_s
+    before = memory.lows or (Wanted(at_s=now_s, workers=min(last_workers, wanted_workers)),)
+    kept = tuple(low for low in before if since_s <= low.at_s and low.workers < wanted_workers)
+    return (*kept, Wanted(at_s=now_s, workers=wanted_workers))
 
 
 def worst_wait_s(decision: Decision) -> float | None:

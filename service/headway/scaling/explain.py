@@ -184,11 +184,32 @@ LIMITS: Mapping[str, Tell] = MappingProxyType(
         "hold_down": lambda before, after, _: (
             f"{_fewer(before)} would do now, but not yet for long enough: {after.workers} are kept."
         ),
+        "tolerance": lambda before, after, _: (
+            f"{_fewer(before)} would be right, which differs too little from {after.workers} to make a change."
+        ),
+        "hold_up": lambda before, after, _: (
+            f"{before.workers} are wanted, but not yet for long enough: {after.workers} for now."
+        ),
+        "step": lambda before, after, _: (
+            f"{_fewer(before)} would be right; the profile's steps lead to {after.workers} for now."
+        ),
+        "fallback": lambda _, after, __: (
+            f"Figures have been missing for long: the profile falls back on {after.workers}."
+        ),
         "pause": lambda before, after, _: (
             f"The pool is paused: {after.workers} are kept where {before.workers} would be right."
         ),
+        "override": lambda before, after, _: (
+            f"An operator has set {after.workers} for a while, where {before.workers} would be right."
+        ),
+        "schedule": lambda before, after, _: f"The schedule of this hour makes {after.workers} of {before.workers}.",
         "workers_min": lambda _, after, __: f"The profile keeps at least {after.workers}.",
         "workers_max": _workers_max,
+        "pinned": lambda _, after, __: f"The pool is pinned to {after.workers}.",
+        "rate_limit": lambda before, after, _: (
+            f"The service that the jobs call allows {after.workers}, so {before.workers} would only wait for it."
+        ),
+        "budget": lambda before, after, _: f"The budget pays for {after.workers}, not for {before.workers}.",
         "capacity": _capacity,
     }
 )

@@ -1,14 +1,20 @@
 """Reasons to change the number of workers. They fold in a written order, and the order is policy.
 
-Each limit moves the count in its declared way only. Having no ground to lower and an operator's pause come first; what
-must never be exceeded, bounds and capacity, has the last word.
+Each limit moves the count in its declared way only. First what tames a change (no ground to lower, too small, too soon,
+too far), then what a person or the clock says, at last what must never be exceeded: it has the last word.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headway.scaling.demand import service_time_s
 from headway.scaling.model import Memory, Mode
-from headway.scaling.view import PoolView
+from headway.scaling.schedule import DAY_S, Bounds
+from headway.scaling.view import PoolView, metrics_age_s, pooled
+
+HOUR_S = 3600.0
+ROUNDING = 1e-9  # what binary fractions take from a whole number must not cost a worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +45,53 @@ def hold_down(count: int, ground: Ground) -> int:
     return min(ground.last_workers, max([count, *recent]))
 
 
+def hold_up(count: int, ground: Ground) -> int:
+    """Up only to what was wanted for the whole of ``hold_up_s``."""
+    if count <= ground.last_workers or not ground.view.profile.hold_up_s:
+        return count
+    since_s = ground.now_s - ground.view.profile.hold_up_s
+    lows = [low.workers for low in ground.memory.lows if low.at_s >= since_s]
+    # Without a memory nothing was wanted for any time yet.
+    return max(ground.last_workers, min([count, *lows])) if lows else ground.last_workers
+
+
+def tolerance(count: int, ground: Ground) -> int:
+    """A change of no more than ``tolerance_fraction`` of the last target is not made."""
+    room = ground.view.profile.tolerance_fraction * ground.last_workers + ROUNDING
+    return ground.last_workers if abs(count - ground.last_workers) <= room else count
+
+
+def step(count: int, ground: Ground) -> int:
+    """No further from the last target than a step of its direction."""
+    profile, last_workers = ground.view.profile, ground.last_workers
+    if count > last_workers:
+        most = _step(profile.step_up_workers, profile.step_up_fraction, last_workers)
+        return count if most is None else min(count, last_workers + most)
+    most = _step(profile.step_down_workers, profile.step_down_fraction, last_workers)
+    return count if most is None else max(count, last_workers - most)
+
+
+def _step(workers: int | None, fraction: float | None, last_workers: int) -> int | None:
+    """The more of the two, and never none: a pool must be able to leave zero."""
+    if workers is None and fraction is None:
+        return None
+    return max(1, workers or 0, math.floor((fraction or 0.0) * last_workers + ROUNDING))
+
+
+def fallback(count: int, ground: Ground) -> int:
+    """Without metrics for ``fallback_after_s``, the profile's own count. The collector's readings may raise it."""
+    profile = ground.view.profile
+    if ground.is_fresh or profile.fallback_workers is None:
+        return count
+    age_s = metrics_age_s(ground.view, now_s=ground.now_s)
+    if age_s is None or age_s <= profile.fallback_after_s:
+        return count
+    read_s = max((sample.at_s for sample in ground.view.direct), default=-math.inf)
+    if ground.now_s - read_s <= profile.stale_after_s:
+        return max(count, profile.fallback_workers)
+    return profile.fallback_workers
+
+
 def pause(count: int, ground: Ground) -> int:
     """An operator's pause keeps the last target, in one direction or both."""
     mode = ground.view.profile.mode
@@ -51,14 +104,86 @@ def pause(count: int, ground: Ground) -> int:
     return count
 
 
+def override(count: int, ground: Ground) -> int:
+    """The count that an operator has set, until it expires."""
+    current = ground.view.profile.override_at(ground.now_s)
+    return count if current is None else current.workers
+
+
+def schedule(count: int, ground: Ground) -> int:
+    """Within the bounds that active schedules set."""
+    bounds = bounds_of(ground)
+    return min(max(count, bounds.workers_min), bounds.workers_max) if bounds.schedules else count
+
+
 def workers_min(count: int, ground: Ground) -> int:
-    """Never below the profile's floor."""
-    return max(count, ground.view.profile.workers_min)
+    """Never below the floor."""
+    return max(count, bounds_of(ground).workers_min)
 
 
 def workers_max(count: int, ground: Ground) -> int:
-    """Never above the profile's ceiling, less the workers that may still run on hosts that went silent."""
-    return min(count, max(0, ground.view.profile.workers_max - ground.view.unknown_workers))
+    """Never above the ceiling, less the workers that may still run on hosts that went silent."""
+    return min(count, _known(bounds_of(ground).workers_max, ground))
+
+
+def pinned(count: int, ground: Ground) -> int:
+    """Exactly the pinned count, less the workers that may still run on hosts that went silent."""
+    exact = ground.view.profile.pinned
+    return count if exact is None else _known(exact, ground)
+
+
+def rate_limit(count: int, ground: Ground) -> int:
+    """No more slots than the called service allows: rate times service time. One worker at least, else nobody calls."""
+    rate_per_s = ground.view.profile.rate_limit_per_s
+    if rate_per_s is None:
+        return count
+    slots = rate_per_s * service_time_s(pooled(ground.view.queues), ground.view)
+    ceiling = max(1, math.floor(min(slots, 1e9) / ground.view.slots_per_worker + ROUNDING))
+    return min(count, _known(ceiling, ground))
+
+
+def budget(count: int, ground: Ground) -> int:
+    """No more than can be paid, in any hour and until the day ends; the floor is paid for like everything else."""
+    profile = ground.view.profile
+    if profile.cost_per_worker_hour is None:
+        return count
+    payable = [count + ground.view.unknown_workers]
+    if profile.budget_per_hour is not None:
+        payable.append(_whole(profile.budget_per_hour / profile.cost_per_worker_hour))
+    if profile.budget_per_day is not None:
+        payable.append(_payable_today(profile.budget_per_day / profile.cost_per_worker_hour, ground))
+    return min(count, _known(min(payable), ground))
+
+
+def _payable_today(day_hours: float, ground: Ground) -> int:
+    """Workers that may run on, of ``day_hours`` worker-hours for the day in UTC.
+
+    What the floor needs until midnight is set aside. Of the rest, at most what is left for an hour is spent at once, so
+    that it never runs out between two looks. Not knowing what was spent, the day's hours are spread evenly.
+    """
+    spent_hours = ground.view.worker_hours_today
+    if spent_hours is None:
+        return _whole(day_hours / 24)
+    left_of_day_h = (DAY_S - ground.now_s % DAY_S) / HOUR_S
+    left_hours = max(0.0, day_hours - spent_hours)
+    floor = bounds_of(ground).workers_min
+    if left_hours <= floor * left_of_day_h:
+        return _whole(left_hours / left_of_day_h)
+    return floor + _whole((left_hours - floor * left_of_day_h) / min(1.0, left_of_day_h))
+
+
+def _whole(workers: float) -> int:
+    return math.floor(min(workers, 1e9) + ROUNDING)
+
+
+def _known(ceiling: int, ground: Ground) -> int:
+    """``ceiling`` less the workers that may still run on hosts that went silent: they count against it."""
+    return max(0, ceiling - ground.view.unknown_workers)
+
+
+def bounds_of(ground: Ground) -> Bounds:
+    """The floor and the ceiling of this moment."""
+    return ground.view.profile.bounds_at(ground.now_s, ground.view.zones)
 
 
 def capacity(count: int, ground: Ground) -> int:
@@ -69,7 +194,10 @@ def capacity(count: int, ground: Ground) -> int:
 
 def in_order(come_down: Limit) -> tuple[Limit, ...]:
     """Every limit, in the order in which they fold; ``come_down`` is the strategy's own way to take a lower count."""
-    return (hold_stale, come_down, pause, workers_min, workers_max, capacity)
+    taming = (hold_stale, tolerance, hold_up, come_down, step)
+    said = (fallback, pause, override, schedule, workers_min)
+    never_exceeded = (workers_max, pinned, rate_limit, budget, capacity)
+    return (*taming, *said, *never_exceeded)
 
 
 LIMITS: tuple[Limit, ...] = in_order(hold_down)

@@ -312,6 +312,8 @@ class Memory:
     target_workers: int | None = None
     wanted: tuple[Wanted, ...] = field(default=())
     """Recent wants, newest last, for the hold before scaling down."""
+    lows: tuple[Wanted, ...] = ()
+    """Recent wants that no later one was below, newest last, for the hold before scaling up."""
     last_move: LastMove | None = None
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

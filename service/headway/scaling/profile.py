@@ -109,6 +109,8 @@ class Profile:
 
     def bounds_at(self, now_s: float, zones: Zones) -> Bounds:
         """The floor and the ceiling that hold at ``now_s``. Raises ``Invalid`` where a schedule's zone is not known."""
+        if not self.schedules:
+            return Bounds(workers_min=self.workers_min, workers_max=self.workers_max)
         return bounds_at(
             self.schedules, workers_min=self.workers_min, workers_max=self.workers_max, at_s=now_s, zones=zones
         )

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from headway.scaling.model import QueueMetrics, QueueSample
 from headway.scaling.profile import Profile
+from headway.scaling.schedule import Zones
 
 START_UP_GUESS_S = 3.0  # until one worker of the template has been seen to start
 TICK_S = 5.0  # two looks at a pool inside the tightest sensible objective, 10 s
@@ -40,6 +41,10 @@ class PoolView:
     """Slots that were in use at this time of earlier days; ``None`` without such days."""
     options: Mapping[str, float] = field(default_factory=dict)
     """The strategy's numbers for this pool."""
+    worker_hours_today: float | None = None
+    """What the pool's workers have run since midnight UTC; ``None`` where it is not known."""
+    zones: Zones = field(default_factory=dict)
+    """The time zones that the profile's schedules name."""
     tick_s: float = TICK_S
 
 
@@ -58,10 +63,16 @@ def is_seen(queue: QueueMetrics) -> bool:
     return queue.sampled_at_s is not None
 
 
+def metrics_age_s(view: PoolView, *, now_s: float) -> float | None:
+    """How long ago the members that were ever seen were sampled, the oldest of them; ``None`` where none ever was."""
+    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
+    return now_s - min(sampled) if sampled else None
+
+
 def is_fresh(view: PoolView, *, now_s: float) -> bool:
     """Whether the members that were ever seen, at least one, were sampled within the profile's ``stale_after_s``."""
-    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
-    return bool(sampled) and now_s - min(sampled) <= view.profile.stale_after_s
+    age_s = metrics_age_s(view, now_s=now_s)
+    return age_s is not None and age_s <= view.profile.stale_after_s
 
 
 def with_direct_samples(view: PoolView) -> PoolView:

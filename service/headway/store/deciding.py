@@ -106,6 +106,7 @@ def _memory(body: dict[str, Any]) -> Memory:
         version=body["version"],
         target_workers=body["target_workers"],
         wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
+        lows=tuple(Wanted(**wanted) for wanted in body.get("lows", ())),
         last_move=LastMove(**body["last_move"]) if body.get("last_move") else None,
         strategy_state=body.get("strategy_state", {}),
     )
