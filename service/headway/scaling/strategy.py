@@ -38,3 +38,5 @@ class Strategy:
     """Its own numbers and their defaults; a profile's ``strategy_options`` replace them one by one."""
     come_down: Limit = hold_down
     """How a lower count is taken. Raising it here is against the rules of limits: it only ever holds."""
+    is_clockless: bool = False
+    """Whether the same metrics, view and state get the same advice at any time: then an idle pool's decision stands."""

@@ -17,4 +17,4 @@ def _demand(rule: Rule, queue: QueueMetrics, view: PoolView) -> Demand:
     return max([together, *(rule(member, view) for member in view.queues)], key=lambda demand: demand.slots)
 
 
-HYBRID = Strategy(name="hybrid", advise=advise)
+HYBRID = Strategy(name="hybrid", advise=advise, is_clockless=True)
