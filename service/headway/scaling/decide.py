@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from headway.errors import Invalid
 from headway.scaling.demand import service_time_s, start_up_s
+from headway.scaling.feasibility import circumstances
 from headway.scaling.limits import Ground, Limit, in_order
 from headway.scaling.model import MEMORY_VERSION, Decision, Demand, LastMove, Memory, QueueMetrics, Step, Wanted
 from headway.scaling.strategies import BUILT_IN
@@ -59,7 +60,7 @@ def decide(
         unknown_workers=view.unknown_workers,
         is_fresh=fresh,
         predicted_pickup_s=predicted_pickup_s(seen, target_workers=target_workers),
-        notes=(*_notes(view, seen, fresh=fresh, now_s=now_s), *advice.notes),
+        notes=(*_notes(view, seen, fresh=fresh, now_s=now_s), *circumstances(view, now_s=now_s), *advice.notes),
     )
     return decision, _remembered(
         view,

@@ -141,6 +141,11 @@ def moment_s(value: object) -> float:
     return moment.timestamp()
 
 
+def text_of(at_s: float) -> str:
+    """A moment for people, in UTC. What ``moment_s`` reads as the same minute."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%MZ")
+
+
 def _date_breaches(times: Mapping[str, str]) -> list[str]:
     moments = {name: _moment(text) for name, text in times.items()}
     breaches = [

@@ -1,0 +1,117 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.decide import decide
+from headway.scaling.feasibility import circumstances, feasibility
+from headway.scaling.model import Memory, Objective
+from headway.scaling.profile import Override
+from headway.scaling.schedule import Schedule
+from scaling.pools import NOW_S, profile, queue, view
+
+
+@pytest.mark.parametrize(
+    ("values", "seen", "notes"),
+    [
+        ({}, {"start_up_s": 5.0}, ()),  # 5 + 5 = 10 s: just in time
+        ({}, {"start_up_s": 8.0}, ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",)),
+        (
+            {},
+            {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7},  # 2.8 busy
+            ("needs 3 standing workers: start-up 8 s + tick 5 s > 10 s",),
+        ),
+        (
+            {},
+            {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7, "slots_per_worker": 4},
+            ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",),
+        ),
+        ({"workers_min": 3}, {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7}, ()),
+        ({"pinned": 3}, {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7}, ()),
+        (
+            {"objective": Objective(target_s=7.0)},
+            {"start_up_s": None},
+            ("needs 1 standing worker: start-up 3 s (a guess) + tick 5 s > 7 s",),
+        ),
+        (
+            {"member_objectives": {"redis/mail": Objective(target_s=2.0)}},  # the strictest of all counts
+            {"start_up_s": 1.0},
+            ("needs 1 standing worker: start-up 1 s + tick 5 s > 2 s",),
+        ),
+        (
+            {"hold_up_s": 30.0},
+            {"start_up_s": 1.0},
+            ("needs 1 standing worker: start-up 1 s + tick 5 s + hold_up_s 30 s > 10 s",),
+        ),
+        (
+            {"workers_max": 4},
+            {"start_up_s": 8.0, "arrival_rate_per_s": 6.0, "service_time_s": 1.0},
+            (
+                "needs 6 standing workers: start-up 8 s + tick 5 s > 10 s; workers_max=4 does not allow them",
+                "workers_max=4 cannot keep up: what arrives keeps 6.0 workers busy",
+            ),
+        ),
+        (
+            {"pinned": 2},
+            {"start_up_s": 1.0, "arrival_rate_per_s": 3.0, "service_time_s": 1.0},
+            ("pinned=2 cannot keep up: what arrives keeps 3.0 workers busy",),
+        ),
+        (
+            {"rate_limit_per_s": 2.0},
+            {"start_up_s": 1.0, "arrival_rate_per_s": 3.0},
+            ("rate_limit_per_s=2 cannot keep up: 3.0 jobs arrive per second",),
+        ),
+        (
+            {"workers_min": 5, "cost_per_worker_hour": 0.5, "budget_per_hour": 2.0},
+            {"start_up_s": 1.0},
+            ("budget_per_hour=2 does not pay for 5 standing workers at 0.5",),
+        ),
+        (
+            {"workers_min": 5, "cost_per_worker_hour": 0.5, "budget_per_day": 59.0},
+            {"start_up_s": 1.0},
+            ("budget_per_day=59 does not pay for 5 workers all day",),
+        ),
+        ({"workers_min": 5, "cost_per_worker_hour": 0.5, "budget_per_day": 60.0}, {"start_up_s": 1.0}, ()),
+    ],
+)
+def test_what_cannot_be_kept_is_told_with_its_sum(
+    values: dict[str, Any], seen: dict[str, Any], notes: tuple[str, ...]
+) -> None:
+    assert feasibility(profile(**values), **seen) == notes
+
+
+@given(st.floats(0.0, 60.0), st.floats(0.1, 60.0), st.integers(0, 20), st.floats(0.0, 100.0))
+def test_more_standing_workers_never_bring_a_note_and_enough_end_it(
+    start_up_s: float, target_s: float, floor: int, rate_per_s: float
+) -> None:
+    def notes(workers_min: int) -> tuple[str, ...]:
+        wanted = profile(workers_min=workers_min, objective=Objective(target_s=target_s), workers_max=1_000)
+        return feasibility(wanted, start_up_s=start_up_s, arrival_rate_per_s=rate_per_s, service_time_s=1.0)
+
+    assert len(notes(floor + 1)) <= len(notes(floor))
+    assert notes(101) == ()
+
+
+def test_what_people_and_clocks_have_set_is_told_in_the_decision() -> None:
+    """At 1970-01-12 13:46:40 UTC."""
+    wanted = profile(
+        override=Override(workers=12, until_s=NOW_S + 3600, reason="sale, says Ada"),
+        schedules=(Schedule(starts="13:00", ends="14:00", workers_min=4, name="lunch"),),
+        cost_per_worker_hour=0.5,
+        budget_per_day=100.0,
+    )
+    decision, _ = decide(replace(view(), profile=wanted), Memory(), now_s=NOW_S)
+    assert (decision.target_workers, decision.binding) == (8, "budget")  # 200 h over 24 h
+    assert decision.notes == (
+        "12 workers by hand until 1970-01-12T14:46Z: sale, says Ada",
+        "workers 4..100 by schedule: lunch",
+        "what the pool has run today is not known: the day's budget is spread evenly",
+    )
+
+
+def test_a_fallback_is_told_once_it_holds() -> None:
+    seen = replace(view(queue(sampled_at_s=NOW_S - 400.0)), profile=profile(fallback_workers=4))
+    assert circumstances(seen, now_s=NOW_S) == ("no metrics for more than 300 s: the profile falls back on 4 workers",)
+    assert circumstances(seen, now_s=NOW_S - 200.0) == ()
