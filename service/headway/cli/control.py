@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -27,11 +27,13 @@ from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.server import serve
 from headway.control.rpc.telemetry import TelemetryServicer
 from headway.control.tick import Ticker
+from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
 from headway.settings import ControlSettings
 from headway.store import migrate
 from headway.store.engine import Engine, create_engine, listen
 from headway.store.event_log import EventLog
+from headway.strategies import load_strategies
 
 MAINTENANCE_S = 600.0  # partitions are made days ahead and claims kept for days: minutes are often enough
 STOP_GRACE_S = 3.0
@@ -48,13 +50,14 @@ def main(words: list[str]) -> int:
     parser.add_argument("--grpc-address", dest="HEADWAY_GRPC_ADDRESS", help="HOST:PORT of the gRPC door")
     flags = {name: value for name, value in vars(parser.parse_args(words[1:])).items() if value is not None}
     settings = ControlSettings.from_env({**os.environ, **flags})
+    strategies = load_strategies()
     log_to_stderr()
     migrate.upgrade(settings.database_url)
-    uvloop.run(_run(settings))
+    uvloop.run(_run(settings, strategies))
     return 0
 
 
-async def _run(settings: ControlSettings) -> None:
+async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) -> None:
     stop = _stop_event()
     async with AsyncExitStack() as stack:
         engine = create_engine(settings.database_url)
@@ -66,14 +69,21 @@ async def _run(settings: ControlSettings) -> None:
         leadership = Leadership(
             database_url=settings.database_url, name=f"{socket.gethostname()}:{os.getpid()}", clock=time.monotonic
         )
-        ticker = Ticker(engine=engine, leadership=leadership, clock=time.time)
+        ticker = Ticker(engine=engine, leadership=leadership, clock=time.time, strategies=strategies)
         reports, feed = Reports(engine=engine), Feed()
         rpc = await serve(
             [AgentServicer(reports), TelemetryServicer(ingest)], address=settings.grpc, token=settings.token
         )
         stack.push_async_callback(rpc.stop, STOP_GRACE_S)
         http = HttpServer(
-            create_app(engine=engine, ingest=ingest, feed=feed, token=settings.token, address=settings.http),
+            create_app(
+                engine=engine,
+                ingest=ingest,
+                feed=feed,
+                token=settings.token,
+                address=settings.http,
+                strategies=strategies,
+            ),
             address=settings.http,
         )
         await http.start()

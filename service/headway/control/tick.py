@@ -17,6 +17,8 @@ from headway.scaling.model import Assignment, Decision, Memory, Mode, WorkerStat
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.room import Rooms
 from headway.scaling.settle import Outcome, settled
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView
 from headway.store.deciding import Gathered, News, PoolState, apply, gather
 from headway.store.engine import Engine
@@ -30,10 +32,18 @@ log = logging.getLogger(__name__)
 class Ticker:
     """Decides for every pool while this process leads."""
 
-    def __init__(self, *, engine: Engine, leadership: Leadership, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        leadership: Leadership,
+        clock: Callable[[], float],
+        strategies: Mapping[str, Strategy] = BUILT_IN,
+    ) -> None:
         self._engine = engine
         self._leadership = leadership
         self._clock = clock
+        self._strategies = strategies
         self._recent = RecentBuckets()
         self._stored: dict[str, Decision] = {}
         self._failures: dict[str, str] = {}
@@ -107,7 +117,7 @@ class Ticker:
                 state = gathered.states.get(pool)
                 before = state.memory if state else Memory()
                 view = _view(profile, self._recent, gathered, rooms, now_s=now_s)
-                decision, memory = decide(view, before, now_s=now_s)
+                decision, memory = decide(view, before, now_s=now_s, strategies=self._strategies)
             except Exception as error:  # noqa: BLE001 - whatever it was, it is this pool's alone (law 10)
                 self._failed(pool, error)
                 continue

@@ -98,6 +98,17 @@ async def test_a_queue_in_two_pools_is_a_conflict_that_names_both(client: httpx.
     assert "'news'" in answer.json()["detail"]
 
 
+async def test_a_strategy_that_is_not_installed_and_numbers_that_it_does_not_read_are_refused(
+    client: httpx.AsyncClient,
+) -> None:
+    unknown = await put(client, BODY | {"strategy": "hybird"})
+    assert (unknown.status_code, "strategy 'hybird' is not known" in unknown.json()["detail"]) == (422, True)
+    odd = await put(client, BODY | {"strategy": "jobs_per_worker", "strategy_options": {"jobs": 5}})
+    assert (odd.status_code, "strategy_options.jobs" in odd.json()["detail"]) == (422, True)
+    taken = await put(client, BODY | {"strategy": "jobs_per_worker", "strategy_options": {"jobs_per_worker": 5}})
+    assert taken.status_code == 201
+
+
 async def test_a_profile_is_deleted_with_its_version(client: httpx.AsyncClient, migrated_url: str) -> None:
     await put(client)
     assert (await client.delete("/v1/profiles/mail")).status_code == 428

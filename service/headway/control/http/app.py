@@ -1,7 +1,7 @@
 """The HTTP door: the API under /v1 and the dashboard. It decides nothing."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,8 @@ from headway.control.http.overview import Overviews
 from headway.control.http.problems import Problem, install
 from headway.control.http.profile_bodies import ProfileBody
 from headway.control.ingest import Ingest
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine
 
 WEB = Path(__file__).parents[1] / "web"
@@ -63,6 +65,7 @@ def create_app(
     token: str | None,
     address: Address,
     clock: Callable[[], float] = time.time,
+    strategies: Mapping[str, Strategy] = BUILT_IN,
 ) -> App:
     """The door. With a ``token``, every request but health and the dashboard's files must bring it."""
     app = routed()
@@ -78,6 +81,7 @@ def create_app(
         clock=clock,
         has_event_log=has_event_log,
         actor="token" if token else "local",
+        strategies=strategies,
     )
     app.add_middleware(Guard, token=token, bound_host=address.host)
     return app

@@ -1,7 +1,7 @@
 """What every operation is given, and how a body becomes a value."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -16,6 +16,7 @@ from headway.control.http.problems import breaches_of
 from headway.control.ingest import Ingest
 from headway.errors import Invalid
 from headway.scaling.profile import NAME_LENGTH_MAX
+from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine
 
 THREAD_BYTES = 64 * 1024  # reading more than this takes milliseconds that the ticks and polls should not wait for
@@ -35,6 +36,8 @@ class Door:
     has_event_log: Callable[[], bool]
     actor: str
     """Whom the audit log names."""
+    strategies: Mapping[str, Strategy]
+    """Those a profile may name."""
 
 
 async def _door(request: Request) -> Door:

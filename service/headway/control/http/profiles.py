@@ -21,6 +21,7 @@ from headway.store.profiles import (
     list_profiles,
     put_profile,
 )
+from headway.strategies import refuse_unknown
 
 router = APIRouter(prefix="/v1/profiles", tags=["profiles"])
 
@@ -76,6 +77,7 @@ async def put_one(
     """
     expected = _expected(if_match, if_none_match)
     profile = profile_from_mapping(pool, await body_of(request, mapping_of))
+    refuse_unknown(profile, door.strategies)
     async with transaction(door.engine) as conn:
         stored, outcome = await put_profile(conn, profile, expected=expected, actor=door.actor)
     response.headers["ETag"] = _etag(stored.version)

@@ -1,0 +1,77 @@
+"""The strategies that are installed: those that come with Headway, and those of packages that announce theirs.
+
+A package announces one as an entry point of the group ``headway.strategies`` whose name is the strategy's. They are
+loaded once, at the start, and what cannot be loaded ends it.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+
+from headway.errors import Invalid, Misconfigured
+from headway.scaling.profile import Profile
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import Strategy
+
+GROUP = "headway.strategies"
+
+
+def load_strategies(announced: Iterable[EntryPoint] | None = None) -> Mapping[str, Strategy]:
+    """Every strategy by its name; of ``announced`` entry points, else of those that are installed.
+
+    Raises:
+        Misconfigured: one cannot be loaded, is no strategy, or has a name that is taken; with its name and its package.
+    """
+    found = dict(BUILT_IN)
+    for entry in entry_points(group=GROUP) if announced is None else announced:
+        strategy = _loaded(entry)
+        if found.setdefault(strategy.name, strategy) is not strategy:
+            raise Misconfigured(f"{_named(entry)}: the name is taken; give it another")
+    return MappingProxyType(found)
+
+
+def refuse_unknown(profile: Profile, strategies: Mapping[str, Strategy]) -> None:
+    """Return if ``profile`` names one of ``strategies`` and gives it numbers that it reads.
+
+    Raises:
+        Invalid: with every name that is not known.
+    """
+    strategy = strategies.get(profile.strategy)
+    if strategy is None:
+        known = ", ".join(sorted(strategies))
+        raise Invalid(f"profile {profile.pool!r}: strategy {profile.strategy!r} is not known; known: {known}")
+    unknown = sorted(profile.strategy_options.keys() - strategy.options.keys())
+    if unknown:
+        known = ", ".join(sorted(strategy.options)) or "none"
+        raise Invalid(
+            *(
+                f"profile {profile.pool!r}: strategy_options.{name} is no number of strategy {strategy.name!r}; "
+                f"known: {known}"
+                for name in unknown
+            )
+        )
+
+
+def _loaded(entry: EntryPoint) -> Strategy:
+    try:
+        strategy = entry.load()
+    except Exception as error:  # importing others' code may raise anything
+        raise Misconfigured(f"{_named(entry)}: {type(error).__name__}: {error}") from error
+    if not isinstance(strategy, Strategy):
+        raise Misconfigured(f"{_named(entry)}: expected a headway.scaling.strategy.Strategy, got {strategy!r}")
+    if strategy.name != entry.name:
+        raise Misconfigured(f"{_named(entry)}: it calls itself {strategy.name!r}; the two names must agree")
+    odd = [name for name, value in strategy.options.items() if not _is_number(value)]
+    if odd:
+        raise Misconfigured(f"{_named(entry)}: options must be finite numbers; {', '.join(odd)} is none")
+    return strategy
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _named(entry: EntryPoint) -> str:
+    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
+    return f"strategy {entry.name!r} of package {package} cannot be loaded"
