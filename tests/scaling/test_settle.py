@@ -18,6 +18,7 @@ from headway.scaling.model import (
     Template,
 )
 from headway.scaling.placement import placed_workers
+from headway.scaling.schedule import Schedule
 from headway.scaling.settle import Outcome, settled
 from scaling.pools import NOW_S, profile, queue, view
 
@@ -115,8 +116,14 @@ def test_what_an_operator_keeps_from_going_down_others_do_not_take() -> None:
 
 
 def test_a_guarantee_is_kept_against_a_higher_priority() -> None:
-    left, _ = settled([outcome("low", 4, workers_min=3, priority=1), outcome("high", 9)], hosts(8), [])
-    assert targets(left) == {"low": 3, "high": 5}
+    scheduled = (Schedule(starts="13:00", ends="14:00", workers_min=2),)  # it is 13:46
+    low = [
+        outcome("floor", 4, workers_min=3, priority=1),
+        outcome("pinned", 2, pinned=2, priority=1),
+        outcome("scheduled", 4, schedules=scheduled, priority=1),
+    ]
+    left, _ = settled([*low, outcome("high", 9)], hosts(8), [])
+    assert targets(left) == {"floor": 3, "pinned": 2, "scheduled": 2, "high": 1}
 
 
 def test_rows_of_pools_that_were_not_decided_keep_their_room() -> None:

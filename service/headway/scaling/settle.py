@@ -68,11 +68,19 @@ def _claim(outcome: Outcome) -> Claim:
         pool=profile.pool,
         template=profile.template,
         workers=outcome.decision.target_workers,
-        guaranteed_workers=max(profile.workers_min, _last_workers(outcome) if profile.mode in NEVER_DOWN else 0),
+        guaranteed_workers=_guaranteed_workers(outcome),
         priority=profile.priority,
         weight=profile.weight,
         urgency=urgency(outcome.decision),
     )
+
+
+def _guaranteed_workers(outcome: Outcome) -> int:
+    """The floor of this moment, a pinned count, and what an operator keeps from going down."""
+    profile = outcome.view.profile
+    floor = profile.bounds_at(outcome.decision.at_s, outcome.view.zones).workers_min
+    kept = _last_workers(outcome) if profile.mode in NEVER_DOWN else 0
+    return max(floor, kept, profile.pinned or 0)
 
 
 def _last_workers(outcome: Outcome) -> int:

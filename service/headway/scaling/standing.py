@@ -1,0 +1,101 @@
+"""Which decisions stand: deciding again would give the same, so it is left out.
+
+The rule is safe rather than sharp. What it does not know to be without a clock does not stand.
+"""
+
+from itertools import pairwise
+from operator import attrgetter
+
+from headway.scaling.limits import Limit, hold_down
+from headway.scaling.model import Memory, QueueMetrics, Step
+from headway.scaling.settle import Outcome
+from headway.scaling.strategy import Strategy
+from headway.scaling.view import PoolView, is_fresh
+
+STANDS_S_MAX = 120.0  # then it is decided again whatever holds, so that a stored decision is renewed in time
+
+CLOCKLESS_LIMITS = frozenset(
+    {
+        "hold_stale",  # told apart by freshness
+        "tolerance",
+        "hold_up",  # remembers something new at every look, if it is in use: then nothing stands
+        "step",
+        "fallback",  # of stale metrics only
+        "pause",
+        "override",  # compared at both times
+        "schedule",  # compared at both times
+        "workers_min",
+        "workers_max",
+        "pinned",
+        "rate_limit",
+        "budget",  # but for that of the day
+        "capacity",
+    }
+)
+"""Limits that say the same later, as long as what ``stands`` compares is the same. The strategy's own comes beside."""
+
+_of_queue = attrgetter(*(name for name in QueueMetrics.__slots__ if name != "sampled_at_s"))
+# The readings that came round the pipeline matter to stale metrics only, and those never stand.
+_of_view = attrgetter(*(name for name in PoolView.__slots__ if name not in {"queues", "direct"}))
+
+
+def stands(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: float, strategy: Strategy) -> bool:
+    """Whether deciding on ``view`` with ``memory`` at ``now_s`` would give ``outcome`` again.
+
+    But for ``at_s`` and the times of samples: a queue that was read again and is as it was has not changed.
+    """
+    at_s = outcome.decision.at_s
+    return (
+        0 <= now_s - at_s <= STANDS_S_MAX
+        and memory == outcome.before == outcome.memory
+        and is_same(outcome.view, view)
+        and _is_quiet(outcome, view, now_s=now_s)
+        and strategy.is_clockless
+        and _do_limits_stand(outcome, strategy.come_down, now_s=now_s)
+    )
+
+
+def is_same(one: PoolView, other: PoolView) -> bool:
+    """Whether two views differ at most in the times of their samples and in what came round the pipeline."""
+    return (
+        len(one.queues) == len(other.queues)
+        and all(
+            ours is theirs
+            or ((ours.sampled_at_s is None) == (theirs.sampled_at_s is None) and _of_queue(ours) == _of_queue(theirs))
+            for ours, theirs in zip(one.queues, other.queues, strict=True)
+        )
+        and bool(_of_view(one) == _of_view(other))
+    )
+
+
+def _is_quiet(outcome: Outcome, view: PoolView, *, now_s: float) -> bool:
+    """Whether nothing ages: no job waits, and the metrics were fresh and are so."""
+    return (
+        outcome.decision.is_fresh
+        and is_fresh(view, now_s=now_s)
+        and not any(queue.waiting_jobs for queue in view.queues)
+    )
+
+
+def _do_limits_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> bool:
+    """Whether every limit says at ``now_s`` what it said, given what ``stands`` compares besides."""
+    profile, zones, at_s = outcome.view.profile, outcome.view.zones, outcome.decision.at_s
+    return (
+        profile.budget_per_day is None
+        and profile.override_at(at_s) == profile.override_at(now_s)
+        and (not profile.schedules or profile.bounds_at(at_s, zones) == profile.bounds_at(now_s, zones))
+        and all(
+            step.name in CLOCKLESS_LIMITS or _comes_down_alike(outcome, come_down, before, step, now_s=now_s)
+            for before, step in pairwise(outcome.decision.steps)
+        )
+    )
+
+
+def _comes_down_alike(outcome: Outcome, come_down: Limit, before: Step, step: Step, *, now_s: float) -> bool:
+    """Whether ``step`` is the strategy's way to take a lower count, and takes it as it did."""
+    if step.name != come_down.__name__:
+        return False
+    if come_down is hold_down:
+        since_s = now_s - outcome.view.profile.hold_down_s
+        return all(wanted.at_s >= since_s for wanted in outcome.memory.wanted)
+    return before.workers == outcome.before.target_workers  # no change is asked for: there is nothing to hold

@@ -1,0 +1,241 @@
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.decide import decide
+from headway.scaling.limits import LIMITS
+from headway.scaling.model import LastMove, Memory, Mode, Objective, QueueMetrics, QueueSample, Wanted
+from headway.scaling.profile import Override
+from headway.scaling.schedule import Schedule
+from headway.scaling.settle import Outcome
+from headway.scaling.standing import CLOCKLESS_LIMITS, STANDS_S_MAX, is_same, stands
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import Strategy
+from headway.scaling.view import PoolView
+from scaling.pools import NOW_S, profile, queue, view
+
+HYBRID = BUILT_IN["hybrid"]
+STANDING = Memory(target_workers=0)
+
+
+def decided(seen: PoolView, memory: Memory = STANDING, *, now_s: float = NOW_S, strategy: Strategy = HYBRID) -> Outcome:
+    decision, after = decide(seen, memory, now_s=now_s, strategies={strategy.name: strategy})
+    return Outcome(view=seen, before=memory, decision=decision, memory=after)
+
+
+def read_again(seen: PoolView, *, after_s: float) -> PoolView:
+    """The view in which every queue that was ever seen was read again."""
+    queues = [
+        each if each.sampled_at_s is None else replace(each, sampled_at_s=each.sampled_at_s + after_s)
+        for each in seen.queues
+    ]
+    return replace(seen, queues=tuple(queues))
+
+
+def do_stand(outcome: Outcome, *, after_s: float = 5.0, strategy: Strategy = HYBRID, **changes: Any) -> bool:
+    later = replace(read_again(outcome.view, after_s=after_s), **changes)
+    return stands(outcome, later, outcome.memory, now_s=outcome.decision.at_s + after_s, strategy=strategy)
+
+
+def idle(**policy: Any) -> PoolView:
+    return view(profile=profile(**policy))
+
+
+def test_the_decision_for_an_idle_pool_stands_while_its_queue_is_read_and_nothing_is_new() -> None:
+    assert do_stand(decided(idle()))
+    assert do_stand(decided(idle(workers_min=2), Memory(target_workers=2)))
+    assert do_stand(decided(idle()), direct=(QueueSample(queue="redis/mail", at_s=NOW_S + 4, waiting_jobs=0),))
+
+
+def test_it_is_decided_again_in_time_for_the_story_to_be_renewed() -> None:
+    outcome = decided(idle(stale_after_s=999.0))
+    assert do_stand(outcome, after_s=STANDS_S_MAX)
+    assert not do_stand(outcome, after_s=STANDS_S_MAX + 0.001)
+    assert not do_stand(outcome, after_s=-0.001)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"queues": (queue(sampled_at_s=NOW_S + 5, waiting_jobs=1),)},
+        {"queues": (queue(sampled_at_s=NOW_S + 5, in_flight_jobs=1),)},
+        {"queues": (queue(sampled_at_s=NOW_S + 5, arrival_rate_per_s=0.1),)},
+        {"queues": (queue(sampled_at_s=None),)},
+        {"queues": ()},
+        {"running_workers": 1},
+        {"unknown_workers": 1},
+        {"assigned_workers": 1},
+        {"capacity_workers": 5},
+        {"slots_per_worker": 2},
+        {"start_up_s": 2.0},
+        {"worker_hours_today": 1.0},
+        {"profile": profile(workers_min=1)},
+    ],
+)
+def test_no_decision_stands_on_another_view(changes: dict[str, Any]) -> None:
+    assert not do_stand(decided(idle()), **changes)
+
+
+def test_no_decision_stands_on_metrics_that_grow_old() -> None:
+    outcome = decided(idle(stale_after_s=20.0))
+    assert stands(outcome, outcome.view, outcome.memory, now_s=NOW_S + 20, strategy=HYBRID)
+    assert not stands(outcome, outcome.view, outcome.memory, now_s=NOW_S + 21, strategy=HYBRID)
+    stale = decided(idle(), now_s=NOW_S + 60)
+    assert not stands(stale, stale.view, stale.memory, now_s=NOW_S + 60, strategy=HYBRID)
+
+
+def test_no_decision_stands_while_a_job_waits() -> None:
+    waiting = view(queue(waiting_jobs=1), profile=profile(workers_max=0))
+    assert not do_stand(decided(waiting))
+
+
+def test_no_decision_stands_on_another_memory() -> None:
+    assert not do_stand(decided(idle(workers_min=1)))
+    assert not do_stand(decided(idle(), Memory()))
+    outcome = decided(idle())
+    assert not stands(outcome, outcome.view, Memory(target_workers=1), now_s=NOW_S, strategy=HYBRID)
+
+
+def test_a_decision_that_holds_stands_until_the_hold_ends() -> None:
+    memory = Memory(target_workers=3, wanted=(Wanted(at_s=NOW_S - 10, workers=3),))
+    outcome = decided(idle(hold_down_s=30.0), memory)
+    assert outcome.decision.target_workers == 3
+    assert do_stand(outcome, after_s=20.0)
+    assert not do_stand(outcome, after_s=20.001)
+
+
+def test_a_decision_stands_until_an_override_or_a_schedule_ends() -> None:
+    memory = Memory(target_workers=3)
+    until = Override(workers=3, until_s=NOW_S + 10, reason="a sale")
+    overridden = decided(idle(override=until, stale_after_s=99.0), memory)
+    assert do_stand(overridden, after_s=9.0)
+    assert not do_stand(overridden, after_s=10.0)
+    # NOW_S is 13:46:40 UTC on a Monday
+    evening = Schedule(starts="13:00", ends="13:47", workers_min=3)
+    scheduled = decided(idle(schedules=(evening,), stale_after_s=99.0), memory)
+    assert do_stand(scheduled, after_s=19.0)
+    assert not do_stand(scheduled, after_s=20.0)
+
+
+def test_no_decision_stands_on_what_is_left_of_the_day() -> None:
+    assert not do_stand(decided(idle(cost_per_worker_hour=1.0, budget_per_day=9.0)))
+    assert do_stand(decided(idle(cost_per_worker_hour=1.0, budget_per_hour=9.0)))
+
+
+def test_no_decision_stands_whose_strategy_reads_a_clock() -> None:
+    assert not do_stand(decided(idle()), strategy=replace(HYBRID, is_clockless=False))
+
+
+def test_a_strategys_own_way_down_stands_only_where_nothing_is_to_change() -> None:
+    def in_its_own_time(count: int, ground: Any) -> int:
+        return ground.last_workers
+
+    strategy = replace(HYBRID, come_down=in_its_own_time)
+    assert do_stand(decided(idle(), strategy=strategy), strategy=strategy)
+    assert not do_stand(decided(idle(), Memory(target_workers=2), strategy=strategy), strategy=strategy)
+
+
+def test_every_limit_is_known_to_be_without_a_clock_or_looked_at() -> None:
+    assert {limit.__name__ for limit in LIMITS} - {"hold_down"} == CLOCKLESS_LIMITS
+
+
+def test_a_limit_that_is_not_known_lets_nothing_stand() -> None:
+    outcome = decided(idle())
+    steps = [replace(each, name="unheard_of") if each.name == "step" else each for each in outcome.decision.steps]
+    assert not do_stand(replace(outcome, decision=replace(outcome.decision, steps=tuple(steps))))
+
+
+QUEUES = st.builds(
+    queue,
+    waiting_jobs=st.sampled_from([0, 0, 0, 3, None]),
+    in_flight_jobs=st.sampled_from([0, 0, 2, None]),
+    oldest_age_s=st.sampled_from([0.0, 4.0, None]),
+    arrival_rate_per_s=st.sampled_from([0.0, 0.0, 2.0]),
+    sampled_at_s=st.sampled_from([NOW_S, NOW_S, NOW_S - 15.0, NOW_S - 50.0, None]),
+)
+PROFILES = st.builds(
+    lambda special, **policy: profile(**policy, **special),
+    special=st.sampled_from(
+        [
+            {},
+            {},
+            {"pinned": 3},
+            {"schedules": (Schedule(starts="13:00", ends="13:47", workers_min=3, workers_max=3),)},
+        ]
+    ),
+    workers_min=st.integers(0, 3),
+    workers_max=st.integers(3, 8),
+    mode=st.sampled_from(list(Mode)),
+    hold_down_s=st.sampled_from([0.0, 15.0, 60.0]),
+    hold_up_s=st.sampled_from([0.0, 0.0, 10.0]),
+    tolerance_fraction=st.sampled_from([0.0, 0.3]),
+    step_down_workers=st.sampled_from([None, 1]),
+    stale_after_s=st.sampled_from([20.0, 90.0]),
+    fallback_workers=st.sampled_from([None, 2]),
+    fallback_after_s=st.just(100.0),
+    override=st.sampled_from([None, None, Override(workers=2, until_s=NOW_S + 30, reason="a sale")]),
+    cost_per_worker_hour=st.just(1.0),
+    budget_per_hour=st.sampled_from([None, 4.0]),
+    budget_per_day=st.sampled_from([None, None, None, 24.0]),
+    strategy=st.sampled_from([name for name, strategy in BUILT_IN.items() if strategy.is_clockless]),
+    objective=st.just(Objective(target_s=10.0)),
+)
+MEMORIES = st.builds(
+    Memory,
+    target_workers=st.integers(0, 4),
+    wanted=st.lists(
+        st.builds(Wanted, at_s=st.floats(NOW_S - 70, NOW_S - 1), workers=st.integers(1, 4)), max_size=2
+    ).map(lambda wants: tuple(sorted(wants, key=lambda want: want.at_s))),
+    last_move=st.sampled_from([None, LastMove(at_s=NOW_S - 20, is_up=True)]),
+)
+
+
+def without_times(outcome: Outcome) -> Any:
+    decision = outcome.decision
+    return (
+        replace(decision, at_s=0.0, metrics=tuple(replace(each, sampled_at_s=None) for each in decision.metrics)),
+        outcome.memory,
+    )
+
+
+def later_view(seen: PoolView, change: Callable[[QueueMetrics], QueueMetrics], **values: Any) -> PoolView:
+    return replace(seen, queues=tuple(change(each) for each in seen.queues), **values)
+
+
+@given(
+    first=QUEUES,
+    policy=PROFILES,
+    memory=MEMORIES,
+    running=st.integers(0, 3),
+    looks_before=st.integers(0, 2),
+    after_s=st.floats(0.0, 130.0),
+    is_read=st.booleans(),
+    same=st.sampled_from([True, True, True, False]),
+    second=QUEUES,
+)
+def test_a_decision_that_stands_is_the_one_that_would_have_been_made(
+    first: QueueMetrics,
+    policy: Any,
+    memory: Memory,
+    running: int,
+    looks_before: int,
+    after_s: float,
+    is_read: bool,
+    same: bool,
+    second: QueueMetrics,
+) -> None:
+    strategy = BUILT_IN[policy.strategy]
+    seen = view(first, profile=policy, running_workers=running, options=strategy.options)
+    outcome = decided(seen, memory, strategy=strategy)
+    for look in range(looks_before):
+        outcome = decided(read_again(seen, after_s=1.0), outcome.memory, now_s=NOW_S + 1 + look, strategy=strategy)
+    later = outcome.view if same else replace(seen, queues=(second,))
+    later = read_again(later, after_s=after_s) if is_read else later
+    now_s = outcome.decision.at_s + after_s
+    if stands(outcome, later, outcome.memory, now_s=now_s, strategy=strategy):
+        assert is_same(outcome.view, later)
+        assert without_times(decided(later, outcome.memory, now_s=now_s, strategy=strategy)) == without_times(outcome)
