@@ -1,0 +1,1 @@
+"""Strategies on recorded workloads: scenarios × traces × strategies, compared with figures of others."""
