@@ -1,25 +1,32 @@
-from headway.control.recent import KEPT_S, RecentBuckets
-from headway.scaling.measure import BucketRow
-from headway.scaling.model import Objective
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.control.recent import KEPT_S, RATE_WINDOW_S, RecentBuckets
+from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics
+from headway.scaling.model import Objective, QueueMetrics
 
 
-def row(bucket_s: float, *, queue: str = "redis/mail", waiting_jobs: int = 0, arrived_jobs: int = 0) -> BucketRow:
-    return BucketRow(
-        queue=queue,
-        bucket_s=bucket_s,
-        arrived_jobs=arrived_jobs,
-        sampled_at_s=bucket_s + 1,
-        waiting_jobs=waiting_jobs,
-        oldest_age_s=0.0,
-    )
+def row(bucket_s: float, *, queue: str = "redis/mail", waiting_jobs: int = 0, **values: Any) -> BucketRow:
+    sampled: dict[str, Any] = {"sampled_at_s": bucket_s + 1, "waiting_jobs": waiting_jobs, "oldest_age_s": 0.0}
+    return BucketRow(queue=queue, bucket_s=bucket_s, **{**sampled, **values})
+
+
+def metrics(recent: RecentBuckets, *, now_s: float, objective: Objective | None = None) -> QueueMetrics:
+    return recent.metrics("redis/mail", now_s=now_s, objective=objective or Objective())
 
 
 def test_a_newer_version_of_a_bucket_takes_the_place_of_the_older() -> None:
     recent = RecentBuckets()
     recent.take([row(100.0, arrived_jobs=3)], revision=1)
+    assert metrics(recent, now_s=130.0).arrival_rate_per_s == 3 / 30
     recent.take([row(100.0, arrived_jobs=6)], revision=2)
-    metrics = recent.metrics("redis/mail", now_s=130.0, objective=Objective())
-    assert metrics.arrival_rate_per_s == 6 / 30
+    assert metrics(recent, now_s=130.0).arrival_rate_per_s == 6 / 30
+    assert recent.revision == 2
+    recent.take([row(100.0)], revision=1)
+    assert metrics(recent, now_s=130.0).arrival_rate_per_s == 0
     assert recent.revision == 2
 
 
@@ -28,16 +35,62 @@ def test_the_queues_in_which_jobs_wait_are_named() -> None:
     assert recent.take([row(5.0, waiting_jobs=2), row(5.0, queue="redis/idle")], revision=1) == {"redis/mail"}
 
 
-def test_forgetting_keeps_the_newest_row_so_that_its_age_can_be_told() -> None:
+def test_forgetting_keeps_the_newest_sample_so_that_its_age_can_be_told() -> None:
     recent = RecentBuckets()
-    recent.take([row(5.0), row(10.0)], revision=1)
+    recent.take([row(5.0), row(10.0), row(15.0, arrived_jobs=1, sampled_at_s=None, waiting_jobs=None)], revision=1)
     recent.forget(now_s=10.0 + 2 * KEPT_S)
-    metrics = recent.metrics("redis/mail", now_s=10.0 + 2 * KEPT_S, objective=Objective())
-    assert metrics.sampled_at_s == 11.0
+    assert metrics(recent, now_s=10.0 + 2 * KEPT_S).sampled_at_s == 11.0
 
 
 def test_a_queue_never_seen_is_unknown_and_not_empty() -> None:
-    metrics = RecentBuckets().metrics("redis/none", now_s=1.0, objective=Objective())
-    assert metrics.sampled_at_s is None
-    assert metrics.waiting_jobs is None
-    assert metrics.arrival_rate_per_s is None
+    unknown = metrics(RecentBuckets(), now_s=1.0)
+    assert unknown.sampled_at_s is None
+    assert unknown.waiting_jobs is None
+    assert unknown.arrival_rate_per_s is None
+
+
+def test_what_is_known_of_a_quiet_queue_is_not_worked_out_again_until_it_is_read_again() -> None:
+    recent = RecentBuckets()
+    recent.take([row(100.0, arrived_jobs=3), row(105.0)], revision=1)
+    assert metrics(recent, now_s=130.0) is not metrics(recent, now_s=130.0)  # the window moves on
+    quiet = metrics(recent, now_s=1_000.0)
+    assert metrics(recent, now_s=1_005.0) is quiet
+    assert metrics(recent, now_s=1_005.0, objective=Objective(percentile=50.0)) is not quiet
+    recent.take([row(1_000.0, waiting_jobs=1)], revision=2)
+    assert metrics(recent, now_s=1_005.0).waiting_jobs == 1
+
+
+ROWS = st.builds(
+    row,
+    st.integers(0, 90).map(lambda number: number * BUCKET_S),
+    waiting_jobs=st.integers(0, 3),
+    arrived_jobs=st.sampled_from([0, 0, 4]),
+    finished_jobs=st.sampled_from([0, 0, 2]),
+    failed_jobs=st.sampled_from([0, 0, 0, 1]),
+    service_sum_s=st.just(0.5),
+    service_sketch=st.sampled_from([{}, {}, {3: 2}, {5: 1, 9: 1}]),
+    pickup_sketch=st.sampled_from([{}, {}, {1: 3}]),
+)
+TIMES = st.lists(st.floats(0.0, 900.0), max_size=6).map(sorted)
+
+
+@given(batches=st.lists(st.lists(ROWS, max_size=8), max_size=5), times=TIMES, window_s=st.floats(1.0, 300.0))
+def test_what_is_kept_says_the_same_as_all_rows_of_the_last_minutes_would(
+    batches: list[list[BucketRow]], times: list[float], window_s: float
+) -> None:
+    """Whatever was left out, forgotten or not worked out again."""
+    recent, rows = RecentBuckets(), dict[float, BucketRow]()
+    objective = Objective(window_s=window_s)
+    for number, now_s in enumerate(times):
+        for each in batches[number] if number < len(batches) else []:
+            rows[each.bucket_s] = replace(each, service_sum_s=0.5 if each.service_sketch else 0.0)
+            recent.take([rows[each.bucket_s]], revision=number)
+        recent.forget(now_s=now_s)
+        expected = queue_metrics(
+            [rows[bucket_s] for bucket_s in sorted(rows)],
+            queue="redis/mail",
+            now_s=now_s,
+            window_s=RATE_WINDOW_S,
+            objective=objective,
+        )
+        assert metrics(recent, now_s=now_s, objective=objective) == expected

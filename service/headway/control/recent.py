@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics
+from headway.scaling.measure import BUCKET_S, BucketRow, is_uneventful, queue_metrics, settles_at_s
 from headway.scaling.model import Objective, QueueMetrics
 
-KEPT_S = 900.0  # the longest window that an objective may have
+KEPT_S = 300.0  # the longest window that deciding looks at
 RATE_WINDOW_S = 30.0  # long enough to tell a rate from chance, short enough to let go soon after a burst
 
 
@@ -15,7 +15,7 @@ class RecentBuckets:
     def __init__(self) -> None:
         self.revision = 0
         """The newest revision taken in; reading goes on after it."""
-        self._rows: dict[str, dict[float, BucketRow]] = {}
+        self._queues: dict[str, _Queue] = {}
 
     def take(self, rows: Iterable[BucketRow], *, revision: int) -> frozenset[str]:
         """Put ``rows`` in the place of older versions of themselves.
@@ -25,7 +25,10 @@ class RecentBuckets:
         """
         waiting = set()
         for row in rows:
-            self._rows.setdefault(row.queue, {})[row.bucket_s] = row
+            queue = self._queues.get(row.queue)
+            if queue is None:
+                queue = self._queues[row.queue] = _Queue(row.queue)
+            queue.take(row)
             if row.waiting_jobs:
                 waiting.add(row.queue)
         self.revision = max(self.revision, revision)
@@ -33,13 +36,61 @@ class RecentBuckets:
 
     def forget(self, *, now_s: float) -> None:
         """Drop rows that no window reaches, but the newest of each queue: how old it is must still be told."""
-        since_s = now_s - KEPT_S - BUCKET_S
-        for rows in self._rows.values():
-            newest_s = max(rows)
-            for bucket_s in [bucket_s for bucket_s in rows if bucket_s < since_s and bucket_s != newest_s]:
-                del rows[bucket_s]
+        for queue in self._queues.values():
+            queue.forget(before_s=now_s - KEPT_S - BUCKET_S)
 
     def metrics(self, queue: str, *, now_s: float, objective: Objective) -> QueueMetrics:
         """What is known of ``queue``; everything is ``None`` where nothing was ever seen."""
-        rows = sorted(self._rows.get(queue, {}).values(), key=lambda row: row.bucket_s)
-        return queue_metrics(rows, queue=queue, now_s=now_s, window_s=RATE_WINDOW_S, objective=objective)
+        known = self._queues.get(queue)
+        if known is None:
+            return queue_metrics((), queue=queue, now_s=now_s, window_s=RATE_WINDOW_S, objective=objective)
+        return known.metrics(now_s=now_s, objective=objective)
+
+
+class _Queue:
+    """The rows of one queue in which something happened, the newest sample, and what was last made of them."""
+
+    __slots__ = ("_eventful", "_last", "_name", "_newest", "_sampled")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._eventful: dict[float, BucketRow] = {}
+        self._newest: BucketRow | None = None
+        self._sampled: BucketRow | None = None
+        self._last: tuple[float, Objective, QueueMetrics] | None = None
+        """What was made of the rows, for which objective, and the time from which on it holds; none of newer rows."""
+
+    def take(self, row: BucketRow) -> None:
+        # A row in which nothing happened tells of a sample only, and of these the newest counts.
+        if is_uneventful(row):
+            self._eventful.pop(row.bucket_s, None)
+        else:
+            self._eventful[row.bucket_s] = row
+        if self._newest is None or row.bucket_s >= self._newest.bucket_s:
+            self._newest = row
+        if row.sampled_at_s is not None and (self._sampled is None or row.bucket_s >= self._sampled.bucket_s):
+            self._sampled = row
+        self._last = None
+
+    def forget(self, *, before_s: float) -> None:
+        gone = [bucket_s for bucket_s in self._eventful if bucket_s < before_s]
+        for bucket_s in gone:
+            del self._eventful[bucket_s]
+
+    def metrics(self, *, now_s: float, objective: Objective) -> QueueMetrics:
+        if self._last is not None:
+            settled_s, promised, metrics = self._last
+            if now_s >= settled_s and objective == promised:
+                return metrics
+        rows = self._rows()
+        metrics = queue_metrics(rows, queue=self._name, now_s=now_s, window_s=RATE_WINDOW_S, objective=objective)
+        settled_s = settles_at_s(rows, window_s=RATE_WINDOW_S, objective=objective)
+        self._last = (settled_s, objective, metrics) if now_s >= settled_s else None
+        return metrics
+
+    def _rows(self) -> list[BucketRow]:
+        rows = dict(self._eventful)
+        for row in (self._newest, self._sampled):
+            if row is not None:
+                rows.setdefault(row.bucket_s, row)
+        return [rows[bucket_s] for bucket_s in sorted(rows)]

@@ -179,6 +179,25 @@ def queue_metrics(
     )
 
 
+def is_uneventful(row: BucketRow) -> bool:
+    """Whether a row tells of a sample only: but for the newest such, ``queue_metrics`` says the same without it."""
+    return not (
+        row.arrived_jobs
+        or row.started_jobs
+        or row.finished_jobs
+        or row.failed_jobs
+        or row.retried_jobs
+        or row.service_sketch
+        or row.pickup_sketch
+    )
+
+
+def settles_at_s(rows: Iterable[BucketRow], *, window_s: float = 60.0, objective: Objective) -> float:
+    """From when on ``queue_metrics`` of ``rows`` says the same at any time: no window reaches an event any more."""
+    longest_s = max(window_s, SERVICE_WINDOW_S, objective.window_s)
+    return max((row.bucket_s + BUCKET_S + longest_s for row in rows if not is_uneventful(row)), default=-math.inf)
+
+
 def _share(row: BucketRow, *, from_s: float, now_s: float) -> float:
     """How much of a row's bucket lies in (from, now], 0 to 1; what the running bucket holds, holds already."""
     if row.bucket_s > now_s:
