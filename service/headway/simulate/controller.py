@@ -36,6 +36,8 @@ class Observation:
     starting: int = 0
     pickup_max_s: float | None = None
     """The longest wait among the jobs that started since the last look."""
+    in_flight: int | None = None
+    """Jobs that are being worked on; ``None``: one a busy worker."""
 
 
 class Controller:
@@ -54,6 +56,7 @@ class Controller:
         profile: Profile | None = None,
         strategies: Mapping[str, Strategy] = BUILT_IN,
         options: Mapping[str, float] | None = None,
+        slots_per_worker: int = 1,
     ) -> None:
         self.profile = profile or Profile(
             pool="simulated",
@@ -68,24 +71,34 @@ class Controller:
         self._options = {**strategies[self.profile.strategy].options, **(options or {})}
         self._start_up_s = start_up_s
         self._tick_s = tick_s
+        self._slots_per_worker = slots_per_worker
+        self._taken_at_s: float | None = None
         self._recent = Recent()
         self._memory = Memory()
 
-    def step(self, observation: Observation) -> Decision:
-        """The decision at ``observation.at_s``."""
+    def step(self, observation: Observation, *, now_s: float | None = None) -> Decision:
+        """The decision at ``now_s``, which is ``observation.at_s`` where metrics are not late.
+
+        An observation that is given again, for want of a newer one, counts once and grows stale.
+        """
         decision, self._memory = decide(
-            self._view(observation), self._memory, now_s=observation.at_s, strategies=self._strategies
+            self._view(observation),
+            self._memory,
+            now_s=observation.at_s if now_s is None else now_s,
+            strategies=self._strategies,
         )
         return decision
 
     def _view(self, seen: Observation) -> PoolView:
-        span = Span(ended_at_s=seen.at_s, arrived_jobs=seen.arrived, finished_jobs=seen.finished)
-        self._recent.take(span, service_sum_s=seen.service_sum_s, waiting_jobs=seen.waiting)
+        if seen.at_s != self._taken_at_s:
+            span = Span(ended_at_s=seen.at_s, arrived_jobs=seen.arrived, finished_jobs=seen.finished)
+            self._recent.take(span, service_sum_s=seen.service_sum_s, waiting_jobs=seen.waiting)
+            self._taken_at_s = seen.at_s
         queue = QueueMetrics(
             queue=self.profile.queues[0],
             sampled_at_s=seen.at_s,
             waiting_jobs=seen.waiting,
-            in_flight_jobs=seen.busy,
+            in_flight_jobs=seen.busy if seen.in_flight is None else seen.in_flight,
             oldest_age_s=seen.oldest_age_s,
             arrival_rate_per_s=self._recent.arrival_rate_per_s,
             completion_rate_per_s=self._recent.completion_rate_per_s,
@@ -95,6 +108,7 @@ class Controller:
         return PoolView(
             profile=self.profile,
             queues=(queue,),
+            slots_per_worker=self._slots_per_worker,
             start_up_s=self._start_up_s,
             capacity_workers=self.profile.workers_max,
             assigned_workers=seen.workers,
