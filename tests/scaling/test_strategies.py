@@ -143,7 +143,7 @@ def test_the_third_version_turns_after_its_cooldown_and_comes_down_by_a_quarter(
     [
         ("simple_rate", {"completion_rate_per_s": 4.0, "service_time_s": 2.0}, 8),  # 4/s × 2 s
         ("simple_rate", {"completion_rate_per_s": 4.0, "service_time_s": None}, 8),  # 4/s × 2 s guessed
-        ("simple_rate", {"waiting_jobs": 900, "oldest_age_s": 90.0}, 0),  # a backlog is nothing to it
+        ("simple_rate", {"waiting_jobs": 900, "oldest_age_s": 90.0}, 1),  # the first; the backlog is nothing to it
         ("backlog_only", {"completion_rate_per_s": 4.0, "service_time_s": 2.0}, 0),  # a flow is nothing to it
         ("backlog_only", {"waiting_jobs": 30, "oldest_age_s": 5.0}, 6),  # 30 ÷ 5 s left × 1
         ("conservative", {"completion_rate_per_s": 4.0, "service_time_s": 2.0}, 10),  # 4/s × 2 s × 1.25

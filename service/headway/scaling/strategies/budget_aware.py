@@ -4,9 +4,9 @@ Each look pays the allowance in and the workers' time out. What is left over is 
 backlog may spend it. When it is spent, jobs wait: here the money is the promise, and the objective the wish.
 """
 
-from headway.scaling.demand import backlog_drain, steady_state
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.seen import seen_workers
+from headway.scaling.strategies.shared import backlog_drain, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

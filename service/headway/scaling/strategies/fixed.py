@@ -12,4 +12,4 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     return Advice(demands=(in_workers("fixed", view.profile.workers_min, view),))
 
 
-FIXED = Strategy(name="fixed", advise=advise, come_down=at_once)
+FIXED = Strategy(name="fixed", advise=advise, come_down=at_once, is_clockless=True)

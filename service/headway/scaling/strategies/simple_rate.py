@@ -1,23 +1,28 @@
-"""Throughput times job time, and nothing else: the predecessor's simplest. It never starts a first worker."""
+"""Throughput times job time, and nothing else: the predecessor's simplest.
+
+Throughput is what the workers there are can do, so it never grows by itself. Its maker starts from a floor of one
+worker; a pool whose floor is 0 gets that one while jobs wait.
+"""
 
 from headway.scaling.formulas import sizing
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.coming_down import anti_flapping
-from headway.scaling.strategies.seen import served_per_s
+from headway.scaling.strategies.seen import in_workers, served_per_s
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
-OPTIONS = {"cooldown_s": 60.0, "service_guess_s": 2.0, "step_down_share": 0.25}
+OPTIONS = {"cooldown_s": 60.0, "first_workers": 1.0, "service_guess_s": 2.0, "step_down_share": 0.25}
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
-    """What keeps busy what is finished."""
+    """What keeps busy what is finished, and the first worker."""
     sized = sizing.simple_rate(
         rate_per_s=served_per_s(queue),
         measured_s=queue.service_time_s or 0.0,
         fallback_s=view.options["service_guess_s"],
     )
-    return Advice(demands=(Demand(name="steady_state", slots=sized.steady),))
+    first = in_workers("first_worker", view.options["first_workers"] if queue.waiting_jobs else 0.0, view)
+    return Advice(demands=(Demand(name="steady_state", slots=sized.steady), first))
 
 
 SIMPLE_RATE = Strategy(name="simple_rate", advise=advise, options=OPTIONS, come_down=anti_flapping)

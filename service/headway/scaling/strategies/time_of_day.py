@@ -1,8 +1,8 @@
 """A crew by the clock, and more where arrivals or a backlog want it: an example of a strategy of one's own."""
 
-from headway.scaling.demand import backlog_drain, steady_state
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.seen import in_workers
+from headway.scaling.strategies.shared import backlog_drain, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

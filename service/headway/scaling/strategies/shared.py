@@ -1,0 +1,40 @@
+"""Demands for strategies of one's own: they need no more than what every broker tells. ``hybrid`` reckons more finely.
+
+Each is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it.
+"""
+
+from headway.scaling.demand import service_time_s, start_up_s
+from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.view import PoolView
+
+MARGIN_S = 2.0  # what the way from the broker to a decision takes, and from a ready worker to its first job
+
+
+def steady_state(queue: QueueMetrics, view: PoolView) -> Demand:
+    """Slots that arrivals keep busy on average: rate times service time.
+
+    Source: J. D. C. Little, "A Proof for the Queuing Formula L = λW", Operations Research 9 (1961).
+    """
+    return Demand(name="steady_state", slots=(queue.arrival_rate_per_s or 0.0) * service_time_s(queue, view))
+
+
+def backlog_drain(queue: QueueMetrics, view: PoolView) -> Demand:
+    """Slots that start every waiting job before the oldest one breaches.
+
+    What is left of the objective, less a margin, is the time to work with. In it a slot that works starts
+    ``left_s / service_time_s`` jobs, one that is free starts one more, and a new one does so a start-up later. The
+    slots there are start what they can, new ones the rest. A job in flight holds its slot until it is done.
+
+    Returns:
+        Slots, fractional, at least 0. Never falls as the oldest age rises, through the breach and past it.
+    """
+    waiting_jobs, in_flight_jobs = queue.waiting_jobs or 0, queue.in_flight_jobs or 0
+    left_s = view.profile.objective.target_s - (queue.oldest_age_s or 0.0) - MARGIN_S
+    busy_starts = max(0.0, left_s) / service_time_s(queue, view)
+    new_starts = 1 + max(0.0, left_s - start_up_s(view)) / service_time_s(queue, view)
+
+    free_slots = max(0, view.running_workers * view.slots_per_worker - in_flight_jobs)
+    left_jobs = max(0.0, waiting_jobs - in_flight_jobs * busy_starts)
+    from_free = min(free_slots, left_jobs / (1 + busy_starts))
+    left_jobs = max(0.0, left_jobs - free_slots * (1 + busy_starts))
+    return Demand(name="backlog_drain", slots=in_flight_jobs + from_free + left_jobs / new_starts)
