@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from architecture.tree import ROOT
+from headway.__main__ import main
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
@@ -65,6 +66,18 @@ def test_a_strategy_that_leaves_the_interpreter_does_not_end_it_in_silence(acme:
     (acme / "acme_headway.py").write_text("1 / 0\n")
     with pytest.raises(Misconfigured, match=r"'afterglow' of package acme-headway 1\.2.*ZeroDivisionError"):
         load_strategies()
+
+
+def test_a_control_plane_does_not_start_without_a_strategy_that_is_announced(
+    acme: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (acme / "acme_headway.py").write_text("AFTERGLOW = None\n")
+    monkeypatch.setenv("HEADWAY_DATABASE_URL", "postgresql://127.0.0.1:1/nowhere")
+    assert main(["control"]) == 2
+    assert capsys.readouterr().err == (
+        "headway: strategy 'afterglow' of package acme-headway 1.2 cannot be loaded: "
+        "expected a headway.scaling.strategy.Strategy, got None\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,13 @@ DEMANDS: Mapping[str, str] = MappingProxyType(
         "backlog_drain": "starting every waiting job in time takes {slots}",
         "standing": "a start-up too slow for the objective takes {slots} that stand ready",
         "recalled": "at this time of earlier days {slots} were in use",
+        "saturation": "every worker is busy, and the strategy then wants one more: {slots}",
+        "smoother": "while throughput is steady the strategy comes down one by one, now to {slots}",
+        "first_worker": "jobs wait and nothing works on them: {slots} for a first worker",
+        "jobs_per_worker": "the strategy's workers for so many waiting jobs make {slots}",
+        "balance": "the strategy's balance of the queues is at {slots}",
+        "fixed": "the profile's floor is {slots}",
+        "time_of_day": "the crew of this hour has {slots}",
     }
 )
 """A demand's name and what it says, with its slots to be filled in; one that is not here is told by its name."""
@@ -183,6 +190,13 @@ LIMITS: Mapping[str, Tell] = MappingProxyType(
         ),
         "hold_down": lambda before, after, _: (
             f"{_fewer(before)} would do now, but not yet for long enough: {after.workers} are kept."
+        ),
+        "cooldown": lambda before, after, _: (
+            f"{before.workers} are wanted, but the strategy's cooldown allows no change yet: {after.workers} are kept."
+        ),
+        "anti_flapping": lambda before, after, _: (
+            f"{before.workers} are wanted; the strategy turns only after its cooldown and comes down by a share at a "
+            f"time: {after.workers} for now."
         ),
         "tolerance": lambda before, after, _: (
             f"{_fewer(before)} would be right, which differs too little from {after.workers} to make a change."
