@@ -11,8 +11,10 @@ import pytest
 
 from headway.control.leadership import Leadership
 from headway.control.tick import Ticker
-from headway.scaling.model import Mode
+from headway.scaling.model import Assignment, Mode
 from headway.scaling.profile import profile_to_mapping
+from headway.scaling.schedule import Schedule
+from headway.store.deciding import News, apply, gather
 from headway.store.engine import create_engine
 from headway.store.leadership import LeaderSession, Superseded
 from scaling.pools import NOW_S, profile
@@ -79,6 +81,11 @@ class Database:
 
     def run(self, sql: str) -> None:
         self._connection.execute(sql)
+
+    def read(self, sql: str) -> Any:
+        row = self._connection.execute(sql).fetchone()
+        assert row is not None
+        return row[0]
 
 
 @pytest.fixture
@@ -229,3 +236,117 @@ async def test_scarce_room_goes_to_the_higher_priority_though_the_lower_was_ther
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {("high", "a"): 4, ("low", "a"): 2}
     assert database.decisions()[-1] == ("low", 2, "share")
+
+
+async def test_recommend_holds_where_assignments_are_written_whatever_a_tick_asks(
+    migrated_url: str, database: Database
+) -> None:
+    """A tick that wants to start, move and stop workers of such a pool moves nothing; the pool beside it is served."""
+    database.profile("advised", mode=Mode.RECOMMEND)
+    database.profile("acting")
+    for name in ("a", "b"):
+        database.host(name)
+    database.run(
+        "insert into assignments (pool, host_id, template, base_workers, epoch, revision) "
+        "values ('advised', 'a', 'mail', 3, 0, 0)"
+    )
+    wanted = [
+        Assignment(pool="advised", host_id="b", template="mail", base_workers=9),  # and none on a
+        Assignment(pool="acting", host_id="b", template="mail", base_workers=2),
+    ]
+    async with leading(migrated_url) as (_, epoch):
+        engine = create_engine(migrated_url)
+        gathered = await gather(engine, revision=0, from_s=0.0)
+        await apply(engine, News(remembered=[], decisions=[], assignments=wanted), gathered, epoch=epoch)
+        assert database.assigned() == {("advised", "a"): 3, ("acting", "b"): 2}
+        assert (database.revision_of("a"), database.revision_of("b")) == (0, 1)
+        # The mode may have changed since the tick looked: what is stored when it writes is what counts.
+        database.run("update profiles set body = body || '{\"mode\": \"recommend\"}' where pool = 'acting'")
+        gathered = await gather(engine, revision=0, from_s=0.0)
+        await apply(engine, News(remembered=[], decisions=[], assignments=[]), gathered, epoch=epoch)
+        assert database.assigned() == {("advised", "a"): 3, ("acting", "b"): 2}
+        # A profile that is gone is advised no more: its workers are let go.
+        database.run("delete from profiles where pool = 'advised'")
+        gathered = await gather(engine, revision=0, from_s=0.0)
+        await apply(engine, News(remembered=[], decisions=[], assignments=[]), gathered, epoch=epoch)
+        await engine.dispose()
+    assert database.assigned() == {("acting", "b"): 2}
+
+
+async def test_an_override_by_hand_holds_until_it_expires(migrated_url: str, database: Database) -> None:
+    database.profile()
+    database.host()
+    database.bucket(waiting_jobs=24)
+    database.run(
+        f"update profiles set override = jsonb_build_object('workers', 7, 'reason', 'sale', 'until_s', {NOW_S + 60})"
+    )
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.decisions() == [("mail", 7, "override")]
+    assert database.assigned() == {("mail", "a"): 7}
+    database.bucket(at_s=NOW_S + 60)
+    async with leading(migrated_url, now_s=NOW_S + 60) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.decisions()[-1] == ("mail", 0, "idle")
+    assert database.assigned() == {}
+
+
+async def test_a_pause_by_hand_takes_the_place_of_the_profiles_mode(migrated_url: str, database: Database) -> None:
+    database.profile()
+    database.host()
+    database.bucket(waiting_jobs=24)
+    database.run("update profiles set pause = 'pause_up'")
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert database.decisions() == [("mail", 0, "pause")]
+        database.run("update profiles set pause = null")
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.decisions()[-1] == ("mail", 4, "backlog_drain")
+
+
+async def test_a_pause_by_hand_does_not_end_recommend(migrated_url: str, database: Database) -> None:
+    """The last advice was never followed; to keep it would be to act on it."""
+    database.profile(mode=Mode.RECOMMEND)
+    database.host()
+    database.bucket(waiting_jobs=24)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        database.run("update profiles set pause = 'pause'")
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {}
+
+
+async def test_a_schedule_begins_and_ends_by_the_clock_of_its_zone(migrated_url: str, database: Database) -> None:
+    """At ``NOW_S`` it is 13:46:40 in UTC, 19:16:40 in Kolkata."""
+    evening = Schedule(starts="19:17", ends="19:18", time_zone="Asia/Kolkata", workers_min=3)
+    database.profile(schedules=(evening,))
+    database.host()
+    targets = []
+    for later_s in (0, 20, 79, 80):
+        database.bucket(at_s=NOW_S + later_s)
+        async with leading(migrated_url, now_s=NOW_S + later_s) as (ticker, epoch):
+            await ticker.tick(epoch=epoch, is_all_due=True)
+        targets.append(database.decisions()[-1][1:])
+    assert targets == [(0, "idle"), (3, "schedule"), (3, "schedule"), (0, "idle")]
+
+
+async def test_a_budget_of_the_day_counts_what_was_decided_since_midnight(
+    migrated_url: str, database: Database
+) -> None:
+    """Ten workers since midnight, by a decision of yesterday that was never followed by another."""
+    database.profile(cost_per_worker_hour=1.0, budget_per_day=1.0)
+    database.run(
+        "create table decisions_yesterday partition of decisions for values "
+        "from ((now() - interval '1 day')::date) to (now()::date)"
+    )
+    body = {"running_workers": 10, "starting_workers": 0, "unknown_workers": 0, "mode": "act"}
+    database.run(
+        "insert into decisions (pool, epoch, target_workers, binding, decided_at, body) values "
+        "('mail', 1, 4, 'idle', date_trunc('day', now() at time zone 'utc') at time zone 'utc' - interval '1 hour', "
+        f"'{json.dumps(body)}')"
+    )
+    engine = create_engine(migrated_url)
+    gathered = await gather(engine, revision=0, from_s=0.0)
+    await engine.dispose()
+    since_midnight_h = database.read("select extract(epoch from (now() at time zone 'utc')::time) / 3600")
+    assert gathered.worker_hours_today == {"mail": pytest.approx(10 * float(since_midnight_h), abs=0.01)}

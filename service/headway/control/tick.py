@@ -23,6 +23,7 @@ from headway.scaling.view import PoolView
 from headway.store.deciding import Gathered, News, PoolState, apply, gather
 from headway.store.engine import Engine
 from headway.store.leadership import Superseded
+from headway.zones import zones_of
 
 HEARTBEAT_S = 300.0  # a decision that does not change is stored again this often, to show that it still holds
 
@@ -186,7 +187,9 @@ def _view(profile: Profile, recent: RecentBuckets, gathered: Gathered, rooms: Ro
     silent = [host for host in gathered.hosts if not host.is_known]
     return PoolView(
         profile=profile,
-        queues=tuple(recent.metrics(queue, now_s=now_s, objective=profile.objective) for queue in profile.queues),
+        queues=tuple(
+            recent.metrics(queue, now_s=now_s, objective=profile.objective_of(queue)) for queue in profile.queues
+        ),
         direct=tuple(gathered.direct[queue] for queue in profile.queues if queue in gathered.direct),
         # Hosts may differ; the fewest slots and the slowest start promise nothing that one of them cannot keep.
         slots_per_worker=min((template.slots for template in templates), default=1),
@@ -196,4 +199,6 @@ def _view(profile: Profile, recent: RecentBuckets, gathered: Gathered, rooms: Ro
         running_workers=states.count(WorkerState.RUNNING),
         starting_workers=states.count(WorkerState.STARTING),
         unknown_workers=sum(worker.pool == profile.pool for host in silent for worker in host.workers),
+        worker_hours_today=gathered.worker_hours_today.get(profile.pool),
+        zones=zones_of(profile),
     )

@@ -12,12 +12,23 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from headway.scaling.measure import BucketRow
-from headway.scaling.model import MEMORY_VERSION, Assignment, Decision, Host, LastMove, Memory, QueueSample, Wanted
-from headway.store.decisions import insert_decisions
+from headway.scaling.model import (
+    MEMORY_VERSION,
+    Assignment,
+    Decision,
+    Host,
+    LastMove,
+    Memory,
+    Mode,
+    QueueSample,
+    Wanted,
+)
+from headway.store.decisions import insert_decisions, read_worker_hours_today
 from headway.store.engine import transaction
 from headway.store.hosts import load_hosts
 from headway.store.leadership import fence
 from headway.store.overview import read_buckets, read_samples
+from headway.store.profiles import in_force
 from headway.store.tables import assignments, hosts, pool_states, profiles
 
 
@@ -37,12 +48,14 @@ class Gathered:
     """The newest bucket revision; the next tick reads on from it."""
     buckets: tuple[BucketRow, ...]
     profiles: Mapping[str, Mapping[str, Any]]
-    """Pool -> profile as stored; turning one into a value may fail, and only that pool with it."""
+    """Pool -> profile in force; turning one into a value may fail, and only that pool with it."""
     states: Mapping[str, PoolState]
     hosts: tuple[Host, ...]
     assignments: tuple[Assignment, ...]
     direct: Mapping[str, QueueSample]
     """The newest reading of each queue that came round the pipeline."""
+    worker_hours_today: Mapping[str, float]
+    """Pool with a budget of the day -> what its workers have run since midnight UTC, where it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +71,17 @@ async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gather
     """What a tick looks at; of the buckets, those written after ``revision`` that start at ``from_s`` or later."""
     async with transaction(engine) as connection:
         buckets, newest = await read_buckets(connection, from_s=from_s, after_revision=revision)
+        wanted = await _profiles(connection)
+        budgeted = [pool for pool, body in wanted.items() if body.get("budget_per_day") is not None]
         return Gathered(
             revision=newest,
             buckets=tuple(buckets),
-            profiles=await _profiles(connection),
+            profiles=wanted,
             states=await _pool_states(connection),
             hosts=await load_hosts(connection),
             assignments=await _assignments(connection),
             direct=await read_samples(connection),
+            worker_hours_today=await read_worker_hours_today(connection, budgeted) if budgeted else {},
         )
 
 
@@ -83,12 +99,25 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
             rows = [(decision, epoch, previous.get(decision.pool)) for decision in news.decisions]
             await insert_decisions(connection, rows)
             await connection.execute(select(func.pg_notify("headway_decisions", "")))
-        await _save_assignments(connection, gathered.assignments, news.assignments, epoch=epoch)
+        # Whatever the tick asks for: what is only recommended moves nothing.
+        advised = await _only_advised(connection)
+        before, after = (
+            [row for row in rows if row.pool not in advised] for rows in (gathered.assignments, news.assignments)
+        )
+        await _save_assignments(connection, before, after, epoch=epoch)
 
 
-async def _profiles(connection: AsyncConnection) -> dict[str, dict[str, Any]]:
-    rows = await connection.execute(select(profiles.c.pool, profiles.c.body).order_by(profiles.c.pool))
-    return {row.pool: row.body for row in rows}
+async def _profiles(connection: AsyncConnection) -> dict[str, Mapping[str, Any]]:
+    columns = (profiles.c.pool, profiles.c.body, profiles.c.override, profiles.c.pause)
+    rows = await connection.execute(select(*columns).order_by(profiles.c.pool))
+    return {row.pool: in_force(row.body, override=row.override, pause=row.pause) for row in rows}
+
+
+async def _only_advised(connection: AsyncConnection) -> frozenset[str]:
+    """The pools whose mode, at this moment, is ``recommend``."""
+    is_advice = profiles.c.body["mode"].astext == Mode.RECOMMEND.value
+    rows = await connection.execute(select(profiles.c.pool).where(is_advice))
+    return frozenset(row.pool for row in rows)
 
 
 async def _pool_states(connection: AsyncConnection) -> dict[str, PoolState]:

@@ -4,14 +4,15 @@ A change and its line in the audit log are one transaction, and every change nam
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Row, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, NotFound, Refused
-from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
+from headway.scaling.model import Mode
+from headway.scaling.profile import Override, Profile, profile_from_mapping, profile_to_mapping
 from headway.store.tables import audit_log, profile_queues, profiles
 
 Outcome = Literal["created", "updated", "unchanged"]
@@ -32,6 +33,16 @@ class StoredProfile:
     profile: Profile
     version: int
     updated_at_s: float
+    override: Override | None = None
+    """Set by hand beside the profile."""
+    pause: Mode | None = None
+    """The same."""
+
+    @property
+    def in_force(self) -> Profile:
+        """The profile as it is decided by: what was set by hand takes the place of its own."""
+        own = {"mode": self.profile.mode, "override": self.profile.override}
+        return replace(self.profile, **in_force(own, override=self.override, pause=self.pause))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +77,7 @@ async def put_profile(
         VersionUnstated: it exists, and ``expected`` says nothing.
         Conflict: one of its queues belongs to another pool.
     """
-    await _one_change_at_a_time(conn)
+    await one_change_at_a_time(conn)
     stored = await _find(conn, profile.pool)
     _check(profile.pool, stored, expected)
     if stored is not None and stored.profile == profile:
@@ -84,7 +95,7 @@ async def put_profile(
     await _replace_queues(conn, profile)
     outcome: Outcome = "created" if stored is None else "updated"
     before = None if stored is None else profile_to_mapping(stored.profile)
-    await _record(conn, actor=actor, action=f"profile {outcome}", pool=profile.pool, before=before, after=body)
+    await record_change(conn, actor=actor, action=f"profile {outcome}", pool=profile.pool, before=before, after=body)
     return await get_profile(conn, profile.pool), outcome
 
 
@@ -96,12 +107,21 @@ async def delete_profile(conn: AsyncConnection, pool: str, *, expected: Expected
         StaleVersion: it has another version than ``expected``.
         VersionUnstated: ``expected`` names none.
     """
-    await _one_change_at_a_time(conn)
+    await one_change_at_a_time(conn)
     stored = await get_profile(conn, pool)
     _check(pool, stored, expected)
     await conn.execute(delete(profiles).where(profiles.c.pool == pool))
     before = profile_to_mapping(stored.profile)
-    await _record(conn, actor=actor, action="profile deleted", pool=pool, before=before, after=None)
+    await record_change(conn, actor=actor, action="profile deleted", pool=pool, before=before, after=None)
+
+
+def in_force(body: Mapping[str, Any], *, override: Mapping[str, Any] | None, pause: str | None) -> Mapping[str, Any]:
+    """The stored ``body`` of a profile with what was set by hand in the place of its own.
+
+    A pause does not end ``recommend``: what is only advised has no target that could be kept.
+    """
+    by_hand = {"override": override, "mode": None if body.get("mode") == Mode.RECOMMEND else pause}
+    return {**body, **{key: value for key, value in by_hand.items() if value is not None}}
 
 
 _UPDATED_AT_S: ColumnElement[Any] = func.extract("epoch", profiles.c.updated_at).label("updated_at_s")
@@ -114,7 +134,11 @@ async def _find(conn: AsyncConnection, pool: str) -> StoredProfile | None:
 
 def _stored(row: Row[Any]) -> StoredProfile:
     return StoredProfile(
-        profile=profile_from_mapping(row.pool, row.body), version=row.version, updated_at_s=float(row.updated_at_s)
+        profile=profile_from_mapping(row.pool, row.body),
+        version=row.version,
+        updated_at_s=float(row.updated_at_s),
+        override=Override(**row.override) if row.override else None,
+        pause=Mode(row.pause) if row.pause else None,
     )
 
 
@@ -138,7 +162,8 @@ def _no_profile(pool: str) -> NotFound:
     return NotFound(f"no profile {pool!r}: `headway get profiles` lists them")
 
 
-async def _one_change_at_a_time(conn: AsyncConnection) -> None:
+async def one_change_at_a_time(conn: AsyncConnection) -> None:
+    """Make changes of profiles wait for each other until this transaction ends."""
     # People change profiles rarely. One at a time, a check made here still holds when its write follows; readers, and
     # the tick among them, do not wait for this lock.
     await conn.execute(text("lock table profile_queues in share row exclusive mode"))
@@ -166,7 +191,7 @@ async def _replace_queues(conn: AsyncConnection, profile: Profile) -> None:
     )
 
 
-async def _record(
+async def record_change(
     conn: AsyncConnection,
     *,
     actor: str,
@@ -175,6 +200,7 @@ async def _record(
     before: Mapping[str, Any] | None,
     after: Mapping[str, Any] | None,
 ) -> None:
+    """Write a line of the audit log, and tell those who watch."""
     await conn.execute(
         insert(audit_log).values(actor=actor, action=action, subject=f"profile {pool}", before=before, after=after)
     )

@@ -99,6 +99,9 @@ profiles = Table(
     Column("body", JSONB, nullable=False),
     _stamp("created_at"),
     _stamp("updated_at"),
+    # Set by hand beside the profile, so that applying it again undoes neither.
+    Column("override", JSONB(none_as_null=True)),
+    Column("pause", Text),
 )
 
 profile_queues = Table(

@@ -90,7 +90,7 @@ class Overviews:
         metrics = {queue.queue: queue.metrics for queue in queues}
         return Overview(
             at_s=now_s,
-            pools=[_pool(stored.profile, metrics, seen, now_s=now_s) for stored in seen.profiles],
+            pools=[_pool(stored.in_force, metrics, seen, now_s=now_s) for stored in seen.profiles],
             queues=queues,
             hosts=[HostOut.of(row) for row in seen.hosts],
             decisions=[DecisionOut.of(stored) for stored in seen.decisions],
@@ -107,10 +107,10 @@ def queues_of(
     now_s: float,
 ) -> list[QueueOut]:
     """Every queue with its newest depths, and rates and waits over the window of its pool's objective."""
-    objectives = {profile.pool: profile.objective for profile in profiles}
+    objectives = {queue: profile.objective_of(queue) for profile in profiles for queue in profile.queues}
     given = []
     for queue, pool in queues.items():
-        objective = objectives.get(pool or "", Objective())
+        objective = objectives.get(queue, Objective())
         metrics = overlaid(recent.metrics(queue, now_s=now_s, objective=objective), samples.get(queue))
         age_s = None if metrics.sampled_at_s is None else max(0.0, now_s - metrics.sampled_at_s)
         given.append(QueueOut(queue=queue, pool=pool, sample_age_s=age_s, metrics=metrics))

@@ -1,0 +1,34 @@
+"""The time zones that schedules name, read from this machine: scaling itself reads nothing."""
+
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from headway.errors import Invalid
+from headway.scaling.profile import Profile
+from headway.scaling.schedule import UTC_NAME, Zones
+
+
+def zones_of(profile: Profile) -> Zones:
+    """The zones that the schedules of ``profile`` name, as far as this machine knows them."""
+    found = {name: _zone(name) for name in _names(profile)}
+    return {name: zone for name, zone in found.items() if zone is not None}
+
+
+def refuse_unknown_zones(profile: Profile) -> None:
+    """Return if this machine knows every zone that ``profile`` names. Raises ``Invalid`` with those it does not."""
+    unknown = [name for name in _names(profile) if _zone(name) is None]
+    if unknown:
+        where = f"profile {profile.pool!r}: schedules"
+        raise Invalid(*(f"{where}: time_zone {name!r} is not known; write it as Europe/Berlin" for name in unknown))
+
+
+def _names(profile: Profile) -> list[str]:
+    return sorted({schedule.time_zone for schedule in profile.schedules} - {UTC_NAME})
+
+
+@lru_cache(maxsize=1024)
+def _zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):  # ZoneInfo's own error is a KeyError
+        return None
