@@ -20,10 +20,12 @@ class Script:
 
     def __init__(self, wish: Callable[[Observation], int | Wish]) -> None:
         self.seen: list[Observation] = []
+        self.now_s: list[float] = []
         self._wish = wish
 
-    def step(self, observation: Observation) -> Wish:
+    def step(self, observation: Observation, *, now_s: float | None = None) -> Wish:
         self.seen.append(observation)
+        self.now_s.append(observation.at_s if now_s is None else now_s)
         wish = self._wish(observation)
         return wish if isinstance(wish, Wish) else Wish(target_workers=wish)
 

@@ -3,73 +3,48 @@
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 
-from headway.errors import Invalid
 from headway.simulate.controller import Observation
-from headway.simulate.jobs import Jobs
-from headway.simulate.workers import DEADLINE, GONE, LEAVING, READY, RUNNING, Crew, Worker
+from headway.simulate.faults import is_covered, job_failures, worker_lives
+from headway.simulate.plan import PoolPlan, chance, merged, start_ups
+from headway.simulate.waiting import InOrder, Waiting, heads
+from headway.simulate.workers import AGAIN, DEADLINE, DEATH, GONE, LEAVING, READY, RUNNING, Crew, Worker
+
+__all__ = ["PoolPlan", "RunningPool"]
 
 NEVER_S = math.inf
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolPlan:
-    """One pool of a rehearsal: its jobs and how its workers behave."""
-
-    jobs: Jobs
-    name: str = "jobs"
-    start_up_s: float = 2.0
-    start_up_spread: float = 0.0
-    """Sigma of a lognormal start-up with the mean ``start_up_s``; 0 is always the same."""
-    slots: int = 1
-    workers_max: int = 1000
-    warm_workers: int = 0
-    """Workers that are ready at the first moment."""
-    drain_deadline_s: float | None = None
-    """A busy worker that was told to leave is killed after this; ``None``: it always finishes its job."""
-
-    def __post_init__(self) -> None:
-        breaches = [
-            f"pool {self.name!r}: {name}={value} is below {least}"
-            for name, value, least in (
-                ("slots", self.slots, 1),
-                ("workers_max", self.workers_max, 0),
-                ("warm_workers", self.warm_workers, 0),
-                ("start_up_s", self.start_up_s, 0),
-                ("start_up_spread", self.start_up_spread, 0),
-                ("drain_deadline_s", self.drain_deadline_s or 0, 0),
-            )
-            if value < least
-        ]
-        if breaches:
-            raise Invalid(*breaches)
 
 
 class RunningPool:
     """A pool at a moment of its rehearsal. First come, first served; a worker that frees takes the oldest job.
 
-    A job that must be done again joins the end of the queue under a new number; ``first_of`` leads back.
+    A job that must be done again joins the end of its queue under a new number; ``first_of`` leads back.
     """
 
-    def __init__(self, plan: PoolPlan, *, start_up_s: Callable[[], float]) -> None:
+    def __init__(self, plan: PoolPlan, *, seed: int = 0) -> None:
+        queues = (plan.jobs, *plan.further_queues)
         self.plan = plan
-        self.crew = Crew(slots=plan.slots, start_up_s=start_up_s, drain_deadline_s=plan.drain_deadline_s)
-        self.arrivals_s = [*plan.jobs.at_s, NEVER_S]
-        self.enqueued_s = list(plan.jobs.at_s)
-        self.service_s = list(plan.jobs.service_s)
-        self.pickup_s = array("d", [math.nan]) * len(plan.jobs)
-        self.first_of: dict[int, int] = {}
-        self.waiting: deque[int] = deque()
-        self.next_job = 0
-        self.done_jobs = 0
+        self.jobs, self.queue_of = merged(queues) if plan.further_queues else (plan.jobs, [])
+        self.crew = Crew(
+            slots=plan.slots,
+            start_up_s=start_ups(plan, chance(seed, f"{plan.name}/start-up")),
+            drain_deadline_s=plan.drain_deadline_s,
+            life_s=worker_lives(plan.faults, chance(seed, f"{plan.name}/life")),
+        )
+        self.pickup_s = array("d", [math.nan]) * len(self.jobs)
+        """Until the first start of each job."""
+        self.done_jobs = self.given_up_jobs = 0
         self.ended_s = 0.0
-        self._seen_job = 0
-        self._again = 0
-        self._started = 0
-        self._finished = 0
+        self._arrivals_s = [*self.jobs.at_s, NEVER_S]
+        self._enqueued_s = list(self.jobs.at_s)
+        self._service_s = list(self.jobs.service_s)
+        self._waiting: Waiting = InOrder(self.queue_of, len(queues)) if plan.further_queues else deque()
+        self._first_of: dict[int, int] = {}
+        self._failures: dict[int, int] = {}
+        self._fails = job_failures(plan.faults, chance(seed, f"{plan.name}/failures"))
+        self._next_job = self._seen_job = 0
+        self._again = self._started = self._finished = 0
         self._service_sum_s = 0.0
         self._pickup_max_s = -1.0
         for _ in range(plan.warm_workers):
@@ -78,22 +53,15 @@ class RunningPool:
     @property
     def is_over(self) -> bool:
         """Whether every job is done."""
-        return self.done_jobs == len(self.plan.jobs)
-
-    @property
-    def next_s(self) -> float:
-        """When something happens next."""
-        arrives_s = self.arrivals_s[self.next_job]
-        events = self.crew.events
-        return min(arrives_s, events[0][0]) if events else arrives_s
+        return self.done_jobs == len(self.jobs)
 
     def advance(self, until_s: float) -> None:  # noqa: C901 - the inner loop of everything: calls would double its time
         """Let everything happen that happens up to ``until_s``."""
-        crew = self.crew
-        events, available, waiting, serial = crew.events, crew.available, self.waiting, crew.serial
-        arrivals_s, enqueued_s, service_s, pickup_s = self.arrivals_s, self.enqueued_s, self.service_s, self.pickup_s
-        job, pickup_max_s = self.next_job, -1.0
-        arrives_s = arrivals_s[job]
+        crew, fails = self.crew, self._fails
+        events, available, waiting, serial = crew.events, crew.available, self._waiting, crew.serial
+        arrivals_s, enqueued_s, service_s, pickup_s = self._arrivals_s, self._enqueued_s, self._service_s, self.pickup_s
+        job, pickup_max_s = self._next_job, -1.0
+        arrives_s, jobs = arrivals_s[job], len(pickup_s)
         started = finished = 0
         service_sum_s = 0.0
         while True:
@@ -118,7 +86,7 @@ class RunningPool:
             now_s, _, worker, ended = events[0]
             if now_s > until_s:
                 break
-            if ended < 0 or worker.state != RUNNING:
+            if ended < 0 or worker.state != RUNNING or fails is not None:
                 heappop(events)
                 self._happen(now_s, worker, ended)
                 continue
@@ -127,7 +95,9 @@ class RunningPool:
             if waiting:
                 ended = waiting.popleft()
                 heapreplace(events, (now_s + service_s[ended], serial(), worker, ended))
-                waited_s = pickup_s[ended] = now_s - enqueued_s[ended]
+                waited_s = now_s - enqueued_s[ended]
+                if ended < jobs:
+                    pickup_s[ended] = waited_s
                 if waited_s > pickup_max_s:
                     pickup_max_s = waited_s
                 started += 1
@@ -139,7 +109,7 @@ class RunningPool:
                     available.append(worker)
                 if worker.is_burst and worker.free_slots == crew.slots:
                     crew.leave(worker, now_s)
-        self.next_job = job
+        self._next_job = job
         if pickup_max_s > self._pickup_max_s:
             self._pickup_max_s = pickup_max_s
         self._started += started
@@ -148,71 +118,112 @@ class RunningPool:
         self._service_sum_s += service_sum_s
 
     def _happen(self, now_s: float, worker: Worker, ended: int) -> None:
-        """What is not the end of a job of a worker that stays."""
-        if worker.state == GONE:
+        """What is not the plain end of a job of a worker that stays."""
+        if ended <= AGAIN:
+            self._enqueue_again(AGAIN - ended, now_s)
+        elif worker.state == GONE:
             return
-        if ended == READY:
+        elif ended == READY:
             self._ready(worker, now_s)
+        elif ended == DEATH:
+            self.crew.deaths += 1
+            self.lose(worker, now_s)
         elif ended == DEADLINE:
-            self._kill(worker, now_s)
+            self.crew.kills += 1
+            self.lose(worker, now_s)
         else:
-            assert worker.state == LEAVING
-            self._finished += 1
-            self.done_jobs += 1
-            self.ended_s = now_s
-            self._service_sum_s += self.service_s[ended]
-            worker.free_slots += 1
-            if worker.free_slots == self.crew.slots:
-                self.crew.has_left(worker, now_s)
+            self._end(worker, ended, now_s)
 
     def _ready(self, worker: Worker, now_s: float) -> None:
+        faults = self.plan.faults
+        if faults.crash_loops and is_covered(faults.crash_loops, now_s):
+            self.crew.crash(worker, now_s, back_off_s=faults.back_off_after_s(worker.crashes + 1))
+            return
         self.crew.is_ready(worker)
-        while self.waiting and worker.free_slots:
-            self._start(worker, self.waiting.popleft(), now_s)
-        if not worker.free_slots:
-            self.crew.available.pop()  # where it has just been put
-        elif worker.is_burst and worker.free_slots == self.crew.slots:
+        self._feed(now_s)
+        self._exit_if_idle_burst(worker, now_s)
+
+    def _end(self, worker: Worker, job: int, now_s: float) -> None:
+        """The end of a job, well or not, of a worker that may be leaving."""
+        crew = self.crew
+        self._finished += 1
+        self._service_sum_s += self._service_s[job]
+        self.ended_s = now_s
+        if self._fails is None or not self._fails():
+            self.done_jobs += 1
+        else:
+            self._fail(job, now_s)
+        worker.free_slots += 1
+        if worker.state == LEAVING:
+            if worker.free_slots == crew.slots:
+                crew.has_left(worker, now_s)
+            return
+        if worker.free_slots == 1:
+            crew.available.append(worker)
+        self._feed(now_s)
+        self._exit_if_idle_burst(worker, now_s)
+
+    def _fail(self, job: int, now_s: float) -> None:
+        first = self._first_of.get(job, job)
+        self._failures[first] = self._failures.get(first, 0) + 1
+        if self._failures[first] < self.plan.faults.attempts_max:
+            self._redo(job, now_s, after_s=self.plan.faults.retry_after_s)
+        else:
+            self.given_up_jobs += 1
+            self.done_jobs += 1
+
+    def _exit_if_idle_burst(self, worker: Worker, now_s: float) -> None:
+        if worker.is_burst and worker.state == RUNNING and worker.free_slots == self.crew.slots:
             self.crew.leave(worker, now_s)
 
-    def _start(self, worker: Worker, job: int, now_s: float) -> None:
-        worker.free_slots -= 1
-        heappush(self.crew.events, (now_s + self.service_s[job], self.crew.serial(), worker, job))
-        self.pickup_s[job] = now_s - self.enqueued_s[job]
-        self._pickup_max_s = max(self._pickup_max_s, self.pickup_s[job])
-        self._started += 1
-
-    def _kill(self, worker: Worker, now_s: float) -> None:
-        """Its jobs are done again, from their beginning."""
-        lost = [job for _, _, holder, job in self.crew.events if holder is worker and job >= 0]
-        self.crew.kills += 1
-        self.crew.has_left(worker, now_s)
-        for job in lost:
-            self.redo(job, now_s)
-
-    def redo(self, job: int, now_s: float) -> None:
-        """Put ``job`` back at the end of the queue, as if it had come now."""
-        again = len(self.enqueued_s)
-        self.first_of[again] = self.first_of.get(job, job)
-        self.enqueued_s.append(now_s)
-        self.service_s.append(self.service_s[job])
-        self.pickup_s.append(math.nan)
-        self._again += 1
-        self.waiting.append(again)
-        while self.waiting and self.crew.available:
-            worker = self.crew.available[-1]
-            self._start(worker, self.waiting.popleft(), now_s)
+    def _feed(self, now_s: float) -> None:
+        """Let waiting jobs start while there is a free slot."""
+        available = self.crew.available
+        while self._waiting and available:
+            worker, job = available[-1], self._waiting.popleft()
+            worker.free_slots -= 1
             if not worker.free_slots:
-                self.crew.available.pop()
+                available.pop()
+            heappush(self.crew.events, (now_s + self._service_s[job], self.crew.serial(), worker, job))
+            waited_s = now_s - self._enqueued_s[job]
+            self._pickup_max_s = max(self._pickup_max_s, waited_s)
+            self._started += 1
+            if job < len(self.pickup_s):
+                self.pickup_s[job] = waited_s
+
+    def lose(self, worker: Worker, now_s: float) -> None:
+        """The sudden end of a worker: what it had is done again from its beginning."""
+        for job in self.crew.die(worker, now_s):
+            self._redo(job, now_s, after_s=self.plan.faults.redeliver_after_s)
+
+    def _redo(self, job: int, now_s: float, *, after_s: float) -> None:
+        if after_s:
+            nobody = Worker(slots=0, spawned_s=now_s, is_burst=False)
+            heappush(self.crew.events, (now_s + after_s, self.crew.serial(), nobody, AGAIN - job))
+        else:
+            self._enqueue_again(job, now_s)
+
+    def _enqueue_again(self, job: int, now_s: float) -> None:
+        """Put ``job`` at the end of its queue, as if it had come now."""
+        again = len(self._enqueued_s)
+        self._first_of[again] = self._first_of.get(job, job)
+        self._enqueued_s.append(now_s)
+        self._service_s.append(self._service_s[job])
+        if self.queue_of:
+            self.queue_of.append(self.queue_of[job])
+        self._again += 1
+        self._waiting.append(again)
+        self._feed(now_s)
 
     def observe(self, now_s: float, *, at_s: float) -> Observation:
         """What can be measured now; the counts begin anew."""
-        crew, waiting = self.crew, self.waiting
+        crew, waiting = self.crew, self._waiting
         running, starting, idle = len(crew.running), len(crew.starting), crew.idle_workers
         seen = Observation(
             at_s=at_s,
             waiting=len(waiting),
-            oldest_age_s=now_s - self.enqueued_s[waiting[0]] if waiting else 0.0,
-            arrived=self.next_job - self._seen_job + self._again,
+            oldest_age_s=now_s - min(self._enqueued_s[job] for job in heads(waiting)) if waiting else 0.0,
+            arrived=self._next_job - self._seen_job + self._again,
             started=self._started,
             finished=self._finished,
             service_sum_s=self._service_sum_s,
@@ -221,8 +232,9 @@ class RunningPool:
             idle=idle,
             starting=starting,
             pickup_max_s=self._pickup_max_s if self._pickup_max_s >= 0.0 else None,
+            in_flight=None if crew.slots == 1 else crew.jobs_in_flight,
         )
-        self._seen_job = self.next_job
+        self._seen_job = self._next_job
         self._again = self._started = self._finished = 0
         self._service_sum_s = 0.0
         self._pickup_max_s = -1.0

@@ -20,12 +20,15 @@ GONE: Final = 3
 # What a worker's event is about, where it is not the end of a job: jobs are numbered from 0.
 READY: Final = -1
 DEADLINE: Final = -2
+DEATH: Final = -3
+AGAIN: Final = -4
+"""And what is below it: job ``AGAIN - number`` is to be done again."""
 
 
 class Worker:
     """One worker process. ``free_slots`` are the jobs that it could take beside those it has."""
 
-    __slots__ = ("free_slots", "host_id", "is_burst", "jobs", "spawned_s", "state")
+    __slots__ = ("crashes", "free_slots", "host_id", "is_burst", "spawned_s", "state")
 
     def __init__(self, *, slots: int, spawned_s: float, is_burst: bool, host_id: str = "") -> None:
         self.state = STARTING
@@ -33,8 +36,7 @@ class Worker:
         self.spawned_s = spawned_s
         self.is_burst = is_burst
         self.host_id = host_id
-        self.jobs: dict[int, float] | None = None
-        """Its jobs, kept only where a worker can lose them."""
+        self.crashes = 0
 
 
 Event = tuple[float, int, Worker, int]
@@ -47,7 +49,14 @@ class Crew:
     ``available`` are the running workers with a free slot, the one to take the next job last.
     """
 
-    def __init__(self, *, slots: int, start_up_s: Callable[[], float], drain_deadline_s: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        slots: int,
+        start_up_s: Callable[[], float],
+        drain_deadline_s: float | None = None,
+        life_s: Callable[[], float] | None = None,
+    ) -> None:
         self.slots = slots
         self.events: list[Event] = []
         self.available: list[Worker] = []
@@ -57,8 +66,11 @@ class Crew:
         self.serial = count().__next__
         self.spawns = 0
         self.kills = 0
+        self.deaths = 0
+        self.crashes = 0
         self.burst_workers = 0
         self._start_up_s = start_up_s
+        self._life_s = life_s
         self._drain_deadline_s = drain_deadline_s
         self._paid_s = 0.0
 
@@ -74,6 +86,11 @@ class Crew:
             return len(self.available)
         return sum(worker.free_slots == self.slots for worker in self.available)
 
+    @property
+    def jobs_in_flight(self) -> int:
+        """Jobs of running and of leaving workers."""
+        return sum(self.slots - worker.free_slots for worker in (*self.running, *self.leaving))
+
     def paid_s(self, until_s: float) -> float:
         """Seconds from spawn to exit of every worker, those that are still there up to ``until_s``."""
         alive = (*self.starting, *self.running, *self.leaving)
@@ -87,7 +104,16 @@ class Crew:
         self.starting[worker] = None
         ready_s = now_s if is_warm else now_s + self._start_up_s()
         heappush(self.events, (ready_s, self.serial(), worker, READY))
+        if self._life_s is not None:
+            heappush(self.events, (now_s + self._life_s(), self.serial(), worker, DEATH))
         return worker
+
+    def crash(self, worker: Worker, now_s: float, *, back_off_s: float) -> None:
+        """Its start-up failed: it begins again after a pause. It keeps its place, and its place is paid for."""
+        worker.crashes += 1
+        self.crashes += 1
+        self.spawns += 1
+        heappush(self.events, (now_s + back_off_s + self._start_up_s(), self.serial(), worker, READY))
 
     def is_ready(self, worker: Worker) -> None:
         """Its start-up is over: it can take jobs."""
@@ -109,21 +135,29 @@ class Crew:
         for worker in self._in_leaving_order(workers):
             self.leave(worker, now_s)
 
-    def _in_leaving_order(self, workers: int) -> list[Worker]:
+    def change_on(self, host_id: str, now_s: float, *, more: int, is_burst: bool) -> None:
+        """Let ``more`` base or burst workers start on a host; less than 0: tell so many of them to leave."""
+        for _ in range(more):
+            self.spawn(now_s, is_burst=is_burst, host_id=host_id)
+        if more < 0:
+            for worker in self.of_host(host_id, is_burst=is_burst)[:-more]:
+                self.leave(worker, now_s)
+
+    def of_host(self, host_id: str, *, is_burst: bool) -> list[Worker]:
+        """The present workers of one host, in the order in which they would leave."""
+        return [each for each in self._in_leaving_order() if each.host_id == host_id and each.is_burst == is_burst]
+
+    def _in_leaving_order(self, workers: int | None = None) -> list[Worker]:
+        """The first ``workers`` of them, or all."""
         idle = [worker for worker in reversed(self.available) if worker.free_slots == self.slots]
         if self.burst_workers:
             idle.sort(key=lambda worker: not worker.is_burst)
         chosen = idle[:workers]
-        for worker in reversed(self.starting):
-            if len(chosen) >= workers:
-                return chosen
-            chosen.append(worker)
-        for worker in reversed(self.running):
-            if len(chosen) >= workers:
-                return chosen
-            if worker.free_slots != self.slots:
-                chosen.append(worker)
-        return chosen
+        if workers is None or len(chosen) < workers:
+            chosen += reversed(self.starting)
+        if workers is None or len(chosen) < workers:
+            chosen += [worker for worker in reversed(self.running) if worker.free_slots != self.slots]
+        return chosen[:workers]
 
     def leave(self, worker: Worker, now_s: float) -> None:
         """Tell one worker to leave: at once without a job, else when its jobs have ended."""
@@ -148,6 +182,21 @@ class Crew:
         del self.leaving[worker]
         worker.state = GONE  # leaving -> gone
         self._paid_s += now_s - worker.spawned_s
+
+    def die(self, worker: Worker, now_s: float) -> list[int]:
+        """The sudden end of a worker. Returns the jobs that it had."""
+        lost = [job for _, _, holder, job in self.events if holder is worker and job >= 0]
+        if worker.state == LEAVING:
+            self.has_left(worker, now_s)
+            return lost
+        if worker.state == STARTING:
+            del self.starting[worker]
+        else:
+            del self.running[worker]
+            if worker.free_slots:
+                self.available.remove(worker)
+        self._gone(worker, now_s)  # any -> gone
+        return lost
 
     def _gone(self, worker: Worker, now_s: float) -> None:
         worker.state = GONE

@@ -1,0 +1,77 @@
+"""What a rehearsal is of: each pool's jobs, how its workers behave, and what goes wrong."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import log
+from random import Random
+
+from headway.errors import Invalid
+from headway.simulate.faults import Faults
+from headway.simulate.jobs import Jobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolPlan:
+    """One pool of a rehearsal: its jobs and how its workers behave."""
+
+    jobs: Jobs
+    further_queues: tuple[Jobs, ...] = ()
+    """Of its other queues in strict order: a worker takes from one only while those before it are empty."""
+    name: str = "jobs"
+    start_up_s: float = 2.0
+    start_up_spread: float = 0.0
+    """Sigma of a lognormal start-up with the mean ``start_up_s``; 0 is always the same."""
+    slots: int = 1
+    workers_max: int = 1000
+    warm_workers: int = 0
+    """Workers that are ready at the first moment."""
+    drain_deadline_s: float | None = None
+    """A busy worker that was told to leave is killed after this; ``None``: it always finishes its job."""
+    template: str = "simulated"
+    """What a host must report to get workers of this pool; without hosts it means nothing."""
+    priority: int = 100
+    """Greater is placed first where room is short."""
+    faults: Faults = field(default_factory=Faults)
+
+    def __post_init__(self) -> None:
+        breaches = [
+            f"pool {self.name!r}: {name}={value} is below {least}"
+            for name, value, least in (
+                ("slots", self.slots, 1),
+                ("workers_max", self.workers_max, 0),
+                ("warm_workers", self.warm_workers, 0),
+                ("start_up_s", self.start_up_s, 0),
+                ("start_up_spread", self.start_up_spread, 0),
+                ("drain_deadline_s", self.drain_deadline_s or 0, 0),
+            )
+            if value < least
+        ]
+        if breaches:
+            raise Invalid(*breaches)
+
+
+def chance(seed: int, stream: str) -> Random:
+    """Its own stream of chance for each use, so that one more draw here moves nothing there."""
+    return Random(f"{seed}/{stream}")  # noqa: S311 - no secret
+
+
+def start_ups(plan: PoolPlan, draws: Random) -> Callable[[], float]:
+    """Draws the start-up time of one worker after the other."""
+    if not plan.start_up_spread or not plan.start_up_s:
+        return lambda: plan.start_up_s
+    sigma = plan.start_up_spread
+    mu = log(plan.start_up_s) - sigma * sigma / 2  # so that the mean stays start_up_s
+    return lambda: draws.lognormvariate(mu, sigma)
+
+
+def merged(queues: Sequence[Jobs]) -> tuple[Jobs, list[int]]:
+    """The jobs of all queues in order of arrival, and which queue each is of."""
+    of_queue = [(at_s, number, index) for number, jobs in enumerate(queues) for index, at_s in enumerate(jobs.at_s)]
+    of_queue.sort()
+    return (
+        Jobs(
+            at_s=[at_s for at_s, _, _ in of_queue],
+            service_s=[queues[number].service_s[index] for _, number, index in of_queue],
+        ),
+        [number for _, number, _ in of_queue],
+    )
