@@ -1,0 +1,206 @@
+"""Which rehearsals are asked for, and one of them after the other: a workload under a strategy."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headway.cli.files import load_profiles_file
+from headway.cli.traces import Workload
+from headway.errors import Invalid
+from headway.scaling.model import Mode
+from headway.scaling.profile import Profile
+from headway.scaling.strategy import Strategy
+from headway.simulate.controller import Controller
+from headway.simulate.engine import Rehearsal, simulate
+from headway.simulate.pool import PoolPlan
+from headway.simulate.report.rows import Row
+from headway.strategies import refuse_unknown
+
+CAP_WORKERS = 1000  # without a profile: enough not to be what decides
+SWEPT = "hybrid"
+"""The strategy that the risk knob moves."""
+SWEEP = (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What every rehearsal of one call shares."""
+
+    tick_s: float = 5.0
+    start_up_s: float = 2.0
+    start_up_spread: float = 0.0
+    slots: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        breaches = []
+        if not 0 < self.tick_s <= 3600:
+            breaches.append(f"--tick: {self.tick_s:g} s must lie above 0, up to an hour")
+        if not 0 <= self.start_up_spread <= 3:
+            breaches.append(f"--jitter={self.start_up_spread:g} must lie in 0..3")
+        if self.slots < 1:
+            breaches.append(f"--slots={self.slots} must be 1 or more")
+        if breaches:
+            raise Invalid(*breaches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One rehearsal: a workload under the strategy that its profile names."""
+
+    workload: Workload
+    profile: Profile
+    risk: float | None = None
+    """The risk knob's place, where it is swept."""
+    is_drawn: bool = True
+
+    @property
+    def length_s(self) -> float:
+        """From the start to the last arrival."""
+        return self.workload.jobs.at_s[-1]
+
+
+def base_profile(
+    source: str | None,
+    *,
+    target_s: float | None = None,
+    percentile: float | None = None,
+    floor_workers: int | None = None,
+    cap_workers: int | None = None,
+) -> Profile:
+    """The profile to rehearse: of a file, else the defaults; what options say replaces its keys."""
+    profile = (
+        Profile(pool="rehearsed", queues=("rehearsed/jobs",), template="rehearsed", workers_max=CAP_WORKERS)
+        if source is None
+        else _profile_of(source)
+    )
+    objective = replace(
+        profile.objective,
+        target_s=profile.objective.target_s if target_s is None else target_s,
+        percentile=profile.objective.percentile if percentile is None else percentile,
+    )
+    # A pool that is paused or only advised is rehearsed as if it were let act: else nothing would happen.
+    return replace(
+        profile,
+        objective=objective,
+        workers_min=profile.workers_min if floor_workers is None else floor_workers,
+        workers_max=profile.workers_max if cap_workers is None else cap_workers,
+        mode=Mode.ACT,
+        override=None,
+    )
+
+
+def _profile_of(source: str) -> Profile:
+    path, pool = Path(source), ""
+    if not path.exists() and ":" in source:
+        name, _, pool = source.rpartition(":")
+        path = Path(name)
+    profiles = {profile.pool: profile for profile in load_profiles_file(path).profiles}
+    if pool and pool not in profiles:
+        raise Invalid(f"{path} has no pool {pool!r}; it has {', '.join(profiles) or 'none'}")
+    if not pool and len(profiles) != 1:
+        raise Invalid(
+            f"{path} has {len(profiles)} pools: say which, as in --profile {path}:{next(iter(profiles), 'POOL')}"
+        )
+    return profiles[pool] if pool else next(iter(profiles.values()))
+
+
+def strategies_of(text: str | None, profile: Profile, known: Mapping[str, Strategy]) -> list[Profile]:
+    """A profile for each strategy that ``a,b:key=value,c`` names, each once; without a text the profile alone.
+
+    The numbers of the profile's own strategy are not those of another.
+    """
+    if not text:
+        refuse_unknown(profile, known)
+        return [profile]
+    chosen, breaches = [], []
+    for part in dict.fromkeys(part.strip() for part in text.split(",") if part.strip()):
+        name, *pairs = part.split(":")
+        kept = profile.strategy_options if name == profile.strategy else {}
+        try:
+            options = {**kept, **dict(map(_option, pairs))}
+            chosen.append(replace(profile, strategy=name, strategy_options=options))
+            refuse_unknown(chosen[-1], known)
+        except Invalid as error:
+            breaches += [breach.removeprefix(f"profile {profile.pool!r}: ") for breach in error.breaches]
+    if breaches or not chosen:
+        raise Invalid(*(f"--strategy: {breach}" for breach in breaches or ["it names none"]))
+    return chosen
+
+
+def _option(text: str) -> tuple[str, float]:
+    key, _, value = text.partition("=")
+    try:
+        return key, float(value)
+    except ValueError as error:
+        raise Invalid(f"{text!r} is no number with a name, as in hold_s=30") from error
+
+
+def risks_of(text: str | None, profile: Profile) -> list[float]:
+    """The places of the risk knob to be tried, the profile's own among them; none without a text."""
+    if text is None:
+        return []
+    try:
+        risks = SWEEP if text == "sweep" else [float(part) for part in text.split(",")]
+        return sorted({*(replace(profile, risk=risk).risk for risk in risks), profile.risk})
+    except ValueError as error:
+        raise Invalid(f"--risk={text!r}: expected numbers as in 0.5,1,2, or the word sweep") from error
+
+
+def cases(workloads: Sequence[Workload], profiles: Sequence[Profile], risks: Sequence[float]) -> list[Case]:
+    """Every workload under every profile; where the risk knob moves its strategy, at each of the knob's places."""
+    return [case for workload in workloads for profile in profiles for case in _cases(workload, profile, risks)]
+
+
+def _cases(workload: Workload, profile: Profile, risks: Sequence[float]) -> Iterator[Case]:
+    if profile.strategy != SWEPT or not risks:
+        yield Case(workload=workload, profile=profile)
+        return
+    for risk in risks:
+        swept = replace(profile, risk=risk)
+        yield Case(workload=workload, profile=swept, risk=risk, is_drawn=risk == profile.risk)
+
+
+def label_of(profile: Profile, known: Mapping[str, Strategy]) -> str:
+    """The strategy, and those of its numbers that are not its defaults."""
+    defaults = known[profile.strategy].options
+    changed = [f"{key}={value:g}" for key, value in profile.strategy_options.items() if defaults[key] != value]
+    return ":".join([profile.strategy, *changed])
+
+
+def rehearsed(
+    case: Case, setting: Setting, *, strategies: Mapping[str, Strategy], on_tick: Callable[[float], None] | None = None
+) -> Row:
+    """What came of ``case``. ``on_tick`` is told the time that has passed."""
+    profile = case.profile
+    controller = Controller(
+        profile=profile,
+        start_up_s=setting.start_up_s,
+        tick_s=setting.tick_s,
+        strategies=strategies,
+        options=profile.strategy_options,
+        slots_per_worker=setting.slots,
+    )
+    plan = PoolPlan(
+        jobs=case.workload.jobs,
+        name=profile.pool,
+        start_up_s=setting.start_up_s,
+        start_up_spread=setting.start_up_spread,
+        slots=setting.slots,
+        workers_max=profile.workers_max,
+    )
+    rehearsal = Rehearsal(
+        tick_s=setting.tick_s,
+        begins_at_s=case.workload.begins_at_s,
+        objective_s=profile.objective.target_s,
+        seed=setting.seed,
+    )
+    (result,) = simulate([plan], [controller], rehearsal=rehearsal, on_tick=on_tick)
+    return Row(
+        workload=case.workload.name,
+        strategy=label_of(profile, strategies),
+        result=result,
+        percentile=profile.objective.percentile,
+        risk=case.risk,
+        is_drawn=case.is_drawn,
+    )

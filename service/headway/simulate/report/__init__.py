@@ -1,0 +1,1 @@
+"""The report of a rehearsal: one HTML file that loads nothing from anywhere."""

@@ -1,0 +1,134 @@
+"""The report's page around its charts."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import resources
+
+from headway.simulate.report.charts import COLOURS, WAIT_MULTIPLE_MAX, frontier, waits_over_time, workers_over_time
+from headway.simulate.report.rows import Offered, Row, workloads
+
+COLUMNS = (
+    ("in time", "share of jobs that started within the objective"),
+    ("p50", "half of the jobs waited no longer"),
+    ("p95", "95 % of the jobs waited no longer"),
+    ("p99", "99 % of the jobs waited no longer"),
+    ("worker-hours", "paid from spawn to exit"),
+    ("× work", "worker-hours for each hour of work"),
+    ("spawns", "workers started"),
+    ("kills", "workers ended before their job was"),
+    ("flips", "changes of the target's direction"),
+    ("bad 5 min", "stretches of 5 minutes with less than 95 % in time"),
+)
+
+
+def page(rows: Sequence[Row], offered: Sequence[Offered], *, title: str, settings: Mapping[str, str]) -> str:
+    """The whole report as HTML."""
+    style = (resources.files(__package__) / "style.css").read_text()
+    loads = {each.workload: each for each in offered}
+    strategies = tuple(dict.fromkeys(row.strategy for row in rows))
+    sections = [
+        _workload(name, [row for row in rows if row.workload == name], loads[name], strategies)
+        for name in workloads(rows)
+    ]
+    facts = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in settings.items())
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(title)}</title><style>{style}</style></head><body>"
+        f"<header><h1>{escape(title)}</h1><dl>{facts}</dl></header><main>{''.join(sections)}</main>"
+        "<footer>The same core decides here and in the live loop. Waits are from arrival to start; "
+        "workers are paid from spawn to exit, start-up and drain included.</footer></body></html>\n"
+    )
+
+
+def _workload(name: str, rows: Sequence[Row], offered: Offered, strategies: Sequence[str]) -> str:
+    jobs, work_hours = rows[0].result.jobs, rows[0].result.work_hours
+    drawn = [row for row in rows if row.is_drawn]
+    charts = "".join(_rehearsal(row, offered, is_open=index == 0) for index, row in enumerate(drawn))
+    return (
+        f"<section><h2>{escape(name)}</h2>"
+        f'<p class="soft">{jobs:,} jobs, {work_hours:,.2f} hours of work.</p>{_table(rows, strategies)}'
+        f"<figure><figcaption>Jobs in time against cost (× the work itself). Up and to the left is better; "
+        f"each step up is a tenth of the late jobs.{_swept(rows)}</figcaption>{frontier(rows, strategies)}</figure>"
+        f"{charts}</section>"
+    )
+
+
+def _swept(rows: Sequence[Row]) -> str:
+    return (
+        " The line joins the places of the risk knob, named by its value."
+        if any(row.risk is not None for row in rows)
+        else ""
+    )
+
+
+def _rehearsal(row: Row, offered: Offered, *, is_open: bool) -> str:
+    keys = _key(
+        [("present", "workers there"), ("target", "target"), ("offered", "workers that the arriving work fills")]
+    )
+    waits = _key([("wait", "longest wait in time"), ("late", "too late")])
+    return (
+        f"<details{' open' if is_open else ''}><summary>{escape(row.label)}: over time</summary>"
+        f"<figure><figcaption>Workers and demand</figcaption>{keys}{workers_over_time(row, offered)}</figure>"
+        f"<figure><figcaption>Waits in seconds, the longest of each stretch{_clipped(row)}</figcaption>"
+        f"{waits}{waits_over_time(row)}</figure></details>"
+    )
+
+
+def _clipped(row: Row) -> str:
+    longest_s = max((point.pickup_max_s or 0.0 for point in row.result.points), default=0.0)
+    edge_s = WAIT_MULTIPLE_MAX * row.result.objective_s
+    return f"; those at the upper edge were longer, up to {seconds(longest_s)}" if longest_s > edge_s else ""
+
+
+def _key(entries: Sequence[tuple[str, str]]) -> str:
+    shown = "".join(f'<li><i class="key {css}"></i>{escape(text)}</li>' for css, text in entries)
+    return f'<ul class="keys">{shown}</ul>' if entries else ""
+
+
+def _table(rows: Sequence[Row], strategies: Sequence[str]) -> str:
+    head = "".join(f'<th scope="col" title="{escape(told)}">{escape(name)}</th>' for name, told in COLUMNS)
+    body = "".join(_row(row, strategies.index(row.strategy) % COLOURS) for row in rows)
+    return (
+        f'<div class="wide"><table><thead><tr><th scope="col">strategy</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _row(row: Row, colour: int) -> str:
+    first, *rest = cells(row)
+    verdict = "kept" if row.is_kept else "missed"
+    numbers = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+    return (
+        f'<tr><th scope="row"><i class="key c{colour}"></i>{escape(row.label)}</th>'
+        f'<td class="{verdict}" title="the objective was {verdict}">{escape(first)}</td>{numbers}</tr>'
+    )
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The figures of one rehearsal, as ``COLUMNS`` name them."""
+    result = row.result
+    return (
+        percent(result.attainment_percent),
+        *(seconds(each) for each in (result.pickup_p50_s, result.pickup_p95_s, result.pickup_p99_s)),
+        f"{result.worker_hours:,.2f}",
+        "–" if result.work_multiple is None else f"{result.work_multiple:.2f}",
+        f"{result.spawns:,}",
+        f"{result.kills:,}",
+        f"{result.flips:,}",
+        f"{result.bad_windows:,} of {result.windows:,}",
+    )
+
+
+def percent(value: float) -> str:
+    """A share of jobs; it says 100 only of all of them."""
+    text = f"{value:.2f}"
+    return f"{'99.99' if text == '100.00' and value < 100 else text} %"
+
+
+def seconds(value: float | None) -> str:
+    """A wait; a dash where nothing started."""
+    if value is None:
+        return "–"
+    return f"{value:.2f} s" if value < 9.995 else f"{value:,.1f} s"

@@ -1,0 +1,171 @@
+"""`headway simulate`: a table, a report, figures, and one clear line for each mistake."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headway.__main__ import main
+from headway.cli import simulate as command
+from headway.cli.rehearsal import SWEEP, Setting, base_profile, cases, risks_of, strategies_of
+from headway.cli.traces import Columns, read_trace
+from headway.errors import Invalid
+from headway.scaling.model import Mode
+from headway.scaling.strategies import BUILT_IN
+
+TRACE = "t_arrival,service_s\n" + "".join(f"{number},1.5\n" for number in range(60))
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "mail.csv"
+    path.write_text(TRACE)
+    return path
+
+
+def profiles(folder: Path, text: str) -> str:
+    (folder / "profiles.yaml").write_text(text)
+    return str(folder / "profiles.yaml")
+
+
+def test_each_strategy_has_its_row(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--trace", str(trace), "--strategy", "hybrid,fixed", "--floor", "3"]) == 0
+    promised, head, *rows = capsys.readouterr().out.splitlines()
+    assert promised == "Promised: 99 % of the jobs start within 10 s; up to 1000 workers."
+    assert head.split()[:4] == ["strategy", "in", "time", "p50"]
+    assert [row.split()[0] for row in rows] == ["hybrid", "fixed"]
+    assert all(row.split()[1] == "100.00" for row in rows)
+
+
+def test_several_workloads_are_rehearsed_apart_under_their_names(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["simulate", str(trace), str(trace), "--synthetic", "cron:jobs=2,for=2m,every=60s"]
+    assert main(words) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [" ".join(row.split()[:2]) for row in rows] == ["mail hybrid", "mail (2)", "cron hybrid"]
+
+
+def test_figures_for_a_program_name_everything_that_they_depend_on(trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    assert (
+        main(["simulate", str(trace), "--target", "30s", "--start-up", "8s", "--seed", "3", "--json", str(file)]) == 0
+    )
+    figures = json.loads(file.read_text())
+    assert (figures["objective"]["target_s"], figures["start_up_s"], figures["seed"]) == (30.0, 8.0, 3)
+    (row,) = figures["rehearsals"]
+    assert (row["workload"], row["strategy"], row["jobs"]) == ("mail", "hybrid", 60)
+    assert row["worker_hours"] >= row["work_hours"] == pytest.approx(60 * 1.5 / 3600)
+    assert "points" not in row
+
+
+def test_the_same_call_gives_the_same_figures(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for _ in range(2):
+        assert main(["simulate", str(trace), "--jitter", "0.5"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+
+
+def test_the_report_is_one_file_with_every_rehearsal(trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.html"
+    assert main(["simulate", str(trace), "--strategy", "hybrid,hybrid_v3", "--report", str(file)]) == 0
+    text = file.read_text()
+    for part in ("Rehearsal of mail", "hybrid_v3: over time", "99 % within 10 s", "<svg"):
+        assert part in text
+
+
+def test_ctrl_c_keeps_what_was_done_and_says_so(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rehearsed = command.rehearsed
+
+    def interrupted(case, *rest, **options):
+        if case.profile.strategy == "hybrid_v3":
+            raise KeyboardInterrupt
+        return rehearsed(case, *rest, **options)
+
+    monkeypatch.setattr(command, "rehearsed", interrupted)
+    file = tmp_path / "out.json"
+    assert main(["simulate", str(trace), "--strategy", "hybrid,hybrid_v3", "--json", str(file)]) == 130
+    said = capsys.readouterr()
+    assert "interrupted: 1 of 2 rehearsals were done" in said.err
+    assert "hybrid  " in said.out
+    assert len(json.loads(file.read_text())["rehearsals"]) == 1
+
+
+def test_a_profile_of_a_file_is_rehearsed_as_if_it_were_let_act(tmp_path: Path) -> None:
+    text = (
+        "pools:\n  mail: {queues: [q/mail], template: rq, workers_max: 7, mode: pause}\n"
+        "  news: {queues: [q/news], template: rq, objective: {target_s: 30}}\n"
+    )
+    file = profiles(tmp_path, text)
+    profile = base_profile(f"{file}:mail")
+    assert (profile.pool, profile.workers_max, profile.mode) == ("mail", 7, Mode.ACT)
+    assert base_profile(f"{file}:news", percentile=95.0, cap_workers=4).objective.target_s == 30
+    with pytest.raises(Invalid, match="has no pool 'post'; it has mail, news"):
+        base_profile(f"{file}:post")
+    with pytest.raises(Invalid, match=r"has 2 pools: say which, as in --profile .*profiles\.yaml:mail"):
+        base_profile(file)
+
+
+def test_a_strategy_may_be_given_its_own_numbers() -> None:
+    profile = base_profile(None)
+    key, number = next(iter(BUILT_IN["jobs_per_worker"].options.items()))
+    plain, tuned = strategies_of(f"jobs_per_worker, jobs_per_worker:{key}={number + 1}", profile, BUILT_IN)
+    assert plain.strategy_options == {}
+    assert tuned.strategy_options == {key: number + 1}
+    assert [each.strategy for each in strategies_of(None, profile, BUILT_IN)] == ["hybrid"]
+
+
+def test_the_risk_knob_is_swept_where_it_moves_something(trace: Path) -> None:
+    profile = base_profile(None)
+    wanted = cases(
+        [read_trace(trace, Columns())], strategies_of("hybrid,fixed", profile, BUILT_IN), risks_of("0.5,2", profile)
+    )
+    assert [(case.profile.strategy, case.risk, case.is_drawn) for case in wanted] == [
+        ("hybrid", 0.5, False),
+        ("hybrid", 1.0, True),  # the profile's own is always among them
+        ("hybrid", 2.0, False),
+        ("fixed", None, True),
+    ]
+    assert risks_of("sweep", profile) == sorted(SWEEP)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "nothing to rehearse: name a trace, or a workload with --synthetic"),
+        (["gone.csv"], "trace gone.csv cannot be read: No such file or directory"),
+        (["TRACE", "--strategy", "hybird"], "--strategy: strategy 'hybird' is not known; known: backlog_only"),
+        (["TRACE", "--strategy", "hybrid:nothing=1"], "strategy_options.nothing is no number of strategy 'hybrid'"),
+        (["TRACE", "--strategy", "hybrid:x=y"], "--strategy: 'x=y' is no number with a name"),
+        (["TRACE", "--strategy", ","], "--strategy: it names none"),
+        (["TRACE", "--profile", "gone.yaml"], "gone.yaml cannot be read"),
+        (["TRACE", "--target", "soon"], "--target='soon' is no duration"),
+        (["TRACE", "--target", "0s"], "objective.target_s=0.0 must lie above 0"),
+        (["TRACE", "--cap", "-1"], "workers_max=-1"),
+        (["TRACE", "--tick", "0s"], "--tick: 0 s must lie above 0"),
+        (["TRACE", "--slots", "0"], "--slots=0 must be 1 or more"),
+        (["TRACE", "--jitter", "-1"], "--jitter=-1 must lie in 0..3"),
+        (["TRACE", "--risk", "much"], "--risk='much': expected numbers"),
+        (["TRACE", "--begins-at", "tomorrow"], "--begins-at='tomorrow' is no moment"),
+        (["TRACE", "--columns", "a,b"], "has no column a; it has t_arrival, service_s"),
+        (["TRACE", "--report", "no/such/folder/out.html"], "cannot be written: name a file in a folder that exists"),
+        (["--synthetic", "flood"], "no kind 'flood'; known: poisson"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    trace: Path, words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *(str(trace) if word == "TRACE" else word for word in words)]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.startswith("headway: ")
+    assert said.count("\n") == 1
+
+
+def test_what_cannot_be_set_is_told_at_once() -> None:
+    with pytest.raises(Invalid) as refusal:
+        Setting(tick_s=0.0, slots=0)
+    assert len(refusal.value.breaches) == 2
