@@ -32,7 +32,9 @@ COMMANDS = {
     "conformance": Command("headway.cli.conformance", "", "replay recorded answers of other autoscalers' formulas"),
     "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
     "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts or decisions"),
-    "simulate": Command("headway.cli.simulate", "cli", "rehearse workloads under strategies on a virtual clock"),
+    "scale": Command("headway.cli.by_hand", "cli", "set a pool's workers for a while"),
+    "pause": Command("headway.cli.by_hand", "cli", "keep a pool's last target"),
+    "resume": Command("headway.cli.by_hand", "cli", "end a pause"),
     "plan": Command("headway.cli.plan", "cli", "work out how many workers a load needs at its peak"),
     "explain": Command("headway.cli.explain", "cli", "tell why a pool has the workers it has"),
 }

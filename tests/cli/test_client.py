@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,3 +180,58 @@ def test_who_does_not_answer_or_asks_for_a_token_is_named(served: Served) -> Non
         apply_profiles(served.url, "wrong", [Profile(pool="a", queues=("q",), template="t")])
     with pytest.raises(Misconfigured, match="HEADWAY_URL"):
         apply_profiles("127.0.0.1:8460", None, [Profile(pool="a", queues=("q",), template="t")])
+
+
+def test_apply_tells_what_a_profile_cannot_keep(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "pools:\n  mail: {queues: [redis/mail], template: rq, objective: {target_s: 7}}\n"
+    assert main(["apply", profiles_file(tmp_path, text)]) == 0
+    assert capsys.readouterr().out == (
+        "created mail\n  note: needs 1 standing worker: start-up 3 s (a guess) + tick 5 s > 7 s\n"
+    )
+    assert main(["get", "profiles"]) == 0
+    assert "needs 1 standing worker" in capsys.readouterr().out
+
+
+def test_a_pool_is_set_by_hand_and_left_to_itself_again(
+    served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+
+    def said(*words: str) -> str:
+        assert main(list(words)) == 0
+        return capsys.readouterr().out.strip()
+
+    assert re.fullmatch(
+        r"mail: 12 workers until \d{4}-\d\d-\d\d \d\d:\d\d \S+: sale",
+        said("scale", "mail", "12", "--for", "2h", "--reason", "sale"),
+    )
+    assert "12 workers by hand for 2.0 h more: sale" in said("get", "profiles")
+    assert said("scale", "mail", "auto") == "mail: goes by its profile, whose mode is act"
+    assert said("pause", "mail") == "mail: paused"
+    assert said("resume", "mail", "--up") == "mail: paused downwards"
+    assert said("pause", "mail", "--down") == "mail: paused downwards"
+    assert "pause down" in said("get", "profiles")
+    assert said("pause", "mail", "--up") == "mail: paused"
+    assert said("resume", "mail") == "mail: goes by its profile, whose mode is act"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["scale", "mail", "many", "--reason", "x"], "'many': expected a number of workers, or auto"),
+        (["scale", "mail", "3"], "say why"),
+        (["scale", "mail", "3", "--for", "soon", "--reason", "x"], "--for: 'soon' is no duration"),
+        (["scale", "mail", "99", "--reason", "x"], "lies outside workers_min=0..workers_max=20"),
+        (["pause", "news"], "no profile 'news'"),
+    ],
+)
+def test_what_cannot_be_set_by_hand_is_one_line(
+    served: Served, seed: Seed, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,6 +25,16 @@ Outcome = Literal["created", "updated", "unchanged"]
 PIPED_WIDTH = 200  # where no terminal says how wide it is
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Talk to a control plane.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What became of one profile."""
+
+    pool: str
+    outcome: Outcome
+    notes: tuple[str, ...]
+    """What it cannot keep."""
 
 
 class What(StrEnum):
@@ -51,10 +62,10 @@ def apply_profiles(url: str, token: str | None, profiles: Iterable[Profile]) -> 
         HeadwayError: it does not answer, or refuses any; the others are applied all the same.
     """
     with Api(url, token) as api:
-        outcomes, refusals = _applied(api, list(profiles))
+        applied, refusals = _applied(api, list(profiles))
     if refusals:
         raise Invalid(*refusals)
-    return outcomes
+    return [(each.pool, each.outcome) for each in applied]
 
 
 @app.command("apply")
@@ -65,9 +76,11 @@ def apply_files(
     wanted = _profiles_of(files)
     settings = ClientSettings.from_env(os.environ)
     with Api(settings.url, settings.token) as api:
-        outcomes, refusals = _applied(api, wanted)
-    for pool, outcome in outcomes:
-        print(f"{outcome} {pool}")
+        applied, refusals = _applied(api, wanted)
+    for each in applied:
+        print(f"{each.outcome} {each.pool}")
+        for note in each.notes:
+            print(f"  note: {note}")
     if refusals:
         raise Invalid(*refusals)
 
@@ -134,16 +147,16 @@ def _profiles_of(files: Sequence[Path]) -> list[Profile]:
     return [profile for profile, _ in found.values()]
 
 
-def _applied(api: Api, wanted: list[Profile]) -> tuple[list[tuple[str, Outcome]], list[str]]:
+def _applied(api: Api, wanted: list[Profile]) -> tuple[list[Applied], list[str]]:
     """What became of each profile, and one sentence for each breach of those that were refused."""
-    outcomes: dict[str, Outcome] = {}
+    applied: dict[str, Applied] = {}
     refusals: list[str] = []
     pending = wanted
     while pending:
         conflicts: list[tuple[Profile, str]] = []
         for profile in pending:
             try:
-                outcomes[profile.pool] = _put(api, profile)
+                applied[profile.pool] = _put(api, profile)
             except Conflict as error:
                 conflicts.append((profile, str(error)))
             except Invalid as error:
@@ -153,10 +166,10 @@ def _applied(api: Api, wanted: list[Profile]) -> tuple[list[tuple[str, Outcome]]
             break
         # A queue may be on its way from one of these pools to another: what was in the way may be gone by now.
         pending = [profile for profile, _ in conflicts]
-    return [(profile.pool, outcomes[profile.pool]) for profile in wanted if profile.pool in outcomes], refusals
+    return [applied[profile.pool] for profile in wanted if profile.pool in applied], refusals
 
 
-def _put(api: Api, profile: Profile) -> Outcome:
+def _put(api: Api, profile: Profile) -> Applied:
     path = _path(profile.pool)
     try:
         etag = api.send("GET", path).headers["ETag"]
@@ -164,9 +177,10 @@ def _put(api: Api, profile: Profile) -> Outcome:
         etag = None
     condition = {"If-None-Match": "*"} if etag is None else {"If-Match": etag}
     answer = api.send("PUT", path, json=profile_to_mapping(profile), headers=condition)
+    outcome: Outcome = "unchanged" if answer.headers["ETag"] == etag else "updated"
     if answer.status_code == httpx.codes.CREATED:
-        return "created"
-    return "unchanged" if answer.headers["ETag"] == etag else "updated"
+        outcome = "created"
+    return Applied(pool=profile.pool, outcome=outcome, notes=tuple(answer.json()["notes"]))
 
 
 def _path(pool: str) -> str:

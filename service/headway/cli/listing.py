@@ -13,21 +13,32 @@ UNKNOWN = "unknown"
 def profiles(answer: dict[str, Any]) -> Table | str:
     """Profiles, by pool."""
     return _table(
-        ("pool", "queues", "objective", "workers", "mode", "template", "version"),
+        ("pool", "queues", "objective", "workers", "mode", "template", "version", "notes"),
         (
             (
                 row["pool"],
                 ", ".join(row["profile"]["queues"]),
                 _objective(row["profile"]["objective"]),
                 f"{row['profile']['workers_min']}..{row['profile']['workers_max']}",
-                row["profile"]["mode"],
+                (row["pause"] or row["profile"]["mode"]).replace("_", " "),
                 row["profile"]["template"],
                 str(row["version"]),
+                "; ".join([*_by_hand(row), *row["notes"]]),
             )
             for row in answer["profiles"]
         ),
         empty="no profiles: write one and run `headway apply profiles.yaml`",
     )
+
+
+def _by_hand(row: dict[str, Any]) -> Iterable[str]:
+    """What was set beside the profile."""
+    override = row["override"]
+    if override:
+        left_s = max(0.0, override["until_s"] - time.time())
+        yield f"{override['workers']} workers by hand for {_duration(left_s)} more: {override['reason']}"
+    if row["pause"]:
+        yield "paused by hand"
 
 
 def queues(answer: dict[str, Any]) -> Table | str:

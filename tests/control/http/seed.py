@@ -71,6 +71,9 @@ class Seed:
             [f"id-{name}", name, cpu_cores, memory_bytes, json.dumps([TEMPLATE]), heard_s, lease_s],
         )
 
+    def start_up(self, host: str, template: str, start_up_s: float) -> None:
+        self._insert("template_start_ups", host_id=f"id-{host}", template=template, start_up_s=start_up_s, starts=1)
+
     def worker(self, host: str, pool: str, number: int, *, state: str = "running", is_busy: bool | None = True) -> None:
         self._connection.execute(
             """

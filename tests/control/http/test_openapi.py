@@ -25,6 +25,7 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
     operations = [operation for methods in described["paths"].values() for method, operation in methods.items()]
     assert sorted(operation["operationId"] for operation in operations) == [
         "delete_profile",
+        "end_override",
         "get_health",
         "get_history",
         "get_live",
@@ -34,8 +35,11 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
         "list_hosts",
         "list_profiles",
         "list_queues",
+        "pause_pool",
         "put_profile",
+        "resume_pool",
         "send_telemetry",
+        "set_override",
         "watch_events",
     ]
     assert described["openapi"].startswith("3.1")

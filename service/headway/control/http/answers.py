@@ -3,11 +3,13 @@
 Field names are those of the core's values, the columns and the wire. ``None`` means "not known" and is never zero.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from headway.control.http.profile_bodies import ProfileBody
+from headway.control.http.profile_bodies import OverrideBody, ProfileBody
+from headway.scaling.mapping import to_mapping
 from headway.scaling.model import Decision, HostCapacity, Mode, Objective, QueueMetrics, Template, Worker
 from headway.scaling.profile import profile_to_mapping
 from headway.store.decisions import StoredDecision
@@ -40,15 +42,25 @@ class ProfileOut(Given):
     """Grows by one with each change; also the ETag."""
     updated_at_s: float
     profile: ProfileBody
+    override: OverrideBody | None
+    """Set by hand, while it holds; it takes the place of the profile's own."""
+    pause: Mode | None
+    """Set by hand; it takes the place of the profile's mode."""
+    notes: list[str]
+    """What the profile cannot keep, as far as is known: one sentence each."""
 
     @classmethod
-    def of(cls, stored: StoredProfile) -> "ProfileOut":
+    def of(cls, stored: StoredProfile, *, now_s: float, notes: Sequence[str]) -> "ProfileOut":
         """The stored profile as it is given."""
+        by_hand = stored.override if stored.override and now_s < stored.override.until_s else None
         return cls(
             pool=stored.profile.pool,
             version=stored.version,
             updated_at_s=stored.updated_at_s,
             profile=ProfileBody.model_validate(profile_to_mapping(stored.profile), strict=False),
+            override=None if by_hand is None else OverrideBody.model_validate(to_mapping(by_hand)),
+            pause=stored.pause,
+            notes=list(notes),
         )
 
 

@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from headway import __version__
-from headway.control.http import events, health, profiles, reading, telemetry
+from headway.control.http import by_hand, events, health, profiles, reading, telemetry
 from headway.control.http.answers import Overview
 from headway.control.http.bodies import TelemetryBody
 from headway.control.http.door import Door
@@ -21,7 +21,7 @@ from headway.control.http.feed import Feed
 from headway.control.http.guard import Guard
 from headway.control.http.overview import Overviews
 from headway.control.http.problems import Problem, install
-from headway.control.http.profile_bodies import ProfileBody
+from headway.control.http.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
 from headway.control.ingest import Ingest
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
@@ -99,7 +99,7 @@ def routed() -> App:
         redirect_slashes=False,
     )
     install(app)
-    for module in (health, profiles, reading, telemetry, events):
+    for module in (health, profiles, by_hand, reading, telemetry, events):
         app.include_router(module.router)
     app.add_api_route("/", _dashboard, include_in_schema=False)
     app.mount("/static", Files(directory=WEB))
@@ -130,6 +130,8 @@ def _described(app: FastAPI) -> dict[str, Any]:
     _, definitions = models_json_schema(
         [
             (ProfileBody, "validation"),
+            (SetOverrideBody, "validation"),
+            (PauseBody, "validation"),
             (TelemetryBody, "validation"),
             (Problem, "serialization"),
             (Overview, "serialization"),

@@ -1,12 +1,15 @@
 """A profile as the HTTP door takes and gives it. The core's own rules check it; these models describe it."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from headway.control.http.bodies import Taken
+from headway.control.http.bodies import Seconds, Taken, Text
+from headway.errors import Invalid
 from headway.scaling.model import Mode
-from headway.scaling.profile import Forecast
+from headway.scaling.profile import Forecast, Override
+
+OVERRIDE_S_MAX = 31 * 86_400.0  # what shall hold for longer belongs in the profile
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: list[Day] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -102,3 +105,34 @@ class ProfileBody(Taken):
     """The same, of days in UTC."""
     service_time_guess_s: float = Field(default=1.0, gt=0, le=86_400)
     """Used until a job of the pool has finished."""
+
+
+class SetOverrideBody(Taken):
+    """A count of workers for a while. Bounds, budget and capacity still hold."""
+
+    workers: int = Field(ge=0, le=10_000)
+    reason: Text
+    """Shown with every decision while it holds."""
+    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_S_MAX)
+    """Seconds from now; or say `until_s`."""
+    until_s: Seconds | None = None
+    """Unix seconds, at most 31 days ahead."""
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if (self.for_s is None) == (self.until_s is None):
+            raise ValueError("give one of for_s and until_s: an override ends")
+        return self
+
+    def value(self, *, now_s: float) -> Override:
+        """The core's value. Raises ``Invalid`` where it would end before it begins, or too late."""
+        until_s = now_s + (self.for_s or 0.0) if self.until_s is None else self.until_s
+        if not now_s < until_s <= now_s + OVERRIDE_S_MAX:
+            raise Invalid(f"until_s={until_s:.0f} must lie ahead of now, {now_s:.0f}, by at most 31 days")
+        return Override(workers=self.workers, until_s=until_s, reason=self.reason)
+
+
+class PauseBody(Taken):
+    """A pause in both directions, of going up or of going down."""
+
+    mode: Literal["pause", "pause_up", "pause_down"] = "pause"

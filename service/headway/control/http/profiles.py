@@ -9,6 +9,7 @@ from headway.control.http.answers import ProfileOut, ProfilesOut
 from headway.control.http.door import AtDoor, PoolPath, body_of, mapping_of, takes
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.profile_bodies import ProfileBody
+from headway.control.http.shown import all_shown, shown
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile import profile_from_mapping
 from headway.store.engine import transaction
@@ -22,6 +23,7 @@ from headway.store.profiles import (
     put_profile,
 )
 from headway.strategies import refuse_unknown
+from headway.zones import refuse_unknown_zones
 
 router = APIRouter(prefix="/v1/profiles", tags=["profiles"])
 
@@ -35,7 +37,7 @@ IfNoneMatch = Annotated[str | None, Header(description="`*`: create it, and refu
 async def list_all(door: AtDoor) -> ProfilesOut:
     """Every profile, by pool."""
     async with transaction(door.engine) as conn:
-        return ProfilesOut(profiles=[ProfileOut.of(stored) for stored in await list_profiles(conn)])
+        return ProfilesOut(profiles=await all_shown(conn, await list_profiles(conn), now_s=door.clock()))
 
 
 @router.get(
@@ -47,9 +49,9 @@ async def list_all(door: AtDoor) -> ProfilesOut:
 async def get_one(pool: PoolPath, door: AtDoor, response: Response) -> ProfileOut:
     """The profile of a pool. Its version is the ETag."""
     async with transaction(door.engine) as conn:
-        stored = await get_profile(conn, pool)
-    response.headers["ETag"] = _etag(stored.version)
-    return ProfileOut.of(stored)
+        answer = await shown(conn, await get_profile(conn, pool), now_s=door.clock())
+    response.headers["ETag"] = _etag(answer.version)
+    return answer
 
 
 @router.put(
@@ -78,12 +80,14 @@ async def put_one(
     expected = _expected(if_match, if_none_match)
     profile = profile_from_mapping(pool, await body_of(request, mapping_of))
     refuse_unknown(profile, door.strategies)
+    refuse_unknown_zones(profile)
     async with transaction(door.engine) as conn:
         stored, outcome = await put_profile(conn, profile, expected=expected, actor=door.actor)
-    response.headers["ETag"] = _etag(stored.version)
+        answer = await shown(conn, stored, now_s=door.clock())
+    response.headers["ETag"] = _etag(answer.version)
     if outcome == "created":
         response.status_code = status.HTTP_201_CREATED
-    return ProfileOut.of(stored)
+    return answer
 
 
 @router.delete(

@@ -1,0 +1,68 @@
+"""What people set beside a profile for a while: a count of workers, and a pause. No version is needed for either."""
+
+from fastapi import APIRouter, Request
+
+from headway.control.http.answers import ProfileOut
+from headway.control.http.door import AtDoor, PoolPath, body_of, model_of, takes
+from headway.control.http.problems import TooLarge, declared
+from headway.control.http.profile_bodies import PauseBody, SetOverrideBody
+from headway.control.http.shown import shown
+from headway.errors import Invalid, NotFound
+from headway.scaling.model import Mode
+from headway.store.by_hand import set_override, set_pause
+from headway.store.engine import transaction
+
+router = APIRouter(prefix="/v1/pools", tags=["profiles"])
+
+
+@router.put(
+    "/{pool}/override",
+    operation_id="set_override",
+    summary="Set a pool's workers for a while",
+    responses=declared(Invalid, NotFound, TooLarge),
+    openapi_extra=takes(SetOverrideBody),
+)
+async def put_override(pool: PoolPath, door: AtDoor, request: Request) -> ProfileOut:
+    """Set the count of a pool's workers by hand until it expires; a later one takes its place."""
+    now_s = door.clock()
+    wanted = await body_of(request, lambda body: model_of(SetOverrideBody, body).value(now_s=now_s))
+    async with transaction(door.engine) as conn:
+        return await shown(conn, await set_override(conn, pool, wanted, actor=door.actor), now_s=now_s)
+
+
+@router.delete(
+    "/{pool}/override",
+    operation_id="end_override",
+    summary="Leave a pool's workers to deciding again",
+    responses=declared(Invalid, NotFound),
+)
+async def delete_override(pool: PoolPath, door: AtDoor) -> ProfileOut:
+    """End an override before it expires. Where there is none, nothing changes."""
+    async with transaction(door.engine) as conn:
+        return await shown(conn, await set_override(conn, pool, None, actor=door.actor), now_s=door.clock())
+
+
+@router.put(
+    "/{pool}/pause",
+    operation_id="pause_pool",
+    summary="Pause a pool",
+    responses=declared(Invalid, NotFound, TooLarge),
+    openapi_extra=takes(PauseBody),
+)
+async def put_pause(pool: PoolPath, door: AtDoor, request: Request) -> ProfileOut:
+    """Keep a pool's last target, in both directions or in one, whatever its profile's mode says."""
+    wanted = await body_of(request, lambda body: Mode(model_of(PauseBody, body or b"{}").mode))
+    async with transaction(door.engine) as conn:
+        return await shown(conn, await set_pause(conn, pool, wanted, actor=door.actor), now_s=door.clock())
+
+
+@router.delete(
+    "/{pool}/pause",
+    operation_id="resume_pool",
+    summary="Resume a pool",
+    responses=declared(Invalid, NotFound),
+)
+async def delete_pause(pool: PoolPath, door: AtDoor) -> ProfileOut:
+    """Let a pool go by its profile's mode again. Where it is not paused by hand, nothing changes."""
+    async with transaction(door.engine) as conn:
+        return await shown(conn, await set_pause(conn, pool, None, actor=door.actor), now_s=door.clock())
