@@ -180,7 +180,7 @@ def simulate(
             pool.advance(now_s)
         if hosts is not None:
             hosts.fail(pools, now_s)
-        if not is_covered(rehearsal.control_outages, now_s):
+        if not (rehearsal.control_outages and is_covered(rehearsal.control_outages, now_s)):
             _decide(lanes, hosts, now_s)
         if on_tick is not None:
             on_tick(now_s)

@@ -58,6 +58,8 @@ class RunningPool:
     def advance(self, until_s: float) -> None:  # noqa: C901 - the inner loop of everything: calls would double its time
         """Let everything happen that happens up to ``until_s``."""
         crew, fails = self.crew, self._fails
+        if self._arrivals_s[self._next_job] > until_s and not (crew.events and crew.events[0][0] <= until_s):
+            return
         events, available, waiting, serial = crew.events, crew.available, self._waiting, crew.serial
         arrivals_s, enqueued_s, service_s, pickup_s = self._arrivals_s, self._enqueued_s, self._service_s, self.pickup_s
         job, pickup_max_s = self._next_job, -1.0
