@@ -35,6 +35,7 @@ COMMANDS = {
     "scale": Command("headway.cli.by_hand", "cli", "set a pool's workers for a while"),
     "pause": Command("headway.cli.by_hand", "cli", "keep a pool's last target"),
     "resume": Command("headway.cli.by_hand", "cli", "end a pause"),
+    "simulate": Command("headway.cli.simulate", "cli", "rehearse workloads under strategies on a virtual clock"),
     "plan": Command("headway.cli.plan", "cli", "work out how many workers a load needs at its peak"),
     "explain": Command("headway.cli.explain", "cli", "tell why a pool has the workers it has"),
 }
