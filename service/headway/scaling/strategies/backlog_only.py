@@ -1,12 +1,16 @@
 """The predecessor's drain alone. A queue that keeps up has no backlog, so nothing is wanted for it."""
 
+from types import MappingProxyType
+
 from headway.scaling.formulas import sizing
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.coming_down import anti_flapping
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
-OPTIONS = {"breach_threshold": 0.5, "cooldown_s": 60.0, "service_guess_s": 2.0, "step_down_share": 0.25}
+OPTIONS = MappingProxyType(
+    {"breach_threshold": 0.5, "cooldown_s": 60.0, "service_guess_s": 2.0, "step_down_share": 0.25}
+)
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape

@@ -4,6 +4,8 @@ Each look pays the allowance in and the workers' time out. What is left over is 
 backlog may spend it. When it is spent, jobs wait: here the money is the promise, and the objective the wish.
 """
 
+from types import MappingProxyType
+
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.seen import seen_workers
 from headway.scaling.strategies.shared import backlog_drain, steady_state
@@ -12,11 +14,13 @@ from headway.scaling.view import PoolView
 
 HOUR_S = 3600.0
 
-OPTIONS = {
-    "workers_on_average": 4.0,  # what the budget pays for, hour by hour
-    "saved_h_max": 2.0,
-    "spend_over_s": 600.0,  # savings are spread over this long: a burst may be followed by another
-}
+OPTIONS = MappingProxyType(
+    {
+        "workers_on_average": 4.0,  # what the budget pays for, hour by hour
+        "saved_h_max": 2.0,
+        "spend_over_s": 600.0,  # savings are spread over this long: a burst may be followed by another
+    }
+)
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:

@@ -1,5 +1,7 @@
 """The predecessor's careful one: the greater of throughput times job time and a late drain, and a quarter more."""
 
+from types import MappingProxyType
+
 from headway.scaling.formulas import sizing
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.coming_down import anti_flapping
@@ -7,7 +9,7 @@ from headway.scaling.strategies.seen import served_per_s
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
-OPTIONS = {"cooldown_s": 60.0, "service_guess_s": 2.0, "step_down_share": 0.25}
+OPTIONS = MappingProxyType({"cooldown_s": 60.0, "service_guess_s": 2.0, "step_down_share": 0.25})
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape

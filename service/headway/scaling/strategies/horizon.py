@@ -6,6 +6,7 @@ of them, and an empty one back to the least. There is no objective in it.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.coming_down import at_once
@@ -13,7 +14,7 @@ from headway.scaling.strategies.seen import in_workers
 from headway.scaling.strategy import Advice, Advise, State, Strategy
 from headway.scaling.view import PoolView
 
-OPTIONS = {"balance_max_shift": 1.0, "balance_cooldown_s": 3.0}
+OPTIONS = MappingProxyType({"balance_max_shift": 1.0, "balance_cooldown_s": 3.0})
 
 Load = Callable[[QueueMetrics], float]
 

@@ -5,6 +5,8 @@ profile's forecast policy says. Finished waits, once there are enough, take the 
 that has just stopped looks well for as long as they are remembered.
 """
 
+from types import MappingProxyType
+
 from headway.scaling.formulas.arrivals import Look, Outlook
 from headway.scaling.formulas.forecast import POLICIES
 from headway.scaling.formulas.hybrid import Hybrid, Learned, Settings, Sight, hybrid
@@ -15,17 +17,21 @@ from headway.scaling.strategies.seen import active_slots, failure_percent, serve
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
-OPTIONS = {
-    "breach_threshold": 0.5,
-    "confidence_min": 0.5,
-    "cooldown_s": 60.0,
-    "horizon_s": 60.0,
-    "samples_min": 20.0,
-    "service_guess_s": 2.0,
-    "start_up_guess_s": 2.0,
-    "step_down_share": 0.25,
-}
-POLICY_OF = {Forecast.AUTO: "moderate", Forecast.OFF: "disabled"}  # its default profile's, where ours leaves it open
+OPTIONS = MappingProxyType(
+    {
+        "breach_threshold": 0.5,
+        "confidence_min": 0.5,
+        "cooldown_s": 60.0,
+        "horizon_s": 60.0,
+        "samples_min": 20.0,
+        "service_guess_s": 2.0,
+        "start_up_guess_s": 2.0,
+        "step_down_share": 0.25,
+    }
+)
+POLICY_OF = MappingProxyType(
+    {Forecast.AUTO: "moderate", Forecast.OFF: "disabled"}
+)  # its default profile's, where ours leaves it open
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:

@@ -5,6 +5,7 @@ text divides by the workers first, and answers 3. It knows no time: ten jobs of 
 """
 
 import math
+from types import MappingProxyType
 
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.coming_down import at_once
@@ -12,12 +13,14 @@ from headway.scaling.strategies.seen import idle_workers, in_workers, seen_worke
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
-OPTIONS = {
-    "jobs_per_worker": 10.0,
-    "every_s": 60.0,
-    "base_workers": 1.0,
-    "burst_exit": 1.0,  # 0: the others are let go at the next look, instead of leaving by themselves
-}
+OPTIONS = MappingProxyType(
+    {
+        "jobs_per_worker": 10.0,
+        "every_s": 60.0,
+        "base_workers": 1.0,
+        "burst_exit": 1.0,  # 0: the others are let go at the next look, instead of leaving by themselves
+    }
+)
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:

@@ -4,6 +4,8 @@ It takes a job's time to be workers over throughput, so that throughput times jo
 while anything is finished it cannot come down, and each rising trend adds a fifth to stay.
 """
 
+from types import MappingProxyType
+
 from headway.scaling.formulas.forecast import TimedRate, fit
 from headway.scaling.formulas.sizing import predictive_classic
 from headway.scaling.model import Demand, QueueMetrics
@@ -12,12 +14,14 @@ from headway.scaling.strategies.seen import active_slots, served_per_s
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
-OPTIONS = {
-    "breach_threshold": 0.8,
-    "cooldown_s": 60.0,
-    "trend_window_s": 60.0,
-    "trend_change_per_s": 0.1,  # a change of the throughput over the window that makes a trend
-}
+OPTIONS = MappingProxyType(
+    {
+        "breach_threshold": 0.8,
+        "cooldown_s": 60.0,
+        "trend_window_s": 60.0,
+        "trend_change_per_s": 0.1,  # a change of the throughput over the window that makes a trend
+    }
+)
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:

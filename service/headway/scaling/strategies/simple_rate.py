@@ -4,6 +4,8 @@ Throughput is what the workers there are can do, so it never grows by itself. It
 worker; a pool whose floor is 0 gets that one while jobs wait.
 """
 
+from types import MappingProxyType
+
 from headway.scaling.formulas import sizing
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.coming_down import anti_flapping
@@ -11,7 +13,7 @@ from headway.scaling.strategies.seen import in_workers, served_per_s
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
-OPTIONS = {"cooldown_s": 60.0, "first_workers": 1.0, "service_guess_s": 2.0, "step_down_share": 0.25}
+OPTIONS = MappingProxyType({"cooldown_s": 60.0, "first_workers": 1.0, "service_guess_s": 2.0, "step_down_share": 0.25})
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape

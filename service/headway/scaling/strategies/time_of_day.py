@@ -1,5 +1,7 @@
 """A crew by the clock, and more where arrivals or a backlog want it: an example of a strategy of one's own."""
 
+from types import MappingProxyType
+
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.seen import in_workers
 from headway.scaling.strategies.shared import backlog_drain, steady_state
@@ -9,7 +11,9 @@ from headway.scaling.view import PoolView
 HOUR_S = 3600.0
 DAY_H = 24.0
 
-OPTIONS = {"day_workers": 4.0, "night_workers": 1.0, "day_from_h": 8.0, "day_until_h": 18.0, "utc_offset_h": 0.0}
+OPTIONS = MappingProxyType(
+    {"day_workers": 4.0, "night_workers": 1.0, "day_from_h": 8.0, "day_until_h": 18.0, "utc_offset_h": 0.0}
+)
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
