@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 
 from headway.scaling.measure import (
     BucketRow,
+    MovingSketch,
     bucket_rows,
     merged,
     quantile_s,
+    quantiles_s,
     queue_metrics,
     sketch_index,
     sketch_value_s,
@@ -137,3 +139,25 @@ def test_a_queue_that_was_never_seen_is_unknown() -> None:
 
 def test_a_queue_without_ended_jobs_has_no_service_time() -> None:
     assert metrics(row(50.0, arrived_jobs=1), now_s=60.0).service_time_s is None
+
+
+SKETCHES = st.dictionaries(st.integers(-3, 8), st.integers(1, 3), max_size=4)
+
+
+@given(windows=st.lists(st.dictionaries(st.integers(0, 5).map(float), SKETCHES, max_size=5), max_size=5))
+def test_a_moving_sketch_is_the_merged_one(windows: list[dict[float, dict[int, int]]]) -> None:
+    moving = MovingSketch()
+    for window in windows:
+        assert moving.of(window) == merged(window.values())
+
+
+@given(
+    values_s=st.lists(st.floats(0.001, 1_000.0), min_size=1, max_size=30),
+    percentiles=st.lists(st.floats(0.1, 100.0), min_size=1, max_size=4),
+)
+def test_quantiles_are_the_values_of_their_ranks(values_s: list[float], percentiles: list[float]) -> None:
+    sketch = merged({sketch_index(value_s): 1} for value_s in values_s)
+    ranks = [math.ceil(percentile / 100 * len(values_s)) for percentile in percentiles]
+    expected = [sketch_value_s(sketch_index(sorted(values_s)[rank - 1])) for rank in ranks]
+    assert quantiles_s(sketch, percentiles) == tuple(expected)
+    assert [quantile_s(sketch, percentile) for percentile in percentiles] == expected

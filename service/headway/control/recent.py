@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from headway.scaling.measure import BUCKET_S, BucketRow, is_uneventful, queue_metrics, settles_at_s
+from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, queue_metrics, settles_at_s
 from headway.scaling.model import Objective, QueueMetrics
 
 KEPT_S = 300.0  # the longest window that deciding looks at
@@ -50,11 +50,12 @@ class RecentBuckets:
 class _Queue:
     """The rows of one queue in which something happened, the newest sample, and what was last made of them."""
 
-    __slots__ = ("_eventful", "_last", "_name", "_newest", "_sampled")
+    __slots__ = ("_eventful", "_last", "_moving", "_name", "_newest", "_sampled")
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._eventful: dict[float, BucketRow] = {}
+        self._moving = Moving()
         self._newest: BucketRow | None = None
         self._sampled: BucketRow | None = None
         self._last: tuple[float, Objective, QueueMetrics] | None = None
@@ -83,7 +84,9 @@ class _Queue:
             if now_s >= settled_s and objective == promised:
                 return metrics
         rows = self._rows()
-        metrics = queue_metrics(rows, queue=self._name, now_s=now_s, window_s=RATE_WINDOW_S, objective=objective)
+        metrics = queue_metrics(
+            rows, queue=self._name, now_s=now_s, window_s=RATE_WINDOW_S, objective=objective, moving=self._moving
+        )
         settled_s = settles_at_s(rows, window_s=RATE_WINDOW_S, objective=objective)
         self._last = (settled_s, objective, metrics) if now_s >= settled_s else None
         return metrics

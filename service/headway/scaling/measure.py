@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from headway.scaling.model import EventKind, JobEvent, Objective, QueueMetrics, QueueSample
 
@@ -19,6 +20,8 @@ EDGE = 1e-9  # of a sketch bucket: two libraries' logarithms may differ in the l
 SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the moment: a longer memory, less noise
 
 LOG_GAMMA = math.log(GAMMA)
+
+_bucket_s = attrgetter("bucket_s")
 
 
 def bucket_start_s(at_s: float) -> float:
@@ -50,13 +53,57 @@ def merged(sketches: Iterable[Mapping[int, int]]) -> dict[int, int]:
 
 def quantile_s(sketch: Mapping[int, int], percentile: float) -> float | None:
     """The duration that ``percentile`` % of the values do not exceed (nearest rank); ``None`` of an empty sketch."""
-    rank = math.ceil(percentile / 100 * sum(sketch.values()))
-    seen = 0
-    for index in sorted(sketch):
-        seen += sketch[index]
-        if seen >= rank:
-            return sketch_value_s(index)
-    return None
+    return quantiles_s(sketch, (percentile,))[0]
+
+
+def quantiles_s(sketch: Mapping[int, int], percentiles: Sequence[float]) -> tuple[float | None, ...]:
+    """``quantile_s`` of each percentile, in one go through the sketch."""
+    total, indexes = sum(sketch.values()), sorted(sketch)
+    found: dict[float, float | None] = dict.fromkeys(percentiles)
+    position = seen = 0
+    for percentile in sorted(found):
+        rank = math.ceil(percentile / 100 * total)
+        while position < len(indexes) and seen < rank:
+            seen += sketch[indexes[position]]
+            position += 1
+        if indexes:
+            found[percentile] = sketch_value_s(indexes[max(0, position - 1)])
+    return tuple(found[percentile] for percentile in percentiles)
+
+
+class MovingSketch:
+    """The merged sketch of the rows in a window. As it moves it takes in what is new and gives back what is gone."""
+
+    def __init__(self) -> None:
+        self._parts: dict[float, Mapping[int, int]] = {}
+        self._total: dict[int, int] = {}
+
+    def of(self, parts: Mapping[float, Mapping[int, int]]) -> Mapping[int, int]:
+        """What ``merged`` makes of ``parts``, bucket -> sketch, at the cost of what differs from the last time."""
+        for bucket_s in [each for each, part in self._parts.items() if parts.get(each) is not part]:
+            self._add(self._parts.pop(bucket_s), -1)
+        for bucket_s, part in parts.items():
+            if bucket_s not in self._parts:
+                self._parts[bucket_s] = part
+                self._add(part, 1)
+        return self._total
+
+    def _add(self, part: Mapping[int, int], sign: int) -> None:
+        total = self._total
+        for index, count in part.items():
+            left = total.get(index, 0) + sign * count
+            if left:
+                total[index] = left
+            else:
+                del total[index]
+
+
+class Moving:
+    """What is kept between two looks at the rows of one queue, so that the next need not go through all of them."""
+
+    def __init__(self) -> None:
+        self.services = MovingSketch()
+        self.pickups = MovingSketch()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,22 +188,31 @@ def _row(queue: str, bucket_s: float, events: Sequence[JobEvent], sample: QueueS
 
 
 def queue_metrics(
-    rows: Sequence[BucketRow], *, queue: str, now_s: float, window_s: float = 60.0, objective: Objective
+    rows: Sequence[BucketRow],
+    *,
+    queue: str,
+    now_s: float,
+    window_s: float = 60.0,
+    objective: Objective,
+    moving: Moving | None = None,
 ) -> QueueMetrics:
     """What ``rows`` of one queue say at ``now_s``.
 
     Rates are of (now - window, now]: the running bucket counts as far as it has come, and of the bucket that the window
     begins in, the part inside. Waits are of every bucket that the objective's window touches. Everything stays ``None``
-    where nothing was ever seen.
+    where nothing was ever seen. ``moving`` of the last look at the same queue makes this one cheaper and no different.
     """
     if not rows:
         return QueueMetrics(queue=queue, window_s=window_s)
-    shares = [(row, _share(row, from_s=now_s - window_s, now_s=now_s)) for row in rows]
-    sampled = max((row for row in rows if row.sampled_at_s is not None), key=lambda row: row.bucket_s, default=None)
-    served = [row for row in rows if _share(row, from_s=now_s - SERVICE_WINDOW_S, now_s=now_s)]
-    services = merged(row.service_sketch for row in served)
-    promised = [row for row in rows if _share(row, from_s=now_s - objective.window_s, now_s=now_s)]
-    pickups = merged(row.pickup_sketch for row in promised)
+    moving = moving or Moving()
+    recent = _within(rows, from_s=now_s - window_s, now_s=now_s)
+    shares = [(row, _share(row, from_s=now_s - window_s)) for row in recent]
+    sampled = max((row for row in rows if row.sampled_at_s is not None), key=_bucket_s, default=None)
+    served = _within(rows, from_s=now_s - SERVICE_WINDOW_S, now_s=now_s)
+    services = moving.services.of({row.bucket_s: row.service_sketch for row in served if row.service_sketch})
+    promised = _within(rows, from_s=now_s - objective.window_s, now_s=now_s)
+    pickups = moving.pickups.of({row.bucket_s: row.pickup_sketch for row in promised if row.pickup_sketch})
+    p50_s, p95_s, p99_s, objective_s = quantiles_s(pickups, (50, 95, 99, objective.percentile))
     return QueueMetrics(
         queue=queue,
         sampled_at_s=sampled.sampled_at_s if sampled else None,
@@ -172,10 +228,10 @@ def queue_metrics(
         # Over those whose start is known: others have no service time, and would make the mean too short.
         service_time_s=_mean(sum(row.service_sum_s for row in served), sum(services.values())),
         service_p95_s=quantile_s(services, 95),
-        pickup_p50_s=quantile_s(pickups, 50),
-        pickup_p95_s=quantile_s(pickups, 95),
-        pickup_p99_s=quantile_s(pickups, 99),
-        pickup_objective_s=quantile_s(pickups, objective.percentile),
+        pickup_p50_s=p50_s,
+        pickup_p95_s=p95_s,
+        pickup_p99_s=p99_s,
+        pickup_objective_s=objective_s,
     )
 
 
@@ -198,11 +254,15 @@ def settles_at_s(rows: Iterable[BucketRow], *, window_s: float = 60.0, objective
     return max((row.bucket_s + BUCKET_S + longest_s for row in rows if not is_uneventful(row)), default=-math.inf)
 
 
-def _share(row: BucketRow, *, from_s: float, now_s: float) -> float:
-    """How much of a row's bucket lies in (from, now], 0 to 1; what the running bucket holds, holds already."""
-    if row.bucket_s > now_s:
-        return 0.0
-    return min(1.0, max(0.0, (row.bucket_s + BUCKET_S - from_s) / BUCKET_S))
+def _within(rows: Sequence[BucketRow], *, from_s: float, now_s: float) -> list[BucketRow]:
+    """The rows whose buckets have a part in (from, now]."""
+    since_s = from_s - BUCKET_S
+    return [row for row in rows if since_s < row.bucket_s <= now_s]
+
+
+def _share(row: BucketRow, *, from_s: float) -> float:
+    """How much of a row's bucket lies after ``from_s``, 0 to 1; what the running bucket holds, holds already."""
+    return min(1.0, (row.bucket_s + BUCKET_S - from_s) / BUCKET_S)
 
 
 def _mean(total: float, count: int) -> float | None:
@@ -217,7 +277,10 @@ def _trend_per_s2(rows: Sequence[BucketRow], *, now_s: float, window_s: float) -
     """
     running_s = bucket_start_s(now_s)
     count = int(window_s / BUCKET_S)
-    arrived = {row.bucket_s: row.arrived_jobs for row in rows}
+    first_s = running_s - BUCKET_S * count
+    arrived = {row.bucket_s: row.arrived_jobs for row in rows if row.arrived_jobs and first_s <= row.bucket_s}
+    if not arrived:
+        return 0.0
     starts_s = [running_s - BUCKET_S * back for back in range(count, 0, -1)]
     rates = [arrived.get(start_s, 0) / BUCKET_S for start_s in starts_s]
     middle_s, middle_rate = sum(starts_s) / count, sum(rates) / count
