@@ -17,7 +17,7 @@ _PLAIN_URL = re.compile(r"[a-z]+://[A-Za-z0-9_./@?=&:%+-]*[A-Za-z0-9_/]")
 PROFILES_HEAD = """\
 # What Headway shall keep, pool by pool. `headway up` reads this file; `headway apply profiles.yaml` sends it to a
 # control plane that runs elsewhere. A pool may begin with `preset: balanced` (or critical, high_volume, bursty,
-# background, exclusive) and say only what shall differ. Schedules, budgets and all other keys: docs/reference/profile.md.
+# background, exclusive) and say only what shall differ. Schedules, budgets and the rest: docs/reference/profile.md.
 
 """
 POOL_NOTES = {
