@@ -118,6 +118,16 @@ def test_a_strategy_may_be_given_its_own_numbers() -> None:
     assert [each.strategy for each in strategies_of(None, profile, BUILT_IN)] == ["hybrid"]
 
 
+def test_hosts_bound_the_workers_there_are(trace: Path, tmp_path: Path) -> None:
+    hours = []
+    for room in ("1x1", "2x4"):
+        assert main(["simulate", str(trace), "--hosts", room, "--json", str(tmp_path / "out.json")]) == 0
+        (row,) = json.loads((tmp_path / "out.json").read_text())["rehearsals"]
+        hours.append((row["attainment_percent"], row["spawns"]))
+    assert hours[0][0] < 60  # 60 jobs of 1.5 s, one a second: one worker falls ever further behind
+    assert hours[1][0] == 100
+
+
 def test_the_risk_knob_is_swept_where_it_moves_something(trace: Path) -> None:
     profile = base_profile(None)
     wanted = cases(
@@ -149,6 +159,7 @@ def test_the_risk_knob_is_swept_where_it_moves_something(trace: Path) -> None:
         (["TRACE", "--slots", "0"], "--slots=0 must be 1 or more"),
         (["TRACE", "--jitter", "-1"], "--jitter=-1 must lie in 0..3"),
         (["TRACE", "--risk", "much"], "--risk='much': expected numbers"),
+        (["TRACE", "--hosts", "3"], "--hosts='3' must be hosts and the workers that fit on each, as in 3x8"),
         (["TRACE", "--begins-at", "tomorrow"], "--begins-at='tomorrow' is no moment"),
         (["TRACE", "--columns", "a,b"], "has no column a; it has t_arrival, service_s"),
         (["TRACE", "--report", "no/such/folder/out.html"], "cannot be written: name a file in a folder that exists"),

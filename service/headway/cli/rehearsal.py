@@ -7,16 +7,17 @@ from pathlib import Path
 from headway.cli.files import load_profiles_file
 from headway.cli.traces import Workload
 from headway.errors import Invalid
-from headway.scaling.model import Mode
+from headway.scaling.model import Host, HostCapacity, Mode, Template
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.simulate.controller import Controller
 from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.pool import PoolPlan
+from headway.simulate.plan import PoolPlan
 from headway.simulate.report.rows import Row
 from headway.strategies import refuse_unknown
 
 CAP_WORKERS = 1000  # without a profile: enough not to be what decides
+HOSTS_MAX = 1000
 SWEPT = "hybrid"
 """The strategy that the risk knob moves."""
 SWEEP = (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
@@ -31,6 +32,9 @@ class Setting:
     start_up_spread: float = 0.0
     slots: int = 1
     seed: int = 0
+    hosts: int = 0
+    """Without any there is room for all."""
+    workers_per_host: int = 0
 
     def __post_init__(self) -> None:
         breaches = []
@@ -42,6 +46,16 @@ class Setting:
             breaches.append(f"--slots={self.slots} must be 1 or more")
         if breaches:
             raise Invalid(*breaches)
+
+
+def hosts_of(text: str | None) -> tuple[int, int]:
+    """How many hosts, and how many workers each has room for, as in ``3x8``."""
+    if text is None:
+        return 0, 0
+    hosts, _, room = text.lower().partition("x")
+    if not (hosts.isdecimal() and room.isdecimal() and 1 <= int(hosts) <= HOSTS_MAX and int(room) >= 1):
+        raise Invalid(f"--hosts={text!r} must be hosts and the workers that fit on each, as in 3x8")
+    return int(hosts), int(room)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +202,15 @@ def rehearsed(
         start_up_spread=setting.start_up_spread,
         slots=setting.slots,
         workers_max=profile.workers_max,
+        template=profile.template,
+        priority=profile.priority,
     )
     rehearsal = Rehearsal(
         tick_s=setting.tick_s,
         begins_at_s=case.workload.begins_at_s,
         objective_s=profile.objective.target_s,
         seed=setting.seed,
+        hosts=tuple(_host(number, setting, profile.template) for number in range(1, setting.hosts + 1)),
     )
     (result,) = simulate([plan], [controller], rehearsal=rehearsal, on_tick=on_tick)
     return Row(
@@ -203,4 +220,16 @@ def rehearsed(
         percentile=profile.objective.percentile,
         risk=case.risk,
         is_drawn=case.is_drawn,
+    )
+
+
+def _host(number: int, setting: Setting, template: str) -> Host:
+    """A host with room for so many workers of ``template``: each takes one core and one byte."""
+    room = setting.workers_per_host
+    cost = Template(name=template, content_hash="rehearsed", slots=setting.slots, cpu_cores=1.0, memory_bytes=1)
+    return Host(
+        host_id=f"host-{number}",
+        name=f"host-{number}",
+        capacity=HostCapacity(cpu_cores=float(room), memory_bytes=room),
+        templates=(cost,),
     )

@@ -17,12 +17,12 @@ from rich.text import Text
 
 from headway import __version__
 from headway.cli.amounts import seconds
-from headway.cli.rehearsal import Case, Setting, base_profile, cases, rehearsed, risks_of, strategies_of
+from headway.cli.rehearsal import Case, Setting, base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
 from headway.cli.traces import Columns, Workload, columns_of, read_trace
 from headway.cli.typed import output, run
 from headway.cli.workloads import drawn
 from headway.errors import Invalid, Misconfigured
-from headway.scaling.explain import duration
+from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.simulate.report.page import COLUMNS, cells, page
@@ -70,6 +70,10 @@ def simulate(
         float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")
     ] = 0.0,
     tick: Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")] = "5s",
+    hosts: Annotated[
+        str | None,
+        typer.Option(metavar="HOSTSxWORKERS", help="Room for workers, as in 3x8; without it there is room for all."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     begins_at: Annotated[
         str | None, typer.Option(metavar="MOMENT", help="When it begins by the clock, as in 2026-03-02T06:00.")
@@ -92,7 +96,10 @@ def simulate(
         floor_workers=floor,
         cap_workers=cap,
     )
+    host_count, workers_per_host = hosts_of(hosts)
     setting = Setting(
+        hosts=host_count,
+        workers_per_host=workers_per_host,
         tick_s=seconds(tick, option="--tick"),
         start_up_s=seconds(start_up, option="--start-up"),
         start_up_spread=jitter,
@@ -240,6 +247,9 @@ def _facts(policy: Profile, setting: Setting) -> Mapping[str, str]:
         "start-up": f"{duration(setting.start_up_s)}{spread}",
         "tick": duration(setting.tick_s),
         "slots a worker": f"{setting.slots}",
+        "hosts": f"{setting.hosts} × {counted(setting.workers_per_host, 'worker')}"
+        if setting.hosts
+        else "room for all",
         "seed": f"{setting.seed}",
         "made by": f"headway {__version__}",
     }
