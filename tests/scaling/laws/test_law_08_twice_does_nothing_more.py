@@ -1,0 +1,38 @@
+"""Law 8. Reconciling twice does nothing the second time.
+
+That an older epoch or revision is refused is not arithmetic: see tests/agent/test_orders.py.
+"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.model import Host, Worker
+from headway.scaling.reconcile import COUNTED, reconcile
+from headway.scaling.settle import settled
+from scaling.laws.drawn import LAW
+from scaling.laws.fleets import HOSTS, WORKERS, begun, come_up, pools, rows_of
+
+
+@LAW
+@given(hosts=HOSTS, workers=WORKERS, data=st.data())
+def test_what_has_begun_is_not_begun_again(hosts: list[Host], workers: list[Worker], data: st.DataObject) -> None:
+    _, rows = settled(data.draw(pools(hosts)), hosts, [])
+    for host in hosts:
+        mine = rows_of(host.host_id, rows)
+        after = begun(workers, reconcile(workers, mine))
+        assert reconcile(after, mine) == ()
+
+
+@LAW
+@given(hosts=HOSTS, workers=WORKERS, data=st.data())
+def test_a_host_comes_to_rest_at_what_it_was_assigned(
+    hosts: list[Host], workers: list[Worker], data: st.DataObject
+) -> None:
+    """Whatever ran there before: when all that starts is up and all that drains has gone, the rows are what runs."""
+    _, rows = settled(data.draw(pools(hosts)), hosts, [])
+    for host in hosts:
+        mine = rows_of(host.host_id, rows)
+        there = come_up(workers, mine)
+        assert reconcile(there, mine) == ()
+        counted = [worker.pool for worker in there if worker.state in COUNTED]
+        assert {pool: counted.count(pool) for pool in counted} == {row.pool: row.workers for row in mine}

@@ -1,0 +1,73 @@
+"""Law 11. The same ``decide`` serves the live loop, the simulator, the back-test and ``explain``.
+
+The stored decision is the only story: what is told of it, and what goes on from it, needs nothing that was not stored.
+"""
+
+import json
+from dataclasses import asdict
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.decide import decide, worst_wait_s
+from headway.scaling.explain import explained
+from headway.scaling.model import LastMove, Memory, Wanted
+from headway.scaling.record import decision_from_mapping
+from headway.scaling.share import urgency
+from headway.scaling.view import PoolView
+from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
+from scaling.pools import NOW_S
+
+
+@LAW
+@given(view=views(), memory=MEMORIES)
+def test_a_stored_decision_tells_the_same_story(view: PoolView, memory: Memory) -> None:
+    for seen in by_every_strategy(view):
+        decision, _ = decide(seen, memory, now_s=NOW_S)
+        stored = decision_from_mapping(json.loads(json.dumps(asdict(decision))))
+        assert stored == decision
+        assert explained(stored) == explained(decision)
+        assert (worst_wait_s(stored), urgency(stored)) == (worst_wait_s(decision), urgency(decision))
+
+
+@LAW
+@given(view=views(), memory=MEMORIES)
+def test_the_story_adds_up(view: PoolView, memory: Memory) -> None:
+    """It begins with the greatest demand, ends with the target, and the binding reason is the last that moved it."""
+    for seen in by_every_strategy(view):
+        decision, _ = decide(seen, memory, now_s=NOW_S)
+        first, last = decision.steps[0], decision.steps[-1]
+        greatest = max(demand.slots for demand in decision.demands)
+        assert first.name == "wanted"
+        assert (first.workers - 1) * seen.slots_per_worker < greatest + 1e-6
+        assert first.workers * seen.slots_per_worker >= greatest - 1e-6
+        assert last.workers == decision.target_workers
+        movers = [after.name for before, after in pairwise(decision.steps) if after.workers != before.workers]
+        named = {"idle", *(demand.name for demand in decision.demands)}
+        assert decision.binding == movers[-1] if movers else decision.binding in named
+
+
+def stored(memory: Memory) -> Memory:
+    """``memory`` as it comes back from where it was stored."""
+    body = json.loads(json.dumps(asdict(memory)))
+    return Memory(
+        version=body["version"],
+        target_workers=body["target_workers"],
+        wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
+        lows=tuple(Wanted(**wanted) for wanted in body["lows"]),
+        last_move=LastMove(**body["last_move"]) if body["last_move"] else None,
+        strategy_state=body["strategy_state"],
+    )
+
+
+@LAW
+@given(view=views(), memory=MEMORIES, ticks=st.integers(1, 4))
+def test_a_restart_between_two_looks_changes_nothing(view: PoolView, memory: Memory, ticks: int) -> None:
+    """All that deciding remembers survives being stored as JSON."""
+    for seen in by_every_strategy(view):
+        running = restarted = memory
+        for tick in range(ticks):
+            decision, running = decide(seen, running, now_s=NOW_S + 5.0 * tick)
+            again, restarted = decide(seen, stored(restarted), now_s=NOW_S + 5.0 * tick)
+            assert again == decision, seen.profile.strategy
