@@ -10,6 +10,7 @@ from headway.scaling.decide import decide
 from headway.scaling.estimate import Recent, Span
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
+from headway.scaling.schedule import DAY_S, Zones
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView
@@ -56,6 +57,7 @@ class Controller:
         profile: Profile | None = None,
         strategies: Mapping[str, Strategy] = BUILT_IN,
         options: Mapping[str, float] | None = None,
+        zones: Zones | None = None,
         slots_per_worker: int = 1,
     ) -> None:
         self.profile = profile or Profile(
@@ -68,7 +70,9 @@ class Controller:
             strategy=strategy,
         )
         self._strategies = strategies
-        self._options = {**strategies[self.profile.strategy].options, **(options or {})}
+        self._options = dict(options or {})
+        self._zones: Zones = zones or {}
+        self._worker_hours_today: float | None = None if self.profile.budget_per_day is None else 0.0
         self._start_up_s = start_up_s
         self._tick_s = tick_s
         self._slots_per_worker = slots_per_worker
@@ -89,8 +93,18 @@ class Controller:
         )
         return decision
 
+    def _count_hours(self, seen: Observation) -> None:
+        """Worker-hours since midnight UTC, for a budget of the day."""
+        if self._worker_hours_today is None or self._taken_at_s is None:
+            return
+        midnight_s = seen.at_s // DAY_S * DAY_S
+        if self._taken_at_s < midnight_s:
+            self._worker_hours_today = 0.0
+        self._worker_hours_today += seen.workers * (seen.at_s - max(self._taken_at_s, midnight_s)) / 3600
+
     def _view(self, seen: Observation) -> PoolView:
         if seen.at_s != self._taken_at_s:
+            self._count_hours(seen)
             span = Span(ended_at_s=seen.at_s, arrived_jobs=seen.arrived, finished_jobs=seen.finished)
             self._recent.take(span, service_sum_s=seen.service_sum_s, waiting_jobs=seen.waiting)
             self._taken_at_s = seen.at_s
@@ -115,6 +129,8 @@ class Controller:
             running_workers=seen.busy + seen.idle,
             starting_workers=seen.starting,
             busy_workers=seen.busy,
+            worker_hours_today=self._worker_hours_today,
+            zones=self._zones,
             options=self._options,
             tick_s=self._tick_s,
         )
