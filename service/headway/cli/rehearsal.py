@@ -15,6 +15,7 @@ from headway.simulate.engine import Rehearsal, simulate
 from headway.simulate.plan import PoolPlan
 from headway.simulate.report.rows import Row
 from headway.strategies import refuse_unknown
+from headway.zones import zones_of
 
 CAP_WORKERS = 1000  # without a profile: enough not to be what decides
 HOSTS_MAX = 1000
@@ -192,7 +193,7 @@ def rehearsed(
         start_up_s=setting.start_up_s,
         tick_s=setting.tick_s,
         strategies=strategies,
-        options=profile.strategy_options,
+        zones=zones_of(profile),
         slots_per_worker=setting.slots,
     )
     plan = PoolPlan(
