@@ -9,8 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from headway.control import evaluation
 from headway.control.leadership import Leadership
 from headway.control.tick import Ticker
+from headway.scaling.decide import decide
 from headway.scaling.model import Assignment, Mode
 from headway.scaling.profile import profile_to_mapping
 from headway.scaling.schedule import Schedule
@@ -350,3 +352,54 @@ async def test_a_budget_of_the_day_counts_what_was_decided_since_midnight(
     await engine.dispose()
     since_midnight_h = database.read("select extract(epoch from (now() at time zone 'utc')::time) / 3600")
     assert gathered.worker_hours_today == {"mail": pytest.approx(10 * float(since_midnight_h), abs=0.01)}
+
+
+async def test_a_pool_that_wakes_is_shared_with_those_that_are_not_due(migrated_url: str, database: Database) -> None:
+    database.profile("low", priority=1)
+    database.profile("high", priority=2, workers_max=4)
+    database.host(cpu_cores=0.6)  # six workers
+    database.bucket("low", waiting_jobs=600)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert database.assigned() == {("low", "a"): 6}
+        database.bucket("high", waiting_jobs=600)
+        await ticker.tick(epoch=epoch, is_all_due=False)
+    assert database.assigned() == {("high", "a"): 4, ("low", "a"): 2}
+
+
+async def test_a_pool_only_advised_since_it_was_decided_moves_nothing_when_another_wakes(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile("low", priority=1)
+    database.profile("high", priority=2, workers_max=4)
+    database.host(cpu_cores=0.6)
+    database.bucket("low", waiting_jobs=600)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        database.run("update profiles set body = jsonb_set(body, '{mode}', '\"recommend\"') where pool = 'low'")
+        database.bucket("high", waiting_jobs=600)
+        await ticker.tick(epoch=epoch, is_all_due=False)
+    assert database.assigned() == {("low", "a"): 6}
+
+
+async def test_an_idle_pool_is_not_decided_again_but_its_story_is_renewed(
+    migrated_url: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided_at_s = []
+
+    def counted(view: Any, memory: Any, *, now_s: float, strategies: Any) -> Any:
+        decided_at_s.append(now_s)
+        return decide(view, memory, now_s=now_s, strategies=strategies)
+
+    monkeypatch.setattr(evaluation, "decide", counted)
+    now_s = [NOW_S]
+    database.profile(strategy="fixed")
+    database.host()
+    async with leading(migrated_url) as (ticker, epoch):
+        ticker._clock = lambda: now_s[0]
+        for tick in range(100):
+            now_s[0] = NOW_S + 5 * tick
+            database.bucket(at_s=now_s[0])
+            await ticker.tick(epoch=epoch, is_all_due=True)
+    assert len(decided_at_s) < 10
+    assert len(database.decisions()) == 1 + 495 // 360  # renewed after 300 s, at the next look that decides

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.limits import LIMITS
-from headway.scaling.model import LastMove, Memory, Mode, Objective, QueueMetrics, QueueSample, Wanted
+from headway.scaling.model import Demand, LastMove, Memory, Mode, Objective, QueueMetrics, QueueSample, Wanted
 from headway.scaling.profile import Override
 from headway.scaling.schedule import Schedule
 from headway.scaling.settle import Outcome
 from headway.scaling.standing import CLOCKLESS_LIMITS, STANDS_S_MAX, is_same, stands
 from headway.scaling.strategies import BUILT_IN
-from headway.scaling.strategy import Strategy
+from headway.scaling.strategy import Advice, Strategy
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, profile, queue, view
 
@@ -130,6 +130,15 @@ def test_no_decision_stands_whose_strategy_reads_a_clock() -> None:
     assert not do_stand(decided(idle()), strategy=replace(HYBRID, is_clockless=False))
 
 
+def test_no_decision_stands_whose_strategy_keeps_a_state() -> None:
+    def remembering(queue: QueueMetrics, seen: PoolView, state: Any, now_s: float) -> Advice:
+        return Advice(demands=(Demand(name="none", slots=0.0),), state={"since_s": 5.0})
+
+    strategy = replace(HYBRID, advise=remembering)
+    memory = replace(STANDING, strategy_state={"since_s": 5.0})
+    assert not do_stand(decided(idle(), memory, strategy=strategy), strategy=strategy)
+
+
 def test_a_strategys_own_way_down_stands_only_where_nothing_is_to_change() -> None:
     def in_its_own_time(count: int, ground: Any) -> int:
         return ground.last_workers
@@ -151,11 +160,11 @@ def test_a_limit_that_is_not_known_lets_nothing_stand() -> None:
 
 QUEUES = st.builds(
     queue,
-    waiting_jobs=st.sampled_from([0, 0, 0, 3, None]),
-    in_flight_jobs=st.sampled_from([0, 0, 2, None]),
+    waiting_jobs=st.sampled_from([0, 0, 0, 0, 3, None]),
+    in_flight_jobs=st.sampled_from([0, 0, 0, 2, None]),
     oldest_age_s=st.sampled_from([0.0, 4.0, None]),
-    arrival_rate_per_s=st.sampled_from([0.0, 0.0, 2.0]),
-    sampled_at_s=st.sampled_from([NOW_S, NOW_S, NOW_S - 15.0, NOW_S - 50.0, None]),
+    arrival_rate_per_s=st.sampled_from([0.0, 0.0, 0.0, 2.0]),
+    sampled_at_s=st.sampled_from([NOW_S, NOW_S, NOW_S, NOW_S - 15.0, NOW_S - 50.0, None]),
 )
 PROFILES = st.builds(
     lambda special, **policy: profile(**policy, **special),
@@ -171,7 +180,7 @@ PROFILES = st.builds(
     workers_max=st.integers(3, 8),
     mode=st.sampled_from(list(Mode)),
     hold_down_s=st.sampled_from([0.0, 15.0, 60.0]),
-    hold_up_s=st.sampled_from([0.0, 0.0, 10.0]),
+    hold_up_s=st.sampled_from([0.0, 0.0, 0.0, 10.0]),
     tolerance_fraction=st.sampled_from([0.0, 0.3]),
     step_down_workers=st.sampled_from([None, 1]),
     stale_after_s=st.sampled_from([20.0, 90.0]),
@@ -211,8 +220,8 @@ def later_view(seen: PoolView, change: Callable[[QueueMetrics], QueueMetrics], *
     policy=PROFILES,
     memory=MEMORIES,
     running=st.integers(0, 3),
-    looks_before=st.integers(0, 2),
-    after_s=st.floats(0.0, 130.0),
+    looks_before=st.integers(0, 4),
+    after_s=st.one_of(st.floats(0.0, 40.0), st.floats(0.0, 130.0)),
     is_read=st.booleans(),
     same=st.sampled_from([True, True, True, False]),
     second=QUEUES,

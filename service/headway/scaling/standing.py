@@ -51,6 +51,7 @@ def stands(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: float, st
         and is_same(outcome.view, view)
         and _is_quiet(outcome, view, now_s=now_s)
         and strategy.is_clockless
+        and not memory.strategy_state  # what is kept may hold times, and be read against the clock
         and _do_limits_stand(outcome, strategy.come_down, now_s=now_s)
     )
 
@@ -96,6 +97,8 @@ def _comes_down_alike(outcome: Outcome, come_down: Limit, before: Step, step: St
     if step.name != come_down.__name__:
         return False
     if come_down is hold_down:
+        if outcome.view.profile.hold_down_s is None:
+            return not outcome.memory.wanted
         since_s = now_s - outcome.view.profile.hold_down_s
         return all(wanted.at_s >= since_s for wanted in outcome.memory.wanted)
     return before.workers == outcome.before.target_workers  # no change is asked for: there is nothing to hold

@@ -39,4 +39,7 @@ class Strategy:
     come_down: Limit = hold_down
     """How a lower count is taken. Raising it here is against the rules of limits: it only ever holds."""
     is_clockless: bool = False
-    """Whether the same metrics, view and state get the same advice at any time: then an idle pool's decision stands."""
+    """Whether, while it leaves no state, the same metrics and view get the same advice at any time.
+
+    Then an idle pool's decision stands.
+    """

@@ -1,0 +1,96 @@
+"""What becomes of every pool at a tick: decided where anything could have changed, then settled with all others."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from headway.control.recent import RecentBuckets
+from headway.control.views import Views
+from headway.errors import HeadwayError
+from headway.scaling.decide import decide
+from headway.scaling.model import Assignment, Memory, Mode
+from headway.scaling.profile import Profile, profile_from_mapping
+from headway.scaling.settle import Outcome, settled
+from headway.scaling.standing import stands
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import Strategy
+from headway.store.deciding import Gathered
+
+log = logging.getLogger(__name__)
+
+
+class Evaluation:
+    """Decides on what was gathered. It remembers what it made of each pool, so that what still stands is not redone."""
+
+    def __init__(self, strategies: Mapping[str, Strategy] = BUILT_IN) -> None:
+        self.recent = RecentBuckets()
+        self._strategies = strategies
+        self._profiles: dict[str, tuple[Mapping[str, Any], Profile]] = {}
+        self._outcomes: dict[str, Outcome] = {}
+        """By pool, as they were decided: before they were settled with the others."""
+        self._failures: dict[str, str] = {}
+
+    def forget(self) -> None:
+        """Decide everything anew: others may have led meanwhile."""
+        self._outcomes.clear()
+
+    def settled(
+        self, gathered: Gathered, *, due: Mapping[str, Mapping[str, Any]], now_s: float
+    ) -> tuple[tuple[Outcome, ...], tuple[Assignment, ...]]:
+        """The outcomes beside each other, and where every worker goes. Of pools that are not ``due``, the last.
+
+        A pool that could not be decided keeps what it has; so does one that only gets advice.
+        """
+        views = Views(gathered, self.recent, now_s=now_s)
+        outcomes: dict[str, Outcome] = {}
+        for pool, body in gathered.profiles.items():
+            outcome = self._decided(pool, body, gathered, views, now_s) if pool in due else self._last(pool, body)
+            if outcome is not None:
+                outcomes[pool] = outcome
+        self._outcomes = outcomes
+        self._profiles = {pool: self._profiles[pool] for pool in outcomes}
+        acting = {pool for pool, outcome in outcomes.items() if outcome.decision.mode is not Mode.RECOMMEND}
+        held = [row for row in gathered.assignments if row.pool in gathered.profiles and row.pool not in acting]
+        left, rows = settled(tuple(outcomes.values()), gathered.hosts, gathered.assignments, held=held)
+        return left, (*held, *rows)
+
+    def _decided(
+        self, pool: str, body: Mapping[str, Any], gathered: Gathered, views: Views, now_s: float
+    ) -> Outcome | None:
+        """What became of a pool; ``None`` where its evaluation fails, which touches no other."""
+        try:
+            profile = self._profile(pool, body)
+            state = gathered.states.get(pool)
+            memory = state.memory if state else Memory()
+            view = views.of(profile)
+            last = self._outcomes.get(pool)
+            strategy = self._strategies.get(profile.strategy)
+            if last and strategy and stands(last, view, memory, now_s=now_s, strategy=strategy):
+                return last
+            decision, after = decide(view, memory, now_s=now_s, strategies=self._strategies)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is this pool's alone (law 10)
+            self._failed(pool, error)
+            return None
+        self._failures.pop(pool, None)
+        return Outcome(view=view, before=memory, decision=decision, memory=after)
+
+    def _last(self, pool: str, body: Mapping[str, Any]) -> Outcome | None:
+        """What was decided for a pool that is not due, while its profile is the same."""
+        known = self._profiles.get(pool)
+        return self._outcomes.get(pool) if known and known[0] == body else None
+
+    def _profile(self, pool: str, body: Mapping[str, Any]) -> Profile:
+        known = self._profiles.get(pool)
+        if known is not None and known[0] == body:
+            return known[1]
+        profile = profile_from_mapping(pool, body)
+        self._profiles[pool] = body, profile
+        return profile
+
+    def _failed(self, pool: str, error: Exception) -> None:
+        """Log why ``pool`` was not decided, once a change and not once a tick."""
+        if self._failures.get(pool) == str(error):
+            return
+        self._failures[pool] = str(error)
+        is_bug = not isinstance(error, HeadwayError)
+        log.error("not decided, target held: pool=%s reason=%s", pool, error, exc_info=error if is_bug else None)

@@ -1,0 +1,77 @@
+"""What deciding looks at, for all pools of a tick: what hosts and assignments say is counted once, not per pool."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from headway.control.recent import RecentBuckets
+from headway.scaling.model import Host, Template, WorkerState
+from headway.scaling.profile import Profile
+from headway.scaling.room import Rooms
+from headway.scaling.view import PoolView
+from headway.store.deciding import Gathered
+from headway.zones import zones_of
+
+
+class Views:
+    """The views of one moment."""
+
+    def __init__(self, gathered: Gathered, recent: RecentBuckets, *, now_s: float) -> None:
+        known = [host for host in gathered.hosts if host.is_known]
+        self._gathered = gathered
+        self._recent = recent
+        self._now_s = now_s
+        self._rooms = Rooms(known)
+        self._capacities: dict[str, int | None] = {}
+        self._templates = _templates(known)
+        self._assigned: Counter[str] = Counter()
+        for row in gathered.assignments:
+            self._assigned[row.pool] += row.workers
+        self._states = Counter((worker.pool, worker.state) for host in known for worker in host.workers)
+        self._unknown = Counter(worker.pool for host in gathered.hosts if not host.is_known for worker in host.workers)
+
+    def of(self, profile: Profile) -> PoolView:
+        """The view of the pool of ``profile``."""
+        pool, template, direct = profile.pool, profile.template, self._gathered.direct
+        slots, start_up_s = self._templates.get(template, (1, None))
+        return PoolView(
+            profile=profile,
+            queues=tuple(
+                self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue))
+                for queue in profile.queues
+            ),
+            direct=tuple(direct[queue] for queue in profile.queues if queue in direct),
+            slots_per_worker=slots,
+            start_up_s=start_up_s,
+            capacity_workers=self._capacity(template),
+            assigned_workers=self._assigned[pool],
+            running_workers=self._states[pool, WorkerState.RUNNING],
+            starting_workers=self._states[pool, WorkerState.STARTING],
+            unknown_workers=self._unknown[pool],
+            worker_hours_today=self._gathered.worker_hours_today.get(pool),
+            zones=zones_of(profile),
+        )
+
+    def _capacity(self, template: str) -> int | None:
+        if template not in self._capacities:
+            self._capacities[template] = self._rooms.capacity(template)
+        return self._capacities[template]
+
+
+def _templates(known: Iterable[Host]) -> dict[str, tuple[int, float | None]]:
+    """Template -> slots and start-up, seconds.
+
+    Hosts may differ; the fewest slots and the slowest start promise nothing that one of them cannot keep.
+    """
+    found: dict[str, tuple[int, float | None]] = {}
+    for host in known:
+        for template in host.templates:
+            before = found.get(template.name)
+            found[template.name] = _worst(before, template) if before else (template.slots, template.start_up_s)
+    return found
+
+
+def _worst(before: tuple[int, float | None], template: Template) -> tuple[int, float | None]:
+    slots, start_up_s = before
+    if template.start_up_s is not None:
+        start_up_s = template.start_up_s if start_up_s is None else max(start_up_s, template.start_up_s)
+    return min(slots, template.slots), start_up_s
