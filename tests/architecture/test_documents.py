@@ -126,7 +126,8 @@ def test_every_preset_is_documented_with_its_values() -> None:
         made = profile_from_mapping("p", {"queues": ["r/q"], "template": "t", "preset": name.strip("`")})
         bounds = f"{made.workers_min}..{made.workers_max}" + ("" if made.pinned is None else ", pinned")
         promise = f"{made.objective.percentile:g} % within {made.objective.target_s:g} s"
-        assert told == [promise, f"{made.objective.window_s:g}", bounds, f"`{made.forecast}`", f"{made.hold_down_s:g}"]
+        hold = "none" if made.hold_down_s is None else f"{made.hold_down_s:g}"
+        assert told == [promise, f"{made.objective.window_s:g}", bounds, f"`{made.forecast}`", hold]
 
 
 def test_every_mode_of_a_profile_is_documented() -> None:
