@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from headway.control.http.feed import Feed
 from headway.control.http.server import HttpServer
 from headway.control.ingest import Ingest
 from headway.errors import Invalid, Misconfigured, Unauthenticated, Unavailable
+from headway.scaling.measure import sketch_index
 from headway.scaling.model import Decision, Demand
 from headway.scaling.profile import Profile
 from headway.store.engine import create_engine
@@ -139,6 +141,25 @@ def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
     assert "2 → 4" in listed("decisions", "--pool", "mail")
     assert "workers max" in listed("decisions")
     assert json.loads(listed("decisions", "--json"))["decisions"][0]["decision"]["target_workers"] == 4
+
+
+def test_what_was_recorded_of_a_pool_is_rehearsed_under_its_profile(
+    served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", workers_max=7))
+    words = ["simulate", "--history", "mail", "--minutes", "10"]
+    assert main(words) == 2
+    assert "no job of pool 'mail' arrived in that time" in capsys.readouterr().err
+    seed.bucket("redis/mail", at_s=time.time() - 100, arrived_jobs=20)
+    assert main(words) == 2
+    assert "how long its jobs take is not known" in capsys.readouterr().err
+    seed.bucket("redis/mail", at_s=time.time() - 90, service_sketch=json.dumps({sketch_index(2.0): 20}))
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "up to 7 workers" in said
+    assert "hybrid" in said
+    assert main(["simulate", "--history", "nobody"]) == 2
+    assert "no profile 'nobody'" in capsys.readouterr().err
 
 
 def test_explain_tells_the_newest_decision(served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,19 +76,18 @@ class Case:
 
 
 def base_profile(
-    source: str | None,
+    source: str | Profile | None,
     *,
     target_s: float | None = None,
     percentile: float | None = None,
     floor_workers: int | None = None,
     cap_workers: int | None = None,
 ) -> Profile:
-    """The profile to rehearse: of a file, else the defaults; what options say replaces its keys."""
-    profile = (
-        Profile(pool="rehearsed", queues=("rehearsed/jobs",), template="rehearsed", workers_max=CAP_WORKERS)
-        if source is None
-        else _profile_of(source)
-    )
+    """The profile to rehearse: that of a file, the one given, else the defaults; what options say replaces its keys."""
+    if source is None:
+        profile = Profile(pool="rehearsed", queues=("rehearsed/jobs",), template="rehearsed", workers_max=CAP_WORKERS)
+    else:
+        profile = _profile_of(source) if isinstance(source, str) else source
     objective = replace(
         profile.objective,
         target_s=profile.objective.target_s if target_s is None else target_s,

@@ -17,14 +17,17 @@ from rich.text import Text
 
 from headway import __version__
 from headway.cli.amounts import seconds
+from headway.cli.api import Api
+from headway.cli.history import MINUTES_MAX, Recorded, read_history
 from headway.cli.rehearsal import Case, Setting, base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
-from headway.cli.traces import Columns, Workload, columns_of, read_trace
+from headway.cli.traces import Workload, columns_of, read_trace
 from headway.cli.typed import output, run
 from headway.cli.workloads import drawn
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
+from headway.settings import ClientSettings
 from headway.simulate.report.page import COLUMNS, cells, page
 from headway.simulate.report.rows import Row, offered_load
 from headway.strategies import load_strategies
@@ -54,6 +57,10 @@ def simulate(
         list[str] | None,
         typer.Option(metavar="KIND:KEY=VALUE,…", help="Drawn jobs: poisson, diurnal, flash, onoff or cron."),
     ] = None,
+    history: Annotated[
+        str | None, typer.Option(metavar="POOL", help="What the control plane recorded of a pool, under its profile.")
+    ] = None,
+    minutes: Annotated[int, typer.Option(help="So far back does the history go, up to 120.")] = MINUTES_MAX,
     profile: Annotated[
         str | None, typer.Option(metavar="FILE[:POOL]", help="The policy, from a profiles.yaml.")
     ] = None,
@@ -89,8 +96,9 @@ def simulate(
     ] = None,
 ) -> None:
     """Rehearse workloads on a virtual clock, with the core that decides in the live loop."""
+    recorded = None if history is None else _recorded(history, minutes=minutes, seed=seed)
     policy = base_profile(
-        profile,
+        profile if profile is not None or recorded is None else recorded.profile,
         target_s=None if target is None else seconds(target, option="--target"),
         percentile=percentile,
         floor_workers=floor,
@@ -110,7 +118,14 @@ def simulate(
     profiles, risks = strategies_of(strategy, policy, known), risks_of(risk, policy)
     for file in filter(None, (report, json_)):
         _check_writable(file)
-    workloads = _workloads([*(trace or ()), *(files or ())], synthetic or [], columns_of(columns), begins_at)
+    workloads = _workloads(
+        [
+            *([] if recorded is None else [recorded.workload]),
+            *(read_trace(Path(file), columns_of(columns)) for file in (*(trace or ()), *(files or ()))),
+            *map(drawn, synthetic or ()),
+        ],
+        begins_at,
+    )
     wanted = cases(workloads, profiles, risks)
     rows, is_whole = _rehearse(wanted, setting, known)
     _print(rows, policy)
@@ -124,12 +139,19 @@ def simulate(
         raise typer.Exit(ENDED_BY_CTRL_C)
 
 
-def _workloads(
-    traces: Sequence[str], synthetic: Sequence[str], columns: Columns, begins_at: str | None
-) -> list[Workload]:
-    if not traces and not synthetic:
-        raise Invalid("nothing to rehearse: name a trace, or a workload with --synthetic, as in --synthetic flash")
-    found = [*(read_trace(Path(trace), columns) for trace in traces), *(drawn(text) for text in synthetic)]
+def _recorded(pool: str, *, minutes: int, seed: int) -> Recorded:
+    settings = ClientSettings.from_env(os.environ)
+    with Api(settings.url, settings.token) as api:
+        return read_history(api, pool, minutes=minutes, seed=seed)
+
+
+def _workloads(found: Sequence[Workload], begins_at: str | None) -> list[Workload]:
+    """Each under a name of its own."""
+    if not found:
+        raise Invalid(
+            "nothing to rehearse: name a trace, a workload with --synthetic, as in --synthetic flash, "
+            "or a pool with --history"
+        )
     begins_at_s = None if begins_at is None else _moment_s(begins_at)
     taken: dict[str, int] = {}
     named = []

@@ -11,6 +11,7 @@ from control.http.seed import Seed
 from headway.control.http.guard import TELEMETRY_BYTES_MAX
 from headway.control.recent import RATE_WINDOW_S
 from headway.errors import Overloaded
+from headway.scaling.measure import sketch_index
 from headway.scaling.model import Decision, Demand, Objective, Step
 from headway.scaling.profile import Profile
 
@@ -90,7 +91,10 @@ async def test_a_history_adds_the_pools_queues_and_begins_with_what_held_before(
     seed.profile(MAIL)
     seed.bucket("redis/mail", at_s=now_s - 20, pickups_s=[1.0] * 19, waiting_jobs=4, oldest_age_s=2.0)
     seed.bucket("redis/news", at_s=now_s - 20, pickups_s=[4.0], waiting_jobs=3, oldest_age_s=6.0)
-    seed.bucket("redis/mail", at_s=now_s - 10, waiting_jobs=None, sampled_at_s=None)
+    sketch = json.dumps({sketch_index(0.5): 3, sketch_index(30.0): 1})
+    seed.bucket(
+        "redis/mail", at_s=now_s - 10, waiting_jobs=None, sampled_at_s=None, arrived_jobs=4, service_sketch=sketch
+    )
     seed.bucket("redis/mail", at_s=now_s - 90, waiting_jobs=50)
     seed.decision(decision(2, running_workers=1), ago_s=500)
     seed.decision(decision(3, running_workers=2, starting_workers=1), ago_s=400)
@@ -104,6 +108,11 @@ async def test_a_history_adds_the_pools_queues_and_begins_with_what_held_before(
     ] == [(-20.0, 7, 6.0, 20), (-10.0, None, None, 0)]
     assert history["buckets"][0]["pickup_p95_s"] == pytest.approx(1.0, rel=0.02)  # 19 of 20 waited 1 s
     assert history["buckets"][1]["pickup_p95_s"] is None
+    assert [p["arrived_jobs"] for p in history["buckets"]] == [0, 4]
+    assert [(each["service_s"], each["jobs"]) for each in history["service_times"]] == [
+        (pytest.approx(0.5, rel=0.01), 3),
+        (pytest.approx(30.0, rel=0.01), 1),
+    ]
     assert [(p["target_workers"], p["running_workers"], p["starting_workers"]) for p in history["targets"]] == [
         (3, 2, 1),
         (6, 3, 0),

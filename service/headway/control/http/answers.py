@@ -204,7 +204,15 @@ class BucketPoint(Given):
     waiting_jobs: int | None
     oldest_age_s: float | None
     pickup_p95_s: float | None
+    arrived_jobs: int
     started_jobs: int
+
+
+class ServiceTimePoint(Given):
+    """So many jobs that ended took about so long."""
+
+    service_s: float
+    jobs: int
 
 
 class TargetPoint(Given):
@@ -224,6 +232,8 @@ class HistoryOut(Given):
     until_s: float
     bucket_s: float
     objective: Objective
+    service_times: list[ServiceTimePoint]
+    """Of the jobs that ended in that time, shortest first; within 1 %."""
     buckets: list[BucketPoint]
     targets: list[TargetPoint]
 

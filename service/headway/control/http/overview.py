@@ -15,9 +15,10 @@ from headway.control.http.answers import (
     PoolOut,
     PoolState,
     QueueOut,
+    ServiceTimePoint,
 )
 from headway.control.recent import KEPT_S, RecentBuckets
-from headway.scaling.measure import BucketRow, merged, quantile_s
+from headway.scaling.measure import BucketRow, merged, quantile_s, sketch_value_s
 from headway.scaling.model import Objective, QueueMetrics, QueueSample, WorkerState
 from headway.scaling.profile import Profile
 from headway.scaling.view import aged, overlaid, pooled
@@ -214,5 +215,12 @@ def _point(at_s: float, rows: list[BucketRow]) -> BucketPoint:
         waiting_jobs=sum(waiting_jobs) if waiting_jobs else None,
         oldest_age_s=max(ages_s, default=None),
         pickup_p95_s=quantile_s(merged(row.pickup_sketch for row in rows), 95),
+        arrived_jobs=sum(row.arrived_jobs for row in rows),
         started_jobs=sum(row.started_jobs for row in rows),
     )
+
+
+def service_times(rows: Iterable[BucketRow]) -> list[ServiceTimePoint]:
+    """How long the jobs that ended took, shortest first."""
+    sketch = merged(row.service_sketch for row in rows)
+    return [ServiceTimePoint(service_s=sketch_value_s(index), jobs=sketch[index]) for index in sorted(sketch)]

@@ -15,7 +15,7 @@ from headway.control.http.answers import (
     TargetPoint,
 )
 from headway.control.http.door import AtDoor, PoolPath, PoolQuery
-from headway.control.http.overview import bucket_points, queues_of
+from headway.control.http.overview import bucket_points, queues_of, service_times
 from headway.control.http.problems import declared
 from headway.control.recent import KEPT_S, RecentBuckets
 from headway.errors import Invalid, NotFound
@@ -119,6 +119,7 @@ async def get_pool_history(
         until_s=now_s,
         bucket_s=BUCKET_S,
         objective=profile.objective,
+        service_times=service_times(buckets),
         buckets=bucket_points(buckets),
         targets=[TargetPoint.model_validate(row, from_attributes=True) for row in targets],
     )
