@@ -1,14 +1,17 @@
 """A decision's sentences, read off the value alone."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from headway.scaling.decide import decide
 from headway.scaling.explain import DEMANDS, LIMITS, counted, duration, explained
-from headway.scaling.limits import hold_down, in_order
-from headway.scaling.model import Decision, Demand, Memory, Mode, Objective, QueueMetrics, Step, Wanted
+from headway.scaling.limits import in_order
+from headway.scaling.model import Decision, Demand, Memory, Mode, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategies.coming_down import at_once
 from headway.scaling.view import PoolView
 
 NOW_S = 1_800_000_000.0
@@ -88,35 +91,58 @@ def test_a_demand_or_limit_of_another_strategy_is_told_by_its_name() -> None:
 
 
 def test_every_limit_that_headway_has_is_told_in_words() -> None:
-    assert [limit.__name__ for limit in in_order(hold_down) if limit.__name__ not in LIMITS] == []
+    ways_down = {strategy.come_down for strategy in BUILT_IN.values()} - {at_once}
+    names = {limit.__name__ for way in ways_down for limit in in_order(way)}
+    assert sorted(names - LIMITS.keys()) == []
+
+
+def moved(name: str, before: int, after: int, **changes: Any) -> str:
+    """What is told where the limit ``name`` takes the count from ``before`` to ``after``."""
+    steps = (Step(name="wanted", workers=before), Step(name=name, workers=after))
+    return " ".join(explained(replace(DECISION, steps=steps, binding=name, target_workers=after, **changes)))
 
 
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        (decided(workers_max=5), "The profile allows at most 5, so 20 become 5."),
-        (decided(queue=EMPTY, workers_min=2), "The profile keeps at least 2."),
+        (moved("workers_max", 20, 5), "The profile allows at most 5, so 20 become 5."),
+        (moved("workers_min", 0, 2), "The profile keeps at least 2."),
         (
-            decided(workers_max=20, unknown_workers=3),
+            moved("workers_max", 20, 17, unknown_workers=3),
             "The profile's ceiling leaves 17 of 20, because 3 workers may still run on hosts that went silent.",
         ),
-        (decided(capacity_workers=12), "The hosts have room for 12 only: 8 workers short, until a host has room."),
+        (moved("capacity", 20, 12), "The hosts have room for 12 only: 8 workers short, until a host has room."),
         (
-            decided(capacity_workers=None, assigned_workers=4),
+            moved("capacity", 20, 4, notes=("no known host reports template 'rq': nothing can be started",)),
             "No host that could run them is known: what runs is held, which is 4.",
         ),
-        (
-            decided(Memory(target_workers=7), mode=Mode.PAUSE, running_workers=7),
-            "The pool is paused: 7 are kept where 20 would be right.",
-        ),
-        (
-            decided(Memory(target_workers=8, wanted=(Wanted(at_s=NOW_S - 1, workers=8),)), queue=EMPTY),
-            "None would do now, but not yet for long enough: 8 are kept.",
-        ),
+        (moved("pause", 20, 7), "The pool is paused: 7 are kept where 20 would be right."),
+        (moved("hold_down", 0, 8), "None would do now, but not yet for long enough: 8 are kept."),
+        (moved("hold_down", 3, 8), "3 would do now, but not yet for long enough: 8 are kept."),
+        (moved("hold_up", 9, 4), "9 are wanted, but not yet for long enough: 4 for now."),
+        (moved("step", 20, 6), "20 would be right; the profile's steps lead to 6 for now."),
+        (moved("override", 9, 3), "An operator has set 3 for a while, where 9 would be right."),
+        (moved("budget", 9, 3), "The budget pays for 3, not for 9."),
+        (moved("rate_limit", 9, 3), "The service that the jobs call allows 3, so 9 would only wait for it."),
+        (moved("pinned", 9, 3), "The pool is pinned to 3."),
+        (moved("fallback", 0, 3), "Figures have been missing for long: the profile falls back on 3."),
+        (moved("share", 9, 3), "the pool's share of it is 3 of the 9 that it wants."),
     ],
 )
 def test_each_limit_that_moved_the_count_has_its_sentence(told: str, sentence: str) -> None:
     assert sentence in told
+
+
+@pytest.mark.parametrize("name", sorted(LIMITS))
+def test_a_limit_that_moved_nothing_is_not_told(name: str) -> None:
+    assert "No limit changes that." in moved(name, 9, 9)
+
+
+def test_a_real_decision_tells_its_ceiling_and_its_pause() -> None:
+    assert "The profile allows at most 7, so" in decided(workers_max=7)
+    assert "The pool is paused: 6 are kept" in decided(
+        Memory(target_workers=6), mode=Mode.PAUSE, running_workers=6, queue=replace(QUEUE, waiting_jobs=500)
+    )
 
 
 def test_stale_figures_are_told_as_such_and_why_nothing_goes_down() -> None:

@@ -111,6 +111,7 @@ DEMANDS: Mapping[str, str] = MappingProxyType(
         "trend": "arrivals are rising, and by the time a new worker is ready they will keep {slots} busy",
         "forecast": "what is forecast to arrive by the time a new worker is ready will keep {slots} busy",
         "backlog_drain": "starting every waiting job in time takes {slots}",
+        "work_in_progress": "the jobs that are being worked on take {slots}",
         "standing": "a start-up too slow for the objective takes {slots} that stand ready",
         "recalled": "at this time of earlier days {slots} were in use",
         "saturation": "every worker is busy, and the strategy then wants one more: {slots}",
@@ -224,6 +225,9 @@ LIMITS: Mapping[str, Tell] = MappingProxyType(
             f"The service that the jobs call allows {after.workers}, so {before.workers} would only wait for it."
         ),
         "budget": lambda before, after, _: f"The budget pays for {after.workers}, not for {before.workers}.",
+        "share": lambda before, after, _: (
+            f"Room is scarce: the pool's share of it is {after.workers} of the {before.workers} that it wants."
+        ),
         "capacity": _capacity,
     }
 )
