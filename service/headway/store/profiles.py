@@ -115,8 +115,10 @@ async def delete_profile(conn: AsyncConnection, pool: str, *, expected: Expected
     await record_change(conn, actor=actor, action="profile deleted", pool=pool, before=before, after=None)
 
 
-def in_force(body: Mapping[str, Any], *, override: Mapping[str, Any] | None, pause: str | None) -> Mapping[str, Any]:
-    """The stored ``body`` of a profile with what was set by hand in the place of its own.
+def in_force(
+    body: Mapping[str, Any], *, override: Mapping[str, Any] | Override | None, pause: str | None
+) -> Mapping[str, Any]:
+    """The keys ``body`` of a profile with what was set by hand in the place of its own.
 
     A pause does not end ``recommend``: what is only advised has no target that could be kept.
     """
