@@ -15,11 +15,12 @@ from headway.__main__ import COMMANDS
 from headway.agent.templates import load as load_host_file
 from headway.agent.toml_table import TomlTable
 from headway.cli.files import load_profiles_file
-from headway.scaling import demand, limits
+from headway.scaling import limits
 from headway.scaling.model import Mode, Objective, QueueMetrics
 from headway.scaling.presets import PRESETS
 from headway.scaling.profile import Override, Profile, profile_from_mapping
 from headway.scaling.schedule import Schedule
+from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
 
 DOCS = ROOT / "docs"
@@ -180,7 +181,8 @@ def test_the_example_of_draining_a_backlog_is_what_the_code_answers(row: list[st
     )
     profile = Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=10.0))
     view = PoolView(profile=profile, queues=(queue,), start_up_s=1.0, running_workers=6)
-    assert demand.backlog_drain(queue, view).slots == float(row[-1])
+    found = {demand.name: demand.slots for demand in hybrid.advise(queue, view, {}, 0.0).demands}
+    assert found["backlog_drain"] == float(row[-1])
 
 
 def test_the_readme_names_exactly_two_commands() -> None:

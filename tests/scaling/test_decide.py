@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide, worst_wait_s
-from headway.scaling.model import LastMove, Memory, QueueSample, Wanted
+from headway.scaling.model import LastMove, Memory, Objective, QueueSample, Wanted
+from headway.scaling.strategies.shared import steady_state
+from headway.scaling.strategy import Advice, Strategy
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, held, profile, queue, view
 
@@ -16,31 +18,41 @@ def target(seen: PoolView, memory: Memory | None = None) -> int:
 
 
 def test_the_greatest_demand_sets_the_target_and_is_named() -> None:
-    busy = queue(waiting_jobs=24, arrival_rate_per_s=10.0, service_time_s=1.0)
-    decision, _ = decide(view(busy), Memory(), now_s=NOW_S)
-    assert decision.target_workers == 10  # steady state 10/s × 1 s beats draining 24 jobs in 8 s
-    assert decision.binding == "steady_state"
+    late = queue(waiting_jobs=24, in_flight_jobs=6, oldest_age_s=60.0, service_time_s=1.0)
+    decision, _ = decide(view(late, running_workers=6), Memory(), now_s=NOW_S)
+    assert decision.target_workers == 27  # in the second that a start takes, six slots get done with 6 − √6 of 24 jobs
+    assert decision.binding == "backlog_drain"
     assert {demand.name: demand.slots for demand in decision.demands} == {
-        "steady_state": 10.0,
-        "trend": 0.0,
-        "backlog_drain": 3.0,
+        "work_in_progress": 6.0,
+        "backlog_drain": 27.0,
+        "wake": 0.0,
     }
 
 
+def test_the_first_job_of_a_sleeping_pool_wakes_it_at_once() -> None:
+    decision, _ = decide(view(queue(waiting_jobs=1, oldest_age_s=0.1)), Memory(), now_s=NOW_S)
+    assert (decision.target_workers, decision.binding) == (1, "wake")
+
+
 def test_a_limit_that_moves_the_count_is_named() -> None:
-    busy = queue(arrival_rate_per_s=50.0)
+    busy = queue(in_flight_jobs=50)
     decision, _ = decide(view(busy, capacity_workers=7), Memory(), now_s=NOW_S)
     assert (decision.target_workers, decision.binding) == (7, "capacity")
     assert [(step.name, step.workers) for step in decision.steps][-2:] == [("budget", 50), ("capacity", 7)]
 
 
 def test_slots_become_workers_once() -> None:
-    busy = queue(arrival_rate_per_s=10.0, service_time_s=1.0)
-    assert target(view(busy, slots_per_worker=4)) == 3  # 10 slots / 4 a worker, rounded up
+    assert target(view(queue(in_flight_jobs=10), slots_per_worker=4)) == 3  # 10 slots / 4 a worker, rounded up
 
 
 def test_binary_fractions_start_no_extra_worker() -> None:
-    assert target(view(queue(arrival_rate_per_s=0.1 + 0.2, service_time_s=10.0))) == 3  # 0.30000000000000004 × 10
+    seen = view(queue(arrival_rate_per_s=0.1 + 0.2, service_time_s=10.0))
+    seen = replace(seen, profile=profile(strategy="steady"))
+    steady = Strategy(
+        name="steady", advise=lambda queue, view, _state, _now_s: Advice(demands=(steady_state(queue, view),))
+    )
+    decision, _ = decide(seen, Memory(), now_s=NOW_S, strategies={"steady": steady})
+    assert decision.target_workers == 3  # 0.30000000000000004 × 10
 
 
 def test_a_quiet_queue_goes_to_zero() -> None:
@@ -49,8 +61,8 @@ def test_a_quiet_queue_goes_to_zero() -> None:
 
 
 def test_the_oldest_job_ages_between_samples() -> None:
-    sampled = queue(waiting_jobs=48, oldest_age_s=0.0, sampled_at_s=NOW_S - 2)
-    assert target(view(sampled)) == 8  # 2 s old by now: 6 s left, 6 jobs a slot
+    sampled = queue(waiting_jobs=48, oldest_age_s=5.0, sampled_at_s=NOW_S - 2)
+    assert target(view(sampled)) == 24  # 7 s old by now: 2 s left, one of them to start: 2 jobs a slot
 
 
 def test_stale_metrics_hold_and_say_so() -> None:
@@ -62,9 +74,9 @@ def test_stale_metrics_hold_and_say_so() -> None:
 
 def test_a_direct_sample_raises_a_stale_target_and_never_lowers_it() -> None:
     stale = view(queue(sampled_at_s=NOW_S - 60))
-    flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=80, in_flight_jobs=0, oldest_age_s=0.0)
+    flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=80, in_flight_jobs=0, oldest_age_s=7.0)
     empty = replace(flood, waiting_jobs=0)
-    assert target(replace(stale, direct=(flood,)), held(5)) == 10  # 80 jobs, 8 a slot
+    assert target(replace(stale, direct=(flood,)), held(5)) == 40  # 80 jobs, 2 s left: 2 a slot
     assert target(replace(stale, direct=(empty,)), held(5)) == 5
 
 
@@ -97,10 +109,19 @@ def test_a_member_never_seen_does_not_stop_the_pool_from_going_down() -> None:
 
 def test_members_add_up_and_the_oldest_age_counts() -> None:
     members = (
-        queue(queue="redis/a", waiting_jobs=32, oldest_age_s=2.0),
+        queue(queue="redis/a", waiting_jobs=32, oldest_age_s=7.0),
         queue(queue="redis/b", waiting_jobs=16, oldest_age_s=0.0),
     )
-    assert target(view(*members)) == 8  # 48 jobs, 6 s left, 6 jobs a slot
+    assert target(view(*members)) == 24  # 48 jobs, 2 s left, 2 jobs a slot
+
+
+def test_a_member_with_a_tighter_objective_is_never_given_less_than_alone() -> None:
+    urgent = queue(queue="redis/a", waiting_jobs=8, oldest_age_s=3.0)
+    tight = Objective(target_s=5.0)
+    both = view(urgent, queue(queue="redis/b"))
+    assert target(both) == 1  # 10 s: 6 s left, it can wait
+    both = replace(both, profile=replace(both.profile, member_objectives={"redis/a": tight}))
+    assert target(both) == 8  # 5 s: 1 s left, one job a slot
 
 
 def test_a_memory_of_another_version_is_dropped_and_what_is_assigned_is_held() -> None:
@@ -184,9 +205,9 @@ def test_a_worse_queue_never_lowers_the_target(seen: PoolView, memory: Memory, m
 
 
 def test_the_memory_knows_when_the_target_moved_last_and_which_way() -> None:
-    _, risen = decide(view(queue(arrival_rate_per_s=4.0)), held(0), now_s=NOW_S)
+    _, risen = decide(view(queue(in_flight_jobs=4)), held(0), now_s=NOW_S)
     assert risen.last_move == LastMove(at_s=NOW_S, is_up=True)
-    _, same = decide(view(queue(arrival_rate_per_s=4.0)), risen, now_s=NOW_S + 5)
+    _, same = decide(view(queue(in_flight_jobs=4)), risen, now_s=NOW_S + 5)
     assert same.last_move == risen.last_move
     _, fallen = decide(view(), same, now_s=NOW_S + 10)
     assert fallen.last_move == LastMove(at_s=NOW_S + 10, is_up=False)

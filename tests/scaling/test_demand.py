@@ -1,127 +1,163 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.demand import RULES, backlog_drain, steady_state, trend
-from scaling.pools import queue, view
+from headway.scaling.demand import (
+    Coming,
+    Due,
+    Need,
+    Supply,
+    backlog_drain,
+    exposed_s,
+    need,
+    standing,
+    supply,
+    waiting,
+)
+from headway.scaling.model import Arrivals, Objective
+from scaling.pools import profile, queue, view
+
+
+def given_supply(**values: object) -> Supply:
+    """Nothing that works, is free or comes, and jobs of 1 s, but for ``values``."""
+    plain = {"busy_slots": 0, "idle_slots": 0, "coming": (), "completions_per_s": 0.0, "service_time_s": 1.0}
+    return Supply(**{**plain, "caution": 0.0, **values})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("rate_per_s", "service_s", "slots"),
+    ("busy", "idle", "within_s", "service_s", "kept", "new"),
     [
-        (10.0, 2.0, 20.0),  # 10/s × 2 s
-        (0.5, 8.0, 4.0),  # 0.5/s × 8 s
-        (0.0, 2.0, 0.0),  # nothing arrives
+        (0, 0, 9.0, 1.0, 0, 3),  # a new slot is up after 1 s and starts 1 + 8: 24 / 9
+        (2, 0, 9.0, 1.0, 0, 1),  # the two at work get done with 9 each: (24 − 18) / 9
+        (4, 0, 9.0, 1.0, 0, 0),  # 36 is more than enough
+        (6, 0, 2.0, 1.0, 0, 6),  # 12 get done: 12 / (1 + 1)
+        (6, 0, 1.0, 1.0, 0, 18),  # 6 get done, and a new slot starts one
+        (6, 0, -50.0, 1.0, 0, 18),  # long past the breach: the same
+        (0, 3, 9.0, 1.0, 3, 0),  # an idle slot starts 1 + 9: three would start 30
+        (0, 2, 9.0, 1.0, 2, 1),  # two start 20, four are left
+        (0, 9, 9.0, 1.0, 3, 0),  # and six of nine may go
+        (0, 0, 9.0, 70.0, 0, 24),  # jobs longer than what is left: one a slot
+        (0, 0, 9.0, math.inf, 0, 24),  # nothing has finished yet: one a slot
     ],
 )
-def test_steady_state_is_arrivals_times_service_time(rate_per_s: float, service_s: float, slots: float) -> None:
-    busy = queue(arrival_rate_per_s=rate_per_s, service_time_s=service_s)
-    assert steady_state(busy, view()).slots == pytest.approx(slots)
+def test_jobs_ask_for_the_slots_that_start_them_in_time(
+    busy: int, idle: int, within_s: float, service_s: float, kept: int, new: int
+) -> None:
+    there = given_supply(busy_slots=busy, idle_slots=idle, completions_per_s=busy / service_s, service_time_s=service_s)
+    assert need(24.0, within_s, there, start_up_s=1.0) == Need(kept_slots=kept, new_slots=new)
+
+
+def test_workers_that_start_already_are_reckoned_with_from_when_they_are_up() -> None:
+    there = given_supply(coming=(Coming(slots=2, ready_in_s=3.0),))
+    assert need(24.0, 9.0, there, start_up_s=1.0).new_slots == 2  # two start 2 × (1 + 6) = 14, then 10 / 9
+    assert need(24.0, 2.0, there, start_up_s=1.0).new_slots == 12  # they are up too late: 24 / 2
+
+
+def test_caution_reckons_with_fewer_completions_than_expected() -> None:
+    bold, wary = (given_supply(completions_per_s=4.0, caution=caution) for caution in (0.0, 1.0))
+    assert bold.starts(4.0) == 16.0
+    assert wary.starts(4.0) == 12.0  # 16 − √16
+    assert wary.starts(0.1) == 0.0  # never less than none
+
+
+def test_only_jobs_that_cannot_wait_for_the_next_look_ask_for_workers_now() -> None:
+    pool = view(start_up_s=1.0)  # a worker asked for at the next look is up in 6 s
+    assert backlog_drain([Due(jobs=5, within_s=6.0)], given_supply(), pool) == Need()
+    assert backlog_drain([Due(jobs=5, within_s=5.9)], given_supply(), pool).new_slots == 1
+    # what can wait is behind what cannot, and asks for nothing
+    assert backlog_drain([Due(jobs=1, within_s=1.0), Due(jobs=50, within_s=7.0)], given_supply(), pool).new_slots == 1
+
+
+def test_waiting_jobs_are_the_newest_arrivals_and_the_oldest_come_first() -> None:
+    came = (Arrivals(jobs=3, ended_ago_s=0.0), Arrivals(jobs=4, ended_ago_s=5.0), Arrivals(jobs=9, ended_ago_s=10.0))
+    due = waiting(queue(waiting_jobs=5, oldest_age_s=8.0, arrivals=came), view(start_up_s=1.0), target_s=10.0)
+    # margin 0.5 + 0.5 × 1 s: two of the four are left and are 8 s old, three are at most 5 s old
+    assert due == (Due(jobs=2, within_s=1.0), Due(jobs=3, within_s=4.0))
+
+
+def test_jobs_that_no_arrivals_explain_are_as_old_as_the_oldest() -> None:
+    due = waiting(queue(waiting_jobs=5, oldest_age_s=7.0), view(start_up_s=1.0), target_s=10.0)
+    assert due == (Due(jobs=5, within_s=2.0),)
 
 
 @pytest.mark.parametrize(
-    ("slope_per_s2", "start_up_s", "slots"),
+    ("finished_per_s", "in_flight_mean", "per_s"),
     [
-        # 8 + 5 − 10 = 3 s too late: the line 30 + 3 s past the window's middle, 1 + 0.1 × 33 = 4.3/s × 2 s
-        (0.1, 8.0, 8.6),
-        (0.1, 5.0, 0.0),  # a tick and a start-up fit into the objective: reacting is soon enough
-        (0.0, 8.0, 0.0),
-        (-0.1, 8.0, 0.0),  # a falling line is no reason to want workers
+        (1.0, 2.0, 2.0),  # half a job a second and slot, × 4
+        (8.0, 2.0, 4.0),  # four: more than jobs of 1 s allow, × 4
+        (0.0, 2.0, 0.0),  # nothing got done of late
+        (None, None, 4.0),  # not known: what the mean service time promises
     ],
 )
-def test_trend_looks_ahead_as_far_as_reacting_comes_too_late(
-    slope_per_s2: float, start_up_s: float, slots: float
+def test_completions_are_those_seen_or_those_the_mean_promises_whichever_is_less(
+    finished_per_s: float | None, in_flight_mean: float | None, per_s: float
 ) -> None:
-    rising = queue(arrival_rate_per_s=1.0, arrival_trend_per_s2=slope_per_s2, service_time_s=2.0, window_s=60.0)
-    assert trend(rising, view(start_up_s=start_up_s)).slots == pytest.approx(slots)
+    busy = queue(in_flight_jobs=4, completion_rate_per_s=finished_per_s, in_flight_mean_jobs=in_flight_mean)
+    assert supply(busy, view(running_workers=4), coming=(), caution=0.0).completions_per_s == per_s
 
 
 @pytest.mark.parametrize(
-    ("waiting", "in_flight", "oldest_age_s", "service_s", "slots"),
+    ("start_up_s", "target_s", "exposed"),
     [
-        (24, 0, 0.0, 1.0, 3.0),  # 10 − 0 − 2 margin = 8 s left, 7 after the start-up: a new slot starts 1 + 7, 24 / 8
-        (24, 2, 0.0, 1.0, 3.0),  # the two that work start 8 each: 2 + (24 − 16) / 8
-        (24, 4, 0.0, 1.0, 4.0),  # 4 × 8 is more than enough: nothing new
-        (24, 0, 4.0, 1.0, 6.0),  # 4 s left, 3 after the start-up: 24 / 4
-        (24, 6, 7.0, 1.0, 24.0),  # 1 s left: the six start one each, 6 + (24 − 6) / 1
-        (24, 6, 8.0, 1.0, 30.0),  # nothing left: one job a slot, and none for those that work
-        (24, 6, 60.0, 1.0, 30.0),  # long past the breach: the same
-        (24, 0, 0.0, 70.0, 24 / 1.1),  # jobs longer than what is left: a slot starts one, and a tenth of the next
-        (0, 7, 0.0, 1.0, 7.0),  # nothing waits: what works keeps its slots
-        (0, 0, 0.0, 1.0, 0.0),
+        (2.0, 10.0, 0.0),  # 5 + 2 + 0.5 fit
+        (8.0, 10.0, 3.5),  # 5 + 8 + 0.5 − 10
+        (30.0, 30.0, 5.5),
     ],
 )
-def test_backlog_drain_starts_every_waiting_job_in_what_is_left(
-    waiting: int, in_flight: int, oldest_age_s: float, service_s: float, slots: float
+def test_only_jobs_that_reacting_comes_too_late_for_are_exposed(
+    start_up_s: float, target_s: float, exposed: float
 ) -> None:
-    backlog = queue(waiting_jobs=waiting, in_flight_jobs=in_flight, oldest_age_s=oldest_age_s, service_time_s=service_s)
-    assert backlog_drain(backlog, view()).slots == pytest.approx(slots)
+    pool = view(start_up_s=start_up_s, profile=profile(objective=Objective(target_s=target_s)))
+    assert exposed_s(pool) == pytest.approx(exposed)
 
 
-@pytest.mark.parametrize(
-    ("waiting", "running", "slots"),
-    [
-        (18, 4, 2.0),  # a free slot starts 1 + 8: two would do
-        (36, 4, 4.0),  # 4 × 9: just enough
-        (52, 4, 6.0),  # 16 more for new ones, which start 1 + 7 each
-    ],
-)
-def test_only_what_running_workers_cannot_start_in_time_asks_for_new_ones(
-    waiting: int, running: int, slots: float
-) -> None:
-    assert backlog_drain(queue(waiting_jobs=waiting), view(running_workers=running)).slots == pytest.approx(slots)
+def test_nothing_stands_where_reacting_is_soon_enough() -> None:
+    quick = view(start_up_s=2.0)
+    assert standing(queue(), quick, given_supply(), arrivals_per_tick=50.0, spare_jobs=50.0) == Need()
 
 
-def test_a_queue_without_finished_jobs_uses_the_profiles_guess() -> None:
-    unknown = queue(arrival_rate_per_s=3.0, service_time_s=None)
-    assert steady_state(unknown, view()).slots == pytest.approx(3.0)  # 3/s × 1 s guessed
+def test_standing_slots_start_what_may_come_before_a_worker_could_be_up() -> None:
+    slow = view(start_up_s=8.0)
+    long_jobs = given_supply(idle_slots=2, service_time_s=1000.0)
+    # 3.5 s of 5 s × 10 = 7 jobs and 3 to spare, one a slot
+    assert standing(queue(), slow, long_jobs, arrivals_per_tick=10.0, spare_jobs=3.0) == Need(kept_slots=2, new_slots=8)
 
 
-RATES = st.floats(0, 1e4)
-SECONDS = st.floats(0, 1e5)
-JOBS = st.integers(0, 10**6)
-QUEUES = st.fixed_dictionaries(
-    {
-        "waiting_jobs": JOBS,
-        "in_flight_jobs": JOBS,
-        "oldest_age_s": SECONDS,
-        "arrival_rate_per_s": RATES,
-        "arrival_trend_per_s2": st.floats(-100, 100),
-        "service_time_s": st.floats(0.001, 1e4),
-    }
+COUNTS = st.integers(0, 10**5)
+SECONDS = st.floats(0, 1e4)
+SUPPLIES = st.builds(
+    Supply,
+    busy_slots=COUNTS,
+    idle_slots=COUNTS,
+    coming=st.lists(st.builds(Coming, slots=st.integers(0, 100), ready_in_s=st.floats(0, 60)), max_size=3).map(tuple),
+    completions_per_s=st.floats(0, 1e4),
+    service_time_s=st.floats(0.001, 1e4),
+    caution=st.floats(0, 4),
 )
 
 
-@given(
-    values=QUEUES,
-    name=st.sampled_from(
-        sorted(
-            {
-                "waiting_jobs",
-                "in_flight_jobs",
-                "oldest_age_s",
-                "arrival_rate_per_s",
-                "arrival_trend_per_s2",
-                "service_time_s",
-            }
-        )
-    ),
-    more=st.floats(0, 1e5),
-    running=st.integers(0, 1_000),
-    start_up_s=st.floats(0, 60),
-)
-def test_more_of_anything_never_lowers_a_demand(
-    values: dict[str, float], name: str, more: float, running: int, start_up_s: float
+@given(jobs=st.floats(0, 1e6), more=st.floats(0, 1e6), within_s=st.floats(-1e4, 1e4), there=SUPPLIES, up_s=SECONDS)
+def test_more_jobs_never_ask_for_less(jobs: float, more: float, within_s: float, there: Supply, up_s: float) -> None:
+    fewer, greater = (need(count, within_s, there, start_up_s=up_s) for count in (jobs, jobs + more))
+    assert greater.kept_slots >= fewer.kept_slots
+    assert greater.new_slots >= fewer.new_slots
+
+
+@given(jobs=st.floats(0, 1e6), within_s=st.floats(-1e4, 1e4), older_s=SECONDS, there=SUPPLIES, up_s=SECONDS)
+def test_less_time_never_asks_for_less(
+    jobs: float, within_s: float, older_s: float, there: Supply, up_s: float
 ) -> None:
-    """Waiting longer, more backlog, slower jobs or more arrivals can only ask for more (law 1)."""
-    added = int(more) if name.endswith("_jobs") else more
-    worse = {**values, name: values[name] + added}
-    for rule in RULES:
-        pool = view(running_workers=running, start_up_s=start_up_s)
-        before, after = rule(queue(**values), pool).slots, rule(queue(**worse), pool).slots
-        assert after >= before * (1 - 1e-12), rule.__name__
+    """Waiting longer never lowers a demand, in particular not through the breach (law 1)."""
+    early, late = (need(jobs, left_s, there, start_up_s=up_s) for left_s in (within_s, within_s - older_s))
+    assert late.slots >= early.slots
 
 
-@given(values=QUEUES)
-def test_a_demand_is_never_negative(values: dict[str, float]) -> None:
-    assert all(rule(queue(**values), view()).slots >= 0 for rule in RULES)
+@given(jobs=st.floats(0, 1e6), within_s=st.floats(-1e4, 1e4), there=SUPPLIES, up_s=SECONDS)
+def test_a_need_is_never_negative_and_keeps_no_more_than_is_idle(
+    jobs: float, within_s: float, there: Supply, up_s: float
+) -> None:
+    found = need(jobs, within_s, there, start_up_s=up_s)
+    assert 0 <= found.kept_slots <= there.idle_slots
+    assert found.new_slots >= 0

@@ -125,11 +125,11 @@ def test_the_hold_up_takes_what_was_wanted_all_the_time() -> None:
 
 def test_the_hold_up_passes_by_itself_when_a_want_lasts() -> None:
     """Through ``decide``: a want of 20 workers that lasts is taken after 30 s and no tick earlier."""
-    busy, memory = view(queue(arrival_rate_per_s=20.0)), Memory()
+    busy, memory = view(queue(in_flight_jobs=20)), Memory()
     busy = replace(busy, profile=profile(hold_up_s=30.0))
     targets = []
     for tick in range(9):
-        seen = replace(busy, queues=(queue(arrival_rate_per_s=20.0, sampled_at_s=NOW_S + 5 * tick),))
+        seen = replace(busy, queues=(queue(in_flight_jobs=20, sampled_at_s=NOW_S + 5 * tick),))
         decision, memory = decide(seen, memory, now_s=NOW_S + 5 * tick)
         targets.append(decision.target_workers)
     assert targets[:7] == [0] * 7  # up to and with 30 s

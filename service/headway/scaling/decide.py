@@ -8,8 +8,19 @@ from itertools import pairwise
 from headway.errors import Invalid
 from headway.scaling.demand import service_time_s, start_up_s
 from headway.scaling.feasibility import circumstances
+from headway.scaling.hold import SLACK_S, cheapest_s, longest_s, tried
 from headway.scaling.limits import Ground, Limit, in_order
-from headway.scaling.model import MEMORY_VERSION, Decision, Demand, LastMove, Memory, QueueMetrics, Step, Wanted
+from headway.scaling.model import (
+    MEMORY_VERSION,
+    Decision,
+    Demand,
+    HoldTrial,
+    LastMove,
+    Memory,
+    QueueMetrics,
+    Step,
+    Wanted,
+)
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import State, Strategy
 from headway.scaling.view import PoolView, aged, is_fresh, is_seen, pooled, with_direct_samples
@@ -29,18 +40,26 @@ def decide(
         Invalid: the profile names a strategy that is not among ``strategies``.
     """
     strategy = _strategy(view, strategies)
-    view = replace(view, options={**strategy.options, **view.profile.strategy_options, **view.options})
+    if strategy.options or view.profile.strategy_options:
+        view = replace(view, options={**strategy.options, **view.profile.strategy_options, **view.options})
     if memory.version != MEMORY_VERSION:
         memory = Memory()
     last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
     fresh = is_fresh(view, now_s=now_s)
-    seen = view if fresh else with_direct_samples(view)
-    seen = replace(seen, queues=tuple(aged(queue, now_s=now_s) for queue in seen.queues))
+    seen = _at(view if fresh else with_direct_samples(view), now_s)
 
     advice = strategy.advise(pooled(seen.queues), seen, memory.strategy_state, now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = math.ceil(greatest.slots / view.slots_per_worker - ROUNDING)
-    ground = Ground(view=view, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s)
+    trial = _hold_trial(view, memory, wanted_workers=wanted_workers, now_s=now_s)
+    ground = Ground(
+        view=view,
+        memory=memory,
+        last_workers=last_workers,
+        is_fresh=fresh,
+        now_s=now_s,
+        hold_s=None if trial is None else cheapest_s(trial, tick_s=view.tick_s),
+    )
     target_workers, steps = _limited(wanted_workers, in_order(strategy.come_down), ground)
 
     decision = Decision(
@@ -68,9 +87,15 @@ def decide(
         last_workers=last_workers,
         target_workers=target_workers,
         wanted_workers=wanted_workers,
+        trial=trial,
         strategy_state=advice.state,
         now_s=now_s,
     )
+
+
+def _at(view: PoolView, now_s: float) -> PoolView:
+    queues = tuple(aged(queue, now_s=now_s) for queue in view.queues)
+    return view if queues == view.queues else replace(view, queues=queues)
 
 
 def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
@@ -142,6 +167,7 @@ def _remembered(
     last_workers: int,
     target_workers: int,
     wanted_workers: int,
+    trial: HoldTrial | None,
     strategy_state: State,
     now_s: float,
 ) -> Memory:
@@ -149,7 +175,8 @@ def _remembered(
 
     A want of nothing holds nothing, so a quiet pool's memory does not change.
     """
-    since_s = now_s - view.profile.hold_down_s
+    given_s = view.profile.hold_down_s
+    since_s = now_s - (longest_s(view.tick_s) if given_s is None else given_s) - SLACK_S
     kept = tuple(
         wanted for wanted in memory.wanted if since_s <= wanted.at_s < now_s and wanted.workers > wanted_workers
     )
@@ -160,7 +187,24 @@ def _remembered(
         wanted=(*kept, *newest),
         lows=_lows(view, memory, last_workers=last_workers, wanted_workers=wanted_workers, now_s=now_s),
         last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,
+        hold=trial,
         strategy_state=strategy_state,
+    )
+
+
+def _hold_trial(view: PoolView, memory: Memory, *, wanted_workers: int, now_s: float) -> HoldTrial | None:
+    """What each hold has cost the pool so far; ``None`` where the profile sets the hold, or nothing was ever wanted."""
+    if view.profile.hold_down_s is not None or (not wanted_workers and memory.hold is None):
+        return None
+    if memory.hold is not None and not wanted_workers and not memory.wanted and not any(memory.hold.levels):
+        return memory.hold  # at rest: what is zero costs nothing, and a quiet pool's memory does not change
+    return tried(
+        memory.hold,
+        memory.wanted,
+        workers=wanted_workers,
+        now_s=now_s,
+        tick_s=view.tick_s,
+        start_up_s=start_up_s(view),
     )
 
 

@@ -1,73 +1,215 @@
-"""Reasons to want workers, in slots. They compete: the greatest wins, so their order cannot matter.
+"""Reasons to want workers, in slots, by deadlines: every job must start within the objective.
 
-Each is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it.
+Each is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it. What a slot will start is
+reckoned with what is surely done by then, and only the jobs that cannot wait for the next look ask for new workers now.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.model import QueueMetrics
 from headway.scaling.view import START_UP_GUESS_S, PoolView
 
-MARGIN_S = 2.0  # what the way from the broker to a decision takes, and from a ready worker to its first job
+MARGIN_S = 0.5  # from a ready worker to its first job
+START_UP_SPREAD = 0.5  # of the start-up: a start that takes half as long again is still in time
+SHORTEST_S = 0.001
+ROUNDING = 1e-9
 
-Rule = Callable[[QueueMetrics, PoolView], Demand]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """So many jobs that must start within so many seconds from now."""
+
+    jobs: float
+    within_s: float
 
 
-def steady_state(queue: QueueMetrics, view: PoolView) -> Demand:
-    """Slots that arrivals keep busy on average: rate times service time.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """Slots that will be free in so many seconds."""
 
-    Source: J. D. C. Little, "A Proof for the Queuing Formula L = λW", Operations Research 9 (1961).
+    slots: int
+    ready_in_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supply:
+    """What will start jobs without one more worker."""
+
+    busy_slots: int
+    idle_slots: int
+    coming: tuple[Coming, ...]
+    completions_per_s: float
+    """Of the busy slots, now."""
+    service_time_s: float
+    """Infinite until a job has finished: nothing is known of how soon a slot is free again."""
+    caution: float
+    """How many standard deviations fewer completions than expected are reckoned with."""
+
+    def starts(self, within_s: float) -> float:
+        """Jobs that busy and coming slots surely start within ``within_s``."""
+        expected = self.completions_per_s * within_s
+        # Completions scatter like a Poisson count, whose variance is its mean.
+        sure = max(0.0, expected - self.caution * math.sqrt(expected))
+        for coming in self.coming:
+            if coming.ready_in_s <= within_s:
+                sure += coming.slots * self.per_slot(within_s - coming.ready_in_s)
+        return sure
+
+    def per_slot(self, within_s: float) -> float:
+        """Jobs that one free slot starts within ``within_s``: one at once, and one each time it is done."""
+        return 1.0 + max(0.0, within_s) / self.service_time_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """Slots that jobs with deadlines ask for: idle ones that must stay, and new ones."""
+
+    kept_slots: int = 0
+    new_slots: int = 0
+
+    @property
+    def slots(self) -> int:
+        """Both together."""
+        return self.kept_slots + self.new_slots
+
+
+def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], caution: float) -> Supply:
+    """What will start jobs of ``queue`` without one more worker."""
+    busy_slots = busy(queue, view)
+    return Supply(
+        busy_slots=busy_slots,
+        idle_slots=max(0, view.running_workers * view.slots_per_worker - busy_slots),
+        coming=tuple(coming),
+        completions_per_s=completions_per_s(queue, busy_slots),
+        service_time_s=known_service_s(queue),
+        caution=caution,
+    )
+
+
+def completions_per_s(queue: QueueMetrics, busy_slots: int) -> float:
+    """How fast ``busy_slots`` get done: as they did of late, or as the mean service time promises, whichever is less.
+
+    Where a few long jobs make the mean, most of the busy slots are busy for longer than it says.
     """
-    return Demand(name="steady_state", slots=(queue.arrival_rate_per_s or 0.0) * service_time_s(queue, view))
+    if queue.service_time_s is None:
+        return 0.0
+    per_slot_s = 1.0 / max(queue.service_time_s, SHORTEST_S)
+    if queue.in_flight_mean_jobs is not None and queue.completion_rate_per_s is not None:
+        of_late = queue.completion_rate_per_s / queue.in_flight_mean_jobs if queue.in_flight_mean_jobs > 0 else 0.0
+        per_slot_s = min(per_slot_s, of_late)
+    return busy_slots * per_slot_s
 
 
-def trend(queue: QueueMetrics, view: PoolView) -> Demand:
-    """Slots that rising arrivals will keep busy by the time when reacting to them would come too late.
+def known_service_s(queue: QueueMetrics) -> float:
+    """The mean service time, infinite until a job has finished: unknown is not short."""
+    return math.inf if queue.service_time_s is None else max(queue.service_time_s, SHORTEST_S)
 
-    A worker asked for when a job is first seen takes a tick and a start-up. Where that fits into the objective, nothing
-    need be foreseen and this asks for nothing; where it does not, the trend line, which runs through the window's mean
-    at its middle, is read that far ahead. A falling line asks for nothing: letting go is the work of the hold.
 
-    Source: docs/why/demand.md, "Trend".
+def busy(queue: QueueMetrics, view: PoolView) -> int:
+    """Slots that have a job. Where it is not known which, all that run: unknown is treated as busy."""
+    if queue.in_flight_jobs is not None:
+        return queue.in_flight_jobs
+    workers = view.running_workers if view.busy_workers is None else view.busy_workers
+    return workers * view.slots_per_worker
+
+
+def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Due, ...]:
+    """The jobs that wait, by how long they may still, the most urgent first.
+
+    Jobs start in the order in which they came, so those that wait are the newest arrivals. What the counts of arrivals
+    do not explain has waited as long as the oldest.
     """
-    late_s = start_up_s(view) + view.tick_s - view.profile.objective.target_s
-    slope_per_s2 = queue.arrival_trend_per_s2 or 0.0
-    if slope_per_s2 <= 0 or late_s <= 0:
-        return Demand(name="trend", slots=0.0)
-    rate_per_s = (queue.arrival_rate_per_s or 0.0) + slope_per_s2 * (queue.window_s / 2 + late_s)
-    return Demand(name="trend", slots=rate_per_s * service_time_s(queue, view))
+    margin_s = MARGIN_S + START_UP_SPREAD * start_up_s(view)
+    waiting_jobs, oldest_s = queue.waiting_jobs or 0, queue.oldest_age_s
+    found: list[Due] = []
+    left_jobs = waiting_jobs
+    for arrivals in queue.arrivals:
+        if left_jobs <= 0:
+            break
+        jobs = min(left_jobs, arrivals.jobs)
+        age_s = arrivals.ended_ago_s + view.tick_s  # the first of the span: jobs of a span are told apart no further
+        found.append(Due(jobs=jobs, within_s=target_s - min(age_s, math.inf if oldest_s is None else oldest_s)))
+        left_jobs -= jobs
+    if left_jobs > 0:
+        found.append(Due(jobs=left_jobs, within_s=target_s - (oldest_s or 0.0)))
+    found.reverse()
+    return tuple(Due(jobs=due.jobs, within_s=due.within_s - margin_s) for due in found)
 
 
-def backlog_drain(queue: QueueMetrics, view: PoolView) -> Demand:
-    """Slots that start every waiting job before the oldest one breaches.
+def backlog_drain(due: Iterable[Due], given: Supply, view: PoolView) -> Need:
+    """The slots that start every waiting job in time.
 
-    What is left of the objective, less a margin, is the time to work with. In it a slot that works starts
-    ``left_s / service_time_s`` jobs, one that is free starts one more, and a new one does so a start-up later. The
-    slots there are start what they can, new ones the rest. A job in flight holds its slot until it is done.
-
-    Returns:
-        Slots, fractional, at least 0. Never falls as the oldest age rises, through the breach and past it.
+    A job that a worker asked for at the next look would still start in time asks for nothing now: until then, the slots
+    there are may have taken it.
 
     Source: docs/why/demand.md, "Draining a backlog".
     """
-    waiting_jobs, in_flight_jobs = queue.waiting_jobs or 0, queue.in_flight_jobs or 0
-    left_s = view.profile.objective.target_s - (queue.oldest_age_s or 0.0) - MARGIN_S
-    busy_starts = max(0.0, left_s) / service_time_s(queue, view)
-    new_starts = 1 + max(0.0, left_s - start_up_s(view)) / service_time_s(queue, view)
-
-    free_slots = max(0, view.running_workers * view.slots_per_worker - in_flight_jobs)
-    left_jobs = max(0.0, waiting_jobs - in_flight_jobs * busy_starts)
-    from_free = min(free_slots, left_jobs / (1 + busy_starts))
-    left_jobs = max(0.0, left_jobs - free_slots * (1 + busy_starts))
-    return Demand(name="backlog_drain", slots=in_flight_jobs + from_free + left_jobs / new_starts)
+    can_wait_s = view.tick_s + start_up_s(view)
+    found, ahead_jobs = Need(), 0.0
+    for each in due:
+        ahead_jobs += each.jobs
+        if each.within_s < can_wait_s:
+            found = greatest((found, need(ahead_jobs, each.within_s, given, start_up_s=start_up_s(view))))
+    return found
 
 
-RULES: tuple[Rule, ...] = (steady_state, trend, backlog_drain)
+def exposed_s(view: PoolView) -> float:
+    """For how long from now jobs arrive that no worker asked for at the next look could start in time. Often 0."""
+    late_s = view.tick_s + start_up_s(view) + view.lag_s + MARGIN_S - view.profile.objective.target_s
+    return max(0.0, late_s)
+
+
+def standing(
+    queue: QueueMetrics, view: PoolView, given: Supply, *, arrivals_per_tick: float, spare_jobs: float
+) -> Need:
+    """The slots that start in time even the jobs that a worker asked for at the next look would come too late for.
+
+    They have not arrived yet: ``arrivals_per_tick`` are expected, and ``spare_jobs`` more are guarded against. Where
+    tick and start-up fit into the objective there are no such jobs, and nothing stands.
+
+    Source: docs/why/demand.md, "Standing workers".
+    """
+    found, ahead_jobs, from_s, until_s = Need(), float(queue.waiting_jobs or 0), 0.0, exposed_s(view)
+    while from_s < until_s:
+        ahead_jobs += arrivals_per_tick * min(view.tick_s, until_s - from_s) / view.tick_s
+        within_s = from_s + view.profile.objective.target_s - MARGIN_S
+        found = greatest((found, need(ahead_jobs + spare_jobs, within_s, given, start_up_s=start_up_s(view))))
+        from_s += view.tick_s
+    return found
+
+
+def need(jobs: float, within_s: float, given: Supply, *, start_up_s: float) -> Need:
+    """The idle slots that must stay and the new ones, so that ``jobs`` start within ``within_s`` from now.
+
+    Never falls as jobs rise or the time gets shorter. New workers cannot start anything before they are up: what is
+    due earlier is theirs as soon as they are.
+    """
+    left_s = max(within_s, start_up_s)
+    left_jobs = jobs - given.starts(left_s)
+    if left_jobs <= ROUNDING:
+        return Need()
+    from_idle = given.per_slot(left_s)
+    kept_slots = math.ceil(left_jobs / from_idle - ROUNDING)
+    if kept_slots <= given.idle_slots:
+        return Need(kept_slots=kept_slots)
+    left_jobs -= given.idle_slots * from_idle
+    from_new = 1 + math.floor((left_s - start_up_s) / given.service_time_s)
+    return Need(kept_slots=given.idle_slots, new_slots=math.ceil(left_jobs / from_new - ROUNDING))
+
+
+def greatest(needs: Iterable[Need]) -> Need:
+    """As many of each kind as any of ``needs`` asks for."""
+    found = Need()
+    for each in needs:
+        found = Need(kept_slots=max(found.kept_slots, each.kept_slots), new_slots=max(found.new_slots, each.new_slots))
+    return found
 
 
 def service_time_s(queue: QueueMetrics, view: PoolView) -> float:
     """The queue's mean service time, the profile's guess until a job has finished; never below a millisecond."""
-    return max(0.001, queue.service_time_s or view.profile.service_time_guess_s)
+    return max(SHORTEST_S, queue.service_time_s or view.profile.service_time_guess_s)
 
 
 def start_up_s(view: PoolView) -> float:

@@ -4,77 +4,119 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from headway.scaling.model import Arrivals
+from headway.scaling.model import Arrivals, QueueMetrics
 
-RATE_WINDOW_S = 30.0  # long enough to tell a rate from chance, short enough to let go soon after a burst
+WINDOW_S = 60.0  # long enough to tell a rate from chance, short enough to let go soon after a burst
 SERVICE_MEMORY_S = 900.0  # service times are a property of the jobs, not of the moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """What happened between two looks at a queue."""
+    """What happened between two looks at a queue, and how it stood at the second."""
 
     ended_at_s: float
     arrived_jobs: int
+    started_jobs: int
     finished_jobs: int
+    service_sum_s: float
+    pickup_max_s: float | None
+    waiting_jobs: int
+    in_flight_jobs: int
+    oldest_age_s: float | None
+
+
+Sums = tuple[float, float, float, float, float]  # arrived, started, finished, late, slot seconds in use
 
 
 class Recent:
     """The last spans of one queue. It forgets what no window reaches."""
 
-    def __init__(self) -> None:
-        self._spans: deque[Span] = deque()
-        self._arrivals: deque[tuple[float, int]] = deque()
-        self._arrived_jobs = 0
-        self._finished_jobs = 0
+    def __init__(self, *, target_s: float, tick_s: float) -> None:
+        self._target_s = target_s
+        self._tick_s = tick_s
+        self._spans: deque[tuple[float, Sums]] = deque()
+        self._sums: Sums = (0.0, 0.0, 0.0, 0.0, 0.0)
+        self._waiting: deque[tuple[float, int]] = deque()
+        """Arrivals among which the waiting jobs are: when their span ended, and how many are left of it."""
         self._service_jobs = 0.0
         self._service_sum_s = 0.0
-        self._at_s: float | None = None
+        self._began_at_s: float | None = None
+        self._newest: Span | None = None
 
-    def take(self, span: Span, *, service_sum_s: float, waiting_jobs: int) -> None:
+    def take(self, span: Span) -> None:
         """Add what happened since the last look."""
-        if span.arrived_jobs or span.finished_jobs:
-            self._spans.append(span)
-            self._arrived_jobs += span.arrived_jobs
-            self._finished_jobs += span.finished_jobs
-        while self._spans and self._spans[0].ended_at_s <= span.ended_at_s - RATE_WINDOW_S:
-            gone = self._spans.popleft()
-            self._arrived_jobs -= gone.arrived_jobs
-            self._finished_jobs -= gone.finished_jobs
+        if self._began_at_s is None:
+            self._began_at_s = span.ended_at_s - self._tick_s
+        before = self._newest
+        passed_s = self._tick_s if before is None else max(0.0, span.ended_at_s - before.ended_at_s)
+        in_use_s = passed_s * ((before.in_flight_jobs if before else 0) + span.in_flight_jobs) / 2
+        self._newest = span
+        self._add(span, in_use_s=in_use_s, late_jobs=self._started_late(span))
         if span.finished_jobs:
-            kept = 1.0 if self._at_s is None else math.exp(-(span.ended_at_s - self._at_s) / SERVICE_MEMORY_S)
+            kept = math.exp(-passed_s / SERVICE_MEMORY_S)
             self._service_jobs = self._service_jobs * kept + span.finished_jobs
-            self._service_sum_s = self._service_sum_s * kept + service_sum_s
-            self._at_s = span.ended_at_s
-        if not waiting_jobs:
-            self._arrivals.clear()
-        elif span.arrived_jobs:
-            self._arrivals.append((span.ended_at_s, span.arrived_jobs))
+            self._service_sum_s = self._service_sum_s * kept + span.service_sum_s
 
-    def arrivals(self, *, waiting_jobs: int, now_s: float) -> tuple[Arrivals, ...]:
-        """The arrivals among which the ``waiting_jobs`` are, newest first: the oldest jobs start first."""
-        found: list[Arrivals] = []
-        left_jobs = waiting_jobs
-        for at_s, jobs in reversed(self._arrivals):
-            if left_jobs <= 0:
-                break
-            found.append(Arrivals(jobs=jobs, ended_ago_s=now_s - at_s))
-            left_jobs -= jobs
-        while len(self._arrivals) > len(found):
-            self._arrivals.popleft()
-        return tuple(found)
+    def _add(self, span: Span, *, in_use_s: float, late_jobs: float) -> None:
+        counts = (span.arrived_jobs, span.started_jobs, span.finished_jobs, late_jobs, in_use_s)
+        if any(counts):
+            self._spans.append((span.ended_at_s, counts))
+            self._sums = _plus(self._sums, counts, 1)
+        while self._spans and self._spans[0][0] <= span.ended_at_s - WINDOW_S:
+            self._sums = _plus(self._sums, self._spans.popleft()[1], -1)
+        if not self._spans:
+            self._sums = (0.0, 0.0, 0.0, 0.0, 0.0)  # what rounding left
 
-    @property
-    def arrival_rate_per_s(self) -> float:
-        """Over ``RATE_WINDOW_S``."""
-        return self._arrived_jobs / RATE_WINDOW_S
+    def _started_late(self, span: Span) -> float:
+        """Of the jobs that left the queue, about how many had waited longer than the target.
 
-    @property
-    def completion_rate_per_s(self) -> float:
-        """Over ``RATE_WINDOW_S``."""
-        return self._finished_jobs / RATE_WINDOW_S
+        Only the longest wait is known, not which job had it: it was one of the oldest, and those that came later in its
+        span waited less, evenly.
+        """
+        if span.arrived_jobs:
+            self._waiting.append((span.ended_at_s, span.arrived_jobs))
+        left_jobs = sum(jobs for _, jobs in self._waiting) - span.waiting_jobs
+        over_s = (span.pickup_max_s or 0.0) - self._target_s
+        late_jobs, oldest_s = 0.0, self._waiting[0][0] if self._waiting else 0.0
+        while left_jobs > 0:
+            ended_s, jobs = self._waiting.popleft()
+            gone = min(jobs, left_jobs)
+            late_jobs += gone * min(1.0, max(0.0, (over_s - (ended_s - oldest_s)) / self._tick_s))
+            left_jobs -= gone
+            if jobs > gone:
+                self._waiting.appendleft((ended_s, jobs - gone))
+        return late_jobs
 
-    @property
-    def service_time_s(self) -> float | None:
-        """The mean, the newest jobs weighing most; ``None`` until a job has finished."""
-        return self._service_sum_s / self._service_jobs if self._service_jobs else None
+    def metrics(self, queue: str) -> QueueMetrics:
+        """What is known of ``queue`` at the last look."""
+        span = self._newest
+        assert span is not None
+        assert self._began_at_s is not None
+        window_s = min(WINDOW_S, max(self._tick_s, span.ended_at_s - self._began_at_s))
+        arrived, started, finished, late, in_use_s = self._sums
+        return QueueMetrics(
+            queue=queue,
+            sampled_at_s=span.ended_at_s,
+            waiting_jobs=span.waiting_jobs,
+            in_flight_jobs=span.in_flight_jobs,
+            in_flight_mean_jobs=max(0.0, in_use_s) / window_s,
+            oldest_age_s=span.oldest_age_s,
+            window_s=window_s,
+            arrived_jobs=span.arrived_jobs,
+            arrived_until_s=span.ended_at_s,
+            arrival_rate_per_s=arrived / window_s,
+            start_rate_per_s=started / window_s,
+            late_rate_per_s=max(0.0, late) / window_s,
+            completion_rate_per_s=finished / window_s,
+            service_time_s=self._service_sum_s / self._service_jobs if self._service_jobs else None,
+            pickup_objective_s=span.pickup_max_s,
+            arrivals=tuple(
+                Arrivals(jobs=jobs, ended_ago_s=span.ended_at_s - ended_s) for ended_s, jobs in reversed(self._waiting)
+            ),
+        )
+
+
+def _plus(sums: Sums, counts: Sums, sign: int) -> Sums:
+    a, b, c, d, e = sums
+    v, w, x, y, z = counts
+    return (a + sign * v, b + sign * w, c + sign * x, d + sign * y, e + sign * z)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.scaling.demand import service_time_s
+from headway.scaling.hold import SLACK_S
 from headway.scaling.model import Memory, Mode
 from headway.scaling.schedule import DAY_S, Bounds
 from headway.scaling.view import PoolView, metrics_age_s, pooled
@@ -26,6 +27,8 @@ class Ground:
     last_workers: int
     is_fresh: bool
     now_s: float
+    hold_s: float | None = None
+    """For how long a count must have been enough before it is come down to, where the profile does not say."""
 
 
 Limit = Callable[[int, Ground], int]
@@ -37,10 +40,10 @@ def hold_stale(count: int, ground: Ground) -> int:
 
 
 def hold_down(count: int, ground: Ground) -> int:
-    """Down only to what was enough for the whole of ``hold_down_s``. Up never waits."""
+    """Down only to what was enough for the whole of the hold, the profile's or the cheapest. Up never waits."""
     if count >= ground.last_workers:
         return count
-    since_s = ground.now_s - ground.view.profile.hold_down_s
+    since_s = ground.now_s - (ground.view.profile.hold_down_s or ground.hold_s or 0.0) - SLACK_S
     recent = [wanted.workers for wanted in ground.memory.wanted if wanted.at_s >= since_s]
     return min(ground.last_workers, max([count, *recent]))
 

@@ -148,8 +148,16 @@ class QueueMetrics:
     in_flight_jobs: int | None = None
     delayed_jobs: int | None = None
     oldest_age_s: float | None = None
+    in_flight_mean_jobs: float | None = None
+    """Over the window."""
     window_s: float = 60.0
+    arrived_jobs: int | None = None
+    """In the newest whole span, which ended at ``arrived_until_s``."""
+    arrived_until_s: float | None = None
     arrival_rate_per_s: float | None = None
+    start_rate_per_s: float | None = None
+    late_rate_per_s: float | None = None
+    """Jobs that started later than the objective allows."""
     completion_rate_per_s: float | None = None
     failure_rate_per_s: float | None = None
     arrival_trend_per_s2: float | None = None
@@ -302,6 +310,15 @@ class LastMove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HoldTrial:
+    """What each of the waits before scaling down that are tried has cost, in worker-seconds, and the count it kept."""
+
+    at_s: float
+    costs: tuple[float, ...]
+    levels: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What deciding must remember between two looks at a pool.
 
@@ -315,5 +332,7 @@ class Memory:
     lows: tuple[Wanted, ...] = ()
     """Recent wants that no later one was below, newest last, for the hold before scaling up."""
     last_move: LastMove | None = None
+    hold: HoldTrial | None = None
+    """What each wait before scaling down would have cost; ``None`` where the profile sets the wait."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

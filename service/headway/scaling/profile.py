@@ -80,8 +80,8 @@ class Profile:
     forecast: Forecast = Forecast.AUTO
     hold_up_s: float = 0.0
     """A greater count is taken only when it was wanted for this long."""
-    hold_down_s: float = 15.0
-    """A lower count is taken only when it was enough for this long."""
+    hold_down_s: float | None = None
+    """A lower count is taken only when it was enough for this long; ``None``: as long as was cheapest for the pool."""
     step_up_workers: int | None = None
     step_up_fraction: float | None = None
     step_down_workers: int | None = None

@@ -119,8 +119,9 @@ def _counts(given: Any) -> Told:
 
 def _pace(given: Any) -> Told:
     for name in ("hold_up_s", "hold_down_s", "stale_after_s", "fallback_after_s"):
-        if not 0 <= getattr(given, name) <= DAY_S:
-            yield name, f"{name}={getattr(given, name)} must lie in 0..86400 seconds"
+        value = getattr(given, name)
+        if value is not None and not 0 <= value <= DAY_S:
+            yield name, f"{name}={value} must lie in 0..86400 seconds"
     if given.fallback_workers is not None and given.fallback_after_s < given.stale_after_s:
         yield (
             "fallback_after_s stale_after_s",

@@ -37,8 +37,10 @@ class PoolView:
     unknown_workers: int = 0
     busy_workers: int | None = None
     """Running workers that have a job; ``None`` where it is not known."""
-    recalled_slots: float | None = None
-    """Slots that were in use at this time of earlier days; ``None`` without such days."""
+    recalled_jobs: float | None = None
+    """Jobs that earlier days had at this time and today has not had yet; ``None`` without such days."""
+    lag_s: float = 0.0
+    """How old what is seen may be: the way from the broker to the decision."""
     options: Mapping[str, float] = field(default_factory=dict)
     """The strategy's numbers for this pool."""
     worker_hours_today: float | None = None
@@ -53,7 +55,12 @@ def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
 
     Waiting goes on between samples.
     """
-    if not queue.waiting_jobs or queue.oldest_age_s is None or queue.sampled_at_s is None:
+    if (
+        not queue.waiting_jobs
+        or queue.oldest_age_s is None
+        or queue.sampled_at_s is None
+        or queue.sampled_at_s >= now_s
+    ):
         return queue
     return replace(queue, oldest_age_s=queue.oldest_age_s + max(0.0, now_s - queue.sampled_at_s))
 
@@ -111,6 +118,11 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         in_flight_jobs=_total(queue.in_flight_jobs for queue in seen),
         delayed_jobs=_total(queue.delayed_jobs for queue in seen),
         oldest_age_s=_greatest(queue.oldest_age_s for queue in seen),
+        in_flight_mean_jobs=_total(queue.in_flight_mean_jobs for queue in seen),
+        arrived_jobs=_total(queue.arrived_jobs for queue in seen),
+        arrived_until_s=_greatest(queue.arrived_until_s for queue in seen),
+        start_rate_per_s=_total(queue.start_rate_per_s for queue in seen),
+        late_rate_per_s=_total(queue.late_rate_per_s for queue in seen),
         arrival_rate_per_s=_total(queue.arrival_rate_per_s for queue in seen),
         completion_rate_per_s=_total(queue.completion_rate_per_s for queue in seen),
         failure_rate_per_s=_total(queue.failure_rate_per_s for queue in seen),
@@ -121,6 +133,9 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         pickup_p95_s=_greatest(queue.pickup_p95_s for queue in seen),
         pickup_p99_s=_greatest(queue.pickup_p99_s for queue in seen),
         pickup_objective_s=_greatest(queue.pickup_objective_s for queue in seen),
+        arrivals=tuple(
+            sorted((each for queue in seen for each in queue.arrivals), key=lambda arrivals: arrivals.ended_ago_s)
+        ),
     )
 
 

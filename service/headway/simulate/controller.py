@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headway.scaling.decide import decide
+from headway.scaling.demand import exposed_s
 from headway.scaling.estimate import Recent, Span
-from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
+from headway.scaling.model import Decision, Memory, Objective
 from headway.scaling.profile import Profile
+from headway.scaling.recall import Recall
 from headway.scaling.schedule import DAY_S, Zones
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
@@ -77,7 +79,9 @@ class Controller:
         self._tick_s = tick_s
         self._slots_per_worker = slots_per_worker
         self._taken_at_s: float | None = None
-        self._recent = Recent()
+        self._recent = Recent(target_s=self.profile.objective.target_s, tick_s=tick_s)
+        self._recall = Recall()
+        self._exposed_s = exposed_s(PoolView(profile=self.profile, queues=(), start_up_s=start_up_s, tick_s=tick_s))
         self._memory = Memory()
 
     def step(self, observation: Observation, *, now_s: float | None = None) -> Decision:
@@ -105,23 +109,12 @@ class Controller:
     def _view(self, seen: Observation) -> PoolView:
         if seen.at_s != self._taken_at_s:
             self._count_hours(seen)
-            span = Span(ended_at_s=seen.at_s, arrived_jobs=seen.arrived, finished_jobs=seen.finished)
-            self._recent.take(span, service_sum_s=seen.service_sum_s, waiting_jobs=seen.waiting)
+            self._recent.take(_span(seen))
+            self._recall.take(seen.arrived, at_s=seen.at_s)
             self._taken_at_s = seen.at_s
-        queue = QueueMetrics(
-            queue=self.profile.queues[0],
-            sampled_at_s=seen.at_s,
-            waiting_jobs=seen.waiting,
-            in_flight_jobs=seen.busy if seen.in_flight is None else seen.in_flight,
-            oldest_age_s=seen.oldest_age_s,
-            arrival_rate_per_s=self._recent.arrival_rate_per_s,
-            completion_rate_per_s=self._recent.completion_rate_per_s,
-            service_time_s=self._recent.service_time_s,
-            arrivals=self._recent.arrivals(waiting_jobs=seen.waiting, now_s=seen.at_s),
-        )
         return PoolView(
             profile=self.profile,
-            queues=(queue,),
+            queues=(self._recent.metrics(self.profile.queues[0]),),
             slots_per_worker=self._slots_per_worker,
             start_up_s=self._start_up_s,
             capacity_workers=self.profile.workers_max,
@@ -129,8 +122,29 @@ class Controller:
             running_workers=seen.busy + seen.idle,
             starting_workers=seen.starting,
             busy_workers=seen.busy,
+            recalled_jobs=self._recalled_jobs(seen),
             worker_hours_today=self._worker_hours_today,
             zones=self._zones,
             options=self._options,
             tick_s=self._tick_s,
         )
+
+    def _recalled_jobs(self, seen: Observation) -> float | None:
+        """What earlier days had, where the pool is exposed: nobody else asks."""
+        if self._exposed_s == 0:
+            return None
+        return self._recall.jobs(now_s=seen.at_s, ahead_s=self._exposed_s)
+
+
+def _span(seen: Observation) -> Span:
+    return Span(
+        ended_at_s=seen.at_s,
+        arrived_jobs=seen.arrived,
+        started_jobs=seen.started,
+        finished_jobs=seen.finished,
+        service_sum_s=seen.service_sum_s,
+        pickup_max_s=seen.pickup_max_s,
+        waiting_jobs=seen.waiting,
+        in_flight_jobs=seen.busy if seen.in_flight is None else seen.in_flight,
+        oldest_age_s=seen.oldest_age_s,
+    )

@@ -84,8 +84,8 @@ class ProfileBody(Taken):
     forecast: Forecast = Forecast.AUTO
     hold_up_s: float = Field(default=0.0, ge=0, le=86_400)
     """A greater count is taken only when it was wanted for this long."""
-    hold_down_s: float = Field(default=15.0, ge=0, le=86_400)
-    """A lower count is taken only when it was enough for this long."""
+    hold_down_s: float | None = Field(default=None, ge=0, le=86_400)
+    """A lower count is taken only when it was enough for this long; without it, as long as was cheapest so far."""
     step_up_workers: int | None = Field(default=None, ge=1)
     step_up_fraction: float | None = Field(default=None, gt=0)
     """Of the last target; with `step_up_workers`, whichever allows more."""

@@ -1,20 +1,92 @@
-"""The default: the greatest of steady state, forecast and backlog drain, of the pool and of each member alone."""
+"""The default: deadlines for the jobs that wait, and standing workers only for those that no reaction could save."""
 
-from headway.scaling.demand import RULES, Rule
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from headway.scaling.demand import (
+    Coming,
+    Need,
+    Supply,
+    backlog_drain,
+    completions_per_s,
+    exposed_s,
+    greatest,
+    known_service_s,
+    standing,
+    start_up_s,
+    supply,
+    waiting,
+)
+from headway.scaling.guard import guard_from, learned, spare_jobs
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
-
-def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
-    """Each rule's demand."""
-    return Advice(demands=tuple(_demand(rule, queue, view) for rule in RULES))
+CAUTION = 1.0  # standard deviations fewer completions than expected are reckoned with
 
 
-def _demand(rule: Rule, queue: QueueMetrics, view: PoolView) -> Demand:
-    """The rule's demand for the members together, never below that for any member alone."""
-    together = rule(queue, view)
-    return max([together, *(rule(member, view) for member in view.queues)], key=lambda demand: demand.slots)
+def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
+    """The slots in use, those that the waiting jobs need beyond, and those that must stand."""
+    asked = _asked(view, state.get("asked", ()), now_s)
+    given = supply(queue, view, coming=_coming(asked, view, now_s), caution=CAUTION / view.profile.risk)
+    in_use = given.busy_slots + view.starting_workers * view.slots_per_worker
+    drain = _drain(queue, view, given)
+    demands = [
+        Demand(name="work_in_progress", slots=in_use),
+        Demand(name="backlog_drain", slots=in_use + drain.slots),
+        Demand(name="wake", slots=float(_is_asleep(queue, view))),
+    ]
+    kept: dict[str, Any] = {"asked": asked} if asked else {}
+    if exposed_s(view) > 0:
+        guard = learned(guard_from(state["guard"]) if "guard" in state else None, queue, view, now_s=now_s)
+        spare = spare_jobs(guard, queue, view)
+        stand = standing(queue, view, given, arrivals_per_tick=guard.expected_jobs, spare_jobs=spare)
+        demands.append(Demand(name="standing", slots=in_use + stand.slots))
+        kept["guard"] = guard.to_mapping()
+    return Advice(demands=tuple(demands), state=kept)
+
+
+def _is_asleep(queue: QueueMetrics, view: PoolView) -> bool:
+    """Whether jobs wait and nobody is there: the first worker comes at once, also where the objective lets it wait."""
+    return bool(queue.waiting_jobs) and not view.running_workers and not view.starting_workers
+
+
+def _drain(queue: QueueMetrics, view: PoolView, given: Supply) -> Need:
+    """What the waiting jobs of all members need, never less than those of any one alone with its own objective."""
+    needs = [backlog_drain(waiting(queue, view, target_s=view.profile.objective.target_s), given, view)]
+    if len(view.queues) > 1 or view.profile.member_objectives:
+        for member in view.queues:
+            alone = replace(
+                given,
+                completions_per_s=completions_per_s(member, member.in_flight_jobs or 0),
+                service_time_s=known_service_s(member),
+            )
+            target_s = view.profile.objective_of(member.queue).target_s
+            needs.append(backlog_drain(waiting(member, view, target_s=target_s), alone, view))
+    return greatest(needs)
+
+
+def _asked(view: PoolView, before: Sequence[Sequence[float]], now_s: float) -> tuple[tuple[float, int], ...]:
+    """When the workers that start were asked for, the oldest first: those that are up were asked for first."""
+    known = [(at_s, int(workers)) for at_s, workers in before]
+    up_workers = sum(workers for _, workers in known) - view.starting_workers
+    if up_workers < 0:
+        known.append((now_s - view.tick_s, -up_workers))
+    left = []
+    for at_s, workers in known:
+        gone = min(workers, max(0, up_workers))
+        up_workers -= gone
+        if workers > gone:
+            left.append((at_s, workers - gone))
+    return tuple(left)
+
+
+def _coming(asked: Sequence[tuple[float, int]], view: PoolView, now_s: float) -> tuple[Coming, ...]:
+    return tuple(
+        Coming(slots=workers * view.slots_per_worker, ready_in_s=max(0.0, at_s + start_up_s(view) - now_s))
+        for at_s, workers in asked
+    )
 
 
 HYBRID = Strategy(name="hybrid", advise=advise, is_clockless=True)

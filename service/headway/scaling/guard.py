@@ -1,0 +1,124 @@
+"""What an exposed pool guards against: the jobs that may come before a worker asked for at the next look is up.
+
+Three things are learned from the pool itself: how far the recent rate fell short of what came, whether the same minute
+of earlier days tells better, and, from the jobs that were late in spite of it all, how tight the guard must be.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from headway.scaling.demand import MARGIN_S, start_up_s
+from headway.scaling.model import QueueMetrics
+from headway.scaling.spare import Shortfalls
+from headway.scaling.view import PoolView
+
+LATE_FRACTION = 0.001  # of all jobs may be late: a tenth of what a promise of 99 % allows
+BEYOND_FIRST = 0.01  # of all jobs may come beyond the spare, until late jobs have taught better
+BEYOND_LEAST, BEYOND_MOST = 0.0005, 0.1
+LEARNING_STEP = 0.3  # a late job tightens by a quarter, as many jobs in time as it may cost loosen by as much
+MEMORY_S = 18 * 3600.0  # a working day and its evening
+LATE_JOB_WORKER_S = 16 * 3600.0  # what standing workers may cost for each late job they avoid
+FIRST_DAY_WORKER_S = 3600.0  # until a day has been seen, what returns every day looks like chance and is paid less for
+FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """What has been learned, and what was expected at the last look. In values that JSON knows, by ``to_mapping``."""
+
+    began_at_s: float
+    at_s: float
+    seen_until_s: float | None = None
+    by_rate: Shortfalls = field(default_factory=Shortfalls)
+    """How far the recent rate fell short."""
+    by_recall: Shortfalls = field(default_factory=Shortfalls)
+    """How far the rate and what earlier days tell fell short together; only since they tell anything."""
+    recalled_mean_jobs: float = 0.0
+    """What standing for recalled jobs costs on average."""
+    beyond_log: float = math.log(BEYOND_FIRST)
+    """The logarithm of the fraction of jobs that may come beyond the spare."""
+    expected_jobs: float = 0.0
+    recalled_jobs: float | None = None
+
+    def to_mapping(self) -> Mapping[str, Any]:
+        """What ``guard_from`` turns back into this."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {**plain, "by_rate": self.by_rate.to_values(), "by_recall": self.by_recall.to_values()}
+
+
+def guard_from(values: Mapping[str, Any]) -> Guard:
+    """The guard that ``Guard.to_mapping`` made into ``values``."""
+    found = {"by_rate": Shortfalls.of(values["by_rate"]), "by_recall": Shortfalls.of(values["by_recall"])}
+    return Guard(**{**values, **found})
+
+
+def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Guard:
+    """``before`` with what came since, and with what is expected next. A span that is seen again counts once."""
+    guard = before or Guard(began_at_s=now_s, at_s=now_s - view.tick_s)
+    until_s = queue.arrived_until_s
+    if until_s is not None and guard.seen_until_s is not None and until_s <= guard.seen_until_s:
+        return guard
+    passed_s = max(0.0, now_s - guard.at_s)
+    kept = math.exp(-passed_s / MEMORY_S)
+    arrived_jobs = queue.arrived_jobs or 0
+    beyond_rate = arrived_jobs - guard.expected_jobs
+    by_recall = guard.by_recall.faded(kept)
+    if guard.recalled_jobs is not None:
+        by_recall = by_recall.seen(beyond_rate - guard.recalled_jobs, jobs=arrived_jobs, span_s=passed_s)
+    expected_jobs = (queue.arrival_rate_per_s or 0.0) * view.tick_s
+    recalled_jobs = None if view.recalled_jobs is None else max(0.0, view.recalled_jobs - expected_jobs)
+    return Guard(
+        began_at_s=guard.began_at_s,
+        at_s=now_s,
+        seen_until_s=until_s,
+        by_rate=guard.by_rate.faded(kept).seen(beyond_rate, jobs=arrived_jobs, span_s=passed_s),
+        by_recall=by_recall,
+        recalled_mean_jobs=guard.recalled_mean_jobs * kept + (guard.recalled_jobs or 0.0) * (1 - kept),
+        beyond_log=_beyond_log(guard, queue, view, passed_s=passed_s),
+        expected_jobs=expected_jobs,
+        recalled_jobs=recalled_jobs,
+    )
+
+
+def _beyond_log(guard: Guard, queue: QueueMetrics, view: PoolView, *, passed_s: float) -> float:
+    """The guard's tightness after the late jobs of late.
+
+    Source: I. Gibbs, E. Candès, "Adaptive conformal inference under distribution shift", NeurIPS (2021): stepping
+    against each miss brings the share of misses to the one wanted, whatever the arrivals do.
+    """
+    risk = view.profile.risk
+    allowed_per_s = LATE_FRACTION * risk * (queue.start_rate_per_s or 0.0)
+    step = LEARNING_STEP * passed_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
+    least, most = math.log(BEYOND_LEAST * risk), math.log(min(1.0, BEYOND_MOST * risk))
+    return min(most, max(least, guard.beyond_log + step))
+
+
+def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView) -> float:
+    """How many jobs more than the recent rate tells the pool must be ready for now.
+
+    What earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without.
+    """
+    if not guard.by_rate.jobs:
+        is_new = guard.at_s - guard.began_at_s <= view.tick_s + start_up_s(view)
+        return FIRST_JOBS if is_new else 0.0
+    by_rate = _spare(guard.by_rate, guard, queue, view)
+    if guard.recalled_jobs is None:
+        return by_rate
+    by_recall = _spare(guard.by_recall, guard, queue, view)
+    is_told = by_recall + guard.recalled_mean_jobs < by_rate
+    return by_recall + guard.recalled_jobs if is_told else by_rate
+
+
+def _spare(shortfalls: Shortfalls, guard: Guard, queue: QueueMetrics, view: PoolView) -> float:
+    service_s = queue.service_time_s
+    objective_s = max(0.0, view.profile.objective.target_s - MARGIN_S)
+    worker_s = FIRST_DAY_WORKER_S if guard.recalled_jobs is None else LATE_JOB_WORKER_S
+    return min(
+        shortfalls.least_spare(math.exp(guard.beyond_log)),
+        shortfalls.worth(
+            worker_s_per_late_job=worker_s / view.profile.risk,
+            jobs_per_worker=1.0 if service_s is None else 1.0 + objective_s / service_s,
+        ),
+    )
