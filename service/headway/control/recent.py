@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, queue_metrics, settles_at_s
+from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, queue_metrics, read_again, settles_at_s
 from headway.scaling.model import Objective, QueueMetrics
 
 KEPT_S = 300.0  # the longest window that deciding looks at
@@ -62,16 +62,22 @@ class _Queue:
         """What was made of the rows, for which objective, and the time from which on it holds; none of newer rows."""
 
     def take(self, row: BucketRow) -> None:
+        is_quiet = is_uneventful(row) and row.bucket_s not in self._eventful
         # A row in which nothing happened tells of a sample only, and of these the newest counts.
-        if is_uneventful(row):
-            self._eventful.pop(row.bucket_s, None)
-        else:
+        if not is_quiet and is_uneventful(row):
+            del self._eventful[row.bucket_s]
+        elif not is_quiet:
             self._eventful[row.bucket_s] = row
         if self._newest is None or row.bucket_s >= self._newest.bucket_s:
             self._newest = row
-        if row.sampled_at_s is not None and (self._sampled is None or row.bucket_s >= self._sampled.bucket_s):
+        is_read = row.sampled_at_s is not None and (self._sampled is None or row.bucket_s >= self._sampled.bucket_s)
+        if is_read:
             self._sampled = row
-        self._last = None
+        if not is_quiet:
+            self._last = None
+        elif self._last is not None and is_read:
+            settled_s, objective, metrics = self._last
+            self._last = settled_s, objective, read_again(metrics, row)
 
     def forget(self, *, before_s: float) -> None:
         gone = [bucket_s for bucket_s in self._eventful if bucket_s < before_s]
@@ -87,7 +93,8 @@ class _Queue:
         metrics = queue_metrics(
             rows, queue=self._name, now_s=now_s, window_s=RATE_WINDOW_S, objective=objective, moving=self._moving
         )
-        settled_s = settles_at_s(rows, window_s=RATE_WINDOW_S, objective=objective)
+        latest = [self._eventful[max(self._eventful)]] if self._eventful else []
+        settled_s = settles_at_s(latest, window_s=RATE_WINDOW_S, objective=objective)
         self._last = (settled_s, objective, metrics) if now_s >= settled_s else None
         return metrics
 

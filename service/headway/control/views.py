@@ -48,7 +48,7 @@ class Views:
             starting_workers=self._states[pool, WorkerState.STARTING],
             unknown_workers=self._unknown[pool],
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
-            zones=zones_of(profile),
+            zones=zones_of(profile) if profile.schedules else {},
         )
 
     def _capacity(self, template: str) -> int | None:

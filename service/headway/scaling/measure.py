@@ -5,9 +5,11 @@ sums over buckets, and quantiles come from sketches that merge by adding.
 """
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from operator import attrgetter
 
 from headway.scaling.model import EventKind, JobEvent, Objective, QueueMetrics, QueueSample
@@ -58,17 +60,12 @@ def quantile_s(sketch: Mapping[int, int], percentile: float) -> float | None:
 
 def quantiles_s(sketch: Mapping[int, int], percentiles: Sequence[float]) -> tuple[float | None, ...]:
     """``quantile_s`` of each percentile, in one go through the sketch."""
-    total, indexes = sum(sketch.values()), sorted(sketch)
-    found: dict[float, float | None] = dict.fromkeys(percentiles)
-    position = seen = 0
-    for percentile in sorted(found):
-        rank = math.ceil(percentile / 100 * total)
-        while position < len(indexes) and seen < rank:
-            seen += sketch[indexes[position]]
-            position += 1
-        if indexes:
-            found[percentile] = sketch_value_s(indexes[max(0, position - 1)])
-    return tuple(found[percentile] for percentile in percentiles)
+    if not sketch:
+        return (None,) * len(percentiles)
+    indexes = sorted(sketch)
+    seen = list(accumulate(map(sketch.__getitem__, indexes)))
+    ranks = (math.ceil(percentile / 100 * seen[-1]) for percentile in percentiles)
+    return tuple(sketch_value_s(indexes[bisect_left(seen, rank)]) for rank in ranks)
 
 
 class MovingSketch:
@@ -207,7 +204,7 @@ def queue_metrics(
     moving = moving or Moving()
     recent = _within(rows, from_s=now_s - window_s, now_s=now_s)
     shares = [(row, _share(row, from_s=now_s - window_s)) for row in recent]
-    sampled = max((row for row in rows if row.sampled_at_s is not None), key=_bucket_s, default=None)
+    sampled = max([row for row in rows if row.sampled_at_s is not None], key=_bucket_s, default=None)
     served = _within(rows, from_s=now_s - SERVICE_WINDOW_S, now_s=now_s)
     services = moving.services.of({row.bucket_s: row.service_sketch for row in served if row.service_sketch})
     promised = _within(rows, from_s=now_s - objective.window_s, now_s=now_s)
@@ -226,12 +223,24 @@ def queue_metrics(
         failure_rate_per_s=sum(share * row.failed_jobs for row, share in shares) / window_s,
         arrival_trend_per_s2=_trend_per_s2(rows, now_s=now_s, window_s=window_s),
         # Over those whose start is known: others have no service time, and would make the mean too short.
-        service_time_s=_mean(sum(row.service_sum_s for row in served), sum(services.values())),
+        service_time_s=_mean(sum([row.service_sum_s for row in served]), sum(services.values())),
         service_p95_s=quantile_s(services, 95),
         pickup_p50_s=p50_s,
         pickup_p95_s=p95_s,
         pickup_p99_s=p99_s,
         pickup_objective_s=objective_s,
+    )
+
+
+def read_again(metrics: QueueMetrics, row: BucketRow) -> QueueMetrics:
+    """What ``queue_metrics`` says, once settled, when an uneventful ``row`` with the newest sample has come."""
+    return replace(
+        metrics,
+        sampled_at_s=row.sampled_at_s,
+        waiting_jobs=row.waiting_jobs,
+        in_flight_jobs=row.in_flight_jobs,
+        delayed_jobs=row.delayed_jobs,
+        oldest_age_s=row.oldest_age_s,
     )
 
 
@@ -275,15 +284,14 @@ def _trend_per_s2(rows: Sequence[BucketRow], *, now_s: float, window_s: float) -
     A bucket without a row is one in which nothing happened, as it is for the rates: both then tell of the same line.
     The running bucket is left out: what has not arrived yet would look like a fall.
     """
-    running_s = bucket_start_s(now_s)
     count = int(window_s / BUCKET_S)
-    first_s = running_s - BUCKET_S * count
-    arrived = {row.bucket_s: row.arrived_jobs for row in rows if row.arrived_jobs and first_s <= row.bucket_s}
-    if not arrived:
-        return 0.0
-    starts_s = [running_s - BUCKET_S * back for back in range(count, 0, -1)]
-    rates = [arrived.get(start_s, 0) / BUCKET_S for start_s in starts_s]
-    middle_s, middle_rate = sum(starts_s) / count, sum(rates) / count
-    spread = sum((start_s - middle_s) ** 2 for start_s in starts_s)
-    slant = sum((start_s - middle_s) * (rate - middle_rate) for start_s, rate in zip(starts_s, rates, strict=True))
+    running_s = bucket_start_s(now_s)
+    middle_s = running_s - BUCKET_S * (count + 1) / 2
+    spread = BUCKET_S**2 * count * (count**2 - 1) / 12  # of evenly spaced starts around their middle, squared and added
+    # The mean rate cancels, because the starts' distances from their middle add up to nothing.
+    slant = sum(
+        (row.bucket_s - middle_s) * row.arrived_jobs / BUCKET_S
+        for row in rows
+        if running_s - BUCKET_S * count <= row.bucket_s < running_s
+    )
     return slant / spread if spread else 0.0

@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from headway.scaling.limits import Limit, hold_down
-from headway.scaling.model import Memory, QueueMetrics, Step
+from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.settle import Outcome
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView, is_fresh
@@ -85,20 +85,21 @@ def _do_limits_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> boo
         profile.budget_per_day is None
         and profile.override_at(at_s) == profile.override_at(now_s)
         and (not profile.schedules or profile.bounds_at(at_s, zones) == profile.bounds_at(now_s, zones))
-        and all(
-            step.name in CLOCKLESS_LIMITS or _comes_down_alike(outcome, come_down, before, step, now_s=now_s)
-            for before, step in pairwise(outcome.decision.steps)
-        )
+        and _do_comings_down_stand(outcome, come_down, now_s=now_s)
     )
 
 
-def _comes_down_alike(outcome: Outcome, come_down: Limit, before: Step, step: Step, *, now_s: float) -> bool:
-    """Whether ``step`` is the strategy's way to take a lower count, and takes it as it did."""
-    if step.name != come_down.__name__:
+def _do_comings_down_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> bool:
+    """Whether all other limits have no clock, and the strategy's way to take a lower count takes what it took."""
+    steps = outcome.decision.steps
+    clocked = {step.name for step in steps[1:]} - CLOCKLESS_LIMITS
+    if not clocked:
+        return True
+    if clocked != {come_down.__name__}:
         return False
     if come_down is hold_down:
-        if outcome.view.profile.hold_down_s is None:
-            return not outcome.memory.wanted
         since_s = now_s - outcome.view.profile.hold_down_s
         return all(wanted.at_s >= since_s for wanted in outcome.memory.wanted)
-    return before.workers == outcome.before.target_workers  # no change is asked for: there is nothing to hold
+    # Where no change is asked for, there is nothing to hold.
+    asked = [before.workers for before, step in pairwise(steps) if step.name == come_down.__name__]
+    return asked == [outcome.before.target_workers]
