@@ -237,7 +237,8 @@ async def test_scarce_room_goes_to_the_higher_priority_though_the_lower_was_ther
         database.bucket("high", waiting_jobs=600)
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {("high", "a"): 4, ("low", "a"): 2}
-    assert database.decisions()[-1] == ("low", 2, "share")
+    # Both were decided in one tick: which of them is stored first is not told.
+    assert ("low", 2, "share") in database.decisions()[-2:]
 
 
 async def test_recommend_holds_where_assignments_are_written_whatever_a_tick_asks(
