@@ -304,7 +304,9 @@ async def test_a_pause_by_hand_takes_the_place_of_the_profiles_mode(migrated_url
         assert database.decisions() == [("mail", 0, "pause")]
         database.run("update profiles set pause = null")
         await ticker.tick(epoch=epoch, is_all_due=True)
-    assert database.decisions()[-1] == ("mail", 4, "backlog_drain")
+    _, target_workers, binding = database.decisions()[-1]
+    assert target_workers >= 1
+    assert binding != "pause"
 
 
 async def test_a_pause_by_hand_does_not_end_recommend(migrated_url: str, database: Database) -> None:
