@@ -1,6 +1,7 @@
 """Traces out of files, and the one line that each mistake in them is."""
 
 import gzip
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,13 @@ def test_parquet_is_read_with_numbers_and_with_moments(tmp_path: Path) -> None:
     pq.write_table(pa.table(moments), tmp_path / "moments.parquet")
     workload = read_trace(tmp_path / "moments.parquet", Columns())
     assert (list(workload.jobs.at_s), list(workload.jobs.service_s)) == ([0.0, 1.5], [0.25, 0.5])
+
+
+def test_without_pyarrow_only_parquet_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert len(read_trace(file(tmp_path, CSV), Columns()).jobs) == 3
+    with pytest.raises(Misconfigured, match="is Parquet, which needs pyarrow: pip install pyarrow, or give it as CSV"):
+        read_trace(file(tmp_path, b"PAR1", "mail.parquet"), Columns())
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def names(wheel: Path) -> set[str]:
         "headway_spark/submit.py",
         "headway/simulate/traces/bursty_llm_code.csv.gz",
         "headway/simulate/traces/ATTRIBUTION.md",
+        "headway/simulate/report/style.css",
         "headway/store/migrations/env.py",
         "headway/control/web/index.html",
     ],

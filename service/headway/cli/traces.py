@@ -8,6 +8,7 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -103,26 +104,30 @@ def _plain(raw: BinaryIO, *, is_gzip: bool) -> io.TextIOWrapper:
 
 
 def _parquet(path: Path, columns: Columns) -> Iterator[tuple[str, Any, Any]]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        raise Misconfigured(f"{path} is Parquet, which needs pyarrow: pip install 'headway[control]'") from error
+    pa, pq = _pyarrow(path)
     try:
         names = pq.read_schema(path).names
         arrival, service = _indexes(names, columns, path)
         table = pq.read_table(path, columns=[names[arrival], names[service]])
     except pa.ArrowException as error:
         raise Invalid(f"{path} is no Parquet: {str(error).splitlines()[0]}") from error
-    arrivals, services = (_seconds(table.column(names[index])) for index in (arrival, service))
+    arrivals, services = (_seconds(table.column(names[index]), pa) for index in (arrival, service))
     for number, (at_s, service_s) in enumerate(zip(arrivals, services, strict=True), start=1):
         yield f"row {number}", at_s, service_s
 
 
-def _seconds(column: Any) -> Sequence[Any]:
-    """A column's values; moments and durations as seconds."""
-    import pyarrow as pa
+def _pyarrow(path: Path) -> tuple[Any, Any]:
+    """pyarrow, by name: it is large, comes with other extras, and whoever has CSV does without."""
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ModuleNotFoundError as error:
+        raise Misconfigured(
+            f"{path} is Parquet, which needs pyarrow: pip install pyarrow, or give it as CSV"
+        ) from error
 
+
+def _seconds(column: Any, pa: Any) -> Sequence[Any]:
+    """A column's values; moments and durations as seconds."""
     unit = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
     if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
         per_s = unit[column.type.unit]

@@ -56,8 +56,10 @@ def frontier(rows: Sequence[Row], strategies: Sequence[str]) -> str:
     labels = _Labels(places)
     for row, (x, y) in zip(shown, places, strict=True):
         box.marks.append(_dot(box, row, strategies.index(row.strategy) % COLOURS))
-        text = row.strategy if row.risk is None else f"{row.risk:g}"
-        box.marks.append(labels.beside(x, y, text))
+        if row.risk is None:
+            box.marks.append(labels.beside(x, y, row.strategy))
+        else:
+            box.marks.append(f'<text class="tick mid halo" x="{x:.1f}" y="{y - 9:.1f}">{row.risk:g}</text>')
     return box.svg("Share of jobs in time against cost")
 
 
