@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from headway.__main__ import main
 from headway.cli import simulate as command
@@ -30,9 +31,9 @@ def profiles(folder: Path, text: str) -> str:
 
 def test_each_strategy_has_its_row(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--trace", str(trace), "--strategy", "hybrid,fixed", "--floor", "3"]) == 0
-    promised, head, *rows = capsys.readouterr().out.splitlines()
+    promised, _, head, *rows = capsys.readouterr().out.splitlines()
     assert promised == "Promised: 99 % of the jobs start within 10 s; up to 1000 workers."
-    assert head.split()[:4] == ["strategy", "in", "time", "p50"]
+    assert head.split()[:3] == ["strategy", "time", "p50"]
     assert [row.split()[0] for row in rows] == ["hybrid", "fixed"]
     assert all(row.split()[1] == "100.00" for row in rows)
 
@@ -42,8 +43,18 @@ def test_several_workloads_are_rehearsed_apart_under_their_names(
 ) -> None:
     words = ["simulate", str(trace), str(trace), "--synthetic", "cron:jobs=2,for=2m,every=60s"]
     assert main(words) == 0
-    rows = capsys.readouterr().out.splitlines()[2:]
+    rows = capsys.readouterr().out.splitlines()[3:]
     assert [" ".join(row.split()[:2]) for row in rows] == ["mail hybrid", "mail (2)", "cron hybrid"]
+
+
+def test_eighty_columns_are_enough_for_every_figure(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "output", lambda: Console(width=80, highlight=False))
+    assert main(["simulate", str(trace), "--strategy", "hybrid,jobs_per_worker", "--risk", "0.25,1"]) == 0
+    said = capsys.readouterr().out
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= 80
 
 
 def test_figures_for_a_program_name_everything_that_they_depend_on(trace: Path, tmp_path: Path) -> None:

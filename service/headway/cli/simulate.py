@@ -224,12 +224,13 @@ def _print(rows: Sequence[Row], policy: Profile) -> None:
 
 def table(rows: Sequence[Row]) -> Table:
     """A row a rehearsal."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     has_workloads = len({row.workload for row in rows}) > 1
     for name in (["workload"] if has_workloads else []) + ["strategy"]:
         shown.add_column(name, overflow="fold")
     for name, _ in COLUMNS:
-        shown.add_column(name, justify="right", no_wrap=True)
+        # In two lines, so that eighty columns of a terminal are enough: a figure that is cut short is none.
+        shown.add_column(name.replace("-", " ").replace(" ", "\n", 1), justify="right", no_wrap=True)
     last = None
     for row in rows:
         first = [Text(row.workload if row.workload != last else "")] if has_workloads else []

@@ -17,7 +17,7 @@ COLUMNS = (
     ("spawns", "workers started"),
     ("kills", "workers ended before their job was"),
     ("flips", "changes of the target's direction"),
-    ("bad 5 min", "stretches of 5 minutes with less than 95 % in time"),
+    ("bad 5 min", "stretches of 5 minutes with less than 95 % in time, of those with arrivals"),
 )
 
 
@@ -117,7 +117,7 @@ def cells(row: Row) -> tuple[str, ...]:
         f"{result.spawns:,}",
         f"{result.kills:,}",
         f"{result.flips:,}",
-        f"{result.bad_windows:,} of {result.windows:,}",
+        f"{result.bad_windows:,}/{result.windows:,}",
     )
 
 
