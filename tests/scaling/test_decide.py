@@ -38,7 +38,7 @@ def test_a_limit_that_moves_the_count_is_named() -> None:
     busy = queue(in_flight_jobs=50)
     decision, _ = decide(view(busy, capacity_workers=7), Memory(), now_s=NOW_S)
     assert (decision.target_workers, decision.binding) == (7, "capacity")
-    assert [(step.name, step.workers) for step in decision.steps][-2:] == [("budget", 50), ("capacity", 7)]
+    assert [(step.name, step.workers) for step in decision.steps][-2:] == [("workers_max", 50), ("capacity", 7)]
 
 
 def test_slots_become_workers_once() -> None:

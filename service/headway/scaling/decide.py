@@ -9,7 +9,7 @@ from headway.errors import Invalid
 from headway.scaling.demand import service_time_s, start_up_s
 from headway.scaling.feasibility import circumstances
 from headway.scaling.hold import SLACK_S, cheapest_s, longest_s, tried
-from headway.scaling.limits import Ground, Limit, in_order
+from headway.scaling.limits import Ground, Limit, in_force
 from headway.scaling.model import (
     MEMORY_VERSION,
     Decision,
@@ -60,7 +60,7 @@ def decide(
         now_s=now_s,
         hold_s=None if trial is None else cheapest_s(trial, tick_s=view.tick_s),
     )
-    target_workers, steps = _limited(wanted_workers, in_order(strategy.come_down), ground)
+    target_workers, steps = _limited(wanted_workers, in_force(view.profile, strategy.come_down), ground)
 
     decision = Decision(
         pool=view.profile.pool,

@@ -5,8 +5,7 @@ of earlier days tells better, and, from the jobs that were late in spite of it a
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from headway.scaling.demand import MARGIN_S, start_up_s
@@ -26,7 +25,7 @@ FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """What has been learned, and what was expected at the last look. In values that JSON knows, by ``to_mapping``."""
+    """What has been learned, and what was expected at the last look."""
 
     began_at_s: float
     at_s: float
@@ -42,16 +41,15 @@ class Guard:
     expected_jobs: float = 0.0
     recalled_jobs: float | None = None
 
-    def to_mapping(self) -> Mapping[str, Any]:
-        """What ``guard_from`` turns back into this."""
-        plain = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {**plain, "by_rate": self.by_rate.to_values(), "by_recall": self.by_recall.to_values()}
 
-
-def guard_from(values: Mapping[str, Any]) -> Guard:
-    """The guard that ``Guard.to_mapping`` made into ``values``."""
-    found = {"by_rate": Shortfalls.of(values["by_rate"]), "by_recall": Shortfalls.of(values["by_recall"])}
-    return Guard(**{**values, **found})
+def guard_of(stored: Any) -> Guard | None:
+    """The guard that a state holds: the value itself, or the mapping that storing made of it."""
+    if stored is None or isinstance(stored, Guard):
+        return stored
+    shortfalls = {
+        name: Shortfalls(**{**stored[name], "spans": tuple(stored[name]["spans"])}) for name in ("by_rate", "by_recall")
+    }
+    return Guard(**{**stored, **shortfalls})
 
 
 def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Guard:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from headway.scaling.demand import service_time_s
 from headway.scaling.hold import SLACK_S
 from headway.scaling.model import Memory, Mode
+from headway.scaling.profile import Profile
 from headway.scaling.schedule import DAY_S, Bounds
 from headway.scaling.view import PoolView, metrics_age_s, pooled
 
 HOUR_S = 3600.0
+PAUSES = frozenset({Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN})
 ROUNDING = 1e-9  # what binary fractions take from a whole number must not cost a worker
 
 
@@ -201,6 +203,37 @@ def in_order(come_down: Limit) -> tuple[Limit, ...]:
     said = (fallback, pause, override, schedule, workers_min)
     never_exceeded = (workers_max, pinned, rate_limit, budget, capacity)
     return (*taming, *said, *never_exceeded)
+
+
+def in_force(profile: Profile, come_down: Limit) -> tuple[Limit, ...]:
+    """The limits that ``profile`` sets, and those that every pool has, in the order in which they fold.
+
+    What a profile does not set could not move the count: leaving it out keeps decisions short.
+    """
+    idle = {limit for limit, is_set in OPTIONAL if not is_set(profile)}
+    return tuple(limit for limit in in_order(come_down) if limit not in idle)
+
+
+OPTIONAL: tuple[tuple[Limit, Callable[[Profile], bool]], ...] = (
+    (tolerance, lambda profile: profile.tolerance_fraction > 0),
+    (hold_up, lambda profile: profile.hold_up_s > 0),
+    (
+        step,
+        lambda profile: (
+            profile.step_up_workers is not None
+            or profile.step_up_fraction is not None
+            or profile.step_down_workers is not None
+            or profile.step_down_fraction is not None
+        ),
+    ),
+    (fallback, lambda profile: profile.fallback_workers is not None),
+    (pause, lambda profile: profile.mode in PAUSES),
+    (override, lambda profile: profile.override is not None),
+    (schedule, lambda profile: bool(profile.schedules)),
+    (pinned, lambda profile: profile.pinned is not None),
+    (rate_limit, lambda profile: profile.rate_limit_per_s is not None),
+    (budget, lambda profile: profile.budget_per_hour is not None or profile.budget_per_day is not None),
+)
 
 
 LIMITS: tuple[Limit, ...] = in_order(hold_down)

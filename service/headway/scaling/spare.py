@@ -1,9 +1,7 @@
 """How many jobs more than expected a pool must be ready for, learned from how far expectations fell short."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 FINE_JOBS = 32  # up to here a count has a bin of its own
 STEP = 1.05  # beyond, two neighbouring bins differ by 5 %
@@ -49,16 +47,6 @@ class Shortfalls:
             time_s=self.time_s + span_s * self.scale,
             scale=self.scale,
         )
-
-    def to_values(self) -> Sequence[Any]:
-        """What ``of`` turns back into this, in values that JSON knows."""
-        return (self.spans, self.jobs, self.time_s, self.scale)
-
-    @classmethod
-    def of(cls, values: Sequence[Any]) -> "Shortfalls":
-        """The shortfalls that ``to_values`` made into ``values``."""
-        spans, jobs, time_s, scale = values
-        return cls(spans=tuple(spans), jobs=jobs, time_s=time_s, scale=scale)
 
     def least_spare(self, late_fraction: float) -> float:
         """The fewest spare jobs with which no more than ``late_fraction`` of all jobs would have been too many.

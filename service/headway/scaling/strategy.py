@@ -9,7 +9,10 @@ from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.view import PoolView
 
 State = Mapping[str, Any]
-"""What a strategy wants to be given next time: JSON-able, and never changed in place."""
+"""What a strategy wants to be given next time: values that JSON knows or dataclasses of such, never changed in place.
+
+A dataclass comes back as itself, or, once it was stored, as a mapping.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

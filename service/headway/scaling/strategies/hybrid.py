@@ -18,7 +18,7 @@ from headway.scaling.demand import (
     supply,
     waiting,
 )
-from headway.scaling.guard import guard_from, learned, spare_jobs
+from headway.scaling.guard import guard_of, learned, spare_jobs
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
@@ -39,11 +39,11 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     ]
     kept: dict[str, Any] = {"asked": asked} if asked else {}
     if exposed_s(view) > 0:
-        guard = learned(guard_from(state["guard"]) if "guard" in state else None, queue, view, now_s=now_s)
+        guard = learned(guard_of(state.get("guard")), queue, view, now_s=now_s)
         spare = spare_jobs(guard, queue, view)
         stand = standing(queue, view, given, arrivals_per_tick=guard.expected_jobs, spare_jobs=spare)
         demands.append(Demand(name="standing", slots=in_use + stand.slots))
-        kept["guard"] = guard.to_mapping()
+        kept["guard"] = guard
     return Advice(demands=tuple(demands), state=kept)
 
 
