@@ -45,7 +45,7 @@ def main(words: list[str]) -> int:
 
 @app.command("simulate")
 def simulate(
-    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="More traces.")] = None,
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILE", help="More traces.")] = None,
     *,
     trace: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="Recorded jobs: CSV, plain or gzip, or Parquet.")
