@@ -114,10 +114,10 @@ class _Part:
             else:
                 heapq.heappop(fullest)
 
-    def _cost_of_leaving(self, rooms: Rooms, host_id: str, idle: "_Idle") -> tuple[bool, float, int, str]:
+    def _cost_of_leaving(self, rooms: Rooms, host_id: str, idle: "_Idle") -> tuple[bool, float, str]:
         """Least where one should leave first."""
-        load, workers, _ = rooms.by_host[host_id].load_with(self.target.template)
-        return not idle.workers(self.target.pool, host_id, is_burst=self.is_burst), -load, -workers, host_id
+        has_idle = idle.workers(self.target.pool, host_id, is_burst=self.is_burst) > 0
+        return not has_idle, -rooms.by_host[host_id].load_with(self.target.template), host_id
 
 
 class _Idle:

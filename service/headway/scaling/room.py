@@ -12,8 +12,10 @@ from headway.scaling.model import Assignment, Host, Template
 MICRO = 1_000_000  # of a core
 PROCESSES_MAX = 10_000  # a template that costs nothing still has an end: a host is no place for a million processes
 
-_Load = tuple[float, int, str]
-"""The share taken of a host's scarcest resource, its workers, its id: the least is where a worker goes."""
+LEVELS = 100  # a host's load counts in hundredths: what differs by less is equally full
+
+_Place = tuple[int, int, str]
+"""How full a host is, how many workers were added to it, its id: the least is where the next worker goes."""
 
 
 class Room:
@@ -49,13 +51,13 @@ class Room:
         self._memory_left -= memory * workers
         self._workers += workers
 
-    def load_with(self, template: str) -> _Load:
-        """How full the host is with one more worker of ``template``."""
+    def load_with(self, template: str) -> float:
+        """The part that is taken of the host's scarcest resource with one more worker of ``template``."""
         cpu, memory = self.costs[template]
         cpu_load = (self._cpu_total - self._cpu_left + cpu) / self._cpu_total if self._cpu_total else 0.0
         memory_left = self._memory_left - memory
         memory_load = (self._memory_total - memory_left) / self._memory_total if self._memory_total else 0.0
-        return max(cpu_load, memory_load), self._workers, self.host_id
+        return max(cpu_load, memory_load)
 
 
 class Rooms:
@@ -70,7 +72,7 @@ class Rooms:
             max(1, sum(host.capacity.memory_bytes for host in known)),
             max(1, len(known)) * PROCESSES_MAX,
         )
-        self._least: dict[str, list[tuple[_Load, Room]]] = {}
+        self._least: dict[str, list[tuple[_Place, Room]]] = {}
         for row in held:
             if row.host_id in self.by_host:
                 self.by_host[row.host_id].take(row.template, row.workers)
@@ -84,17 +86,17 @@ class Rooms:
         if least is None:
             least = self._least[template] = self._ordered(template)
         while least:
-            load, room = least[0]
+            (level, added, host_id), room = least[0]
             if not room.fitting(template):
                 heapq.heappop(least)
                 continue
-            now = room.load_with(template)
-            if now != load:  # fuller by now through other templates
-                heapq.heapreplace(least, (now, room))
+            now = int(room.load_with(template) * LEVELS)
+            if now != level:  # fuller by now through other templates
+                heapq.heapreplace(least, ((now, added, host_id), room))
                 continue
             room.take(template, 1)
-            heapq.heapreplace(least, (room.load_with(template), room))
-            return room.host_id
+            heapq.heapreplace(least, ((int(room.load_with(template) * LEVELS), added + 1, host_id), room))
+            return host_id
         return None
 
     def give_back(self, host_id: str, template: str, workers: int) -> None:
@@ -119,8 +121,12 @@ class Rooms:
         cpu_total, memory_total, processes = self._total
         return max(cpu / cpu_total if cpu else 0.0, memory / memory_total if memory else 0.0, 1 / processes)
 
-    def _ordered(self, template: str) -> list[tuple[_Load, Room]]:
-        least = [(room.load_with(template), room) for room in self.by_host.values() if room.fitting(template)]
+    def _ordered(self, template: str) -> list[tuple[_Place, Room]]:
+        least = [
+            ((int(room.load_with(template) * LEVELS), 0, host_id), room)
+            for host_id, room in self.by_host.items()
+            if room.fitting(template)
+        ]
         heapq.heapify(least)
         return least
 
