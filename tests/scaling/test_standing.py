@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.limits import LIMITS
-from headway.scaling.model import Demand, LastMove, Memory, Mode, Objective, QueueMetrics, QueueSample, Wanted
+from headway.scaling.model import (
+    Demand,
+    HoldTrial,
+    LastMove,
+    Memory,
+    Mode,
+    Objective,
+    QueueMetrics,
+    QueueSample,
+    Wanted,
+)
 from headway.scaling.profile import Override
 from headway.scaling.schedule import Schedule
 from headway.scaling.settle import Outcome
@@ -47,6 +57,7 @@ def idle(**policy: Any) -> PoolView:
 
 def test_the_decision_for_an_idle_pool_stands_while_its_queue_is_read_and_nothing_is_new() -> None:
     assert do_stand(decided(idle()))
+    assert do_stand(decided(idle(hold_down_s=None)))
     assert do_stand(decided(idle(workers_min=2), Memory(target_workers=2)))
     assert do_stand(decided(idle()), direct=(QueueSample(queue="redis/mail", at_s=NOW_S + 4, waiting_jobs=0),))
 
@@ -154,7 +165,7 @@ def test_every_limit_is_known_to_be_without_a_clock_or_looked_at() -> None:
 
 def test_a_limit_that_is_not_known_lets_nothing_stand() -> None:
     outcome = decided(idle())
-    steps = [replace(each, name="unheard_of") if each.name == "step" else each for each in outcome.decision.steps]
+    steps = [replace(each, name="unheard_of") if each.name == "capacity" else each for each in outcome.decision.steps]
     assert not do_stand(replace(outcome, decision=replace(outcome.decision, steps=tuple(steps))))
 
 
@@ -179,7 +190,7 @@ PROFILES = st.builds(
     workers_min=st.integers(0, 3),
     workers_max=st.integers(3, 8),
     mode=st.sampled_from(list(Mode)),
-    hold_down_s=st.sampled_from([0.0, 15.0, 60.0]),
+    hold_down_s=st.sampled_from([None, 0.0, 15.0, 60.0]),
     hold_up_s=st.sampled_from([0.0, 0.0, 0.0, 10.0]),
     tolerance_fraction=st.sampled_from([0.0, 0.3]),
     step_down_workers=st.sampled_from([None, 1]),
@@ -200,6 +211,7 @@ MEMORIES = st.builds(
         st.builds(Wanted, at_s=st.floats(NOW_S - 70, NOW_S - 1), workers=st.integers(1, 4)), max_size=2
     ).map(lambda wants: tuple(sorted(wants, key=lambda want: want.at_s))),
     last_move=st.sampled_from([None, LastMove(at_s=NOW_S - 20, is_up=True)]),
+    hold=st.sampled_from([None, None, HoldTrial(at_s=NOW_S - 90, costs=(5.0, 4.0, 3.0, 2.0, 1.0), levels=(0,) * 5)]),
 )
 
 

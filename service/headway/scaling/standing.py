@@ -98,8 +98,10 @@ def _do_comings_down_stand(outcome: Outcome, come_down: Limit, *, now_s: float) 
     if clocked != {come_down.__name__}:
         return False
     if come_down is hold_down:
-        since_s = now_s - outcome.view.profile.hold_down_s
-        return all(wanted.at_s >= since_s for wanted in outcome.memory.wanted)
+        hold_s = outcome.view.profile.hold_down_s
+        if hold_s is None:  # chosen anew at each look
+            return not outcome.memory.wanted
+        return all(wanted.at_s >= now_s - hold_s for wanted in outcome.memory.wanted)
     # Where no change is asked for, there is nothing to hold.
     asked = [before.workers for before, step in pairwise(steps) if step.name == come_down.__name__]
     return asked == [outcome.before.target_workers]
