@@ -21,9 +21,9 @@ def metrics(recent: RecentBuckets, *, now_s: float, objective: Objective | None 
 def test_a_newer_version_of_a_bucket_takes_the_place_of_the_older() -> None:
     recent = RecentBuckets()
     recent.take([row(100.0, arrived_jobs=3)], revision=1)
-    assert metrics(recent, now_s=130.0).arrival_rate_per_s == 3 / 30
+    assert metrics(recent, now_s=130.0).arrival_rate_per_s == 3 / 60
     recent.take([row(100.0, arrived_jobs=6)], revision=2)
-    assert metrics(recent, now_s=130.0).arrival_rate_per_s == 6 / 30
+    assert metrics(recent, now_s=130.0).arrival_rate_per_s == 6 / 60
     assert recent.revision == 2
     recent.take([row(100.0)], revision=1)
     assert metrics(recent, now_s=130.0).arrival_rate_per_s == 0

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
+from headway.scaling.estimate import WINDOW_S
 from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, queue_metrics, read_again, settles_at_s
 from headway.scaling.model import Objective, QueueMetrics
 
 KEPT_S = 300.0  # the longest window that deciding looks at
-RATE_WINDOW_S = 30.0  # long enough to tell a rate from chance, short enough to let go soon after a burst
+RATE_WINDOW_S = WINDOW_S  # the simulator's, so that a rehearsal is of what runs
 
 
 class RecentBuckets:

@@ -11,6 +11,8 @@ from headway.scaling.view import PoolView
 from headway.store.deciding import Gathered
 from headway.zones import zones_of
 
+LAG_S = 1.0  # from a job in the broker to a row that deciding reads, at the 95th percentile (benchmarks/wake.py)
+
 
 class Views:
     """The views of one moment."""
@@ -47,6 +49,7 @@ class Views:
             running_workers=self._states[pool, WorkerState.RUNNING],
             starting_workers=self._states[pool, WorkerState.STARTING],
             unknown_workers=self._unknown[pool],
+            lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
             zones=zones_of(profile) if profile.schedules else {},
         )

@@ -5,7 +5,7 @@ of earlier days tells better, and, from the jobs that were late in spite of it a
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headway.scaling.demand import MARGIN_S, start_up_s
@@ -55,9 +55,12 @@ def guard_of(stored: Any) -> Guard | None:
 def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Guard:
     """``before`` with what came since, and with what is expected next. A span that is seen again counts once."""
     guard = before or Guard(began_at_s=now_s, at_s=now_s - view.tick_s)
+    expected_jobs = (queue.arrival_rate_per_s or 0.0) * view.tick_s
+    recalled_jobs = None if view.recalled_jobs is None else max(0.0, view.recalled_jobs - expected_jobs)
     until_s = queue.arrived_until_s
-    if until_s is not None and guard.seen_until_s is not None and until_s <= guard.seen_until_s:
-        return guard
+    if until_s is None or (guard.seen_until_s is not None and until_s <= guard.seen_until_s):
+        # A quiet pool has nothing to learn: the time is counted with the next that comes.
+        return replace(guard, expected_jobs=expected_jobs, recalled_jobs=recalled_jobs)
     passed_s = max(0.0, now_s - guard.at_s)
     kept = math.exp(-passed_s / MEMORY_S)
     arrived_jobs = queue.arrived_jobs or 0
@@ -65,8 +68,6 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
     by_recall = guard.by_recall.faded(kept)
     if guard.recalled_jobs is not None:
         by_recall = by_recall.seen(beyond_rate - guard.recalled_jobs, jobs=arrived_jobs, span_s=passed_s)
-    expected_jobs = (queue.arrival_rate_per_s or 0.0) * view.tick_s
-    recalled_jobs = None if view.recalled_jobs is None else max(0.0, view.recalled_jobs - expected_jobs)
     return Guard(
         began_at_s=guard.began_at_s,
         at_s=now_s,
@@ -93,18 +94,19 @@ def _beyond_log(guard: Guard, queue: QueueMetrics, view: PoolView, *, passed_s: 
     return min(most, max(least, guard.beyond_log + step))
 
 
-def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView) -> float:
+def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: float) -> float:
     """How many jobs more than the recent rate tells the pool must be ready for now.
 
-    What earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without.
+    Time in which nothing came makes standing dearer for each late job it avoids, also while nothing new is seen. What earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without.
     """
     if not guard.by_rate.jobs:
         is_new = guard.at_s - guard.began_at_s <= view.tick_s + start_up_s(view)
         return FIRST_JOBS if is_new else 0.0
-    by_rate = _spare(guard.by_rate, guard, queue, view)
+    quiet_s = max(0.0, now_s - guard.at_s)
+    by_rate = _spare(guard.by_rate.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
     if guard.recalled_jobs is None:
         return by_rate
-    by_recall = _spare(guard.by_recall, guard, queue, view)
+    by_recall = _spare(guard.by_recall.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
     is_told = by_recall + guard.recalled_mean_jobs < by_rate
     return by_recall + guard.recalled_jobs if is_told else by_rate
 

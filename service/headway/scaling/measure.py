@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import attrgetter
 
-from headway.scaling.model import EventKind, JobEvent, Objective, QueueMetrics, QueueSample
+from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueMetrics, QueueSample
 
 BUCKET_S = 5.0
 GAMMA = 1.02  # two neighbouring sketch buckets differ by 2 %, so that a bucket's middle errs by at most 1 %
@@ -217,8 +217,13 @@ def queue_metrics(
         in_flight_jobs=sampled.in_flight_jobs if sampled else None,
         delayed_jobs=sampled.delayed_jobs if sampled else None,
         oldest_age_s=sampled.oldest_age_s if sampled else None,
+        in_flight_mean_jobs=_in_flight_mean_jobs(sampled, recent, from_s=now_s - window_s, window_s=window_s),
         window_s=window_s,
+        arrived_jobs=sum(row.arrived_jobs for row in recent if row.bucket_s == bucket_start_s(now_s) - BUCKET_S),
+        arrived_until_s=bucket_start_s(now_s) if any(row.arrived_jobs for row in recent) else None,
         arrival_rate_per_s=sum(share * row.arrived_jobs for row, share in shares) / window_s,
+        start_rate_per_s=sum(share * row.started_jobs for row, share in shares) / window_s,
+        late_rate_per_s=sum(share * _late_jobs(row, objective.target_s) for row, share in shares) / window_s,
         completion_rate_per_s=sum(share * (row.finished_jobs + row.failed_jobs) for row, share in shares) / window_s,
         failure_rate_per_s=sum(share * row.failed_jobs for row, share in shares) / window_s,
         arrival_trend_per_s2=_trend_per_s2(rows, now_s=now_s, window_s=window_s),
@@ -229,7 +234,46 @@ def queue_metrics(
         pickup_p95_s=p95_s,
         pickup_p99_s=p99_s,
         pickup_objective_s=objective_s,
+        # What came longer ago tells no ages: what waits is then taken for as old as the oldest.
+        arrivals=_arrivals(served, waiting_jobs=(sampled.waiting_jobs if sampled else None) or 0, now_s=now_s),
     )
+
+
+def _in_flight_mean_jobs(
+    sampled: BucketRow | None, recent: Sequence[BucketRow], *, from_s: float, window_s: float
+) -> float | None:
+    """Jobs in flight, on average over the window: what is now, less what each start and end since has changed.
+
+    Samples say it at moments, and only the newest is kept of a quiet queue; starts and ends are counted.
+    """
+    if sampled is None or sampled.in_flight_jobs is None:
+        return None
+    more_jobs_s = sum(
+        (row.started_jobs - row.finished_jobs - row.failed_jobs) * max(0.0, row.bucket_s + BUCKET_S / 2 - from_s)
+        for row in recent
+    )
+    return max(0.0, sampled.in_flight_jobs - more_jobs_s / window_s)
+
+
+def _late_jobs(row: BucketRow, target_s: float) -> int:
+    """Starts of the bucket that came later than the objective allows, as its sketch tells."""
+    if row.pickup_max_s is None or row.pickup_max_s <= target_s:
+        return 0
+    longest_in_time = sketch_index(target_s)
+    return sum(count for index, count in row.pickup_sketch.items() if index > longest_in_time)
+
+
+def _arrivals(rows: Sequence[BucketRow], *, waiting_jobs: int, now_s: float) -> tuple[Arrivals, ...]:
+    """The newest arrivals, by bucket, until they explain every waiting job."""
+    found: list[Arrivals] = []
+    left_jobs = waiting_jobs
+    for row in reversed(rows):
+        if left_jobs <= 0:
+            break
+        if row.arrived_jobs:
+            found.append(Arrivals(jobs=row.arrived_jobs, ended_ago_s=max(0.0, now_s - row.bucket_s - BUCKET_S)))
+            left_jobs -= row.arrived_jobs
+    return tuple(found)
 
 
 def read_again(metrics: QueueMetrics, row: BucketRow) -> QueueMetrics:
@@ -241,6 +285,7 @@ def read_again(metrics: QueueMetrics, row: BucketRow) -> QueueMetrics:
         in_flight_jobs=row.in_flight_jobs,
         delayed_jobs=row.delayed_jobs,
         oldest_age_s=row.oldest_age_s,
+        arrivals=(),  # what came is too long ago
     )
 
 

@@ -40,7 +40,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     kept: dict[str, Any] = {"asked": asked} if asked else {}
     if exposed_s(view) > 0:
         guard = learned(guard_of(state.get("guard")), queue, view, now_s=now_s)
-        spare = spare_jobs(guard, queue, view)
+        spare = spare_jobs(guard, queue, view, now_s=now_s)
         stand = standing(queue, view, given, arrivals_per_tick=guard.expected_jobs, spare_jobs=spare)
         demands.append(Demand(name="standing", slots=in_use + stand.slots))
         kept["guard"] = guard
