@@ -105,7 +105,7 @@ class _Part:
         heapq.heapify(fullest)
         while self.missing < 0:
             host_id = fullest[0][-1]
-            rooms.give_back(host_id, self.target.template, 1)
+            rooms.put(host_id, self.target.template, -1)
             idle.gone(self.target.pool, host_id, is_burst=self.is_burst)
             self.by_host[host_id] -= 1
             self.missing += 1
@@ -117,7 +117,7 @@ class _Part:
     def _cost_of_leaving(self, rooms: Rooms, host_id: str, idle: "_Idle") -> tuple[bool, float, str]:
         """Least where one should leave first."""
         has_idle = idle.workers(self.target.pool, host_id, is_burst=self.is_burst) > 0
-        return not has_idle, -rooms.by_host[host_id].load_with(self.target.template), host_id
+        return not has_idle, -rooms.by_host[host_id].load, host_id
 
 
 class _Idle:
@@ -176,10 +176,10 @@ class _Growth:
             return None
         host_id, leavers = found
         for leaver in leavers:
-            self._rooms.give_back(host_id, leaver.target.template, 1)
+            self._rooms.put(host_id, leaver.target.template, -1)
             leaver.by_host[host_id] -= 1
             leaver.missing += 1
-        self._rooms.by_host[host_id].take(template, 1)
+        self._rooms.put(host_id, template, 1)
         self._full.clear()  # a large worker that left may have made room for more than this one
         return host_id
 

@@ -4,7 +4,6 @@ A room is counted in CPU cores, memory and processes; a worker takes what its te
 whole numbers, millionths of a core and bytes, so that the order in which workers come cannot matter.
 """
 
-import heapq
 from collections.abc import Iterable, Sequence
 
 from headway.scaling.model import Assignment, Host, Template
@@ -12,10 +11,8 @@ from headway.scaling.model import Assignment, Host, Template
 MICRO = 1_000_000  # of a core
 PROCESSES_MAX = 10_000  # a template that costs nothing still has an end: a host is no place for a million processes
 
+ROUNDING = 1e-9  # a load of 0.29 is of level 29, whatever binary fractions make of it
 LEVELS = 100  # a host's load counts in hundredths: what differs by less is equally full
-
-_Place = tuple[int, int, str]
-"""How full a host is, how many workers were added to it, its id: the least is where the next worker goes."""
 
 
 class Room:
@@ -51,12 +48,11 @@ class Room:
         self._memory_left -= memory * workers
         self._workers += workers
 
-    def load_with(self, template: str) -> float:
-        """The part that is taken of the host's scarcest resource with one more worker of ``template``."""
-        cpu, memory = self.costs[template]
-        cpu_load = (self._cpu_total - self._cpu_left + cpu) / self._cpu_total if self._cpu_total else 0.0
-        memory_left = self._memory_left - memory
-        memory_load = (self._memory_total - memory_left) / self._memory_total if self._memory_total else 0.0
+    @property
+    def load(self) -> float:
+        """The part that is taken of the host's scarcest resource."""
+        cpu_load = 1 - self._cpu_left / self._cpu_total if self._cpu_total else 0.0
+        memory_load = 1 - self._memory_left / self._memory_total if self._memory_total else 0.0
         return max(cpu_load, memory_load)
 
 
@@ -72,37 +68,56 @@ class Rooms:
             max(1, sum(host.capacity.memory_bytes for host in known)),
             max(1, len(known)) * PROCESSES_MAX,
         )
-        self._least: dict[str, list[tuple[_Place, Room]]] = {}
+        self._levels: list[dict[Room, None]] | None = None
+        """The rooms by how full they are; of equals, the one that was given a worker longest ago is first."""
+        self._level_of: dict[str, int] = {}
+        self._full: set[str] = set()
+        """Templates of which no worker fits any more."""
         for row in held:
             if row.host_id in self.by_host:
                 self.by_host[row.host_id].take(row.template, row.workers)
 
     def add(self, template: str) -> str | None:
-        """Put one worker where it leaves the host least full, in proportion to what the host is; ``None`` if nowhere.
+        """Put one worker on the host that is least full, in proportion to what the host is; ``None`` if nowhere.
 
         So hosts fill evenly, each by its capacity, and no pool stands on one host alone while there are others.
         """
-        least = self._least.get(template)
-        if least is None:
-            least = self._least[template] = self._ordered(template)
-        while least:
-            (level, added, host_id), room = least[0]
-            if not room.fitting(template):
-                heapq.heappop(least)
-                continue
-            now = int(room.load_with(template) * LEVELS)
-            if now != level:  # fuller by now through other templates
-                heapq.heapreplace(least, ((now, added, host_id), room))
-                continue
-            room.take(template, 1)
-            heapq.heapreplace(least, ((int(room.load_with(template) * LEVELS), added + 1, host_id), room))
-            return host_id
+        if template in self._full:
+            return None
+        for rooms in self._leveled():
+            for room in rooms:
+                if room.fitting(template):
+                    room.take(template, 1)
+                    self._moved(room)
+                    return room.host_id
+        self._full.add(template)
         return None
 
-    def give_back(self, host_id: str, template: str, workers: int) -> None:
-        """Take ``workers`` off a host."""
-        self.by_host[host_id].take(template, -workers)
-        self._least.clear()  # they hold only while hosts become fuller
+    def put(self, host_id: str, template: str, workers: int) -> None:
+        """Put ``workers`` on a host, or take them away if negative."""
+        room = self.by_host[host_id]
+        room.take(template, workers)
+        if self._levels is not None:
+            self._moved(room)
+        if workers < 0:
+            self._full.clear()
+
+    def _leveled(self) -> list[dict[Room, None]]:
+        if self._levels is None:
+            self._levels = [{} for _ in range(LEVELS + 1)]
+            for room in self.by_host.values():
+                self._arrive(room)
+        return self._levels
+
+    def _moved(self, room: Room) -> None:
+        levels = self._leveled()
+        levels[self._level_of[room.host_id]].pop(room)
+        self._arrive(room)
+
+    def _arrive(self, room: Room) -> None:
+        level = min(LEVELS, max(0, int(room.load * LEVELS + ROUNDING)))
+        self._leveled()[level][room] = None
+        self._level_of[room.host_id] = level
 
     def capacity(self, template: str) -> int | None:
         """Workers of ``template`` that still fit; ``None`` where no known host reports it: not known is not zero."""
@@ -120,15 +135,6 @@ class Rooms:
     def _part(self, cpu: int, memory: int) -> float:
         cpu_total, memory_total, processes = self._total
         return max(cpu / cpu_total if cpu else 0.0, memory / memory_total if memory else 0.0, 1 / processes)
-
-    def _ordered(self, template: str) -> list[tuple[_Place, Room]]:
-        least = [
-            ((int(room.load_with(template) * LEVELS), 0, host_id), room)
-            for host_id, room in self.by_host.items()
-            if room.fitting(template)
-        ]
-        heapq.heapify(least)
-        return least
 
 
 def _cost(template: Template) -> tuple[int, int]:
