@@ -87,6 +87,11 @@ class Recent:
                 self._waiting.appendleft((ended_s, jobs - gone))
         return late_jobs
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing happened in the window, and nothing is under way."""
+        return not self._spans and not self._waiting
+
     def metrics(self, queue: str) -> QueueMetrics:
         """What is known of ``queue`` at the last look."""
         span = self._newest

@@ -97,7 +97,8 @@ def _beyond_log(guard: Guard, queue: QueueMetrics, view: PoolView, *, passed_s: 
 def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: float) -> float:
     """How many jobs more than the recent rate tells the pool must be ready for now.
 
-    Time in which nothing came makes standing dearer for each late job it avoids, also while nothing new is seen. What earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without.
+    Time in which nothing came makes standing dearer for each late job it avoids, also while nothing new is seen. What
+    earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without.
     """
     if not guard.by_rate.jobs:
         is_new = guard.at_s - guard.began_at_s <= view.tick_s + start_up_s(view)

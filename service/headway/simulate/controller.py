@@ -83,19 +83,46 @@ class Controller:
         self._recall = Recall()
         self._exposed_s = exposed_s(PoolView(profile=self.profile, queues=(), start_up_s=start_up_s, tick_s=tick_s))
         self._memory = Memory()
+        self._standing: tuple[int, Decision] | None = None
+        """The decision of a pool in which nothing happens, and its workers; ``None`` while it could change."""
+        self._passed_over: Observation | None = None
 
     def step(self, observation: Observation, *, now_s: float | None = None) -> Decision:
         """The decision at ``now_s``, which is ``observation.at_s`` where metrics are not late.
 
         An observation that is given again, for want of a newer one, counts once and grows stale.
         """
+        if self._standing is not None and now_s is None and _is_quiet(observation):
+            workers, standing = self._standing
+            if observation.workers == workers:
+                self._passed_over = observation
+                return standing
+        if self._passed_over is not None:
+            self._take(self._passed_over)
+            self._passed_over = None
+        before = self._memory
         decision, self._memory = decide(
             self._view(observation),
-            self._memory,
+            before,
             now_s=observation.at_s if now_s is None else now_s,
             strategies=self._strategies,
         )
+        stands = _is_quiet(observation) and before == self._memory and self._is_still(decision)
+        self._standing = (observation.workers, decision) if stands else None
         return decision
+
+    def _is_still(self, decision: Decision) -> bool:
+        """Whether deciding again would say the same until something happens: no window, state, limit or clock moves."""
+        profile, strategy = self.profile, self._strategies[self.profile.strategy]
+        return (
+            self._recent.is_empty
+            and strategy.is_clockless
+            and not self._memory.strategy_state
+            and all(step.workers == decision.target_workers for step in decision.steps)
+            and not profile.schedules
+            and profile.override is None
+            and profile.budget_per_day is None
+        )
 
     def _count_hours(self, seen: Observation) -> None:
         """Worker-hours since midnight UTC, for a budget of the day."""
@@ -106,12 +133,15 @@ class Controller:
             self._worker_hours_today = 0.0
         self._worker_hours_today += seen.workers * (seen.at_s - max(self._taken_at_s, midnight_s)) / 3600
 
+    def _take(self, seen: Observation) -> None:
+        self._count_hours(seen)
+        self._recent.take(_span(seen))
+        self._recall.take(seen.arrived, at_s=seen.at_s)
+        self._taken_at_s = seen.at_s
+
     def _view(self, seen: Observation) -> PoolView:
         if seen.at_s != self._taken_at_s:
-            self._count_hours(seen)
-            self._recent.take(_span(seen))
-            self._recall.take(seen.arrived, at_s=seen.at_s)
-            self._taken_at_s = seen.at_s
+            self._take(seen)
         return PoolView(
             profile=self.profile,
             queues=(self._recent.metrics(self.profile.queues[0]),),
@@ -134,6 +164,12 @@ class Controller:
         if self._exposed_s == 0:
             return None
         return self._recall.jobs(now_s=seen.at_s, ahead_s=self._exposed_s)
+
+
+def _is_quiet(seen: Observation) -> bool:
+    return not (
+        seen.waiting or seen.busy or seen.starting or seen.arrived or seen.started or seen.finished or seen.in_flight
+    )
 
 
 def _span(seen: Observation) -> Span:

@@ -26,4 +26,4 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     return Advice(demands=(Demand(name="backlog_drain", slots=sized.drain),))
 
 
-BACKLOG_ONLY = Strategy(name="backlog_only", advise=advise, options=OPTIONS, come_down=anti_flapping)
+BACKLOG_ONLY = Strategy(name="backlog_only", advise=advise, options=OPTIONS, come_down=anti_flapping, is_clockless=True)

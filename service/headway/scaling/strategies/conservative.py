@@ -27,4 +27,4 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     )
 
 
-CONSERVATIVE = Strategy(name="conservative", advise=advise, options=OPTIONS, come_down=anti_flapping)
+CONSERVATIVE = Strategy(name="conservative", advise=advise, options=OPTIONS, come_down=anti_flapping, is_clockless=True)

@@ -27,4 +27,4 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     return Advice(demands=(Demand(name="steady_state", slots=sized.steady), first))
 
 
-SIMPLE_RATE = Strategy(name="simple_rate", advise=advise, options=OPTIONS, come_down=anti_flapping)
+SIMPLE_RATE = Strategy(name="simple_rate", advise=advise, options=OPTIONS, come_down=anti_flapping, is_clockless=True)
