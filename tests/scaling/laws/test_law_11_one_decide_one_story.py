@@ -6,13 +6,14 @@ The stored decision is the only story: what is told of it, and what goes on from
 import json
 from dataclasses import asdict
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide, worst_wait_s
 from headway.scaling.explain import explained
-from headway.scaling.model import LastMove, Memory, Wanted
+from headway.scaling.model import HoldTrial, LastMove, Memory, Wanted
 from headway.scaling.record import decision_from_mapping
 from headway.scaling.share import urgency
 from headway.scaling.view import PoolView
@@ -57,8 +58,13 @@ def stored(memory: Memory) -> Memory:
         wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
         lows=tuple(Wanted(**wanted) for wanted in body["lows"]),
         last_move=LastMove(**body["last_move"]) if body["last_move"] else None,
+        hold=_hold(body["hold"]) if body["hold"] else None,
         strategy_state=body["strategy_state"],
     )
+
+
+def _hold(body: dict[str, Any]) -> HoldTrial:
+    return HoldTrial(at_s=body["at_s"], costs=tuple(body["costs"]), levels=tuple(body["levels"]))
 
 
 @LAW
