@@ -71,8 +71,9 @@ class Rooms:
         self._levels: list[dict[Room, None]] | None = None
         """The rooms by how full they are; of equals, the one that was given a worker longest ago is first."""
         self._level_of: dict[str, int] = {}
-        self._full: set[str] = set()
-        """Templates of which no worker fits any more."""
+        self._parts: dict[str, float] = {}
+        self._closed: dict[str, set[Room]] = {}
+        """Template -> rooms in which no worker of it fits any more."""
         for row in held:
             if row.host_id in self.by_host:
                 self.by_host[row.host_id].take(row.template, row.workers)
@@ -82,15 +83,18 @@ class Rooms:
 
         So hosts fill evenly, each by its capacity, and no pool stands on one host alone while there are others.
         """
-        if template in self._full:
+        closed = self._closed.setdefault(template, set())
+        if len(closed) == len(self.by_host):
             return None
         for rooms in self._leveled():
             for room in rooms:
+                if room in closed:
+                    continue
                 if room.fitting(template):
                     room.take(template, 1)
                     self._moved(room)
                     return room.host_id
-        self._full.add(template)
+                closed.add(room)
         return None
 
     def put(self, host_id: str, template: str, workers: int) -> None:
@@ -100,7 +104,7 @@ class Rooms:
         if self._levels is not None:
             self._moved(room)
         if workers < 0:
-            self._full.clear()
+            self._closed.clear()
 
     def _leveled(self) -> list[dict[Room, None]]:
         if self._levels is None:
@@ -129,8 +133,10 @@ class Rooms:
 
         Where hosts differ in the template, the greatest; never 0 where there is one, as a worker is a process at least.
         """
-        costs = [room.costs[template] for room in self.by_host.values() if template in room.costs]
-        return max((self._part(cpu, memory) for cpu, memory in costs), default=0.0)
+        if template not in self._parts:
+            costs = [room.costs[template] for room in self.by_host.values() if template in room.costs]
+            self._parts[template] = max((self._part(cpu, memory) for cpu, memory in costs), default=0.0)
+        return self._parts[template]
 
     def _part(self, cpu: int, memory: int) -> float:
         cpu_total, memory_total, processes = self._total

@@ -1,0 +1,309 @@
+"""What a tick costs between gathering and applying: views built, pools decided, room shared, workers placed.
+
+The rows are calls of what the live tick calls (`headway.control.evaluation`), on made-up queues with five minutes of
+buckets each. "Changed" pools have a new bucket with arrivals and a backlog; the others were read again and are idle.
+Each figure is the median of the runs. The CPU time is that of this process alone, the wall time has in it whatever else
+ran meanwhile; where cores are shared, CPU time swells too, and the yardstick, a loop of 5 million additions, says by
+how much. The goals are for deciding, sharing and placing in one call on one core.
+
+    python benchmarks/decide.py --runs 5
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from headway.control import evaluation
+from headway.control.evaluation import Evaluation
+from headway.control.recent import KEPT_S, RATE_WINDOW_S
+from headway.control.views import Views
+from headway.scaling.decide import decide
+from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics, sketch_index
+from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Objective, Template
+from headway.scaling.placement import PoolTarget, place
+from headway.scaling.profile import Profile
+from headway.scaling.settle import Outcome, settled
+from headway.scaling.share import Claim, share
+from headway.scaling.view import PoolView
+from headway.store.deciding import Gathered, PoolState
+
+NOW_S = 1_800_000_000.0
+TICK_S = 5.0
+HOSTS = 200
+TEMPLATES = 50
+GOALS_MS = {
+    "1,000 pools, 200 hosts, all changed": 200,
+    "10,000 pools, all changed": 2_000,
+    "10,000 pools, 10 % changed": 400,
+}
+
+
+@dataclass(frozen=True)
+class Spent:
+    wall_ms: float
+    cpu_ms: float
+
+
+class Made:
+    """A made-up installation: pools with a queue each, hosts, and what one tick after the other would gather."""
+
+    def __init__(self, pools: int, *, seed: int = 1) -> None:
+        self.chance = random.Random(seed)
+        self.busy = [_busy(self.chance) for _ in range(200)]
+        self.evaluation = Evaluation()
+        self.now_s = NOW_S
+        self.pools = [f"pool-{number:05d}" for number in range(pools)]
+        self.profiles: dict[str, dict[str, Any]] = {
+            pool: {
+                "queues": [f"redis/{pool}"],
+                "template": f"template-{number % TEMPLATES}",
+                "priority": 100 + number % 3,
+                "workers_max": 200,
+            }
+            for number, pool in enumerate(self.pools)
+        }
+        self.hosts = [_host(number, self.chance, pools=pools) for number in range(HOSTS)]
+        self.states: dict[str, PoolState] = {}
+        self.assignments: tuple[Assignment, ...] = ()
+
+    def fill(self, busy: int) -> None:
+        """Five minutes of rows: arrivals and completions in the queues of ``busy`` pools, samples in all."""
+        buckets = [self.now_s - BUCKET_S * back for back in range(int(KEPT_S / BUCKET_S), 0, -1)]
+        for number, pool in enumerate(self.pools):
+            rows = (self.row(pool, bucket_s, is_busy=number < busy) for bucket_s in buckets)
+            self.evaluation.recent.take(rows, revision=0)
+
+    def read(self, busy: int) -> list[BucketRow]:
+        """The rows that are new at the next tick."""
+        self.now_s += TICK_S
+        return [self.row(pool, self.now_s - BUCKET_S, is_busy=number < busy) for number, pool in enumerate(self.pools)]
+
+    def row(self, pool: str, bucket_s: float, *, is_busy: bool) -> BucketRow:
+        read = {"queue": f"redis/{pool}", "bucket_s": bucket_s, "sampled_at_s": bucket_s + 4.9}
+        if not is_busy:
+            return BucketRow(**read, waiting_jobs=0, in_flight_jobs=0, oldest_age_s=0.0)  # type: ignore[arg-type]
+        return replace(self.chance.choice(self.busy), **read)  # type: ignore[arg-type]
+
+    def gathered(self) -> Gathered:
+        return Gathered(
+            revision=0,
+            buckets=(),
+            profiles=self.profiles,
+            states=self.states,
+            hosts=tuple(self.hosts),
+            assignments=self.assignments,
+            direct={},
+            worker_hours_today={},
+        )
+
+    def tick(self, rows: Iterable[BucketRow]) -> tuple[tuple[Outcome, ...], dict[str, Spent]]:
+        """What a tick does, without its reading and writing of Postgres, and what its two halves cost."""
+        gathered = self.gathered()
+        seen, views = timed(lambda: self.views(rows, gathered))
+        evaluation.Views = lambda *_, **__: views  # type: ignore[misc, assignment]
+        decided, (outcomes, self.assignments) = timed(
+            lambda: self.evaluation.settled(gathered, due=gathered.profiles, now_s=self.now_s)
+        )
+        assert len(outcomes) == len(self.pools), "a pool could not be decided"
+        self.states = {
+            each.decision.pool: PoolState(memory=each.memory, target_workers=each.decision.target_workers)
+            for each in outcomes
+        }
+        return outcomes, {"views": seen, "decided, shared, placed": decided}
+
+    def views(self, rows: Iterable[BucketRow], gathered: Gathered) -> "Prepared":
+        self.evaluation.recent.forget(now_s=self.now_s)
+        self.evaluation.recent.take(rows, revision=0)
+        views = Views(gathered, self.evaluation.recent, now_s=self.now_s)
+        profiles = [self.evaluation._profile(pool, body) for pool, body in self.profiles.items()]  # noqa: SLF001
+        return Prepared({profile.pool: views.of(profile) for profile in profiles})
+
+
+class Prepared:
+    """Views that are ready."""
+
+    def __init__(self, views: dict[str, PoolView]) -> None:
+        self._views = views
+
+    def of(self, profile: Profile) -> PoolView:
+        return self._views[profile.pool]
+
+
+def _busy(chance: random.Random) -> BucketRow:
+    """A bucket in which jobs arrived, and some wait."""
+    jobs = chance.randint(5, 30)
+    services_s = [chance.lognormvariate(-1.0, 0.7) for _ in range(jobs)]
+    waits_s = [chance.expovariate(1.0) for _ in range(jobs)]
+    return BucketRow(
+        queue="",
+        bucket_s=0.0,
+        arrived_jobs=jobs,
+        started_jobs=jobs,
+        finished_jobs=jobs,
+        service_sum_s=sum(services_s),
+        service_sketch=_sketch(services_s),
+        pickup_sketch=_sketch(waits_s),
+        pickup_max_s=max(waits_s),
+        waiting_jobs=chance.randint(0, 60),
+        in_flight_jobs=chance.randint(1, 5),
+        oldest_age_s=chance.uniform(0.0, 6.0),
+    )
+
+
+def _host(number: int, chance: random.Random, *, pools: int) -> Host:
+    """A host with room for its part of the workers, of one of three sizes, with half of the templates."""
+    cores = [32.0, 64.0, 128.0][number % 3] * max(1.0, pools / 2_000)
+    names = sorted(chance.sample(range(TEMPLATES), TEMPLATES // 2))
+    return Host(
+        host_id=f"host-{number:03d}",
+        name=f"host-{number:03d}",
+        capacity=HostCapacity(cpu_cores=cores, memory_bytes=int(cores * 4 * 2**30)),
+        templates=tuple(
+            Template(
+                name=f"template-{name}",
+                content_hash="1",
+                cpu_cores=0.1 + 0.1 * (name % 7),
+                memory_bytes=(64 + 64 * (name % 11)) * 2**20,
+                start_up_s=2.0,
+            )
+            for name in names
+        ),
+    )
+
+
+def _sketch(values_s: Iterable[float]) -> dict[int, int]:
+    sketch: dict[int, int] = {}
+    for value_s in values_s:
+        index = sketch_index(value_s)
+        sketch[index] = sketch.get(index, 0) + 1
+    return sketch
+
+
+def ticks(pools: int, changed: int, runs: int) -> tuple[dict[str, Spent], dict[str, Any]]:
+    """The cost of a tick at which ``changed`` of ``pools`` have changed, after two that decided all of them."""
+    made = Made(pools)
+    made.fill(changed)
+    made.tick(made.read(changed))
+    made.tick(made.read(changed))
+    looks = [made.tick(made.read(changed)) for _ in range(runs)]
+    outcomes = looks[-1][0]
+    return {half: middle([spent[half] for _, spent in looks]) for half in looks[0][1]}, {
+        "workers": sum(each.decision.target_workers for each in outcomes),
+        "decided_now": sum(each.decision.at_s == made.now_s for each in outcomes),
+        "lost_workers_to_others": sum(each.decision.binding == "share" for each in outcomes),
+    }
+
+
+def parts(pools: int, runs: int) -> dict[str, Spent]:
+    """What the parts of a tick cost alone, all pools changed, from nothing in place."""
+    made = Made(pools)
+    made.fill(pools)
+    rows = made.read(pools)
+    made.evaluation.recent.take(rows, revision=0)
+    profiles = [made.evaluation._profile(pool, body) for pool, body in made.profiles.items()]  # noqa: SLF001
+    five_minutes = [made.row("pool", made.now_s - BUCKET_S * back, is_busy=True) for back in range(60, 0, -1)]
+
+    def metrics() -> list[Any]:
+        return [
+            queue_metrics(
+                five_minutes, queue="redis/pool", now_s=made.now_s, window_s=RATE_WINDOW_S, objective=Objective()
+            )
+            for _ in profiles
+        ]
+
+    def views() -> list[Any]:
+        seen = Views(made.gathered(), made.evaluation.recent, now_s=made.now_s)
+        return [seen.of(profile) for profile in profiles]
+
+    def outcomes(seen: Sequence[Any]) -> list[Outcome]:
+        decided = [(view, *decide(view, Memory(), now_s=made.now_s)) for view in seen]
+        return [Outcome(view=v, before=Memory(), decision=d, memory=m) for v, d, m in decided]
+
+    seen = views()
+    decided = outcomes(seen)
+    targets = [
+        PoolTarget(pool=each.decision.pool, template=each.view.profile.template, workers=each.decision.target_workers)
+        for each in decided
+    ]
+    claims = [Claim(pool=each.pool, template=each.template, workers=each.workers) for each in targets]
+    scarce = [replace(host, capacity=_part(host.capacity, decided, made.hosts)) for host in made.hosts]
+    workers = sum(each.workers for each in targets)
+    rows_in_place = place(targets, made.hosts, [])
+    return {
+        "metrics of busy queues (all of 60 buckets)": repeated(metrics, runs),
+        "views of busy pools": repeated(views, runs),
+        "decide": repeated(lambda: outcomes(seen), runs),
+        f"place {workers} workers from nothing": repeated(lambda: place(targets, made.hosts, []), runs),
+        f"place {workers} workers that are in place": repeated(lambda: place(targets, made.hosts, rows_in_place), runs),
+        f"share room for half of {workers} workers": repeated(lambda: share(claims, scarce), runs),
+        "decide, share and place, room for half": repeated(
+            lambda: settled(outcomes(seen), scarce, rows_in_place), runs
+        ),
+    }
+
+
+def _part(capacity: HostCapacity, decided: Sequence[Outcome], hosts: Sequence[Host]) -> HostCapacity:
+    """So little of a host that all of them have about half of the room that is wanted."""
+    costs = {template.name: template.cpu_cores for host in hosts for template in host.templates}
+    wanted = sum(costs[each.view.profile.template] * each.decision.target_workers for each in decided)
+    return replace(capacity, cpu_cores=capacity.cpu_cores * 0.5 * wanted / sum(h.capacity.cpu_cores for h in hosts))
+
+
+def timed(call: Callable[[], Any]) -> tuple[Spent, Any]:
+    wall_s, cpu_s = time.perf_counter(), time.process_time()
+    result = call()
+    return Spent((time.perf_counter() - wall_s) * 1e3, (time.process_time() - cpu_s) * 1e3), result
+
+
+def repeated(call: Callable[[], Any], runs: int) -> Spent:
+    return middle([timed(call)[0] for _ in range(runs)])
+
+
+def middle(spent: Sequence[Spent]) -> Spent:
+    return Spent(statistics.median(each.wall_ms for each in spent), statistics.median(each.cpu_ms for each in spent))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    args = parser.parse_args()
+    scenes = zip(GOALS_MS, ((1_000, 1_000), (10_000, 10_000), (10_000, 1_000)), strict=True)
+    figures: dict[str, Any] = {
+        "machine": {"python": platform.python_version(), "cores": os.cpu_count(), "load_average": os.getloadavg()},
+        "ticks": {},
+        "parts_of_1000_pools_ms": {},
+    }
+    print(f"{'':<58}{'wall ms':>9}{'CPU ms':>9}{'goal':>8}")
+    for name, (pools, changed) in scenes:
+        halves, more = ticks(pools, changed, args.runs)
+        print(f"{name}: {more}")
+        figures["ticks"][name] = {**more, "goal_ms": GOALS_MS[name]}
+        for half, spent in halves.items():
+            goal = GOALS_MS[name] if half != "views" else ""
+            print(f"  {half:<56}{spent.wall_ms:>9.0f}{spent.cpu_ms:>9.0f}{goal:>8}")
+            figures["ticks"][name][half] = asdict(spent)
+    print("\nparts, 1,000 pools on 200 hosts, all changed")
+    for name, spent in parts(1_000, args.runs).items():
+        print(f"{name:<58}{spent.wall_ms:>9.0f}{spent.cpu_ms:>9.0f}")
+        figures["parts_of_1000_pools_ms"][name] = asdict(spent)
+    yardstick = repeated(lambda: sum(number for number in range(5_000_000)), 3)
+    figures["machine"]["yardstick"] = asdict(yardstick)
+    print(f"\n{'yardstick':<58}{yardstick.wall_ms:>9.0f}{yardstick.cpu_ms:>9.0f}")
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load average {os.getloadavg()}")
+    if args.json:
+        args.json.write_text(json.dumps(figures, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
