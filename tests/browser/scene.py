@@ -95,14 +95,14 @@ def _decisions(seed: Seed, *, now_s: float) -> None:
         queue="redis/emails", sampled_at_s=now_s, waiting_jobs=4, arrival_rate_per_s=12.0, service_time_s=0.4
     )
     for pool, before, after, values, ago_s in [
-        ("emails", 6, 5, {"demands": (Demand(name="steady_state", slots=4.8),)}, 42),
-        ("images", 8, 7, {"demands": (Demand(name="trend", slots=6.4),)}, 75),
+        ("emails", 6, 5, {"demands": (Demand(name="work_in_progress", slots=5),)}, 42),
+        ("images", 8, 7, {"demands": (Demand(name="standing", slots=7),)}, 75),
         (
             "reports",
             4,
             6,
             {
-                "demands": (Demand(name="backlog_drain", slots=5.6),),
+                "demands": (Demand(name="backlog_drain", slots=6),),
                 "metrics": (replace(reports, waiting_jobs=21, oldest_age_s=9.1),),
             },
             190,
@@ -126,7 +126,7 @@ def _decisions(seed: Seed, *, now_s: float) -> None:
                     "pool": pool,
                     "at_s": now_s,
                     "target_workers": after,
-                    "binding": "steady_state",
+                    "binding": "work_in_progress",
                     "steps": (Step(name="wanted", workers=after),),
                     "metrics": (calm,),
                     "running_workers": before or 0,
@@ -143,9 +143,9 @@ def _decisions(seed: Seed, *, now_s: float) -> None:
             target_workers=16,
             binding="workers_max",
             demands=(
-                Demand(name="steady_state", slots=7.2),
-                Demand(name="trend", slots=8.1),
-                Demand(name="backlog_drain", slots=23.7),
+                Demand(name="work_in_progress", slots=10),
+                Demand(name="backlog_drain", slots=24),
+                Demand(name="wake", slots=0),
             ),
             steps=(
                 Step(name="wanted", workers=24),

@@ -40,18 +40,31 @@ function reason(decision) {
 function nothingToDo(decision) {
   const seen = totals(decision);
   if (!decision.is_fresh || seen.waiting_jobs === null) return "";
-  return seen.waiting_jobs ? `${waiting(seen)}, and no demand is above zero.` : "Nothing waits and nothing arrives.";
+  if (seen.waiting_jobs) return `${waiting(seen)}, and no demand is above zero.`;
+  return seen.arrival_rate_per_s === 0 ? "Nothing waits and nothing arrives." : `${waiting(seen)}.`;
 }
 
 const slots = (value) => `${decimal(value)} ${value === 1 ? "slot" : "slots"}`;
 
 const DEMANDS = {
+  work_in_progress: (value, seen) => `${waiting(seen)}: what is at work or starting, ${slots(value)}, is enough.`,
+  backlog_drain: (value, seen) => `${waiting(seen)}: starting them all in time takes ${slots(value)}.`,
+  wake: (value, seen) => `${waiting(seen)}, and no worker is there: waking takes ${slots(value)}.`,
+  standing: (value) =>
+    `A worker started now would come too late for the next jobs that may arrive: ${slots(value)} should be there before them.`,
   steady_state: (value, seen) =>
     `Jobs arrive at ${rate(seen.arrival_rate_per_s)} and take ${duration(seen.service_time_s)} each: that keeps ${slots(value)} busy.`,
   trend: (value, seen) =>
     `Arrivals are rising from ${rate(seen.arrival_rate_per_s)}: when a new worker is ready, ${slots(value)} will be busy.`,
-  backlog_drain: (value, seen) =>
-    `${waiting(seen)}: starting them all in time takes ${slots(value)}.`,
+  forecast: (value) => `What is forecast to arrive by the time a new worker is ready will keep ${slots(value)} busy.`,
+  recalled: (value) => `At this time of earlier days, ${slots(value)} had work.`,
+  saturation: (value) => `Every worker is busy, and the strategy then wants one more: ${slots(value)}.`,
+  smoother: (value) => `While throughput is steady the strategy comes down one by one, now to ${slots(value)}.`,
+  first_worker: (value, seen) => `${waiting(seen)}, and nothing works on them: ${slots(value)} for a first worker.`,
+  jobs_per_worker: (value, seen) => `${waiting(seen)}: the strategy's workers for so many jobs make ${slots(value)}.`,
+  balance: (value) => `The strategy's balance of the queues is at ${slots(value)}.`,
+  fixed: (value) => `The profile's floor is ${slots(value)}.`,
+  time_of_day: (value) => `The crew of this hour has ${slots(value)}.`,
 };
 
 function waiting(seen) {
@@ -63,13 +76,25 @@ function waiting(seen) {
 
 const LIMITS = {
   hold_stale: (count_) => `Metrics are stale, and without them nothing goes down: held at ${count_}.`,
+  tolerance: (count_) => `Too small a change to make: held at ${count_}.`,
+  hold_up: (count_) => `More is wanted, but not yet for long enough: ${count_} for now.`,
   hold_down: (count_) => `Fewer would do now, but not yet for long enough: held at ${count_}.`,
+  cooldown: (count_) => `The strategy's cooldown allows no change yet: held at ${count_}.`,
+  anti_flapping: (count_) => `The strategy turns only after its cooldown and comes down by a share at a time: ${count_} for now.`,
+  step: (count_) => `The profile's steps lead to ${count_} for now.`,
+  fallback: (count_) => `Metrics have been missing for long: the profile falls back on ${count_}.`,
   pause: (count_) => `An operator has paused the pool: held at ${count_}.`,
+  override: (count_) => `An operator has set ${count_} for a while.`,
+  schedule: (count_) => `The schedule of this hour makes it ${count_}.`,
   workers_min: (count_) => `The profile keeps at least ${count_}.`,
   workers_max: (count_, decision) =>
     decision.unknown_workers
       ? `The profile's ceiling leaves ${count_}, since ${counted(decision.unknown_workers, "worker")} may still run on hosts that went silent.`
       : `The profile allows at most ${count_}.`,
+  pinned: (count_) => `The pool is pinned to ${count_}.`,
+  rate_limit: (count_) => `The service that the jobs call allows ${count_}.`,
+  budget: (count_) => `The budget pays for ${count_}.`,
+  share: (count_) => `Room is scarce: the pool's share of it is ${count_}.`,
   capacity: (count_, decision) =>
     decision.notes.some((note) => note.startsWith("no known host")) ? `Held at ${count_}.` : `The hosts have room for ${count_}.`,
 };

@@ -1,0 +1,39 @@
+"""The dashboard and the command line have words for the same reasons."""
+
+import re
+
+import pytest
+
+from architecture.tree import SERVICE
+from headway.scaling import explain
+from headway.scaling.limits import LIMITS
+from headway.scaling.strategies import BUILT_IN
+from scaling.pools import NOW_S, queue, view
+
+SENTENCES = (SERVICE / "control" / "web" / "sentences.js").read_text()
+
+
+def told_in_browser(table: str) -> set[str]:
+    """The keys of an object literal of sentences.js."""
+    found = re.search(rf"^const {table} = {{\n(.*?)^}};", SENTENCES, flags=re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return set(re.findall(r"^  (\w+): \(", found[1], flags=re.MULTILINE))
+
+
+def test_every_demand_that_is_told_on_the_command_line_is_told_in_the_browser() -> None:
+    assert told_in_browser("DEMANDS") == set(explain.DEMANDS)
+
+
+def test_every_limit_that_is_told_on_the_command_line_is_told_in_the_browser() -> None:
+    assert told_in_browser("LIMITS") == set(explain.LIMITS)
+
+
+def test_every_limit_is_told() -> None:
+    assert {limit.__name__ for limit in LIMITS} <= set(explain.LIMITS)
+
+
+@pytest.mark.parametrize("start_up_s", [1.0, 60.0])
+def test_every_demand_of_the_default_strategy_is_told(start_up_s: float) -> None:
+    pool = view(queue(waiting_jobs=3, in_flight_jobs=1, oldest_age_s=60.0), start_up_s=start_up_s)
+    advice = BUILT_IN["hybrid"].advise(pool.queues[0], pool, {}, NOW_S)
+    assert {demand.name for demand in advice.demands} <= set(explain.DEMANDS)
