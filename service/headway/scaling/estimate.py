@@ -38,6 +38,7 @@ class Recent:
         self._sums: Sums = (0.0, 0.0, 0.0, 0.0, 0.0)
         self._waiting: deque[tuple[float, int]] = deque()
         """Arrivals among which the waiting jobs are: when their span ended, and how many are left of it."""
+        self._waiting_jobs = 0
         self._service_jobs = 0.0
         self._service_sum_s = 0.0
         self._began_at_s: float | None = None
@@ -75,7 +76,9 @@ class Recent:
         """
         if span.arrived_jobs:
             self._waiting.append((span.ended_at_s, span.arrived_jobs))
-        left_jobs = sum(jobs for _, jobs in self._waiting) - span.waiting_jobs
+            self._waiting_jobs += span.arrived_jobs
+        left_jobs = self._waiting_jobs - span.waiting_jobs
+        self._waiting_jobs = min(self._waiting_jobs, span.waiting_jobs)
         over_s = (span.pickup_max_s or 0.0) - self._target_s
         late_jobs, oldest_s = 0.0, self._waiting[0][0] if self._waiting else 0.0
         while left_jobs > 0:
@@ -115,10 +118,17 @@ class Recent:
             completion_rate_per_s=finished / window_s,
             service_time_s=self._service_sum_s / self._service_jobs if self._service_jobs else None,
             pickup_objective_s=span.pickup_max_s,
-            arrivals=tuple(
-                Arrivals(jobs=jobs, ended_ago_s=span.ended_at_s - ended_s) for ended_s, jobs in reversed(self._waiting)
-            ),
+            arrivals=self._arrivals(span.ended_at_s),
         )
+
+    def _arrivals(self, now_s: float) -> tuple[Arrivals, ...]:
+        """The spans whose jobs wait and are not overdue: how long the others have been changes nothing."""
+        found = []
+        for ended_s, jobs in reversed(self._waiting):
+            if now_s - ended_s > self._target_s:
+                break
+            found.append(Arrivals(jobs=jobs, ended_ago_s=now_s - ended_s))
+        return tuple(found)
 
 
 def _plus(sums: Sums, counts: Sums, sign: int) -> Sums:

@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.scaling.demand import MARGIN_S, start_up_s
 from headway.scaling.model import QueueMetrics
+from headway.scaling.profile import Forecast
 from headway.scaling.spare import Shortfalls
 from headway.scaling.view import PoolView
 
@@ -56,7 +57,7 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
     """``before`` with what came since, and with what is expected next. A span that is seen again counts once."""
     guard = before or Guard(began_at_s=now_s, at_s=now_s - view.tick_s)
     expected_jobs = (queue.arrival_rate_per_s or 0.0) * view.tick_s
-    recalled_jobs = None if view.recalled_jobs is None else max(0.0, view.recalled_jobs - expected_jobs)
+    recalled_jobs = max(0.0, (view.recalled_jobs or 0.0) - expected_jobs) if _is_told(view) else None
     until_s = queue.arrived_until_s
     if until_s is None or (guard.seen_until_s is not None and until_s <= guard.seen_until_s):
         # A quiet pool has nothing to learn: the time is counted with the next that comes.
@@ -108,8 +109,17 @@ def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: floa
     if guard.recalled_jobs is None:
         return by_rate
     by_recall = _spare(guard.by_recall.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
-    is_told = by_recall + guard.recalled_mean_jobs < by_rate
-    return by_recall + guard.recalled_jobs if is_told else by_rate
+    return by_recall + guard.recalled_jobs if _pays(guard, by_recall, by_rate) else by_rate
+
+
+def _is_told(view: PoolView) -> bool:
+    """Whether earlier days tell of today, and the profile lets them."""
+    return view.recalled_jobs is not None and view.profile.forecast is not Forecast.OFF
+
+
+def _pays(guard: Guard, by_recall: float, by_rate: float) -> bool:
+    """Whether guarding with what earlier days tell has asked for fewer standing workers than guarding without."""
+    return by_recall + guard.recalled_mean_jobs < by_rate
 
 
 def _spare(shortfalls: Shortfalls, guard: Guard, queue: QueueMetrics, view: PoolView) -> float:

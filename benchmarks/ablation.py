@@ -1,0 +1,175 @@
+"""What each term of ``hybrid`` is worth: the traces again without it.
+
+    python benchmarks/ablation.py --traces DIR --page
+
+Every row leaves out one term and runs all traces in a scenario that the term is for. Finished rows are kept in
+``--cells`` and not run again, so an interrupted run goes on where it ended; delete the folder after a change of code.
+"""
+
+import argparse
+import json
+import math
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from closed_loop.cells import Cell, Figures, load, run
+from closed_loop.reference import TRACES, oracle_worker_hours
+
+from headway.scaling import decide, demand, guard, hold
+from headway.scaling.demand import Due, Need, Supply, greatest, need, start_up_s
+from headway.scaling.model import QueueMetrics
+from headway.scaling.strategies import hybrid
+from headway.scaling.view import PoolView
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "reference" / "ablation.md"
+REACTIVE, EXPOSED = "sla10", "sla10-boot8"
+
+
+def no_deferral(due: Iterable[Due], given: Supply, view: PoolView) -> Need:
+    """The backlog drained as if there were no next look."""
+    found, ahead_jobs = Need(), 0.0
+    for each in due:
+        ahead_jobs += each.jobs
+        found = greatest((found, need(ahead_jobs, each.within_s, given, start_up_s=start_up_s(view))))
+    return found
+
+
+def no_cohorts(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Due, ...]:
+    """All waiting jobs as old as the oldest."""
+    margin_s = demand.MARGIN_S + demand.START_UP_SPREAD * start_up_s(view)
+    if not queue.waiting_jobs:
+        return ()
+    return (Due(jobs=queue.waiting_jobs, within_s=target_s - (queue.oldest_age_s or 0.0) - margin_s),)
+
+
+def mean_completions(queue: QueueMetrics, busy_slots: int) -> float:
+    """Completions as the mean service time promises them."""
+    return busy_slots / queue.service_time_s if queue.service_time_s else 0.0
+
+
+def _put(module: object, name: str, value: object) -> Callable[[], None]:
+    return lambda: setattr(module, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """A term, the scenario it is for, and what takes it out."""
+
+    term: str
+    scenario: str
+    take_out: tuple[Callable[[], None], ...] = ()
+
+
+ABLATIONS = (
+    Ablation("nothing", REACTIVE),
+    Ablation("waiting for the next look", REACTIVE, (_put(hybrid, "backlog_drain", no_deferral),)),
+    Ablation("the age of each cohort", REACTIVE, (_put(hybrid, "waiting", no_cohorts),)),
+    Ablation("caution about completions", REACTIVE, (_put(hybrid, "CAUTION", 0.0),)),
+    Ablation(
+        "completions as seen of late",
+        REACTIVE,
+        (_put(hybrid, "completions_per_s", mean_completions), _put(demand, "completions_per_s", mean_completions)),
+    ),
+    Ablation("the margin for a slow start", REACTIVE, (_put(demand, "START_UP_SPREAD", 0.0),)),
+    Ablation("waking at once", REACTIVE, (_put(hybrid, "_is_asleep", lambda _queue, _view: False),)),
+    Ablation("the cheapest hold: none instead", REACTIVE, (_put(decide, "cheapest_s", lambda _trial, **_: 0.0),)),
+    Ablation("the cheapest hold: 15 s instead", REACTIVE, (_put(decide, "cheapest_s", lambda _trial, **_: 15.0),)),
+    Ablation("nothing", EXPOSED),
+    Ablation("standing workers", EXPOSED, (_put(hybrid, "exposed_s", lambda _view: 0.0),)),
+    Ablation("the spare", EXPOSED, (_put(hybrid, "spare_jobs", lambda *_, **__: 0.0),)),
+    Ablation("earlier days", EXPOSED, (_put(guard, "_is_told", lambda _view: False),)),
+    Ablation("earlier days only where they help", EXPOSED, (_put(guard, "_pays", lambda *_: True),)),
+    Ablation("learning from late jobs", EXPOSED, (_put(guard, "LEARNING_STEP", 0.0),)),
+    Ablation(
+        "what standing is worth",
+        EXPOSED,
+        (_put(guard, "LATE_JOB_WORKER_S", math.inf), _put(guard, "FIRST_DAY_WORKER_S", math.inf)),
+    ),
+    Ablation("the price of the first day", EXPOSED, (_put(guard, "FIRST_DAY_WORKER_S", guard.LATE_JOB_WORKER_S),)),
+    Ablation("the start-up in a start's price", EXPOSED, (_put(hold, "START_UP_SHARE", 0.0),)),
+)
+
+
+def main() -> None:
+    """Run what is missing, then print or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared" / "traces", help="folder of the traces")
+    parser.add_argument(
+        "--cells", type=Path, default=ROOT / ".headway" / "ablation", help="where finished rows are kept"
+    )
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
+    options = parser.parse_args()
+    options.cells.mkdir(parents=True, exist_ok=True)
+    tasks = [(number, options.traces, options.cells) for number in range(len(ABLATIONS))]
+    with multiprocessing.Pool(options.processes, maxtasksperchild=1) as pool:
+        rows = list(pool.imap(_row, tasks, chunksize=1))
+    text = "\n".join(_page(rows)) + "\n"
+    if options.page:
+        PAGE.write_text(text)
+    else:
+        print(text)
+
+
+def _row(task: tuple[int, Path, Path]) -> list[Figures]:
+    """One ablation on every trace, in a process of its own: what is taken out stays out there."""
+    number, folder, cells = task
+    ablation = ABLATIONS[number]
+    kept = cells / f"{ablation.scenario}-{ablation.term.replace(' ', '-').replace(':', '')}.json"
+    if kept.exists():
+        return [Figures(**figures) for figures in json.loads(kept.read_text())]
+    for take_out in ablation.take_out:
+        take_out()
+    found = []
+    for trace in TRACES:
+        load(folder, trace)
+        found.append(run(Cell(scenario=ablation.scenario, trace=trace, strategy="hybrid"), folder))
+    kept.write_text(json.dumps([{name: getattr(each, name) for name in Figures.__slots__} for each in found]))
+    print(f"done: {ablation.scenario} without {ablation.term}", file=sys.stderr, flush=True)
+    return found
+
+
+def _page(rows: list[list[Figures]]) -> Iterator[str]:
+    yield "# What each term of hybrid is worth"
+    yield ""
+    yield (
+        "Written by `python benchmarks/ablation.py --page`; do not edit. Each row leaves out one term of `hybrid` and "
+        "runs all traces; cost is the geometric mean of worker-hours as a multiple of the oracle's. Of `cron_flights` the "
+        "worst trace counts from the second day on where the start-up is 8 s."
+    )
+    for scenario in (REACTIVE, EXPOSED):
+        yield from (
+            "",
+            f"## {scenario}",
+            "",
+            "| without | mean | worst trace | cost | dearest trace | spawns | bad 5 min |",
+        )
+        yield "|---|--:|--:|--:|--:|--:|--:|"
+        for ablation, figures in zip(ABLATIONS, rows, strict=True):
+            if ablation.scenario == scenario:
+                yield _line(ablation, figures)
+
+
+def _line(ablation: Ablation, figures: list[Figures]) -> str:
+    costs = [
+        each.worker_hours / oracle_worker_hours(trace, ablation.scenario)
+        for trace, each in zip(TRACES, figures, strict=True)
+    ]
+    counted = [
+        each.later_percent if trace == "cron_flights" and ablation.scenario == EXPOSED else each.percent
+        for trace, each in zip(TRACES, figures, strict=True)
+    ]
+    mean = sum(each.percent for each in figures) / len(figures)
+    geometric = math.exp(sum(map(math.log, costs)) / len(costs))
+    return (
+        f"| {ablation.term} | {mean:.2f} % | {min(counted):.2f} % | {geometric:.3f} | {max(costs):.2f} | "
+        f"{sum(each.spawns for each in figures):,} | {sum(each.bad_windows for each in figures):,} |"
+    )
+
+
+if __name__ == "__main__":
+    main()
