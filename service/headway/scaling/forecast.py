@@ -8,6 +8,7 @@ Whether one may weigh in is decided in ``trial``.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 from headway.errors import Invalid
@@ -17,7 +18,7 @@ DAY_S = 86_400.0
 BUCKET_S = 300.0  # of the clock: a load that follows the clock keeps to its minutes, not to its seconds
 GAP_MEMORIES = 5.0  # after a silence of this many memories less than 1 % is left of what was known
 VALUE_MAX = 1e12  # beyond this it is no rate of jobs
-_STATE: Mapping[str, Any] = {"is_state": True}
+_STATE: Mapping[str, Any] = MappingProxyType({"is_state": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
