@@ -173,6 +173,13 @@ def test_capacity_counts_the_scarcest_resource_of_each_known_host_and_processes(
     assert Rooms(hosts, held=[row("b", 3)]).capacity("mail") == 3
 
 
+def test_room_that_was_given_back_is_found_again() -> None:
+    rooms = Rooms([host("a", cpu_cores=1.0)])
+    assert [rooms.add("mail"), rooms.add("mail")] == ["a", None]
+    rooms.put("a", "mail", -1)
+    assert rooms.add("mail") == "a"
+
+
 def test_capacity_is_unknown_where_no_known_host_has_the_template() -> None:
     assert Rooms([host("a", is_known=False)]).capacity("mail") is None
     assert Rooms([host("a", templates=())]).capacity("mail") is None

@@ -109,6 +109,8 @@ def test_no_decision_stands_on_another_memory() -> None:
     assert not do_stand(decided(idle(), Memory()))
     outcome = decided(idle())
     assert not stands(outcome, outcome.view, Memory(target_workers=1), now_s=NOW_S, strategy=HYBRID)
+    not_stored = decided(idle(workers_min=1))
+    assert not stands(not_stored, not_stored.view, not_stored.before, now_s=NOW_S, strategy=HYBRID)
 
 
 def test_a_decision_that_holds_stands_until_the_hold_ends() -> None:
