@@ -102,7 +102,7 @@ def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: floa
     earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without.
     """
     if not guard.by_rate.jobs:
-        is_new = guard.at_s - guard.began_at_s <= view.tick_s + start_up_s(view)
+        is_new = now_s - guard.began_at_s <= view.tick_s + start_up_s(view)
         return FIRST_JOBS if is_new else 0.0
     quiet_s = max(0.0, now_s - guard.at_s)
     by_rate = _spare(guard.by_rate.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)

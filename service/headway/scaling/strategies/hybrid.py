@@ -37,13 +37,15 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         Demand(name="backlog_drain", slots=in_use + drain.slots),
         Demand(name="wake", slots=float(_is_asleep(queue, view))),
     ]
-    kept: dict[str, Any] = {"asked": asked} if asked else {}
+    kept: dict[str, Any] = {"asked": [list(each) for each in asked]} if asked else {}
     if exposed_s(view) > 0:
-        guard = learned(guard_of(state.get("guard")), queue, view, now_s=now_s)
+        before = guard_of(state.get("guard"))
+        guard = learned(before, queue, view, now_s=now_s)
         spare = spare_jobs(guard, queue, view, now_s=now_s)
         stand = standing(queue, view, given, arrivals_per_tick=guard.expected_jobs, spare_jobs=spare)
         demands.append(Demand(name="standing", slots=in_use + stand.slots))
-        kept["guard"] = guard
+        # As it was stored, where it is the same: what is at rest is not written again.
+        kept["guard"] = state["guard"] if guard == before else guard
     return Advice(demands=tuple(demands), state=kept)
 
 
