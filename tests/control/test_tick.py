@@ -13,7 +13,7 @@ from headway.control import evaluation
 from headway.control.leadership import Leadership
 from headway.control.tick import Ticker
 from headway.scaling.decide import decide
-from headway.scaling.model import Assignment, Mode
+from headway.scaling.model import Assignment, Decision, HoldTrial, LastMove, Memory, Mode, Objective, Wanted
 from headway.scaling.profile import profile_to_mapping
 from headway.scaling.schedule import Schedule
 from headway.store.deciding import News, apply, gather
@@ -208,6 +208,43 @@ async def test_a_new_leader_goes_on_from_what_is_remembered(migrated_url: str, d
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {("mail", "a"): 4}
     assert database.decisions()[-1] == ("mail", 4, "hold_down")
+
+
+async def test_everything_that_is_remembered_comes_back_as_it_was(migrated_url: str, database: Database) -> None:
+    database.profile()
+    remembered = Memory(
+        target_workers=4,
+        wanted=(Wanted(at_s=NOW_S, workers=4),),
+        lows=(Wanted(at_s=NOW_S - 5, workers=2),),
+        last_move=LastMove(at_s=NOW_S, is_up=True),
+        hold=HoldTrial(at_s=NOW_S, costs=(150.5, 170.25), levels=(0, 4)),
+        strategy_state={"asked": [[NOW_S, 4]]},
+    )
+    decision = Decision(pool="mail", at_s=NOW_S, target_workers=4, binding="backlog_drain")
+    async with leading(migrated_url) as (_, epoch):
+        engine = create_engine(migrated_url)
+        gathered = await gather(engine, revision=0, from_s=0.0)
+        news = News(remembered=[(decision, remembered)], decisions=[], assignments=[])
+        await apply(engine, news, gathered, epoch=epoch)
+        gathered = await gather(engine, revision=0, from_s=0.0)
+        await engine.dispose()
+    assert gathered.states["mail"].memory == remembered
+
+
+@pytest.mark.parametrize("target_s", [10.0, 5.0])  # reacting is soon enough; it is not, for 5 + 3 + 0.5 > 5
+async def test_a_pool_at_rest_is_written_no_more(target_s: float, migrated_url: str, database: Database) -> None:
+    database.profile(objective=Objective(target_s=target_s), hold_down_s=None)
+    database.host()
+    now_s, written = [NOW_S], []
+    async with leading(migrated_url) as (ticker, epoch):
+        ticker._clock = lambda: now_s[0]
+        for tick in range(24):
+            now_s[0] = NOW_S + 5 * tick
+            database.bucket(at_s=now_s[0], **(LATE if tick < 2 else {}))
+            await ticker.tick(epoch=epoch, is_all_due=True)
+            written.append(database.read("select xmin::text from pool_states"))
+    assert written[0] != written[1]
+    assert set(written[-6:]) == {written[-1]}
 
 
 async def test_a_silent_hosts_share_moves_and_its_workers_count_as_unknown(

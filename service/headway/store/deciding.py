@@ -16,6 +16,7 @@ from headway.scaling.model import (
     MEMORY_VERSION,
     Assignment,
     Decision,
+    HoldTrial,
     Host,
     LastMove,
     Memory,
@@ -137,8 +138,13 @@ def _memory(body: dict[str, Any]) -> Memory:
         wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
         lows=tuple(Wanted(**wanted) for wanted in body.get("lows", ())),
         last_move=LastMove(**body["last_move"]) if body.get("last_move") else None,
+        hold=_hold(body.get("hold")),
         strategy_state=body.get("strategy_state", {}),
     )
+
+
+def _hold(body: Mapping[str, Any] | None) -> HoldTrial | None:
+    return HoldTrial(at_s=body["at_s"], costs=tuple(body["costs"]), levels=tuple(body["levels"])) if body else None
 
 
 async def _assignments(connection: AsyncConnection) -> tuple[Assignment, ...]:
