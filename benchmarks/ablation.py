@@ -138,8 +138,8 @@ def _page(rows: list[list[Figures]]) -> Iterator[str]:
     yield ""
     yield (
         "Written by `python benchmarks/ablation.py --page`; do not edit. Each row leaves out one term of `hybrid` and "
-        "runs all traces; cost is the geometric mean of worker-hours as a multiple of the oracle's. Of `cron_flights` the "
-        "worst trace counts from the second day on where the start-up is 8 s."
+        "runs all traces; cost is the geometric mean of worker-hours as a multiple of the oracle's. Of `cron_flights` "
+        "the days from the second on count as a trace where the start-up is 8 s."
     )
     for scenario in (REACTIVE, EXPOSED):
         yield from (
