@@ -1,11 +1,40 @@
 """What came at this time of earlier days."""
 
 import math
+from collections.abc import Mapping
 
 MINUTE_S = 60.0
 DAY_MINUTES = 1440
 DAYS = 7  # a week has every weekday once
 ODD_DAYS = 3  # of so many, one may be odd
+
+
+def minute_of(at_s: float) -> int:
+    """The minute that runs at ``at_s``, in minutes of the Unix clock."""
+    return math.floor((at_s + 1e-6) / MINUTE_S)
+
+
+def minutes_ahead(*, now_s: float, ahead_s: float) -> range:
+    """The minutes that have begun by ``now_s + ahead_s`` and are not over."""
+    return range(minute_of(now_s), minute_of(now_s + ahead_s) + 1)
+
+
+def recalled_jobs(jobs: Mapping[int, int], *, since: int | None, now_s: float, ahead_s: float) -> int | None:
+    """The jobs that a minute begun by ``now_s + ahead_s`` brought on earlier days, less those it has today.
+
+    Args:
+        jobs: Minute -> arrivals, earlier days' and today's. A minute that is not among them had none.
+        since: The first minute that is known.
+        now_s: Unix seconds.
+        ahead_s: How far to look.
+
+    Returns:
+        Of the minutes the most; ``None`` until a whole day has been seen.
+    """
+    if since is None or _ended_minute(now_s) - since < DAY_MINUTES:
+        return None
+    minutes = minutes_ahead(now_s=now_s, ahead_s=ahead_s)
+    return max(max(0, _busiest(jobs, minute, since=since) - jobs.get(minute, 0)) for minute in minutes)
 
 
 class Recall:
@@ -18,7 +47,7 @@ class Recall:
 
     def take(self, jobs: int, *, at_s: float) -> None:
         """Count ``jobs`` that arrived up to ``at_s``."""
-        minute = math.ceil(at_s / MINUTE_S) - 1  # a span that ends with a minute belongs to it
+        minute = _ended_minute(at_s)
         if self._first is None:
             self._first = minute
         if jobs:
@@ -28,19 +57,16 @@ class Recall:
             self._jobs.pop(minute - DAYS * DAY_MINUTES - 1, None)
 
     def jobs(self, *, now_s: float, ahead_s: float) -> int | None:
-        """The jobs that a minute begun by ``now_s + ahead_s`` brought on earlier days, less those it has today.
+        """``recalled_jobs`` of what was taken."""
+        return recalled_jobs(self._jobs, since=self._first, now_s=now_s, ahead_s=ahead_s)
 
-        ``None`` until a whole day has been seen.
-        """
-        if self._first is None or self._newest is None or self._newest - self._first < DAY_MINUTES:
-            return None
-        current = math.floor((now_s + 1e-6) / MINUTE_S)
-        until = math.floor((now_s + ahead_s) / MINUTE_S)
-        return max(max(0, self._busiest(minute) - self._jobs.get(minute, 0)) for minute in range(current, until + 1))
 
-    def _busiest(self, minute: int) -> int:
-        """The most that an earlier day had; of three days or more the second most: one odd day proves nothing."""
-        first = self._first or 0
-        days = (minute - day * DAY_MINUTES for day in range(1, DAYS + 1))
-        counts = sorted((self._jobs.get(earlier, 0) for earlier in days if earlier >= first), reverse=True)
-        return counts[1] if len(counts) >= ODD_DAYS else counts[0] if counts else 0
+def _ended_minute(at_s: float) -> int:
+    return math.ceil(at_s / MINUTE_S) - 1  # a span that ends with a minute belongs to it
+
+
+def _busiest(jobs: Mapping[int, int], minute: int, *, since: int) -> int:
+    """The most that an earlier day had; of three days or more the second most: one odd day proves nothing."""
+    days = (minute - day * DAY_MINUTES for day in range(1, DAYS + 1))
+    counts = sorted((jobs.get(earlier, 0) for earlier in days if earlier >= since), reverse=True)
+    return counts[1] if len(counts) >= ODD_DAYS else counts[0] if counts else 0

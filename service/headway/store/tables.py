@@ -197,6 +197,18 @@ queue_buckets = Table(
     Index("ix_queue_buckets_bucket_s", "bucket_s"),
 )
 
+queue_minutes = Table(
+    "queue_minutes",
+    metadata,
+    # Arrivals by minute of the Unix clock, for the same minute of later days. A minute without arrivals has no row.
+    Column("queue", Text, nullable=False),
+    Column("minute", BigInteger, nullable=False),
+    Column("arrived_jobs", Integer, nullable=False),
+    PrimaryKeyConstraint("queue", "minute"),
+    # Rows come in the order of their minutes: a few kilobytes find those that have expired.
+    Index("ix_queue_minutes_minute", "minute", postgresql_using="brin"),
+)
+
 pipeline_health = Table(
     "pipeline_health",
     metadata,
