@@ -3,9 +3,11 @@
 It holds the memory between steps and runs the ``decide`` of the live loop. It sees what can be measured and no more.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 
+from headway.errors import Invalid
 from headway.scaling.decide import decide
 from headway.scaling.demand import exposed_s
 from headway.scaling.estimate import Recent, Span
@@ -41,6 +43,22 @@ class Observation:
     """The longest wait among the jobs that started since the last look."""
     in_flight: int | None = None
     """Jobs that are being worked on; ``None``: one a busy worker."""
+
+    def __post_init__(self) -> None:
+        counts = (self.waiting, self.arrived, self.started, self.finished, self.workers, self.busy, self.idle)
+        others = (self.starting, self.service_sum_s, self.oldest_age_s, self.pickup_max_s, self.in_flight)
+        known = (*counts, *(value for value in others if value is not None))
+        # What is not finite makes the sum so. Engines look millions of times: names are found only if it is needed.
+        if min(known) < 0 or not math.isfinite(sum(known)) or not math.isfinite(self.at_s):
+            raise Invalid(*self._breaches())
+
+    def _breaches(self) -> Iterator[str]:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.name == "at_s" and not math.isfinite(value):
+                yield f"observation: at_s={value} is no time"
+            elif item.name != "at_s" and value is not None and not 0 <= value < math.inf:
+                yield f"observation at {self.at_s}: {item.name}={value} must be finite and at least 0"
 
 
 class Controller:
