@@ -22,11 +22,13 @@ from headway.control.http.server import HttpServer
 from headway.control.ingest import Ingest
 from headway.control.leadership import Leadership
 from headway.control.maintenance import maintain
+from headway.control.minutes import MinuteKeeper
 from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.server import serve
 from headway.control.rpc.telemetry import TelemetryServicer
 from headway.control.tick import Ticker
+from headway.scaling.recall import MINUTE_S
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
 from headway.settings import ControlSettings
@@ -88,7 +90,8 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
         )
         await http.start()
         stack.push_async_callback(http.stop)
-        scheduler = _scheduler(ticker, engine)
+        keeper = MinuteKeeper(engine=engine, leadership=leadership, clock=time.time)
+        scheduler = _scheduler(ticker, keeper, engine)
         scheduler.start()
         stack.callback(scheduler.shutdown, wait=False)
 
@@ -115,11 +118,12 @@ def _stop_event() -> asyncio.Event:
     return stop
 
 
-def _scheduler(ticker: Ticker, engine: Engine) -> AsyncIOScheduler:
+def _scheduler(ticker: Ticker, keeper: MinuteKeeper, engine: Engine) -> AsyncIOScheduler:
     """The clock of the control plane. It only says that work is due; overlapping and missed runs become one."""
     scheduler = AsyncIOScheduler(timezone="UTC")
     once = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
     scheduler.add_job(ticker.all_due, "interval", seconds=TICK_S, **once)
+    scheduler.add_job(keeper.keep, "interval", seconds=MINUTE_S, **once)
     scheduler.add_job(maintain, "interval", seconds=MAINTENANCE_S, args=[engine], **once)
     return scheduler
 

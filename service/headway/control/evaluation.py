@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from headway.control.earlier import EarlierDays
 from headway.control.recent import RecentBuckets
 from headway.control.views import Views
 from headway.errors import HeadwayError
@@ -24,6 +25,7 @@ class Evaluation:
 
     def __init__(self, strategies: Mapping[str, Strategy] = BUILT_IN) -> None:
         self.recent = RecentBuckets()
+        self.earlier = EarlierDays()
         self._strategies = strategies
         self._profiles: dict[str, tuple[Mapping[str, Any], Profile]] = {}
         self._outcomes: dict[str, Outcome] = {}
@@ -34,6 +36,20 @@ class Evaluation:
         """Decide everything anew: others may have led meanwhile."""
         self._outcomes.clear()
 
+    def exposed_s(self, gathered: Gathered, *, now_s: float) -> dict[str, float]:
+        """Queue -> for how long from now its pool is exposed, of exposed pools only."""
+        views = Views(gathered, self.recent, now_s=now_s)
+        found: dict[str, float] = {}
+        for pool, body in gathered.profiles.items():
+            try:
+                profile = self._profile(pool, body)
+                ahead_s = views.exposed_s(profile)
+            except Exception:  # noqa: BLE001, S112 - deciding meets it as well, and tells
+                continue
+            if ahead_s > 0:
+                found.update(dict.fromkeys(profile.queues, ahead_s))
+        return found
+
     def settled(
         self, gathered: Gathered, *, due: Mapping[str, Mapping[str, Any]], now_s: float
     ) -> tuple[tuple[Outcome, ...], tuple[Assignment, ...]]:
@@ -41,7 +57,7 @@ class Evaluation:
 
         A pool that could not be decided keeps what it has; so does one that only gets advice.
         """
-        views = Views(gathered, self.recent, now_s=now_s)
+        views = Views(gathered, self.recent, self.earlier, now_s=now_s)
         outcomes: dict[str, Outcome] = {}
         for pool, body in gathered.profiles.items():
             outcome = self._decided(pool, body, gathered, views, now_s) if pool in due else self._last(pool, body)

@@ -10,6 +10,6 @@ log = logging.getLogger(__name__)
 
 
 async def maintain(engine: Engine) -> None:
-    """Make the partitions of the days ahead, drop expired ones, and forget old claims and activities."""
+    """Make the partitions of the days ahead, drop expired ones, and forget what has served."""
     await keep_partitions(engine)
     await forget_old(engine)

@@ -47,6 +47,11 @@ class RecentBuckets:
             return queue_metrics((), queue=queue, now_s=now_s, window_s=RATE_WINDOW_S, objective=objective)
         return known.metrics(now_s=now_s, objective=objective)
 
+    def arrived_jobs(self, queue: str, *, from_s: float) -> int:
+        """Arrivals in the buckets of ``queue`` that start at ``from_s`` or later."""
+        known = self._queues.get(queue)
+        return 0 if known is None else known.arrived_jobs(from_s=from_s)
+
 
 class _Queue:
     """The rows of one queue in which something happened, the newest sample, and what was last made of them."""
@@ -84,6 +89,9 @@ class _Queue:
         gone = [bucket_s for bucket_s in self._eventful if bucket_s < before_s]
         for bucket_s in gone:
             del self._eventful[bucket_s]
+
+    def arrived_jobs(self, *, from_s: float) -> int:
+        return sum(row.arrived_jobs for bucket_s, row in self._eventful.items() if bucket_s >= from_s)
 
     def metrics(self, *, now_s: float, objective: Objective) -> QueueMetrics:
         if self._last is not None:

@@ -87,11 +87,18 @@ class Ticker:
         if not due and not is_all_due:
             return
 
+        await self._recall(gathered, now_s=now_s)
         outcomes, assignments = await asyncio.to_thread(self._evaluation.settled, gathered, due=due, now_s=now_s)
 
         news = self._news(outcomes, assignments, gathered)
         await apply(self._engine, news, gathered, epoch=epoch)
         self._tell(news.decisions, gathered)
+
+    async def _recall(self, gathered: Gathered, *, now_s: float) -> None:
+        """Once a minute, look what earlier days had."""
+        if self._evaluation.earlier.is_due(now_s=now_s):
+            exposed_s = await asyncio.to_thread(self._evaluation.exposed_s, gathered, now_s=now_s)
+            await self._evaluation.earlier.read(self._engine, exposed_s, now_s=now_s)
 
     def _news(self, outcomes: Sequence[Outcome], assignments: Sequence[Assignment], gathered: Gathered) -> News:
         states = gathered.states

@@ -2,10 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
+from headway.control.earlier import EarlierDays
 from headway.control.recent import RecentBuckets
+from headway.scaling.demand import exposed_s
 from headway.scaling.model import Host, Template, WorkerState
 from headway.scaling.profile import Profile
+from headway.scaling.recall import MINUTE_S, minute_of
 from headway.scaling.room import Rooms
 from headway.scaling.view import PoolView
 from headway.store.deciding import Gathered
@@ -17,10 +21,13 @@ LAG_S = 1.0  # from a job in the broker to a row that deciding reads, at the 95t
 class Views:
     """The views of one moment."""
 
-    def __init__(self, gathered: Gathered, recent: RecentBuckets, *, now_s: float) -> None:
+    def __init__(
+        self, gathered: Gathered, recent: RecentBuckets, earlier: EarlierDays | None = None, *, now_s: float
+    ) -> None:
         known = [host for host in gathered.hosts if host.is_known]
         self._gathered = gathered
         self._recent = recent
+        self._earlier = earlier or EarlierDays()
         self._now_s = now_s
         self._rooms = Rooms(known)
         self._capacities: dict[str, int | None] = {}
@@ -35,7 +42,7 @@ class Views:
         """The view of the pool of ``profile``."""
         pool, template, direct = profile.pool, profile.template, self._gathered.direct
         slots, start_up_s = self._templates.get(template, (1, None))
-        return PoolView(
+        view = PoolView(
             profile=profile,
             queues=tuple(
                 self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue))
@@ -52,6 +59,22 @@ class Views:
             lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
             zones=zones_of(profile) if profile.schedules else {},
+        )
+        ahead_s = exposed_s(view)
+        return view if ahead_s == 0 else replace(view, recalled_jobs=self._recalled_jobs(profile, ahead_s))
+
+    def exposed_s(self, profile: Profile) -> float:
+        """For how long from now the pool of ``profile`` is exposed; often 0."""
+        _, start_up_s = self._templates.get(profile.template, (1, None))
+        return exposed_s(PoolView(profile=profile, queues=(), start_up_s=start_up_s, lag_s=LAG_S))
+
+    def _recalled_jobs(self, profile: Profile, ahead_s: float) -> int | None:
+        minute_s = minute_of(self._now_s) * MINUTE_S
+        return self._earlier.recalled_jobs(
+            profile.queues,
+            arrived_jobs=sum(self._recent.arrived_jobs(queue, from_s=minute_s) for queue in profile.queues),
+            now_s=self._now_s,
+            ahead_s=ahead_s,
         )
 
     def _capacity(self, template: str) -> int | None:

@@ -21,6 +21,20 @@ _KEEP = text(
     """
 )
 
+# Summing up keeps each queue's search apart: joined plainly, Postgres would read the whole table for a few rows of it.
+_READ = text(
+    """
+    select asked.queue, known.since, counted.minutes, counted.jobs
+    from unnest(cast(:queues as text[])) as asked(queue)
+    cross join lateral (select min(minute) as since from queue_minutes where queue = asked.queue) as known
+    cross join lateral (
+        select array_agg(minute) as minutes, array_agg(arrived_jobs) as jobs from queue_minutes
+        where queue = asked.queue and minute = any(cast(:minutes as bigint[]))
+    ) as counted
+    where known.since is not null
+    """
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinuteCounts:
@@ -66,24 +80,8 @@ async def read_minutes(
     conn: Connection, *, queues: Collection[str], minutes: Collection[int]
 ) -> dict[str, MinuteCounts]:
     """What came in ``minutes``, by queue; queues of which nothing is known are left out."""
-    rows = await conn.execute(
-        text(
-            """
-            select asked.queue, known.since, counted.minute, counted.arrived_jobs
-            from unnest(cast(:queues as text[])) as asked(queue)
-            cross join lateral (select min(minute) as since from queue_minutes where queue = asked.queue) as known
-            left join queue_minutes as counted
-                on counted.queue = asked.queue and counted.minute = any(cast(:minutes as bigint[]))
-            where known.since is not null
-            """
-        ),
-        {"queues": list(queues), "minutes": list(minutes)},
-    )
-    since: dict[str, int] = {}
-    jobs: dict[str, dict[int, int]] = {}
-    for row in rows:
-        since[row.queue] = row.since
-        counts = jobs.setdefault(row.queue, {})
-        if row.minute is not None:
-            counts[row.minute] = row.arrived_jobs
-    return {queue: MinuteCounts(since=since[queue], jobs=jobs[queue]) for queue in since}
+    rows = await conn.execute(_READ, {"queues": list(queues), "minutes": list(minutes)})
+    return {
+        row.queue: MinuteCounts(since=row.since, jobs=dict(zip(row.minutes or (), row.jobs or (), strict=True)))
+        for row in rows
+    }

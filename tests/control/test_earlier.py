@@ -1,0 +1,148 @@
+"""What earlier days had reaches a tick of exposed pools, and nobody else asks for it."""
+
+import math
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from control.test_tick import Database, leading
+from headway.control import earlier
+from headway.control.earlier import EarlierDays
+from headway.control.leadership import Leadership
+from headway.control.minutes import MinuteKeeper
+from headway.scaling.guard import Guard
+from headway.scaling.model import Memory
+from headway.scaling.recall import DAY_MINUTES
+from headway.scaling.spare import Shortfalls
+from headway.store.engine import create_engine
+from scaling.pools import NOW_S
+
+MINUTE = math.floor(NOW_S / 60)  # has run for 40 s
+START_UP_S = 30.0  # jobs may wait for 10 s: whoever is asked for when they come is late
+
+
+@pytest.fixture
+async def database(migrated_url: str) -> AsyncIterator[Database]:
+    database = Database(migrated_url)
+    yield database
+    database.close()
+
+
+def start_up(url: str) -> None:
+    """A worker of the template has been seen to start, slowly."""
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "insert into template_start_ups (host_id, template, start_up_s, starts) values ('a', 'mail', %s, 1)",
+            [START_UP_S],
+        )
+
+
+def minutes(url: str, jobs: dict[int, int], *, queue: str = "redis/mail") -> None:
+    """What came to ``queue`` by minute."""
+    with psycopg.connect(url) as connection:
+        for minute, arrived_jobs in jobs.items():
+            connection.execute("insert into queue_minutes values (%s, %s, %s)", [queue, minute, arrived_jobs])
+
+
+def taught_by_rushes(url: str) -> None:
+    """The pool had seven rushes of a hundred jobs in a day, and the minutes of earlier days had told each of them."""
+    by_rate, by_recall = Shortfalls(), Shortfalls()
+    for _ in range(7):
+        by_rate = by_rate.seen(100.0, jobs=100, span_s=12_000.0)
+        by_recall = by_recall.seen(0.0, jobs=100, span_s=12_000.0)
+    guard = Guard(began_at_s=NOW_S - 86_400, at_s=NOW_S - 5, by_rate=by_rate, by_recall=by_recall)
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "insert into pool_states (pool, target_workers, memory, epoch) values ('mail', 0, %s, 0)",
+            [Jsonb(asdict(Memory(strategy_state={"guard": guard})))],
+        )
+
+
+@pytest.mark.parametrize(("yesterday", "expected"), [({MINUTE - DAY_MINUTES: 40}, 40), ({}, 0)])
+async def test_an_exposed_pool_stands_ready_for_what_yesterday_brought_at_this_time(
+    migrated_url: str, database: Database, yesterday: dict[int, int], expected: int
+) -> None:
+    database.profile()
+    database.host()
+    start_up(migrated_url)
+    taught_by_rushes(migrated_url)
+    minutes(migrated_url, {MINUTE - DAY_MINUTES - 3: 99} | yesterday)  # what came three minutes earlier is over
+    database.bucket()
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.read("select target_workers from decisions") == expected
+    assert database.assigned() == ({("mail", "a"): expected} if expected else {})
+
+
+async def test_without_a_pool_that_is_exposed_nobody_asks_and_with_one_once_a_minute(
+    migrated_url: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    async def read(_connection: Any, *, queues: Any, minutes: Any) -> dict[str, Any]:
+        asked.append((queues, max(minutes)))
+        return {}
+
+    monkeypatch.setattr(earlier, "read_minutes", read)
+    now_s = [NOW_S]
+    database.profile()
+    database.body("broken", {"queues": ["redis/broken"], "template": "mail", "no_such_key": 1})
+    database.host()
+    database.bucket()
+    async with leading(migrated_url) as (ticker, epoch):
+        ticker._clock = lambda: now_s[0]
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert asked == []
+        start_up(migrated_url)
+        for now_s[0] in (NOW_S + 20, NOW_S + 25, NOW_S + 79, NOW_S + 80):  # minutes begin at 20 and at 80
+            await ticker.tick(epoch=epoch, is_all_due=True)
+    yesterday = MINUTE - DAY_MINUTES
+    # At its end the minute is looked ahead from by 26.5 s.
+    assert asked == [(["redis/mail"], yesterday + 2), (["redis/mail"], yesterday + 3)]
+
+
+async def test_the_members_of_a_pool_add_up_and_what_came_today_is_taken_off(migrated_url: str) -> None:
+    yesterday = MINUTE - DAY_MINUTES
+    minutes(migrated_url, {yesterday: 5, yesterday + 1: 20}, queue="a")
+    minutes(migrated_url, {yesterday: 7, yesterday - 1: 1}, queue="b")
+    engine, days = create_engine(migrated_url), EarlierDays()
+
+    def recalled(queues: list[str], *, ahead_s: float, arrived_jobs: int = 0) -> int | None:
+        return days.recalled_jobs(queues, arrived_jobs=arrived_jobs, now_s=NOW_S, ahead_s=ahead_s)
+
+    assert recalled(["a"], ahead_s=10.0) is None  # nobody has read
+    await days.read(engine, {"a": 30.0, "b": 30.0, "new": 1.0}, now_s=NOW_S)
+    await engine.dispose()
+    assert recalled(["a", "b"], ahead_s=10.0) == 12
+    assert recalled(["a", "b"], ahead_s=10.0, arrived_jobs=9) == 3
+    assert recalled(["a", "b"], ahead_s=20.0, arrived_jobs=9) == 20  # the next minute has none today
+    assert recalled(["b", "new"], ahead_s=10.0) == 7
+    assert recalled(["new"], ahead_s=10.0) is None
+
+
+async def test_only_the_leader_keeps_minutes_and_goes_on_from_where_it_was(
+    migrated_url: str, database: Database
+) -> None:
+    engine = create_engine(migrated_url)
+    leadership = Leadership(database_url=migrated_url, name="test", clock=lambda: NOW_S)
+    keeper = MinuteKeeper(engine=engine, leadership=leadership, clock=lambda: NOW_S)
+    kept = "select coalesce(sum(arrived_jobs), 0) from queue_minutes"
+    database.bucket(at_s=NOW_S - 5, arrived_jobs=3)
+    await keeper.keep()
+    assert database.read(kept) == 0
+    leadership.epoch = 0
+    await keeper.keep()
+    assert database.read(kept) == 3
+    database.run("delete from queue_minutes")
+    database.bucket(at_s=NOW_S - 120, arrived_jobs=4)
+    await keeper.keep()
+    assert database.read(kept) == 4  # the bucket that was kept before is not read again
+    leadership.epoch = 7
+    database.bucket(at_s=NOW_S, arrived_jobs=5)
+    await keeper.keep()
+    assert database.read(kept) == 4  # superseded
+    await engine.dispose()
