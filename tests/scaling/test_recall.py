@@ -1,6 +1,12 @@
 """What earlier days tell of this minute."""
 
+from collections import Counter
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headway.scaling.recall import DAY_MINUTES, Recall, recalled_jobs
 
@@ -57,3 +63,62 @@ def test_what_is_taken_look_by_look_is_recalled_by_the_same_rule() -> None:
     assert recall.jobs(now_s=today_s, ahead_s=0.0) == 1
     assert recall.jobs(now_s=today_s + 60.0, ahead_s=0.0) == 0
     assert recall.jobs(now_s=today_s + 60.0, ahead_s=3_000.0) == 1
+
+
+def test_a_day_has_24_hours_also_when_clocks_go_forward() -> None:
+    """What comes by the wall's clock is recalled an hour off on the first day, and right from the second on."""
+    recall, berlin = Recall(), ZoneInfo("Europe/Berlin")
+    recall.take(0, at_s=datetime(2026, 3, 27, 8, tzinfo=berlin).timestamp())
+    for day in (28, 29, 30):  # clocks go forward on the 29th
+        at_8_s = datetime(2026, 3, day, 8, tzinfo=berlin).timestamp()
+        recall.take(9, at_s=at_8_s + 30)
+    at_8_s, at_9_s = (datetime(2026, 3, 29, hour, tzinfo=berlin).timestamp() for hour in (8, 9))
+    tuesday_s = datetime(2026, 3, 31, 8, tzinfo=berlin).timestamp()
+    assert (recall.jobs(now_s=at_8_s, ahead_s=0.0), recall.jobs(now_s=at_9_s, ahead_s=0.0)) == (0, 9)
+    assert recall.jobs(now_s=tuesday_s, ahead_s=0.0) == 9
+
+
+def test_a_span_that_ends_with_a_minute_belongs_to_it() -> None:
+    recall = Recall()
+    for day in (0, 1):
+        recall.take(5, at_s=day * 86_400.0 + 60.0)
+        recall.take(2, at_s=day * 86_400.0 + 65.0)
+    assert recall.jobs(now_s=2 * 86_400.0, ahead_s=0.0) == 5
+    assert recall.jobs(now_s=2 * 86_400.0 + 60.0, ahead_s=0.0) == 2
+
+
+def test_what_is_older_than_a_week_is_forgotten() -> None:
+    recall = Recall()
+    for minute in range(9 * DAY_MINUTES):
+        recall.take(1, at_s=60.0 * minute + 30.0)
+    assert len(recall._jobs) <= 7 * DAY_MINUTES + 1
+
+
+MINUTES = st.integers(0, 9).flatmap(lambda day: st.sampled_from([-1, 0, 1]).map(lambda off: (day, off)))
+JOBS = st.dictionaries(MINUTES, st.integers(0, 1000)).map(
+    lambda found: {MINUTE - day * DAY_MINUTES + off: jobs for (day, off), jobs in found.items()}
+)
+AHEAD_S = st.floats(0, 90)
+
+
+@given(jobs=JOBS, days_known=st.integers(1, 9), ahead_s=AHEAD_S, more=JOBS)
+def test_more_on_earlier_days_is_never_recalled_as_less(
+    jobs: dict[int, int], days_known: int, ahead_s: float, more: dict[int, int]
+) -> None:
+    earlier = {minute: count for minute, count in more.items() if minute < MINUTE - 1}
+    fuller = Counter(jobs) + Counter(earlier)
+    before, after = (recalled(each, days_known=days_known, ahead_s=ahead_s) for each in (jobs, fuller))
+    assert before is not None
+    assert after is not None
+    assert 0 <= before <= after
+
+
+@given(jobs=JOBS, days_known=st.integers(1, 9), ahead_s=AHEAD_S, more_jobs=st.integers(0, 1000))
+def test_more_today_is_never_recalled_as_more(
+    jobs: dict[int, int], days_known: int, ahead_s: float, more_jobs: int
+) -> None:
+    fuller = {**jobs, MINUTE: jobs.get(MINUTE, 0) + more_jobs}
+    before, after = (recalled(each, days_known=days_known, ahead_s=ahead_s) for each in (jobs, fuller))
+    assert before is not None
+    assert after is not None
+    assert after <= before
