@@ -15,7 +15,7 @@ from headway.scaling.measure import (
     sketch_index,
     sketch_value_s,
 )
-from headway.scaling.model import EventKind, JobEvent, Objective, QueueSample
+from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueSample
 
 DURATIONS = st.floats(0.001, 1e6)
 
@@ -129,6 +129,50 @@ def test_service_time_is_the_mean_of_what_ended() -> None:
 def test_depths_come_from_the_newest_sampled_bucket() -> None:
     found = metrics(row(50.0, sampled_at_s=51.0, waiting_jobs=4), row(55.0, arrived_jobs=1), now_s=60.0)
     assert (found.sampled_at_s, found.waiting_jobs) == (51.0, 4)
+
+
+def test_jobs_in_flight_are_averaged_back_from_the_newest_sample() -> None:
+    """Four now, and three fewer until a start of three at 72.5 s, the middle of its bucket."""
+    sampled = row(95.0, sampled_at_s=99.0, in_flight_jobs=4)
+    assert metrics(sampled, now_s=100.0).in_flight_mean_jobs == 4.0
+    found = metrics(row(70.0, started_jobs=3), sampled, now_s=100.0)
+    assert found.in_flight_mean_jobs == pytest.approx(4 - 3 * 32.5 / 60)
+    ended = metrics(row(70.0, finished_jobs=2, failed_jobs=1), sampled, now_s=100.0)
+    assert ended.in_flight_mean_jobs == pytest.approx(4 + 3 * 32.5 / 60)
+    assert metrics(row(70.0, started_jobs=3), now_s=100.0).in_flight_mean_jobs is None
+
+
+def test_late_jobs_are_the_starts_beyond_the_objective() -> None:
+    waits_s = (0.5, 9.9, 10.0, 10.5, 30.0)
+    started = row(50.0, pickup_sketch=merged({sketch_index(wait_s): 1} for wait_s in waits_s), pickup_max_s=30.0)
+    assert metrics(started, now_s=60.0).late_rate_per_s == pytest.approx(2 / 60)
+    in_time = row(50.0, pickup_sketch={sketch_index(10.0): 3}, pickup_max_s=10.0)
+    assert metrics(in_time, now_s=60.0).late_rate_per_s == 0.0
+
+
+def test_the_newest_arrivals_are_told_until_they_explain_every_waiting_job() -> None:
+    came = [row(40.0, arrived_jobs=9), row(45.0, arrived_jobs=4), row(50.0), row(55.0, arrived_jobs=3)]
+    found = metrics(*came, row(60.0, sampled_at_s=61.0, waiting_jobs=5), now_s=62.0)
+    assert found.arrivals == (Arrivals(jobs=3, ended_ago_s=2.0), Arrivals(jobs=4, ended_ago_s=12.0))
+    assert metrics(*came, row(60.0, sampled_at_s=61.0, waiting_jobs=0), now_s=62.0).arrivals == ()
+    running = metrics(row(60.0, arrived_jobs=1, sampled_at_s=61.0, waiting_jobs=9), now_s=62.0)
+    assert running.arrivals == (Arrivals(jobs=1, ended_ago_s=0.0),)
+
+
+@pytest.mark.parametrize(
+    ("rows", "newest"),
+    [
+        ([row(50.0, arrived_jobs=3), row(55.0, arrived_jobs=2)], (2, 60.0)),  # the newest whole bucket
+        ([row(50.0, arrived_jobs=3), row(60.0, arrived_jobs=7)], (0, 60.0)),  # the running one is not whole
+        ([row(20.0, arrived_jobs=3), row(50.0, started_jobs=3)], (0, 60.0)),  # what came then starts only now
+        ([row(55.0, sampled_at_s=56.0, waiting_jobs=0)], (0, None)),  # nothing happens
+    ],
+)
+def test_the_newest_whole_bucket_is_told_while_jobs_come_or_start(
+    rows: list[BucketRow], newest: tuple[int, float | None]
+) -> None:
+    found = queue_metrics(rows, queue="q", now_s=62.0, window_s=30.0, objective=Objective())
+    assert (found.arrived_jobs, found.arrived_until_s) == newest
 
 
 def test_a_queue_that_was_never_seen_is_unknown() -> None:

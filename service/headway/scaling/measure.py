@@ -220,7 +220,8 @@ def queue_metrics(
         in_flight_mean_jobs=_in_flight_mean_jobs(sampled, recent, from_s=now_s - window_s, window_s=window_s),
         window_s=window_s,
         arrived_jobs=sum(row.arrived_jobs for row in recent if row.bucket_s == bucket_start_s(now_s) - BUCKET_S),
-        arrived_until_s=bucket_start_s(now_s) if any(row.arrived_jobs for row in recent) else None,
+        # Also while jobs only start: those that came too fast may be late when nothing comes any more.
+        arrived_until_s=bucket_start_s(now_s) if any(row.arrived_jobs or row.started_jobs for row in recent) else None,
         arrival_rate_per_s=sum(share * row.arrived_jobs for row, share in shares) / window_s,
         start_rate_per_s=sum(share * row.started_jobs for row, share in shares) / window_s,
         late_rate_per_s=sum(share * _late_jobs(row, objective.target_s) for row, share in shares) / window_s,
