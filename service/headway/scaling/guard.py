@@ -90,7 +90,8 @@ def _beyond_log(guard: Guard, queue: QueueMetrics, view: PoolView, *, passed_s: 
     """
     risk = view.profile.risk
     allowed_per_s = LATE_FRACTION * risk * (queue.start_rate_per_s or 0.0)
-    step = LEARNING_STEP * passed_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
+    told_s = min(passed_s, queue.window_s)  # rates tell of their window, however long nothing was learned before it
+    step = LEARNING_STEP * told_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
     least, most = math.log(BEYOND_LEAST * risk), math.log(min(1.0, BEYOND_MOST * risk))
     return min(most, max(least, guard.beyond_log + step))
 
