@@ -101,6 +101,12 @@ def test_arrivals_that_are_overdue_are_not_told_apart() -> None:
     assert freed.arrivals == ()  # of the two that came later, one is left, and it is overdue too
 
 
+def test_waiting_goes_on_while_what_was_seen_is_on_its_way() -> None:
+    recent = Recent(target_s=TARGET_S, tick_s=TICK_S)
+    recent.take(Span(**{"ended_at_s": NOW_S, **QUIET, "arrived_jobs": 3, "waiting_jobs": 3}))
+    assert recent.metrics("q", now_s=NOW_S + 4.0).arrivals == (Arrivals(jobs=3, ended_ago_s=4.0),)
+
+
 @pytest.mark.parametrize(
     ("pickup_max_s", "late_jobs"),
     [

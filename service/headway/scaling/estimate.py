@@ -95,8 +95,8 @@ class Recent:
         """Whether nothing happened in the window, and nothing is under way."""
         return not self._spans and not self._waiting
 
-    def metrics(self, queue: str) -> QueueMetrics:
-        """What is known of ``queue`` at the last look."""
+    def metrics(self, queue: str, *, now_s: float | None = None) -> QueueMetrics:
+        """What is known of ``queue`` since the last look; how long ago jobs came is told at ``now_s``."""
         span = self._newest
         assert span is not None
         assert self._began_at_s is not None
@@ -118,7 +118,7 @@ class Recent:
             completion_rate_per_s=finished / window_s,
             service_time_s=self._service_sum_s / self._service_jobs if self._service_jobs else None,
             pickup_objective_s=span.pickup_max_s,
-            arrivals=self._arrivals(span.ended_at_s),
+            arrivals=self._arrivals(span.ended_at_s if now_s is None else now_s),
         )
 
     def _arrivals(self, now_s: float) -> tuple[Arrivals, ...]:

@@ -119,11 +119,9 @@ class Controller:
             self._take(self._passed_over)
             self._passed_over = None
         before = self._memory
+        at_s = observation.at_s if now_s is None else now_s
         decision, self._memory = decide(
-            self._view(observation),
-            before,
-            now_s=observation.at_s if now_s is None else now_s,
-            strategies=self._strategies,
+            self._view(observation, now_s=at_s), before, now_s=at_s, strategies=self._strategies
         )
         stands = _is_quiet(observation) and before == self._memory and self._is_still(decision)
         self._standing = (observation.workers, decision) if stands else None
@@ -157,12 +155,12 @@ class Controller:
         self._recall.take(seen.arrived, at_s=seen.at_s)
         self._taken_at_s = seen.at_s
 
-    def _view(self, seen: Observation) -> PoolView:
+    def _view(self, seen: Observation, *, now_s: float) -> PoolView:
         if seen.at_s != self._taken_at_s:
             self._take(seen)
         return PoolView(
             profile=self.profile,
-            queues=(self._recent.metrics(self.profile.queues[0]),),
+            queues=(self._recent.metrics(self.profile.queues[0], now_s=now_s),),
             slots_per_worker=self._slots_per_worker,
             start_up_s=self._start_up_s,
             capacity_workers=self.profile.workers_max,
