@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Those that need nothing but this tree; targets and ablation ask for a folder of traces.
+BENCHMARKS := decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
 
@@ -40,8 +42,8 @@ check: install ## format, lint, types, contracts and the fast tests (3 minutes a
 proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to docs/proofs/
 	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling
 
-bench: install ## run every benchmark (ARGS="wake" for one); each prints its figures and the machine
-	@scripts=$$(ls benchmarks/$(or $(ARGS),*).py 2>/dev/null) || { echo "headway: no benchmark matches '$(or $(ARGS),*)'" >&2; exit 1; }; \
+bench: install ## run the benchmarks (ARGS="wake" for one); each prints its figures and the machine
+	@scripts=$$(ls $(foreach name,$(or $(ARGS),$(BENCHMARKS)),benchmarks/$(name).py) 2>/dev/null) || { echo "headway: no benchmark matches '$(or $(ARGS),*)'" >&2; exit 1; }; \
 	  for script in $$scripts; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 format: install ## rewrite the code in the project's format

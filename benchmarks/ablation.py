@@ -97,7 +97,7 @@ ABLATIONS = (
 def main() -> None:
     """Run what is missing, then print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared" / "traces", help="folder of the traces")
+    parser.add_argument("--traces", type=Path, required=True, help="folder of the traces, NAME.csv.gz each")
     parser.add_argument(
         "--cells", type=Path, default=ROOT / ".headway" / "ablation", help="where finished rows are kept"
     )
@@ -137,7 +137,7 @@ def _page(rows: list[list[Figures]]) -> Iterator[str]:
     yield "# What each term of hybrid is worth"
     yield ""
     yield (
-        "Written by `python benchmarks/ablation.py --page`; do not edit. Each row leaves out one term of `hybrid` and "
+        "Written by `python benchmarks/ablation.py --traces DIR --page`; do not edit. Each row leaves out one term of `hybrid` and "
         "runs all traces; cost is the geometric mean of worker-hours as a multiple of the oracle's. Of `cron_flights` "
         "the days from the second on count as a trace where the start-up is 8 s."
     )

@@ -47,7 +47,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared" / "traces", help="folder of the traces")
+    parser.add_argument("--traces", type=Path, required=True, help="folder of the traces, NAME.csv.gz each")
     parser.add_argument(
         "--cells", type=Path, default=ROOT / ".headway" / "targets", help="where finished cells are kept"
     )
@@ -110,7 +110,7 @@ def _page(kept: Kept, strategies: Sequence[str], *, any_code: bool) -> Iterator[
     yield "# What the strategies reach"
     yield ""
     yield (
-        "Written by `python benchmarks/targets.py --frontier --page`; do not edit. Cells are the share of jobs that "
+        "Written by `python benchmarks/targets.py --traces DIR --frontier --page`; do not edit. Cells are the share of jobs that "
         "started within the objective in %, and the worker-hours as a multiple of the oracle's: the cheapest "
         "clairvoyant plan that starts every job in time. Below 1 means that jobs were not served in time. "
         "*Slanted* rows are policies published for the same traces, from another simulator."
