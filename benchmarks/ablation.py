@@ -137,8 +137,9 @@ def _page(rows: list[list[Figures]]) -> Iterator[str]:
     yield "# What each term of hybrid is worth"
     yield ""
     yield (
-        "Written by `python benchmarks/ablation.py --traces DIR --page`; do not edit. Each row leaves out one term of `hybrid` and "
-        "runs all traces; cost is the geometric mean of worker-hours as a multiple of the oracle's. Of `cron_flights` "
+        "Written by `python benchmarks/ablation.py --traces DIR --page`; do not edit. Each row leaves out one term "
+        "of `hybrid` and runs all traces; "
+        "cost is the geometric mean of worker-hours as a multiple of the oracle's. Of `cron_flights` "
         "the days from the second on count as a trace where the start-up is 8 s."
     )
     for scenario in (REACTIVE, EXPOSED):

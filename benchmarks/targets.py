@@ -110,9 +110,10 @@ def _page(kept: Kept, strategies: Sequence[str], *, any_code: bool) -> Iterator[
     yield "# What the strategies reach"
     yield ""
     yield (
-        "Written by `python benchmarks/targets.py --traces DIR --frontier --page`; do not edit. Cells are the share of jobs that "
-        "started within the objective in %, and the worker-hours as a multiple of the oracle's: the cheapest "
-        "clairvoyant plan that starts every job in time. Below 1 means that jobs were not served in time. "
+        "Written by `python benchmarks/targets.py --traces DIR --frontier --page`; do not edit. "
+        "Cells are the share of jobs that started within the objective in %, and the worker-hours as "
+        "a multiple of the oracle's: the cheapest clairvoyant plan that starts every job in time. "
+        "Below 1 means that jobs were not served in time. "
         "*Slanted* rows are policies published for the same traces, from another simulator."
     )
     parts: list[tuple[str, Iterator[str]]] = [
