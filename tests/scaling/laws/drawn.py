@@ -14,7 +14,7 @@ from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S
 
-LAW = settings(max_examples=settings.default.max_examples // 2)
+LAW = settings(max_examples=max(30, settings.default.max_examples // 2))
 """For laws that decide for every strategy: a pool has many fields to draw, and each is decided a dozen times."""
 
 AGES_S = st.floats(0, 1_000)
