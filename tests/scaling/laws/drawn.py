@@ -34,7 +34,7 @@ ARRIVALS = st.lists(
 
 
 def queues(name: str, *, sampled_ago_s: st.SearchStrategy[Any]) -> st.SearchStrategy[QueueMetrics]:
-    """Whatever of a queue may be known, may be unknown."""
+    """Whatever of a queue may be known, may be unknown; of one that was never seen nothing is known."""
     return st.builds(
         QueueMetrics,
         queue=st.just(name),
@@ -56,7 +56,7 @@ def queues(name: str, *, sampled_ago_s: st.SearchStrategy[Any]) -> st.SearchStra
         pickup_p95_s=maybe(AGES_S),
         pickup_objective_s=maybe(AGES_S),
         arrivals=ARRIVALS,
-    )
+    ).map(lambda queue: QueueMetrics(queue=name) if queue.sampled_at_s is None else queue)
 
 
 @st.composite
