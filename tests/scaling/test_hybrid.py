@@ -333,7 +333,7 @@ def test_every_demand_is_a_number_and_none_forgets_what_is_at_work(pool: PoolVie
     assert ("standing" in slots) == (exposed_s(pool) > 0)
 
 
-@given(pool=views())
+@given(pool=views(sampled_ago_s=st.floats(0, 20)))
 def test_no_more_new_slots_are_asked_for_than_jobs_wait_where_nothing_stands(pool: PoolView) -> None:
     slots = demanded(pool)
     waiting_jobs = pooled(pool.queues).waiting_jobs or 0
