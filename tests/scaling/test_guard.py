@@ -211,9 +211,9 @@ def test_earlier_days_count_only_while_they_ask_for_fewer_to_stand(
 
 
 def test_what_earlier_days_tell_counts_beyond_what_the_rate_tells() -> None:
-    guard = after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=13.0))
-    assert guard.recalled_jobs == 3.0  # ten are expected anyway
-    assert after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=8.0)).recalled_jobs == 0.0
+    guard = after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=10.0))
+    assert guard.recalled_jobs == pytest.approx(3.0)  # seven of the next ten come while the pool is exposed
+    assert after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=6.0)).recalled_jobs == 0.0
     short_of_both = after({"arrived_jobs": 15}, guard=guard, first=1, at=pool(recalled_jobs=0.0))
     assert (short_of_both.by_rate.least_spare(0.0), short_of_both.by_recall.least_spare(0.0)) == (5.0, 2.0)
 

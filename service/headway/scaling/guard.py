@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headway.scaling.demand import MARGIN_S, start_up_s
+from headway.scaling.demand import MARGIN_S, exposed_s, start_up_s
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.spare import Shortfalls
@@ -57,7 +57,9 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
     """``before`` with what came since, and with what is expected next. A span that is seen again counts once."""
     guard = before or Guard(began_at_s=now_s, at_s=now_s - view.tick_s)
     expected_jobs = (queue.arrival_rate_per_s or 0.0) * view.tick_s
-    recalled_jobs = max(0.0, (view.recalled_jobs or 0.0) - expected_jobs) if _is_told(view) else None
+    # Less what the rate tells of the same time: of both together, more arrivals never ask for less.
+    counted = min(1.0, exposed_s(view) / view.tick_s)
+    recalled_jobs = max(0.0, (view.recalled_jobs or 0.0) - expected_jobs * counted) if _is_told(view) else None
     until_s = queue.arrived_until_s
     if until_s is None or (guard.seen_until_s is not None and until_s <= guard.seen_until_s):
         # A quiet pool has nothing to learn: the time is counted with the next that comes.

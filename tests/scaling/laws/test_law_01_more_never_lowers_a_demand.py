@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -141,9 +140,6 @@ def test_a_demand_never_falls_as_a_queue_ages_through_its_breach(
     assert before >= 1
 
 
-@pytest.mark.xfail(
-    reason="what earlier days tell is lowered by a tick of the rate, of which a part counts", strict=False
-)
 def test_more_arrivals_never_lower_what_earlier_days_ask_for() -> None:
     """A pool that had 50 jobs at this minute of every day, exposed for half a tick, while 0, 1, 2 … jobs/s come."""
     policy = profile(objective=replace(profile().objective, target_s=3.0), workers_max=1_000)
