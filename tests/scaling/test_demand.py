@@ -70,6 +70,11 @@ def test_only_jobs_that_cannot_wait_for_the_next_look_ask_for_workers_now() -> N
     assert backlog_drain([Due(jobs=1, within_s=1.0), Due(jobs=50, within_s=7.0)], given_supply(), pool).new_slots == 1
 
 
+def test_jobs_that_are_due_later_come_behind_those_that_are_due_sooner() -> None:
+    due = [Due(jobs=3, within_s=1.0), Due(jobs=5, within_s=2.0)]
+    assert backlog_drain(due, given_supply(), view(start_up_s=1.0)).new_slots == 4  # 3 start 3 by 1 s; 8 / 2 by 2 s
+
+
 def test_waiting_jobs_are_the_newest_arrivals_and_the_oldest_come_first() -> None:
     came = (Arrivals(jobs=3, ended_ago_s=0.0), Arrivals(jobs=4, ended_ago_s=5.0), Arrivals(jobs=9, ended_ago_s=10.0))
     due = waiting(queue(waiting_jobs=5, oldest_age_s=8.0, arrivals=came), view(start_up_s=1.0), target_s=10.0)

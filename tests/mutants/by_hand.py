@@ -1,0 +1,146 @@
+"""Mistakes that a hand could make: a wrong sign, a wrong bound, one too many, the lesser for the greater."""
+
+from dataclasses import dataclass
+
+DEMAND = ("test_demand.py", "test_hybrid.py", "laws/test_law_01_more_never_lowers_a_demand.py")
+HYBRID = ("test_hybrid.py", "test_decide.py", "laws/test_law_01_more_never_lowers_a_demand.py")
+LIMITS = ("test_limits.py", "test_limit_laws.py", "laws/test_law_06_bounds_hold.py")
+SHARE = ("test_share.py", "test_settle.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
+PLACEMENT = ("test_placement.py", "test_share.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One mistake: in ``module`` of the core, ``right`` becomes ``wrong``."""
+
+    module: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...]
+    """Where it is expected to be found, the likeliest first; then all of the core are run."""
+
+
+def _in(module: str, tests: tuple[str, ...], *changes: tuple[str, str]) -> tuple[Mutant, ...]:
+    return tuple(Mutant(module, right, wrong, tests) for right, wrong in changes)
+
+
+MUTANTS = (
+    *_in(
+        "demand.py",
+        DEMAND,
+        ("expected - self.caution * math.sqrt", "expected + self.caution * math.sqrt"),
+        ("sure += coming.slots * self.per_slot(within_s - coming.ready_in_s)", "sure += coming.slots"),
+        ("if coming.ready_in_s <= within_s:", "if coming.ready_in_s >= within_s:"),
+        ("return 1.0 + max(0.0, within_s) / self.service_time_s", "return max(0.0, within_s) / self.service_time_s"),
+        ("per_slot_s = min(per_slot_s, of_late)", "per_slot_s = max(per_slot_s, of_late)"),
+        ("return busy_slots * per_slot_s", "return busy_slots / per_slot_s"),
+        ("math.inf if queue.service_time_s is None", "0.0 if queue.service_time_s is None"),
+        ("age_s = arrivals.ended_ago_s + view.tick_s", "age_s = arrivals.ended_ago_s"),
+        ("jobs = min(left_jobs, arrivals.jobs)", "jobs = max(left_jobs, arrivals.jobs)"),
+        ("    found.reverse()\n", ""),
+        ("within_s=due.within_s - margin_s", "within_s=due.within_s + margin_s"),
+        ("if each.within_s < can_wait_s:", "if each.within_s > can_wait_s:"),
+        ("ahead_jobs += each.jobs", "ahead_jobs = each.jobs"),
+        ("can_wait_s = view.tick_s + start_up_s(view)", "can_wait_s = view.tick_s"),
+        ("view.lag_s + MARGIN_S - view.profile", "view.lag_s - view.profile"),
+        ("ahead_jobs + spare_jobs, within_s", "ahead_jobs, within_s"),
+        ("left_s = max(within_s, start_up_s)", "left_s = min(within_s, start_up_s)"),
+        ("left_jobs = jobs - given.starts(left_s)", "left_jobs = jobs + given.starts(left_s)"),
+        ("if kept_slots <= given.idle_slots:", "if kept_slots >= given.idle_slots:"),
+        ("left_jobs -= given.idle_slots * from_idle", "left_jobs -= given.idle_slots"),
+        ("new_slots=math.ceil(left_jobs / from_new - ROUNDING)", "new_slots=math.floor(left_jobs / from_new)"),
+        ("math.floor((left_s - start_up_s) / given", "math.floor(left_s / given"),
+        ("max(found.new_slots, each.new_slots)", "min(found.new_slots, each.new_slots)"),
+    ),
+    *_in(
+        "strategies/hybrid.py",
+        HYBRID,
+        ("caution=CAUTION / view.profile.risk", "caution=CAUTION * view.profile.risk"),
+        (
+            "given.busy_slots + view.starting_workers * view.slots",
+            "given.busy_slots - view.starting_workers * view.slots",
+        ),
+        ("slots=in_use + drain.slots", "slots=drain.slots"),
+        ("slots=in_use + stand.slots", "slots=stand.slots"),
+        ("and not view.running_workers and not", "and not"),
+        ("objective_of(member.queue).target_s", "objective.target_s"),
+        ("at_s + start_up_s(view) - now_s", "at_s - start_up_s(view) - now_s"),
+        ("if exposed_s(view) > 0:", "if exposed_s(view) < 0:"),
+    ),
+    *_in(
+        "limits.py",
+        LIMITS,
+        (
+            "return count if ground.is_fresh else max(count, ground",
+            "return count if ground.is_fresh else min(count, ground",
+        ),
+        ("return min(ground.last_workers, max([count, *recent]))", "return max([count, *recent])"),
+        ("if wanted.at_s >= since_s]", "if wanted.at_s <= since_s]"),
+        ("max(ground.last_workers, min([count, *lows]))", "max(ground.last_workers, max([count, *lows]))"),
+        ("abs(count - ground.last_workers) <= room", "count - ground.last_workers <= room"),
+        ("min(count, last_workers + most)", "max(count, last_workers + most)"),
+        ("return max(1, workers or 0, math.floor", "return max(0, workers or 0, math.floor"),
+        ("age_s <= profile.fallback_after_s", "age_s >= profile.fallback_after_s"),
+        ("return max(count, profile.fallback_workers)", "return min(count, profile.fallback_workers)"),
+        ("return max(count, bounds_of(ground).workers_min)", "return min(count, bounds_of(ground).workers_min)"),
+        (
+            "return min(count, _known(bounds_of(ground).workers_max, ground))",
+            "return min(count, bounds_of(ground).workers_max)",
+        ),
+        ("slots = rate_per_s * service_time_s(", "slots = rate_per_s / service_time_s("),
+        ("return min(count, _known(ceiling, ground))", "return max(count, _known(ceiling, ground))"),
+        (
+            "payable.append(_whole(profile.budget_per_hour / profile",
+            "payable.append(_whole(profile.budget_per_hour * profile",
+        ),
+        ("return min(count, _known(min(payable), ground))", "return min(count, _known(max(payable), ground))"),
+        ("max(0.0, day_hours - spent_hours)", "max(0.0, day_hours + spent_hours)"),
+        ("left_hours - floor * left_of_day_h) / min(1.0", "left_hours - floor * left_of_day_h) / max(1.0"),
+        (
+            "return max(0, ceiling - ground.view.unknown_workers)",
+            "return max(0, ceiling + ground.view.unknown_workers)",
+        ),
+        ("ground.last_workers if room is None else room", "0 if room is None else room"),
+        ("(workers_max, pinned, rate_limit, budget, capacity)", "(workers_max, pinned, rate_limit, capacity)"),
+        ("(fallback, pause, override, schedule, workers_min)", "(fallback, override, pause, schedule, workers_min)"),
+    ),
+    *_in(
+        "share.py",
+        SHARE,
+        ("(-claim.priority, claim.pool)", "(claim.priority, claim.pool)"),
+        ("min(claim.guaranteed_workers, claim.workers)", "claim.guaranteed_workers"),
+        ("min(claim.guaranteed_workers, claim.workers)", "0"),
+        ("/ (claim.weight * urgency_weight(claim.urgency))", "* (claim.weight * urgency_weight(claim.urgency))"),
+        ("claim.weight * urgency_weight(claim.urgency)", "claim.weight"),
+        ("-claim.urgency, claim.pool, claim.template)", "claim.urgency, claim.pool, claim.template)"),
+        ("if granted[pool] == wanted[pool]:", "if granted[pool] > wanted[pool]:"),
+        ("return max((weight for", "return min((weight for"),
+        ("if urgency >= from_urgency", "if urgency > from_urgency"),
+        ("(worst_wait_s(decision) or 0.0) / decision", "(worst_wait_s(decision) or 0.0) * decision"),
+    ),
+    *_in(
+        "placement.py",
+        PLACEMENT,
+        ("(-target.priority, target.pool)", "(target.priority, target.pool)"),
+        ("kept = min(workers, room.fitting(template))", "kept = workers"),
+        ("self.missing += workers - kept", "self.missing -= workers - kept"),
+        ("rooms.put(host_id, self.target.template, -1)", "rooms.put(host_id, self.target.template, 1)"),
+        ("return not has_idle, -rooms.by_host", "return has_idle, -rooms.by_host"),
+        ("return not has_idle, -rooms.by_host", "return not has_idle, rooms.by_host"),
+        ("each.target.priority >= part.target.priority", "each.target.priority > part.target.priority"),
+        ("part.by_host.get(host_id, 0) + 1", "part.by_host.get(host_id, 0)"),
+        ("if worker.is_busy is False:", "if not worker.is_busy:"),
+        ("key=lambda offer: len(offer[1])", "key=lambda offer: -len(offer[1])"),
+        ("target.workers - target.burst_workers) - sum(", "target.workers) - sum("),
+        ("row.restart_generation if row else 0", "0"),
+    ),
+    *_in(
+        "room.py",
+        PLACEMENT,
+        ("if host.is_known), key", "if host), key"),
+        ("fitting = min(fitting, self._memory_left // memory)", "fitting = max(fitting, self._memory_left // memory)"),
+        ("return max(cpu_load, memory_load)", "return min(cpu_load, memory_load)"),
+        ("self._cpu_left -= cpu * workers", "self._cpu_left -= cpu"),
+        ("if rooms else None", "if rooms else 0"),
+    ),
+)  # fmt: skip

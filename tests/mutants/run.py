@@ -1,0 +1,138 @@
+"""Makes each mistake of ``by_hand`` in a copy of the core and says which test finds it.
+
+    .venv/bin/python tests/mutants/run.py [--only limits.py] [--page docs/proofs/mutants.md]
+
+It takes a few minutes on one core. It ends with 1 if a mistake lives or no longer applies to the code.
+"""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from by_hand import MUTANTS, Mutant
+
+ROOT = Path(__file__).parents[2]
+CORE_TESTS = Path("tests/scaling")
+RUN_S_MAX = 300.0  # a mutant that never comes to an end is found, too
+LIVED, GONE = "lived", "does not apply"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of one mistake."""
+
+    mutant: Mutant
+    by: str
+    took_s: float
+
+
+def main(argv: Sequence[str]) -> int:
+    options = _options(argv)
+    mutants = [mutant for mutant in MUTANTS if options.only in (None, mutant.module)]
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="headway-mutants-") as name:
+        copy = Path(name)
+        _copied_to(copy)
+        found = []
+        for mutant in mutants:
+            found.append(_tried(mutant, copy))
+            sys.stdout.write(f"{_row(found[-1])}\n")
+            sys.stdout.flush()
+    lived = [each for each in found if each.by in {LIVED, GONE}]
+    total = f"{len(found) - len(lived)} of {len(found)} found, in {time.monotonic() - began_s:.0f} s"
+    sys.stdout.write(f"{total}\n")
+    if options.page:
+        options.page.write_text(_page(found, total), encoding="utf-8")
+    return 1 if lived else 0
+
+
+def _options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="MODULE", help="the mistakes of one module")
+    parser.add_argument("--page", metavar="FILE", type=Path, help="write the table there as well")
+    return parser.parse_args(argv)
+
+
+def _copied_to(copy: Path) -> None:
+    leave_out = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "service", copy / "service", ignore=leave_out)
+    shutil.copytree(ROOT / CORE_TESTS, copy / CORE_TESTS, ignore=leave_out)
+    for name in ("pyproject.toml", "tests/conftest.py", "tests/whole_run.py"):
+        shutil.copy(ROOT / name, copy / name)
+
+
+def _tried(mutant: Mutant, copy: Path) -> Found:
+    began_s = time.monotonic()
+    file = copy / "service/headway/scaling" / mutant.module
+    right = file.read_text(encoding="utf-8")
+    if right.count(mutant.right) < 1:
+        return Found(mutant, GONE, 0.0)
+    file.write_text(right.replace(mutant.right, mutant.wrong, 1), encoding="utf-8")
+    try:
+        by = (
+            _finder([str(CORE_TESTS / name) for name in mutant.tests], copy)
+            or _finder([str(CORE_TESTS)], copy)
+            or LIVED
+        )
+    finally:
+        file.write_text(right, encoding="utf-8")
+    return Found(mutant, by, time.monotonic() - began_s)
+
+
+def _finder(tests: Sequence[str], copy: Path) -> str | None:
+    """The first test that fails."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *tests]
+    paths = {"PYTHONPATH": f"{copy / 'service'}:{copy / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=copy,
+            env={**os.environ, **paths},
+            capture_output=True,
+            text=True,
+            timeout=RUN_S_MAX,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"any: it runs for more than {RUN_S_MAX:.0f} s"
+    if done.returncode == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) tests/scaling/(\S+)", done.stdout, re.MULTILINE)
+    if failed is None:
+        raise RuntimeError(f"pytest ended with {done.returncode} and names no test:\n{done.stdout}{done.stderr}")
+    return failed[1]
+
+
+def _row(found: Found) -> str:
+    right, wrong = (" ".join(text.split()).replace("|", "\\|") for text in (found.mutant.right, found.mutant.wrong))
+    by = found.by.replace("|", "\\|")
+    return f"| `{found.mutant.module}` | `{right}` | {f'`{wrong}`' if wrong else 'left out'} | {by} |"
+
+
+def _page(found: Sequence[Found], total: str) -> str:
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    rows = "\n".join(map(_row, found))
+    return f"""# Mistakes that the tests find
+
+Written by `.venv/bin/python tests/mutants/run.py --page docs/proofs/mutants.md`. Each row is one mistake made in a copy
+of the core, a wrong sign, a wrong bound, one too many, the lesser for the greater, and the first test that failed.
+
+{total} ({machine}).
+
+| module | right | wrong | found by |
+| --- | --- | --- | --- |
+{rows}
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
