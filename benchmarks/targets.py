@@ -20,6 +20,7 @@ from headway.scaling.strategies import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "targets.md"
+CELLS = Path(__file__).parent / "closed_loop" / "finished"
 NOTES = Path(__file__).parent / "closed_loop" / "notes.md"
 RISKS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
@@ -49,7 +50,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=Path, required=True, help="folder of the traces, NAME.csv.gz each")
     parser.add_argument(
-        "--cells", type=Path, default=ROOT / ".headway" / "targets", help="where finished cells are kept"
+        "--cells", type=Path, default=CELLS, help="where finished cells are kept; those of the page are in the tree"
     )
     parser.add_argument("--strategies", type=_listed, default=[], help="default: all")
     parser.add_argument("--scenarios", type=_listed, default=[scenario.name for scenario in SCENARIOS])
