@@ -93,9 +93,7 @@ def completions_per_s(queue: QueueMetrics, busy_slots: int) -> float:
 
     Where a few long jobs make the mean, most of the busy slots are busy for longer than it says.
     """
-    if queue.service_time_s is None:
-        return 0.0
-    per_slot_s = 1.0 / max(queue.service_time_s, SHORTEST_S)
+    per_slot_s = 1.0 / known_service_s(queue)
     if queue.in_flight_mean_jobs is not None and queue.completion_rate_per_s is not None:
         of_late = queue.completion_rate_per_s / queue.in_flight_mean_jobs if queue.in_flight_mean_jobs > 0 else 0.0
         per_slot_s = min(per_slot_s, of_late)
