@@ -114,7 +114,6 @@ DEMANDS: Mapping[str, str] = MappingProxyType(
         "work_in_progress": "what is at work or starting has {slots}",
         "wake": "jobs wait and nobody is there: waking takes {slots}",
         "standing": "workers start too slowly to react in time, so {slots} are to stand",
-        "recalled": "at this time of earlier days {slots} were in use",
         "saturation": "every worker is busy, and the strategy then wants one more: {slots}",
         "smoother": "while throughput is steady the strategy comes down one by one, now to {slots}",
         "first_worker": "jobs wait and nothing works on them: {slots} for a first worker",

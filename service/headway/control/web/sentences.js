@@ -57,7 +57,6 @@ const DEMANDS = {
   trend: (value, seen) =>
     `Arrivals are rising from ${rate(seen.arrival_rate_per_s)}: when a new worker is ready, ${slots(value)} will be busy.`,
   forecast: (value) => `What is forecast to arrive by the time a new worker is ready will keep ${slots(value)} busy.`,
-  recalled: (value) => `At this time of earlier days, ${slots(value)} had work.`,
   saturation: (value) => `Every worker is busy, and the strategy then wants one more: ${slots(value)}.`,
   smoother: (value) => `While throughput is steady the strategy comes down one by one, now to ${slots(value)}.`,
   first_worker: (value, seen) => `${waiting(seen)}, and nothing works on them: ${slots(value)} for a first worker.`,
