@@ -8,11 +8,12 @@ from rich.console import Console
 
 from headway.__main__ import main
 from headway.cli import simulate as command
-from headway.cli.rehearsal import SWEEP, Setting, base_profile, cases, risks_of, strategies_of
+from headway.cli.rehearsal import SWEEP, base_profile, cases, risks_of, strategies_of
 from headway.cli.traces import Columns, read_trace
 from headway.errors import Invalid
 from headway.scaling.model import Mode
 from headway.scaling.strategies import BUILT_IN
+from headway.simulate.single import Setting
 
 TRACE = "t_arrival,service_s\n" + "".join(f"{number},1.5\n" for number in range(60))
 

@@ -7,13 +7,11 @@ from pathlib import Path
 from headway.cli.files import load_profiles_file
 from headway.cli.traces import Workload
 from headway.errors import Invalid
-from headway.scaling.model import Host, HostCapacity, Mode, Template
+from headway.scaling.model import Mode
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
-from headway.simulate.controller import Controller
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.plan import PoolPlan
 from headway.simulate.report.rows import Row
+from headway.simulate.single import Setting, rehearse
 from headway.strategies import refuse_unknown
 from headway.zones import zones_of
 
@@ -22,31 +20,6 @@ HOSTS_MAX = 1000
 SWEPT = "hybrid"
 """The strategy that the risk knob moves."""
 SWEEP = (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What every rehearsal of one call shares."""
-
-    tick_s: float = 5.0
-    start_up_s: float = 2.0
-    start_up_spread: float = 0.0
-    slots: int = 1
-    seed: int = 0
-    hosts: int = 0
-    """Without any there is room for all."""
-    workers_per_host: int = 0
-
-    def __post_init__(self) -> None:
-        breaches = []
-        if not 0 < self.tick_s <= 3600:
-            breaches.append(f"--tick: {self.tick_s:g} s must lie above 0, up to an hour")
-        if not 0 <= self.start_up_spread <= 3:
-            breaches.append(f"--jitter={self.start_up_spread:g} must lie in 0..3")
-        if self.slots < 1:
-            breaches.append(f"--slots={self.slots} must be 1 or more")
-        if breaches:
-            raise Invalid(*breaches)
 
 
 def hosts_of(text: str | None) -> tuple[int, int]:
@@ -187,32 +160,15 @@ def rehearsed(
 ) -> Row:
     """What came of ``case``. ``on_tick`` is told the time that has passed."""
     profile = case.profile
-    controller = Controller(
-        profile=profile,
-        start_up_s=setting.start_up_s,
-        tick_s=setting.tick_s,
+    result = rehearse(
+        case.workload.jobs,
+        profile,
+        setting,
+        begins_at_s=case.workload.begins_at_s,
         strategies=strategies,
         zones=zones_of(profile),
-        slots_per_worker=setting.slots,
+        on_tick=on_tick,
     )
-    plan = PoolPlan(
-        jobs=case.workload.jobs,
-        name=profile.pool,
-        start_up_s=setting.start_up_s,
-        start_up_spread=setting.start_up_spread,
-        slots=setting.slots,
-        workers_max=profile.workers_max,
-        template=profile.template,
-        priority=profile.priority,
-    )
-    rehearsal = Rehearsal(
-        tick_s=setting.tick_s,
-        begins_at_s=case.workload.begins_at_s,
-        objective_s=profile.objective.target_s,
-        seed=setting.seed,
-        hosts=tuple(_host(number, setting, profile.template) for number in range(1, setting.hosts + 1)),
-    )
-    (result,) = simulate([plan], [controller], rehearsal=rehearsal, on_tick=on_tick)
     return Row(
         workload=case.workload.name,
         strategy=label_of(profile, strategies),
@@ -220,16 +176,4 @@ def rehearsed(
         percentile=profile.objective.percentile,
         risk=case.risk,
         is_drawn=case.is_drawn,
-    )
-
-
-def _host(number: int, setting: Setting, template: str) -> Host:
-    """A host with room for so many workers of ``template``: each takes one core and one byte."""
-    room = setting.workers_per_host
-    cost = Template(name=template, content_hash="rehearsed", slots=setting.slots, cpu_cores=1.0, memory_bytes=1)
-    return Host(
-        host_id=f"host-{number}",
-        name=f"host-{number}",
-        capacity=HostCapacity(cpu_cores=float(room), memory_bytes=room),
-        templates=(cost,),
     )

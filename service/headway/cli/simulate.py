@@ -19,7 +19,7 @@ from headway import __version__
 from headway.cli.amounts import seconds
 from headway.cli.api import Api
 from headway.cli.history import MINUTES_MAX, Recorded, read_history
-from headway.cli.rehearsal import Case, Setting, base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
+from headway.cli.rehearsal import Case, base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
 from headway.cli.traces import Workload, columns_of, read_trace
 from headway.cli.typed import output, run
 from headway.cli.workloads import drawn
@@ -30,6 +30,7 @@ from headway.scaling.strategy import Strategy
 from headway.settings import ClientSettings
 from headway.simulate.report.page import COLUMNS, cells, page
 from headway.simulate.report.rows import Row, offered_load
+from headway.simulate.single import Setting
 from headway.strategies import load_strategies
 
 ENDED_BY_CTRL_C = 130

@@ -1,0 +1,96 @@
+"""One pool's jobs under one profile: the rehearsal that `simulate`, `backtest` and `tune` have in common."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from headway.errors import Invalid
+from headway.scaling.model import Host, HostCapacity, Template
+from headway.scaling.profile import Profile
+from headway.scaling.schedule import Zones
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import Strategy
+from headway.simulate.controller import Controller
+from headway.simulate.engine import Rehearsal, simulate
+from headway.simulate.jobs import Jobs
+from headway.simulate.plan import PoolPlan
+from headway.simulate.results import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What every rehearsal of one call shares; what breaks a rule is told by the flag that sets it."""
+
+    tick_s: float = 5.0
+    start_up_s: float = 2.0
+    start_up_spread: float = 0.0
+    slots: int = 1
+    seed: int = 0
+    hosts: int = 0
+    """Without any there is room for all."""
+    workers_per_host: int = 0
+
+    def __post_init__(self) -> None:
+        breaches = []
+        if not 0 < self.tick_s <= 3600:
+            breaches.append(f"--tick: {self.tick_s:g} s must lie above 0, up to an hour")
+        if not 0 <= self.start_up_spread <= 3:
+            breaches.append(f"--jitter={self.start_up_spread:g} must lie in 0..3")
+        if self.slots < 1:
+            breaches.append(f"--slots={self.slots} must be 1 or more")
+        if breaches:
+            raise Invalid(*breaches)
+
+
+def rehearse(
+    jobs: Jobs,
+    profile: Profile,
+    setting: Setting,
+    *,
+    begins_at_s: float = 0.0,
+    strategies: Mapping[str, Strategy] = BUILT_IN,
+    zones: Zones | None = None,
+    on_tick: Callable[[float], None] | None = None,
+) -> Result:
+    """What came of ``jobs`` under ``profile``. ``on_tick`` is told the time that has passed.
+
+    Wherever it runs, the same arguments give the same result.
+    """
+    controller = Controller(
+        profile=profile,
+        start_up_s=setting.start_up_s,
+        tick_s=setting.tick_s,
+        strategies=strategies,
+        zones=zones,
+        slots_per_worker=setting.slots,
+    )
+    plan = PoolPlan(
+        jobs=jobs,
+        name=profile.pool,
+        start_up_s=setting.start_up_s,
+        start_up_spread=setting.start_up_spread,
+        slots=setting.slots,
+        workers_max=profile.workers_max,
+        template=profile.template,
+        priority=profile.priority,
+    )
+    rehearsal = Rehearsal(
+        tick_s=setting.tick_s,
+        begins_at_s=begins_at_s,
+        objective_s=profile.objective.target_s,
+        seed=setting.seed,
+        hosts=tuple(_host(number, setting, profile.template) for number in range(1, setting.hosts + 1)),
+    )
+    (result,) = simulate([plan], [controller], rehearsal=rehearsal, on_tick=on_tick)
+    return result
+
+
+def _host(number: int, setting: Setting, template: str) -> Host:
+    """A host with room for so many workers of ``template``: each takes one core and one byte."""
+    room = setting.workers_per_host
+    cost = Template(name=template, content_hash="rehearsed", slots=setting.slots, cpu_cores=1.0, memory_bytes=1)
+    return Host(
+        host_id=f"host-{number}",
+        name=f"host-{number}",
+        capacity=HostCapacity(cpu_cores=float(room), memory_bytes=room),
+        templates=(cost,),
+    )
