@@ -117,6 +117,13 @@ def test_while_no_job_has_finished_every_late_job_asks_for_a_slot_of_its_own() -
     assert demanded(view(late, running_workers=20))["backlog_drain"] == 27  # no slot is known to be free soon
 
 
+@pytest.mark.parametrize(("guess_s", "slots"), [(None, 7), (100.0, 7), (3.0, 4), (1.0, 2)])
+def test_while_no_job_has_finished_what_the_profile_says_of_them_counts(guess_s: float | None, slots: int) -> None:
+    late = queue(waiting_jobs=7, oldest_age_s=2.0, service_time_s=None)
+    told = profile(objective=Objective(target_s=10.0), service_time_guess_s=guess_s)
+    assert demanded(view(late, profile=told, start_up_s=2.0))["backlog_drain"] == slots
+
+
 def test_idle_slots_that_waiting_jobs_need_are_kept() -> None:
     late = queue(waiting_jobs=20, oldest_age_s=60.0)
     assert demanded(view(late, running_workers=3))["backlog_drain"] == 17  # three start 1 + 1 each, fourteen are left

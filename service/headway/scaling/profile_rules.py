@@ -127,7 +127,7 @@ def _pace(given: Any) -> Told:
             "fallback_after_s stale_after_s",
             f"fallback_after_s={given.fallback_after_s:g} is below stale_after_s={given.stale_after_s:g}",
         )
-    if not 0 < given.service_time_guess_s <= DAY_S:
+    if given.service_time_guess_s is not None and not 0 < given.service_time_guess_s <= DAY_S:
         yield (
             "service_time_guess_s",
             f"service_time_guess_s={given.service_time_guess_s} must lie above 0, up to 86400 seconds",

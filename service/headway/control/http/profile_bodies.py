@@ -103,8 +103,8 @@ class ProfileBody(Taken):
     """Never exceeded, floors included; in the unit of `cost_per_worker_hour`."""
     budget_per_day: float | None = Field(default=None, gt=0)
     """The same, of days in UTC."""
-    service_time_guess_s: float = Field(default=1.0, gt=0, le=86_400)
-    """Used until a job of the pool has finished."""
+    service_time_guess_s: float | None = Field(default=None, gt=0, le=86_400)
+    """Used until a job of the pool has finished; null: each job that would be late gets a slot of its own."""
 
 
 class SetOverrideBody(Taken):

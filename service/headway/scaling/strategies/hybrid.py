@@ -61,8 +61,8 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply) -> Need:
         for member in view.queues:
             alone = replace(
                 given,
-                completions_per_s=completions_per_s(member, member.in_flight_jobs or 0),
-                service_time_s=known_service_s(member),
+                completions_per_s=completions_per_s(member, view, member.in_flight_jobs or 0),
+                service_time_s=known_service_s(member, view),
             )
             target_s = view.profile.objective_of(member.queue).target_s
             needs.append(backlog_drain(waiting(member, view, target_s=target_s), alone, view))
