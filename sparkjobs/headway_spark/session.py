@@ -7,8 +7,10 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -62,8 +64,15 @@ def open_session(env: Mapping[str, str], *, work_dir: Path) -> SparkSession:
     return embedded(java_home=java_home(env, shim_dir=work_dir / "java"), work_dir=work_dir)
 
 
-def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> SparkSession:
-    """A session in this process's own JVM, bound to loopback, quiet and small.
+def embedded(
+    *,
+    java_home: Path,
+    work_dir: Path,
+    jvm_options: str = "",
+    cores: int = 2,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> SparkSession:
+    """A session in this process's own JVM, bound to loopback, quiet and small; ``more`` settings have the last word.
 
     Raises:
         Misconfigured: this Java, or this user, cannot run Spark.
@@ -72,6 +81,8 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
     os.environ["JAVA_HOME"] = str(java_home)
     # The launcher reads its configuration here; one left in the environment by another Spark would speak first.
     os.environ.pop("SPARK_HOME", None)
+    # Where a stage needs Python, it is this one: the first on PATH has not got our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     logging = Path(__file__).with_name("log4j2.properties")
     local = work_dir / "local"
@@ -95,9 +106,10 @@ def embedded(*, java_home: Path, work_dir: Path, jvm_options: str = "") -> Spark
         "spark.sql.ui.retainedExecutions": "2",
         # Relies on rename being atomic, as it is on a local disk, and halves a micro-batch.
         "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_CHECKPOINTS,
+        **more,
     }
     try:
-        return _session(SparkSession.builder.master("local[2]"), settings)
+        return _session(SparkSession.builder.master(f"local[{cores}]"), settings)
     except PySparkException as error:
         raise Misconfigured(
             f"the Java at {java_home} does not start Spark; it says why above. Another one is taken from JAVA_HOME"

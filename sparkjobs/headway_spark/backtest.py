@@ -1,0 +1,280 @@
+"""Many pools under many candidates at once: each rehearsal is `simulate`'s own, on the executors."""
+
+import json
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import InheritableThread
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
+
+from headway.errors import HeadwayError, Invalid, Unavailable
+from headway.scaling.profile import Profile
+from headway.scaling.schedule import Zones
+from headway.scaling.strategy import Strategy
+from headway.simulate.candidates import Candidate
+from headway.simulate.jobs import Jobs
+from headway.simulate.results import Point, Result
+from headway.simulate.single import Setting, rehearse
+
+LOOK_S = 0.2
+TURNS_PER_CORE = 8  # so many tasks a core, or the last one would keep the others waiting
+TICK_JOBS = 0.3  # a look takes about as long as this many jobs do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is to be rehearsed of the pools' jobs, and how."""
+
+    profiles: Mapping[str, Profile]
+    candidates: tuple[Candidate, ...]
+    setting: Setting
+    strategies: Mapping[str, Strategy]
+    zones: Mapping[str, Zones] = field(default_factory=dict)
+    """By pool, where a profile has schedules."""
+    parts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By pool, the seconds of its jobs that are rehearsed, from the first; all of them where it is not named."""
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By pool, the candidates that are rehearsed; all of them where it is not named."""
+    drawn: frozenset[str] = frozenset()
+    """Pools whose rehearsals are kept over time, for plots."""
+
+    def candidates_of(self, pool: str) -> tuple[Candidate, ...]:
+        """The candidates that are rehearsed of ``pool``."""
+        names = self.chosen.get(pool)
+        return self.candidates if names is None else tuple(each for each in self.candidates if each.name in names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much there is of one pool."""
+
+    pool: str
+    jobs: int
+    ended_jobs: int
+    """Of these it is known how long they took."""
+    begins_at_s: float
+    length_s: float
+    """From the beginning to the last arrival."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One pool under one candidate: what came of it, or why nothing did."""
+
+    pool: str
+    candidate: str
+    result: Result | None = None
+    why: str = ""
+
+
+class _Gathered(AccumulatorParam[list[str]]):
+    """Outcomes as text, as the tasks that made them end. A task that is done twice brings the same ones again."""
+
+    def zero(self, value: list[str]) -> list[str]:  # noqa: ARG002 - the port's shape
+        return []
+
+    def addInPlace(self, value1: list[str], value2: list[str]) -> list[str]:  # noqa: N802 - the port's name
+        value1.extend(value2)
+        return value1
+
+
+def sizes_of(loads: DataFrame) -> tuple[Size, ...]:
+    """How much there is of each pool, by name. ``loads`` is worked out, and kept."""
+    rows = (
+        loads.persist()
+        .select(
+            "pool",
+            "begins_at_s",
+            F.size("at_s").alias("jobs"),
+            F.size(F.filter("service_s", lambda each: each.isNotNull())).alias("ended_jobs"),
+            F.element_at("at_s", -1).alias("length_s"),
+        )
+        .orderBy("pool")
+        .collect()
+    )
+    return tuple(Size(**row.asDict()) for row in rows)
+
+
+def backtest(
+    loads: DataFrame, work: Work, sizes: Sequence[Size], *, on_done: Callable[[Sequence[Outcome]], None]
+) -> None:
+    """Rehearse the pools of ``sizes`` as ``work`` says. ``on_done`` is told what is done, as it is, each thing once.
+
+    Args:
+        loads: As in ``history.LOADS``.
+        work: A pool without a profile in it is left out.
+        sizes: Of the pools to rehearse; at least one.
+        on_done: Called from this thread.
+
+    Raises:
+        Unavailable: Spark cannot do it.
+        KeyboardInterrupt: Ctrl-C came; what was done has been told of.
+    """
+    session = loads.sparkSession
+    context = session.sparkContext
+    turns = turns_of(work, sizes, cores=context.defaultParallelism)
+    gathered: Accumulator[list[str]] = context.accumulator([], _Gathered())
+    plan = session.createDataFrame(turns, "pool string, turn int, candidates array<string>")
+    # Each turn is a task of its own, the longest first, so that no core waits long for the last one.
+    spread = loads.join(F.broadcast(plan), on="pool", how="inner").repartitionById(len(turns), "turn")
+    done = spread.mapInArrow(partial(_rehearsed, work=work, gathered=gathered), "pool string")
+    job: Future[None] = Future()
+    thread = InheritableThread(partial(_run, done, job))
+    thread.start()
+    told: set[tuple[str, str]] = set()
+    heard = 0
+    try:
+        while not job.done():
+            thread.join(LOOK_S)
+            heard = _tell(gathered.value, heard, told, on_done)
+    except KeyboardInterrupt:
+        context.cancelAllJobs()
+        raise
+    finally:
+        thread.join()
+        _tell(gathered.value, heard, told, on_done)
+    job.result()
+
+
+def _run(done: DataFrame, job: "Future[None]") -> None:
+    """Run everything; nothing is left of the rows but what was gathered."""
+    try:
+        done.write.format("noop").mode("overwrite").save()
+        job.set_result(None)
+    except (PySparkException, Py4JError) as error:
+        reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+        job.set_exception(Unavailable(f"Spark could not do the back-test: {reason.strip()}"))
+
+
+def _tell(
+    texts: Sequence[str], heard: int, told: set[tuple[str, str]], on_done: Callable[[Sequence[Outcome]], None]
+) -> int:
+    """Tell what was gathered after the first ``heard`` texts. Returns how many there are."""
+    count = len(texts)
+    new = []
+    for outcome in map(outcome_of, texts[heard:count]):
+        if (outcome.pool, outcome.candidate) not in told:
+            told.add((outcome.pool, outcome.candidate))
+            new.append(outcome)
+    if new:
+        on_done(new)
+    return count
+
+
+def turns_of(work: Work, sizes: Sequence[Size], *, cores: int) -> list[tuple[str, int, list[str]]]:
+    """Who is rehearsed in which task: pool, the task's number and candidates. The longest come first.
+
+    A pool's jobs travel once a turn, so a pool is only divided where it is large beside the others.
+    """
+    named = {size.pool: [each.name for each in work.candidates_of(size.pool)] for size in sizes}
+    weights = {size.pool: len(named[size.pool]) * (size.jobs + TICK_JOBS * _ticks(size, work)) for size in sizes}
+    fair = sum(weights.values()) / (cores * TURNS_PER_CORE) or 1.0
+    turns: list[tuple[float, str, list[str]]] = []
+    for pool, names in named.items():
+        count = min(len(names), max(1, math.ceil(weights[pool] / fair)))
+        for first in range(count):
+            part = names[first::count]
+            turns.append((-weights[pool] * len(part) / len(names), pool, part))
+    turns.sort()
+    return [(pool, number, part) for number, (_, pool, part) in enumerate(turns)]
+
+
+def _ticks(size: Size, work: Work) -> float:
+    return size.length_s / work.setting.tick_s
+
+
+def _rehearsed(
+    batches: Iterator[pa.RecordBatch], *, work: Work, gathered: Accumulator[list[str]]
+) -> Iterator[pa.RecordBatch]:
+    """On an executor: rehearse every row's pool under the candidates it names."""
+    for batch in batches:
+        for row in range(batch.num_rows):
+            pool = batch.column("pool")[row].as_py()
+            names = batch.column("candidates")[row].as_py()
+            begins_at_s = batch.column("begins_at_s")[row].as_py()
+            at_s, service_s = (batch.column(name)[row].values.to_pylist() for name in ("at_s", "service_s"))
+            gathered.add(list(_outcomes(pool, names, begins_at_s, at_s, service_s, work)))
+        yield pa.RecordBatch.from_pydict({"pool": pa.array([], pa.string())})
+
+
+def _outcomes(
+    pool: str,
+    names: Sequence[str],
+    begins_at_s: float,
+    at_s: Sequence[float],
+    service_s: Sequence[float | None],
+    work: Work,
+) -> Iterator[str]:
+    candidates = {each.name: each for each in work.candidates}
+    try:
+        jobs = Jobs(at_s=at_s, service_s=filled(service_s, pool=pool, seed=work.setting.seed))
+        if pool in work.parts:
+            jobs, begins_at_s = part_of(jobs, *work.parts[pool], begins_at_s=begins_at_s)
+    except HeadwayError as error:
+        yield from (_text(Outcome(pool=pool, candidate=name, why=str(error))) for name in names)
+        return
+    for name in names:
+        yield _text(_outcome(pool, candidates[name], jobs, begins_at_s, work))
+
+
+def _outcome(pool: str, candidate: Candidate, jobs: Jobs, begins_at_s: float, work: Work) -> Outcome:
+    try:
+        profile = candidate.of(work.profiles[pool])
+        result = rehearse(
+            jobs,
+            profile,
+            work.setting,
+            begins_at_s=begins_at_s,
+            strategies=work.strategies,
+            zones=work.zones.get(pool),
+        )
+    except Exception as error:  # noqa: BLE001 - one pool's failure is told of and ends no other's
+        return Outcome(pool=pool, candidate=candidate.name, why=str(error) or type(error).__name__)
+    return Outcome(
+        pool=pool, candidate=candidate.name, result=result if pool in work.drawn else replace(result, points=())
+    )
+
+
+def filled(service_s: Sequence[float | None], *, pool: str, seed: int) -> Sequence[float]:
+    """``service_s`` where each job whose end was not seen takes as long as one whose end was, whichever it was."""
+    known = [each for each in service_s if each is not None]
+    if not known:
+        raise Invalid(f"no job of pool {pool!r} ended in that time: how long its jobs take is not known")
+    if len(known) == len(service_s):
+        return known
+    chance = Random(f"{seed}/{pool}/service")  # noqa: S311 - no secret
+    return [chance.choice(known) if each is None else each for each in service_s]
+
+
+def part_of(jobs: Jobs, from_s: float, until_s: float, *, begins_at_s: float) -> tuple[Jobs, float]:
+    """The jobs that came in [from_s, until_s), and when that begins by the clock. ``from_s`` is whole seconds."""
+    first, end = bisect_left(jobs.at_s, from_s), bisect_left(jobs.at_s, until_s)
+    moved = [each - from_s for each in jobs.at_s[first:end]]
+    return Jobs(at_s=moved, service_s=jobs.service_s[first:end]), begins_at_s + from_s
+
+
+def _text(outcome: Outcome) -> str:
+    return json.dumps(asdict(outcome))
+
+
+def outcome_of(text: str) -> Outcome:
+    """What an executor has told; every figure is the one that it had."""
+    told: dict[str, Any] = json.loads(text)
+    values = told["result"]
+    if values is not None:
+        for name in ("attainment_by_day_percent", "attainment_by_queue_percent"):
+            values[name] = tuple(values[name])
+        values["points"] = tuple(Point(**point) for point in values["points"])
+        told["result"] = Result(**values)
+    return Outcome(**told)

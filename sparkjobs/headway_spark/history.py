@@ -1,0 +1,136 @@
+"""The event log as workloads: when each job of a pool came, and how long a worker was busy with it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
+from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
+
+from headway.errors import Misconfigured
+from headway.simulate.jobs import Jobs
+from headway_spark.schema import EVENTS
+
+TAIL_S = 86_400.0  # a job that came in the time asked for may end so much later
+UNIX_S = 1e8  # what is greater is a date; less is seconds from a trace's start
+
+LOADS = StructType(
+    [
+        StructField("pool", StringType()),
+        StructField("begins_at_s", DoubleType()),
+        StructField("at_s", ArrayType(DoubleType())),
+        StructField("service_s", ArrayType(DoubleType())),
+    ]
+)
+"""One row a pool: its jobs in order of arrival, in seconds from ``begins_at_s``, which is Unix time. A service time is
+null where no end of the job was seen."""
+
+_ARROW = pa.schema(
+    [
+        ("pool", pa.string()),
+        ("begins_at_s", pa.float64()),
+        ("at_s", pa.list_(pa.float64())),
+        ("service_s", pa.list_(pa.float64())),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """The jobs of one pool, and when they begin by the clock (Unix seconds)."""
+
+    pool: str
+    jobs: Jobs
+    begins_at_s: float = 0.0
+
+
+def log_events(session: SparkSession, folder: Path) -> DataFrame:
+    """Every row of the event log in ``folder``, as in ``schema.EVENTS``.
+
+    Raises:
+        Misconfigured: it has no files.
+    """
+    # A file that compaction is moving is in one place or the other, and its name says that it is the same.
+    found = {path.name: str(path) for name in ("hot", "archive") for path in (folder / name).rglob("*.parquet")}
+    if not found:
+        raise Misconfigured(f"--event-log={folder} holds no events: it is the folder with hot/ and archive/ in it")
+    return session.read.schema(EVENTS).parquet(*found.values())
+
+
+def jobs_of(events: DataFrame, *, from_s: float | None = None, until_s: float | None = None) -> DataFrame:
+    """The jobs that were enqueued in [from_s, until_s).
+
+    A job that is enqueued again under its old id is another job. Where the log does not hold its enqueueing, its start
+    says when that was; where it was tried several times, all its tries together are its service time.
+
+    In:  one row an event or sample, as in ``schema.EVENTS``.
+    Out: one row a job: queue string, job_class string or null, at_s double, service_s double or null.
+    """
+    if from_s is not None:
+        events = events.where(F.col("at_s") >= from_s)
+    if until_s is not None:
+        events = events.where(F.col("at_s") < until_s + TAIL_S)
+    is_enqueued = F.col("kind") == "enqueued"
+    is_end = F.col("kind").isin("finished", "failed")
+    of_job = Window.partitionBy("queue", "job_id").orderBy("at_s", F.when(is_enqueued, 0).otherwise(1))
+    # An event that clocks put before the first enqueueing belongs to it.
+    turn = F.greatest(F.sum(is_enqueued.cast("int")).over(of_job.rowsBetween(Window.unboundedPreceding, 0)), F.lit(1))
+    served_s = F.greatest(F.col("at_s") - F.col("started_at_s"), F.lit(0.0))
+    started_at_s = F.when(F.col("kind") == "started", F.col("at_s")).otherwise(F.col("started_at_s"))
+    known = events.where((F.col("kind") != "sample") & F.col("job_id").isNotNull()).withColumn("turn", turn)
+    jobs = known.groupBy("queue", "job_id", "turn").agg(
+        F.max("job_class").alias("job_class"),
+        F.coalesce(F.min(F.when(is_enqueued, F.col("at_s"))), F.min("enqueued_at_s"), F.min(started_at_s)).alias(
+            "arrived_at_s"
+        ),
+        F.sum(F.when(is_end, served_s)).alias("service_s"),
+    )
+    jobs = jobs.where(F.col("arrived_at_s").isNotNull())
+    if from_s is not None:
+        jobs = jobs.where(F.col("arrived_at_s") >= from_s)
+    if until_s is not None:
+        jobs = jobs.where(F.col("arrived_at_s") < until_s)
+    return jobs.select("queue", "job_class", F.col("arrived_at_s").alias("at_s"), "service_s")
+
+
+def loads_of(jobs: DataFrame, *, pools: Mapping[str, str]) -> DataFrame:
+    """``jobs`` by pool, as in ``LOADS``; those of queues that ``pools`` (queue -> pool) does not name are left out.
+
+    In: one row a job, as ``jobs_of`` gives it.
+    """
+    session = jobs.sparkSession
+    members = session.createDataFrame(list(pools.items()), "queue string, pool string")
+    of_pool = jobs.join(F.broadcast(members), on="queue", how="inner").groupBy("pool")
+    ordered = of_pool.agg(F.array_sort(F.collect_list(F.struct("at_s", "service_s"))).alias("jobs"))
+    begins_at_s = F.floor(F.col("jobs")[0]["at_s"]).cast("double")
+    return ordered.select(
+        "pool",
+        begins_at_s.alias("begins_at_s"),
+        F.transform("jobs", lambda job: job["at_s"] - begins_at_s).alias("at_s"),
+        F.transform("jobs", lambda job: job["service_s"]).alias("service_s"),
+    )
+
+
+def given_loads(session: SparkSession, loads: Sequence[Load], *, folder: Path) -> DataFrame:
+    """``loads`` as in ``LOADS``.
+
+    On this machine they pass through a file in ``folder``: the JVM's memory is not made for the jobs of all pools at
+    once. A cluster's machines may not see such a file.
+    """
+    table = pa.table(
+        {
+            "pool": [load.pool for load in loads],
+            "begins_at_s": [load.begins_at_s for load in loads],
+            "at_s": [pa.array(load.jobs.at_s, pa.float64()) for load in loads],
+            "service_s": [pa.array(load.jobs.service_s, pa.float64()) for load in loads],
+        },
+        schema=_ARROW,
+    )
+    if not str(session.sparkContext.master).startswith("local"):
+        return session.createDataFrame(table, LOADS)
+    path = folder / "loads.parquet"
+    pq.write_table(table, path, row_group_size=1)
+    return session.read.schema(LOADS).parquet(str(path))
