@@ -6,40 +6,63 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
-from headway.scaling.measure import BUCKET_S, EDGE, LOG_GAMMA, LONGEST_S, SHORTEST_S, BucketRow, sketch_index
-
-LATEST_S = 4_102_444_800.0  # the year 2100
+from headway.scaling.measure import (
+    BUCKET_S,
+    CLASS_BUCKET_S,
+    EDGE,
+    LATEST_S,
+    LOG_GAMMA,
+    LONGEST_S,
+    SHORTEST_S,
+    BucketRow,
+    sketch_index,
+)
+from headway.scaling.model import EventKind
 
 # Up to its capacity the frequent-items sketch counts exactly, and there is no duration without one of these indexes.
 INDEXES = sketch_index(LONGEST_S) - sketch_index(SHORTEST_S) + 1
 
 _SAMPLE_FIELDS = ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
+_USED = ("queue", "kind", "at_s", "received_at_s", "service_s", "pickup_s", *_SAMPLE_FIELDS)
 
 
 def with_bucket(events: DataFrame, *, lateness_s: float) -> DataFrame:
-    """``events`` with the bucket of each, which Spark's watermark follows ``lateness_s`` behind.
+    """``events`` once for their queues and once for their job classes, each with its bucket.
 
-    The bucket is worked out from the number, not by Spark's ``window``, which rounds to microseconds first. As a
-    timestamp, because only of timestamps does a stream know which are over and can be forgotten.
+    Spark's watermark follows the buckets so far behind that an event ``lateness_s`` late finds that of its class, too,
+    which began up to a minute before it. The bucket is worked out from the number, not by Spark's ``window``, which
+    rounds to microseconds first. As a timestamp, because only of timestamps does a stream know which are over and can
+    be forgotten.
 
     In:  one row an event or sample, as in ``schema.EVENTS``.
-    Out: the same rows with bucket timestamp, the bucket's start. Rows without a queue or a time before 2100 are left
-         out: ingest lets none in, and one in a file of other origin must not end every queue's metrics.
+    Out: the rows for their queues with job_class null, those of a class again with it; service_s and pickup_s, null
+         where they do not apply; bucket timestamp, the bucket's start. Rows without a queue, a time before 2100 or a
+         kind that is known are left out: ingest lets none in, and one in a file of other origin must not end every
+         queue's metrics.
     """
-    is_placed = F.col("queue").isNotNull() & F.col("at_s").between(0.0, LATEST_S)  # which no NaN is
-    start = F.timestamp_seconds(F.floor(F.col("at_s") / BUCKET_S) * int(BUCKET_S))
-    return events.where(is_placed).withColumn("bucket", start).withWatermark("bucket", f"{lateness_s:.0f} seconds")
+    is_placed = (
+        F.col("queue").isNotNull() & F.col("kind").isin([str(kind.value) for kind in EventKind]) & _is_time("at_s")
+    )
+    both = F.explode(
+        F.when(F.coalesce("job_class", F.lit("")) == "", F.array(F.lit(None).cast("string"))).otherwise(
+            F.array(F.lit(None).cast("string"), "job_class")
+        )
+    )
+    split = _measured(events.where(is_placed)).select(*_USED, both.alias("job_class"))
+    bucket = F.when(F.col("job_class").isNull(), _start(BUCKET_S)).otherwise(_start(CLASS_BUCKET_S))
+    behind_s = lateness_s + CLASS_BUCKET_S - BUCKET_S
+    return split.withColumn("bucket", bucket).withWatermark("bucket", f"{behind_s:.0f} seconds")
 
 
 def buckets(events: DataFrame) -> DataFrame:
-    """Everything known of each queue in each bucket, absolute.
+    """Everything known of each queue in each bucket, and of each of its job classes, absolute.
 
-    In:  one row an event or sample, as ``with_bucket`` gives it.
-    Out: one row a queue and bucket that has any: queue string, bucket_s double, counts long, sums double, sketches
-         array of (item int, count long), sample struct or null, newest_received_at_s double.
+    In:  as ``with_bucket`` gives it.
+    Out: one row a queue, class and bucket that has any: queue string, job_class string or null for the queue's own,
+         bucket_s double, counts long, sums double, sketches array of (item int, count long), sample struct or null,
+         newest_received_at_s double.
     """
-    measured = _measured(events)
-    grouped = measured.groupBy("queue", "bucket").agg(
+    grouped = events.groupBy("queue", "job_class", "bucket").agg(
         _count("enqueued").alias("arrived_jobs"),
         _count("started").alias("started_jobs"),
         _count("finished").alias("finished_jobs"),
@@ -64,10 +87,18 @@ def _measured(events: DataFrame) -> DataFrame:
     waited_s = F.greatest(F.col("at_s") - F.col("enqueued_at_s"), F.lit(0.0))
     return events.withColumns(
         {
-            "service_s": F.when(is_end & F.col("started_at_s").isNotNull(), served_s),
-            "pickup_s": F.when(is_start & F.col("enqueued_at_s").isNotNull(), waited_s),
+            "service_s": F.when(is_end & _is_time("started_at_s"), served_s),
+            "pickup_s": F.when(is_start & _is_time("enqueued_at_s"), waited_s),
         }
     )
+
+
+def _is_time(name: str) -> Column:
+    return F.col(name).between(0.0, LATEST_S)  # which null and NaN are not
+
+
+def _start(span_s: float) -> Column:
+    return F.timestamp_seconds(F.floor(F.col("at_s") / span_s) * int(span_s))
 
 
 def _count(kind: str) -> Column:
@@ -86,7 +117,9 @@ def bucket_row(row: Mapping[str, Any]) -> BucketRow:
     sample = row["sample"] or {}
     return BucketRow(
         queue=row["queue"],
+        job_class=row["job_class"],
         bucket_s=row["bucket_s"],
+        span_s=BUCKET_S if row["job_class"] is None else CLASS_BUCKET_S,
         arrived_jobs=row["arrived_jobs"],
         started_jobs=row["started_jobs"],
         finished_jobs=row["finished_jobs"],

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headway.errors import Misconfigured, Unavailable
-from headway.scaling.measure import BucketRow, bucket_rows
+from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, bucket_rows
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway_spark import source_log
 from headway_spark.pipeline import LATENESS_S, Progress, Stream
@@ -96,7 +96,7 @@ def test_a_late_event_corrects_its_own_bucket(spark: SparkSession, tmp_path: Pat
 
 def test_what_is_past_the_bound_is_forgotten(spark: SparkSession, tmp_path: Path) -> None:
     """An event that comes all the same does not overwrite its bucket, which is complete, with what is left of it."""
-    kept, past = Kept(), int(10 * LATENESS_S) + 100
+    kept, past = Kept(), int(10 * (LATENESS_S + CLASS_BUCKET_S)) + 100
     stream = Stream(spark, log_dir=tmp_path / "log", checkpoint=tmp_path / "checkpoint", sink=kept)
     batches = [jobs(0, 10), jobs(past, 10), jobs(past + 100, 10), jobs(10, 10) + jobs(past + 200, 10)]
     stream.start()

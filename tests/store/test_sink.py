@@ -97,7 +97,17 @@ def test_every_field_comes_back_as_it_was(migrated_url: str, sink: MetricsSink) 
         found = dict(zip([column.name for column in cursor.description], cursor.fetchone() or (), strict=True))
     for name in ("service_sketch", "pickup_sketch"):
         found[name] = {int(index): count for index, count in found[name].items()}
-    assert BucketRow(**{name: found[name] for name in BucketRow.__dataclass_fields__}) == full
+    assert BucketRow(**{name: value for name, value in found.items() if name in BucketRow.__dataclass_fields__}) == full
+
+
+def test_a_job_class_has_rows_of_its_own_and_its_queue_keeps_its_own(migrated_url: str, sink: MetricsSink) -> None:
+    of_class = replace(ROW, job_class="Mail", span_s=60.0, arrived_jobs=2, waiting_jobs=None)
+    for _ in range(2):
+        sink.write([ROW, of_class], Progress())
+    assert stored(migrated_url) == [("redis/mail", 3, {"7": 2}, 1, None)]
+    with psycopg.connect(migrated_url) as connection:
+        rows = connection.execute("select queue, job_class, bucket_s, arrived_jobs, service_sketch from rollup_minutes")
+        assert rows.fetchall() == [("redis/mail", "Mail", 4e9, 2, {"7": 2})]
 
 
 def test_a_lost_connection_is_replaced(migrated_url: str, sink: MetricsSink) -> None:

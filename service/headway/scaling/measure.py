@@ -1,7 +1,12 @@
 """What each metric is, once. Spark computes the same rows from the same events; a property test holds it to this page.
 
 A bucket is a span of 5 s of one queue. Its row is absolute: written twice, it changes nothing. Counts of a window are
-sums over buckets, and quantiles come from sketches that merge by adding.
+sums over buckets, and quantiles come from sketches that merge by adding. Each job class of a queue has a row a minute
+beside the queue's own rows, of the jobs of that class alone.
+
+What is told twice counts twice: a batch that is sent again is refused where it enters, and an event inside it is what
+its producer says. What is at no time, or in no queue, belongs to no bucket and is left out; a duration that ends before
+it begins is 0, because two clocks stamped it; and one whose beginning is at no time is not known.
 """
 
 import math
@@ -10,11 +15,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from typing import TypeGuard
 
 from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueMetrics, QueueSample
 
 BUCKET_S = 5.0
+CLASS_BUCKET_S = 60.0  # a job class says how jobs differ, which nothing needs within seconds: a twelfth of the rows
+LATEST_S = 4_102_444_800.0  # the year 2100: what is later is no time
 GAMMA = 1.02  # two neighbouring sketch buckets differ by 2 %, so that a bucket's middle errs by at most 1 %
 SHORTEST_S = 0.001  # what is shorter counts as this: no decision depends on less
 LONGEST_S = 1_000_000.0  # what is longer, 11 days, counts as this: so a sketch has a bounded number of buckets
@@ -24,11 +32,17 @@ SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the
 LOG_GAMMA = math.log(GAMMA)
 
 _bucket_s = attrgetter("bucket_s")
+_first = itemgetter(0)
 
 
-def bucket_start_s(at_s: float) -> float:
+def bucket_start_s(at_s: float, *, span_s: float = BUCKET_S) -> float:
     """The start of the bucket that holds ``at_s``: buckets are [start, start + 5 s)."""
-    return math.floor(at_s / BUCKET_S) * BUCKET_S
+    return math.floor(at_s / span_s) * span_s
+
+
+def is_time(at_s: float | None) -> TypeGuard[float]:
+    """Whether ``at_s`` is a moment of Unix time before 2100, which no NaN is."""
+    return at_s is not None and 0.0 <= at_s <= LATEST_S
 
 
 def sketch_index(value_s: float) -> int:
@@ -105,10 +119,16 @@ class Moving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRow:
-    """One queue in one bucket. Samples are the bucket's newest; ``None`` where nothing sampled it."""
+    """One queue in one bucket, or one job class of it. Samples are the bucket's newest; ``None`` where none was taken.
+
+    A class has no samples: a broker tells of queues.
+    """
 
     queue: str
+    job_class: str | None = None
+    """``None``: the queue's own row, of all its jobs."""
     bucket_s: float
+    span_s: float = BUCKET_S
     arrived_jobs: int = 0
     started_jobs: int = 0
     finished_jobs: int = 0
@@ -128,16 +148,16 @@ class BucketRow:
 
 def service_time_s(event: JobEvent) -> float | None:
     """Start to end of a job that ended, at least 0; ``None`` for other events and where the start is not known."""
-    if event.kind not in {EventKind.FINISHED, EventKind.FAILED} or event.started_at_s is None:
+    if event.kind not in {EventKind.FINISHED, EventKind.FAILED}:
         return None
-    return max(0.0, event.at_s - event.started_at_s)
+    return max(0.0, event.at_s - event.started_at_s) if is_time(event.started_at_s) else None
 
 
 def pickup_time_s(event: JobEvent) -> float | None:
     """Enqueue to start of a job that started, at least 0; ``None`` otherwise and where the enqueue is not known."""
-    if event.kind is not EventKind.STARTED or event.enqueued_at_s is None:
+    if event.kind is not EventKind.STARTED:
         return None
-    return max(0.0, event.at_s - event.enqueued_at_s)
+    return max(0.0, event.at_s - event.enqueued_at_s) if is_time(event.enqueued_at_s) else None
 
 
 def bucket_rows(events_and_samples: Iterable[JobEvent | QueueSample]) -> tuple[BucketRow, ...]:
@@ -145,13 +165,35 @@ def bucket_rows(events_and_samples: Iterable[JobEvent | QueueSample]) -> tuple[B
     events: dict[tuple[str, float], list[JobEvent]] = defaultdict(list)
     samples: dict[tuple[str, float], list[QueueSample]] = defaultdict(list)
     for each in events_and_samples:
+        if not is_time(each.at_s):
+            continue
         key = (each.queue, bucket_start_s(each.at_s))
         if isinstance(each, QueueSample):
             samples[key].append(each)
         else:
             events[key].append(each)
     keys = sorted(events.keys() | samples.keys())
-    return tuple(_row(*key, events.get(key, []), max(samples.get(key, []), key=_age, default=None)) for key in keys)
+    return tuple(
+        _row(
+            BucketRow(queue=queue, bucket_s=bucket_s),
+            events.get((queue, bucket_s), []),
+            max(samples.get((queue, bucket_s), []), key=_age, default=None),
+        )
+        for queue, bucket_s in keys
+    )
+
+
+def class_rows(events: Iterable[JobEvent]) -> tuple[BucketRow, ...]:
+    """One row a queue, job class and minute in which a job of the class did anything, ordered by these."""
+    classed: dict[tuple[str, str, float], list[JobEvent]] = defaultdict(list)
+    for event in events:
+        if event.job_class and is_time(event.at_s):
+            start_s = bucket_start_s(event.at_s, span_s=CLASS_BUCKET_S)
+            classed[event.queue, event.job_class, start_s].append(event)
+    return tuple(
+        _row(BucketRow(queue=queue, job_class=job_class, bucket_s=bucket_s, span_s=CLASS_BUCKET_S), found, None)
+        for (queue, job_class, bucket_s), found in sorted(classed.items(), key=_first)
+    )
 
 
 def _age(sample: QueueSample) -> tuple[float, ...]:
@@ -160,13 +202,12 @@ def _age(sample: QueueSample) -> tuple[float, ...]:
     return (sample.at_s, *(-math.inf if depth is None else depth for depth in depths))
 
 
-def _row(queue: str, bucket_s: float, events: Sequence[JobEvent], sample: QueueSample | None) -> BucketRow:
+def _row(empty: BucketRow, events: Sequence[JobEvent], sample: QueueSample | None) -> BucketRow:
     kinds = [event.kind for event in events]
     services_s = [value for value in map(service_time_s, events) if value is not None]
     pickups_s = [value for value in map(pickup_time_s, events) if value is not None]
-    return BucketRow(
-        queue=queue,
-        bucket_s=bucket_s,
+    return replace(
+        empty,
         arrived_jobs=kinds.count(EventKind.ENQUEUED),
         started_jobs=kinds.count(EventKind.STARTED),
         finished_jobs=kinds.count(EventKind.FINISHED),

@@ -23,22 +23,26 @@ FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minu
 RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute somebody must look
 RETRY_PAUSE_S = 0.5
 
-_COLUMNS = [item.name for item in fields(BucketRow)]
-_KEYS = ("queue", "bucket_s")
+_VALUES = [item.name for item in fields(BucketRow) if item.name not in {"queue", "job_class", "bucket_s", "span_s"}]
 _SKETCHES = ("service_sketch", "pickup_sketch")
+_SET = ", ".join(f"{name} = excluded.{name}" for name in _VALUES)
 
 # Made once a connection: a table a batch would bloat the catalogue. It has the target's types and none of its rules.
 _ARRIVED = f"""
 create temporary table if not exists arrived on commit delete rows as
-select {", ".join(_COLUMNS)} from queue_buckets with no data
+select queue, job_class, bucket_s, {", ".join(_VALUES)} from rollup_minutes with no data
 """  # noqa: S608 - the names are this program's own
 
 _UPSERT = f"""
-insert into queue_buckets ({", ".join(_COLUMNS)}, revision)
-select {", ".join(_COLUMNS)}, %(revision)s from arrived
-on conflict (queue, bucket_s) do update set
-    {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _KEYS)},
-    revision = excluded.revision, written_at = now()
+insert into queue_buckets (queue, bucket_s, {", ".join(_VALUES)}, revision)
+select queue, bucket_s, {", ".join(_VALUES)}, %(revision)s from arrived where job_class = ''
+on conflict (queue, bucket_s) do update set {_SET}, revision = excluded.revision, written_at = now()
+"""  # noqa: S608 - the names are this program's own
+
+_UPSERT_CLASSES = f"""
+insert into rollup_minutes (queue, job_class, bucket_s, {", ".join(_VALUES)})
+select queue, job_class, bucket_s, {", ".join(_VALUES)} from arrived where job_class <> ''
+on conflict (queue, job_class, bucket_s) do update set {_SET}
 """  # noqa: S608 - the names are this program's own
 
 _HEALTH = """
@@ -209,13 +213,15 @@ class MetricsSink:
 
 def _write(cursor: Cursor, rows: Sequence[BucketRow]) -> int:
     cursor.execute(_ARRIVED)
-    with cursor.copy(f"copy arrived ({', '.join(_COLUMNS)}) from stdin") as copy:
+    with cursor.copy(f"copy arrived (queue, job_class, bucket_s, {', '.join(_VALUES)}) from stdin") as copy:
         for row in rows:
-            copy.write_row([_cell(row, name) for name in _COLUMNS])
+            copy.write_row((row.queue, row.job_class or "", row.bucket_s, *(_cell(row, name) for name in _VALUES)))
     found = cursor.execute("select nextval('bucket_revision')").fetchone()
     assert found is not None, "nextval gave no row"
     revision = int(str(found[0]))
     cursor.execute(_UPSERT, {"revision": revision})
+    if any(row.job_class for row in rows):
+        cursor.execute(_UPSERT_CLASSES)
     cursor.execute("select pg_notify('headway_metrics', %s)", [str(revision)])
     return revision
 

@@ -197,15 +197,57 @@ queue_buckets = Table(
     Index("ix_queue_buckets_bucket_s", "bucket_s"),
 )
 
+
+def _rollup(name: str) -> Table:
+    """Rows of ``queue_buckets`` merged over longer spans, and rows of job classes, with a ``job_class``."""
+    return Table(
+        name,
+        metadata,
+        Column("queue", Text, nullable=False),
+        Column("job_class", Text, nullable=False, server_default=""),
+        Column("bucket_s", Double, nullable=False),
+        Column("arrived_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("started_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("finished_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("failed_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("retried_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("service_sum_s", Double, nullable=False, server_default="0"),
+        Column("pickup_max_s", Double),
+        Column("service_sketch", JSONB, nullable=False, server_default="{}"),
+        Column("pickup_sketch", JSONB, nullable=False, server_default="{}"),
+        Column("sampled_at_s", Double),
+        Column("waiting_jobs", BigInteger),
+        Column("in_flight_jobs", BigInteger),
+        Column("delayed_jobs", BigInteger),
+        Column("oldest_age_s", Double),
+        PrimaryKeyConstraint("queue", "job_class", "bucket_s"),
+        # Rows come in the order of their times: a few kilobytes find those that have expired.
+        Index(f"ix_{name}_bucket_s", "bucket_s", postgresql_using="brin"),
+    )
+
+
+rollup_minutes = _rollup("rollup_minutes")
+rollup_hours = _rollup("rollup_hours")
+
+rollup_progress = Table(
+    "rollup_progress",
+    metadata,
+    # How far buckets are rolled up: those of this revision and earlier, of minutes and hours that ended by these times.
+    Column("is_only", Boolean, primary_key=True, server_default="true"),
+    Column("revision", BigInteger, nullable=False, server_default="0"),
+    Column("minutes_until_s", Double, nullable=False, server_default="0"),
+    Column("hours_until_s", Double, nullable=False, server_default="0"),
+    CheckConstraint("is_only", name="one_row"),
+)
+
 queue_minutes = Table(
     "queue_minutes",
     metadata,
-    # Arrivals by minute of the Unix clock, for the same minute of later days. A minute without arrivals has no row.
+    # Arrivals by minute, which rollup_minutes has now: kept for a control plane that still writes it.
     Column("queue", Text, nullable=False),
     Column("minute", BigInteger, nullable=False),
     Column("arrived_jobs", Integer, nullable=False),
     PrimaryKeyConstraint("queue", "minute"),
-    # Rows come in the order of their minutes: a few kilobytes find those that have expired.
     Index("ix_queue_minutes_minute", "minute", postgresql_using="brin"),
 )
 
