@@ -8,9 +8,10 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS := decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
+SLOW := spark or e2e or install or browser
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check proof format lint types contracts fast proto proto-check bench image clean
+.PHONY: help install demo test check proof format lint types contracts fast slow proto proto-check bench image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -34,7 +35,7 @@ demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--f
 
 test: install ## every kind of test once, small seeds (15 minutes at most)
 	@$(MAKE) --no-print-directory lint types contracts proto-check
-	@$(BIN)/pytest --durations=15 $(ARGS)
+	@$(MAKE) --no-print-directory fast slow
 
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
 	@$(MAKE) --no-print-directory lint types contracts proto-check fast
@@ -58,8 +59,12 @@ types: install ## mypy, strict
 contracts: install ## who may import whom
 	@$(BIN)/lint-imports --no-logo
 
-fast: install ## the tests that start no JVM, no browser and no whole system
-	@$(BIN)/pytest -m "not spark and not e2e and not install and not browser and not proof" $(ARGS)
+# A file's tests stay together, and so do the servers that they share.
+fast: install ## the tests that start no JVM, no browser and no whole system, as many at once as there are cores
+	@$(BIN)/pytest -m "not proof and not ($(SLOW))" --numprocesses auto --dist loadfile --durations 15 $(ARGS)
+
+slow: install ## the others, one after another: each wants the machine for itself
+	@$(BIN)/pytest -m "not proof and ($(SLOW))" --durations 15 $(ARGS)
 
 # Code of protobuf 5.27 loads beside every later runtime; a newer generator's would shut older programs out.
 PROTO_OUT ?= service
