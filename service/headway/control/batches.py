@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from headway.control.classes import JobClasses
 from headway.control.clocks import corrected, corrected_enqueued
 from headway.errors import Invalid
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
@@ -105,14 +106,20 @@ class Rows:
     corrected_times: int = 0
 
 
-def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float) -> Rows:
-    """The rows of ``batch``, which came at ``received_at_s`` from a clock ``offset_s`` behind ours."""
+def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float, classes: JobClasses | None = None) -> Rows:
+    """The rows of ``batch``, which came at ``received_at_s`` from a clock ``offset_s`` behind ours.
+
+    Job classes beyond the bound of ``classes`` are counted under one name.
+    """
     made = Rows()
     for event in batch.events:
         at_s = corrected(event.at_s, received_at_s=received_at_s, offset_s=offset_s)
         if at_s != event.at_s:
             made.corrected_times += 1
-        made.rows.append(_event_row(event, batch, at_s=at_s, received_at_s=received_at_s))
+        row = _event_row(event, batch, at_s=at_s, received_at_s=received_at_s)
+        if classes is not None:
+            row = row._replace(job_class=classes.name(row.job_class, queue=row.queue, received_at_s=received_at_s))
+        made.rows.append(row)
     for sample in batch.samples:
         at_s = corrected(sample.at_s, received_at_s=received_at_s, offset_s=offset_s)
         if at_s != sample.at_s:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from headway.control.batches import Rows, check, items, rows_of
+from headway.control.classes import JobClasses
 from headway.control.clocks import Offsets
 from headway.errors import HeadwayError, Overloaded, Unavailable
 from headway.scaling.model import TelemetryBatch
@@ -101,6 +102,7 @@ class Ingest:
         self._event_log = event_log
         self._clock = clock
         self._offsets = Offsets()
+        self._classes = JobClasses()
         self._queue = _Queue()
         self._wake = asyncio.Event()
         self._flusher: asyncio.Task[None] | None = None
@@ -283,7 +285,12 @@ class Ingest:
 
     def _write(self, new: dict[BatchKey, _Waiting], file: str) -> tuple[dict[BatchKey, Rows], int]:
         made = {
-            key: rows_of(waiting.batch, received_at_s=waiting.received_at_s, offset_s=waiting.offset_s)
+            key: rows_of(
+                waiting.batch,
+                received_at_s=waiting.received_at_s,
+                offset_s=waiting.offset_s,
+                classes=self._classes,
+            )
             for key, waiting in new.items()
         }
         rows = [row for each in made.values() for row in each.rows]
