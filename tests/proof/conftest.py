@@ -64,5 +64,5 @@ class Proof:
 
 @pytest.fixture
 def proof(request: pytest.FixtureRequest) -> Proof:
-    name = request.node.name.removeprefix("test_").replace("_", "-")
+    name = request.node.name.removeprefix("test_").replace("_", "-").replace("[", "-").rstrip("]")
     return Proof(ledger=PROOFS / f"{name}.jsonl", minutes=request.config.getoption("--proof-minutes"))

@@ -1,0 +1,190 @@
+"""Whatever is killed, and whenever: the buckets in Postgres are those of the events that were answered, each once.
+
+The four proofs differ in what is killed; a short seed of each runs with all tests.
+"""
+
+import random
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from proof.conftest import Proof
+from proof.producers import Producer
+from proof.roles import Scene, Trouble, scene
+from proof.truth import differences, stored, truth
+
+SETTLE_WITHIN_S = 150.0
+QUICK = "-XX:TieredStopAtLevel=1"  # a test ends before the thorough compiler pays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storm:
+    """What happens in a round, besides producers that send all the time."""
+
+    trouble: Trouble
+    times: int
+    pause_s: tuple[float, float]
+    """Between two troubles, drawn from the seed."""
+    ingests: int = 1
+    waits_for_pipeline: bool = False
+    """A pause begins when the pipeline is ready again, for three of four: the others hit its start."""
+
+
+PIPELINE = Storm(trouble=Scene.kill_pipeline, times=20, pause_s=(0.1, 12.0), waits_for_pipeline=True)
+INGEST = Storm(trouble=Scene.kill_first_ingest, times=40, pause_s=(0.05, 6.0))
+POSTGRES = Storm(trouble=Scene.restart_postgres, times=20, pause_s=(1.0, 12.0))
+TWO_INGESTS = Storm(trouble=Scene.kill_ingest, times=30, pause_s=(0.05, 8.0), ingests=2)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    "storm",
+    [
+        pytest.param(PIPELINE, id="pipeline-killed"),
+        pytest.param(INGEST, id="ingest-killed"),
+        pytest.param(POSTGRES, id="postgres-restarted"),
+        pytest.param(TWO_INGESTS, id="two-ingests"),
+    ],
+)
+def test_exactness(proof: Proof, storm: Storm) -> None:
+    for seed in proof.seeds():
+        folder = Path(tempfile.mkdtemp(prefix="headway-proof-"))  # kept where the round fails: its logs tell why
+        with scene(folder, ingests=storm.ingests) as made:
+            figures = weathered(storm, made, seed=str(seed), events_per_s=600.0)
+            ended(made)
+        proof.record(seed, **figures)
+        shutil.rmtree(folder)
+
+
+def weathered(storm: Storm, made: Scene, *, seed: str, events_per_s: float) -> dict[str, Any]:
+    """Let ``storm`` pass over the scene: nothing is lost or counted twice. Returns its figures."""
+    rng, began_s = random.Random(seed), time.monotonic()
+    with ExitStack() as stack:
+        producers = sending(made, storm, stack, seed=seed, events_per_s=events_per_s)
+        troubles, ready_s = trouble(made, storm, rng)
+        for producer in producers:
+            producer.stop()
+        for producer in producers:
+            while producer.is_alive():
+                made.tend()  # its last batch may wait for a role that has gone with Postgres
+                producer.join(0.1)
+            if producer.error is not None:
+                raise producer.error
+    ledgers = [producer.ledger for producer in producers]
+    made.ledgers += ledgers
+    faults = [fault for ledger in ledgers for fault in ledger.faults]
+    assert not faults, "\n".join(faults)
+    settled_s = settle(made)
+    return {
+        "troubles": dict(troubles),
+        "ready_s_max": round(max(ready_s), 1),
+        **sum((ledger.counts for ledger in ledgers), Counter()),
+        "given_up": sum(len(ledger.abandoned) for ledger in ledgers),
+        "settled_s": round(settled_s, 1),
+        "took_s": round(time.monotonic() - began_s, 1),
+    }
+
+
+def ended(made: Scene) -> None:
+    """Stop the scene: what the pipeline had half done changes nothing either, and the log is whole."""
+    made.pipeline.stop()
+    assert_exact(made)
+    made.stop()
+    for path in [path for folder in ("hot", "archive") for path in (made.event_log / folder).rglob("*.parquet")]:
+        assert pq.read_table(path).num_rows > 0, path
+    assert list((made.event_log / "tmp").glob("*.parquet")) == []
+
+
+def sending(made: Scene, storm: Storm, stack: ExitStack, *, seed: str, events_per_s: float) -> list[Producer]:
+    """Four producers that send from now on."""
+    ways = made.ways(storm.ingests)
+    for way in ways:
+        stack.callback(way.close)
+    producers = [
+        Producer(f"{seed}-{number}", ways, seed=f"{seed}-{number}", events_per_s=events_per_s / 4)
+        for number in range(4)
+    ]
+    for producer in producers:
+        producer.start()
+        stack.callback(producer.stop)
+    return producers
+
+
+def trouble(made: Scene, storm: Storm, rng: random.Random) -> tuple[Counter[str], list[float]]:
+    """Make all the trouble, with the roles started again as a supervisor would. Returns what was done."""
+    troubles: Counter[str] = Counter()
+    ready_s = [made.pipeline.await_ready()]
+    while troubles.total() < storm.times:
+        wait(made, rng.uniform(*storm.pause_s))
+        done = storm.trouble(made, rng)
+        if done:
+            troubles[done] += 1
+        made.tend()
+        if storm.waits_for_pipeline and rng.random() < 0.75:
+            ready_s.append(made.pipeline.await_ready())
+    return troubles, ready_s
+
+
+def wait(made: Scene, seconds: float) -> None:
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        made.tend()
+        time.sleep(min(0.1, max(0.0, until_s - time.monotonic())))
+
+
+def settle(made: Scene) -> float:
+    """Wait until everything is there, for as long as it may take. Returns how long it took."""
+    expected, began_s = truth(made.ledgers), time.monotonic()
+    while differences(expected, stored(made.database_url)):
+        made.tend()
+        if time.monotonic() > began_s + SETTLE_WITHIN_S:
+            assert_exact(made)
+        time.sleep(0.5)
+    return time.monotonic() - began_s
+
+
+def assert_exact(made: Scene) -> None:
+    wrong = differences(truth(made.ledgers), stored(made.database_url))
+    assert not wrong, "\n".join([f"{made.folder}:", *wrong])
+
+
+# --- a short seed of each -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_ingests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """One scene for all: starting a pipeline takes longer than the trouble. What one test sends, the next finds."""
+    with scene(tmp_path_factory.mktemp("scene"), ingests=2, jvm_options=QUICK) as made:
+        yield made
+        ended(made)
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+@pytest.mark.postgres
+@pytest.mark.timeout(240)
+class TestShortly:
+    def test_a_killed_ingest_counts_what_it_answered_once(self, two_ingests: Scene) -> None:
+        storm = Storm(trouble=Scene.kill_first_ingest, times=3, pause_s=(0.2, 2.0))
+        assert weathered(storm, two_ingests, seed="ingest", events_per_s=300.0)["resent"] > 0
+
+    def test_two_ingests_count_a_batch_sent_to_both_once(self, two_ingests: Scene) -> None:
+        storm = Storm(trouble=Scene.kill_ingest, times=2, pause_s=(0.2, 2.0), ingests=2)
+        assert weathered(storm, two_ingests, seed="two", events_per_s=300.0)["duplicates"] > 0
+
+    def test_a_restarted_postgres_loses_nothing_and_doubles_nothing(self, two_ingests: Scene) -> None:
+        storm = Storm(trouble=Scene.restart_postgres, times=2, pause_s=(0.5, 2.0))
+        assert weathered(storm, two_ingests, seed="postgres", events_per_s=300.0)["troubles"] == {"postgres": 2}
+
+    def test_a_killed_pipeline_counts_every_event_once(self, two_ingests: Scene) -> None:
+        storm = Storm(trouble=Scene.kill_pipeline, times=1, pause_s=(0.5, 2.0))
+        assert weathered(storm, two_ingests, seed="pipeline", events_per_s=300.0)["late_events"] > 0

@@ -1,0 +1,111 @@
+"""What Postgres must hold, worked out from what the producers were told, and how it differs from what it holds."""
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from headway.scaling.measure import BucketRow, bucket_rows
+from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch
+from headway.store.engine import create_engine, transaction
+from headway.store.overview import read_buckets
+from proof.producers import OVERDUE, Ledger
+
+COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs", "retried_jobs")
+SHOWN_MAX = 20
+
+Rows = Mapping[tuple[str, float], BucketRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What was answered, and what may be there because its answer was not heard."""
+
+    surely: Rows
+    maybe: Mapping[str, Rows]
+    """Queue of a batch that was given up -> its rows: all of them or none are there."""
+    overdue: Mapping[str, int]
+    """Counts over all buckets of the queue whose events ingest moved."""
+
+
+def truth(ledgers: Iterable[Ledger]) -> Truth:
+    """What ``ledgers`` make of it, by the definitions of ``scaling.measure``."""
+    kept = list(ledgers)
+    answered = [each for ledger in kept for batch in ledger.answered for each in _told(batch)]
+    surely = bucket_rows(each for each in answered if each.queue != OVERDUE)
+    return Truth(
+        surely=_keyed(surely),
+        maybe={batch.events[0].queue: _keyed(bucket_rows(_told(batch))) for each in kept for batch in each.abandoned},
+        overdue=totals(bucket_rows(each for each in answered if each.queue == OVERDUE)),
+    )
+
+
+def stored(database_url: str) -> list[BucketRow]:
+    """Every row in Postgres, as the control plane reads it."""
+
+    async def read() -> list[BucketRow]:
+        engine = create_engine(database_url)
+        try:
+            async with transaction(engine) as connection:
+                return list((await read_buckets(connection, from_s=0.0))[0])
+        finally:
+            await engine.dispose()
+
+    return asyncio.run(read())
+
+
+def totals(rows: Iterable[BucketRow]) -> dict[str, int]:
+    """Each count over all of ``rows``, and how many values their sketches hold."""
+    sums: dict[str, int] = dict.fromkeys((*COUNTS, "service_sketch", "pickup_sketch"), 0)
+    for row in rows:
+        for name in COUNTS:
+            sums[name] += getattr(row, name)
+        for name in ("service_sketch", "pickup_sketch"):
+            sums[name] += sum(getattr(row, name).values())
+    return sums
+
+
+def differences(expected: Truth, found: Sequence[BucketRow]) -> list[str]:
+    """What is missing, too much or different, a line each; nothing where all is exact."""
+    by_queue: dict[str, list[BucketRow]] = defaultdict(list)
+    for row in found:
+        by_queue[row.queue].append(row)
+    overdue = totals(by_queue.pop(OVERDUE, []))
+    lines = [] if overdue == expected.overdue else [f"{OVERDUE}: {overdue}, not {expected.overdue}"]
+    for queue, rows in expected.maybe.items():
+        present = _keyed(by_queue.pop(queue, []))
+        lines += _differing(rows, present) if present else []
+    rest = _keyed(row for rows in by_queue.values() for row in rows)
+    lines += _differing(expected.surely, rest)
+    if lines:
+        lines.insert(0, f"all buckets: {totals(rest.values())}, not {totals(expected.surely.values())}")
+    return lines[:SHOWN_MAX] + ([f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else [])
+
+
+def _differing(expected: Rows, found: Rows) -> list[str]:
+    lines = []
+    for key in sorted(expected.keys() | found.keys()):
+        ours, theirs = expected.get(key), found.get(key)
+        if ours is None or theirs is None:
+            lines.append(f"{key[0]} {key[1]:.0f}: {'not expected' if ours is None else 'missing'}: {theirs or ours}")
+            continue
+        for each in fields(BucketRow):
+            right, wrong = getattr(ours, each.name), getattr(theirs, each.name)
+            if not _is_same(right, wrong):
+                lines.append(f"{key[0]} {key[1]:.0f}: {each.name} is {wrong}, not {right}")
+    return lines
+
+
+def _is_same(right: object, wrong: object) -> bool:
+    if isinstance(right, float) and isinstance(wrong, float):
+        return math.isclose(right, wrong, rel_tol=1e-9, abs_tol=1e-9)  # sums of floats, in another order
+    return right == wrong
+
+
+def _told(batch: TelemetryBatch) -> list[JobEvent | QueueSample]:
+    return [*batch.events, *batch.samples]
+
+
+def _keyed(rows: Iterable[BucketRow]) -> Rows:
+    return {(row.queue, row.bucket_s): row for row in rows}
