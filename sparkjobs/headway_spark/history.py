@@ -1,6 +1,8 @@
 """The event log as workloads: when each job of a pool came, and how long a worker was busy with it."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, St
 
 from headway.errors import Misconfigured
 from headway.simulate.jobs import Jobs
+from headway_spark.log_files import held
 from headway_spark.schema import EVENTS
 
 TAIL_S = 86_400.0  # a job that came in the time asked for may end so much later
@@ -47,17 +50,24 @@ class Load:
     begins_at_s: float = 0.0
 
 
-def log_events(session: SparkSession, folder: Path) -> DataFrame:
-    """Every row of the event log in ``folder``, as in ``schema.EVENTS``.
+@contextmanager
+def held_events(
+    session: SparkSession, folder: Path, *, from_s: float | None = None, until_s: float | None = None
+) -> Iterator[DataFrame]:
+    """The rows of the event log in ``folder``, as in ``schema.EVENTS``, with every event of jobs of [from_s, until_s).
+
+    Files that compaction moves meanwhile stay readable for as long as the context lasts.
 
     Raises:
-        Misconfigured: it has no files.
+        Misconfigured: there are none.
+        Unavailable: the folder cannot be written.
     """
-    # A file that compaction is moving is in one place or the other, and its name says that it is the same.
-    found = {path.name: str(path) for name in ("hot", "archive") for path in (folder / name).rglob("*.parquet")}
-    if not found:
-        raise Misconfigured(f"--event-log={folder} holds no events: it is the folder with hot/ and archive/ in it")
-    return session.read.schema(EVENTS).parquet(*found.values())
+    first_s = -math.inf if from_s is None else from_s
+    last_s = math.inf if until_s is None else until_s + TAIL_S
+    with held(folder, from_s=first_s, until_s=last_s) as paths:
+        if not paths:
+            raise Misconfigured(f"the event log in {folder} has no events of that time")
+        yield session.read.schema(EVENTS).parquet(*map(str, paths))
 
 
 def jobs_of(events: DataFrame, *, from_s: float | None = None, until_s: float | None = None) -> DataFrame:
@@ -96,15 +106,17 @@ def jobs_of(events: DataFrame, *, from_s: float | None = None, until_s: float | 
     return jobs.select("queue", "job_class", F.col("arrived_at_s").alias("at_s"), "service_s")
 
 
-def loads_of(jobs: DataFrame, *, pools: Mapping[str, str]) -> DataFrame:
+def loads_of(jobs: DataFrame, *, pools: Mapping[str, str] | None) -> DataFrame:
     """``jobs`` by pool, as in ``LOADS``; those of queues that ``pools`` (queue -> pool) does not name are left out.
 
-    In: one row a job, as ``jobs_of`` gives it.
+    In: one row a job, as ``jobs_of`` gives it. Without ``pools`` each queue is a pool of its own.
     """
-    session = jobs.sparkSession
-    members = session.createDataFrame(list(pools.items()), "queue string, pool string")
-    of_pool = jobs.join(F.broadcast(members), on="queue", how="inner").groupBy("pool")
-    ordered = of_pool.agg(F.array_sort(F.collect_list(F.struct("at_s", "service_s"))).alias("jobs"))
+    if pools is None:
+        of_pool = jobs.withColumn("pool", F.col("queue"))
+    else:
+        members = jobs.sparkSession.createDataFrame(list(pools.items()), "queue string, pool string")
+        of_pool = jobs.join(F.broadcast(members), on="queue", how="inner")
+    ordered = of_pool.groupBy("pool").agg(F.array_sort(F.collect_list(F.struct("at_s", "service_s"))).alias("jobs"))
     begins_at_s = F.floor(F.col("jobs")[0]["at_s"]).cast("double")
     return ordered.select(
         "pool",

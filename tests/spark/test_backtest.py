@@ -15,7 +15,7 @@ from headway.simulate.candidates import AS_IT_IS, Candidate, grid
 from headway.simulate.jobs import Jobs
 from headway.simulate.single import Setting, rehearse
 from headway_spark.backtest import Outcome, Size, Work, backtest, filled, part_of, sizes_of, turns_of
-from headway_spark.history import Load, given_loads, jobs_of, loads_of, log_events
+from headway_spark.history import Load, given_loads, held_events, jobs_of, loads_of
 from spark.events import publish, table
 
 START_S = 1_760_000_000.25
@@ -91,7 +91,8 @@ def test_the_event_log_gives_the_jobs_that_ran(spark: SparkSession, tmp_path: Pa
     other = events("redis/other", jobs(1, 20))
     publish(tmp_path, "1.parquet", table([*events("redis/mail", given)[::2], sample, *other]))
     publish(tmp_path, "2.parquet", table(events("redis/mail", given)[1::2]))
-    rows = loads_of(jobs_of(log_events(spark, tmp_path)), pools={"redis/mail": "mail"}).collect()
+    with held_events(spark, tmp_path) as found:
+        rows = loads_of(jobs_of(found), pools={"redis/mail": "mail"}).collect()
     assert [(row.pool, row.begins_at_s) for row in rows] == [("mail", START_S // 1)]
     assert rows[0].at_s == pytest.approx(list(given.at_s), abs=1e-6)
     assert rows[0].service_s == pytest.approx(list(given.service_s), abs=1e-6)
@@ -101,7 +102,8 @@ def test_only_what_was_enqueued_in_the_time_asked_for_is_played(spark: SparkSess
     given = jobs()
     publish(tmp_path, "1.parquet", table(events("redis/mail", given)))
     from_s, until_s = START_S + 37.0, START_S + 100.0
-    found = jobs_of(log_events(spark, tmp_path), from_s=from_s, until_s=until_s).collect()
+    with held_events(spark, tmp_path, from_s=from_s, until_s=until_s) as log:
+        found = jobs_of(log, from_s=from_s, until_s=until_s).collect()
     base_s = START_S - START_S % 1
     assert sorted(row.at_s for row in found) == [at for each in given.at_s if from_s <= (at := base_s + each) < until_s]
     assert all(row.service_s is not None for row in found)  # also of a job that ended after the time
@@ -123,14 +125,17 @@ def test_a_job_that_comes_again_under_its_id_is_another_job(spark: SparkSession,
         of(EventKind.FINISHED, 104, started_at_s=START_S + 101),
     ]
     publish(tmp_path, "1.parquet", table(day))
-    found = jobs_of(log_events(spark, tmp_path)).orderBy("at_s").collect()
+    with held_events(spark, tmp_path) as log:
+        found = jobs_of(log).orderBy("at_s").collect()
     assert [(row.at_s - START_S, row.service_s) for row in found] == [(0, 2 + 5), (100, 3)]
 
 
 def test_a_pool_that_cannot_be_rehearsed_is_told_of_and_spoils_no_other(spark: SparkSession, tmp_path: Path) -> None:
     publish(tmp_path, "1.parquet", table(events("redis/odd", jobs(), ends=False) + events("redis/mail", jobs())))
-    loads = loads_of(jobs_of(log_events(spark, tmp_path)), pools={"redis/mail": "mail", "redis/odd": "odd"})
-    found = outcomes(loads, work("mail", "odd", candidates=(AS_IT_IS, Candidate(name="no such", changes={"risk": -1}))))
+    candidates = (AS_IT_IS, Candidate(name="no such", changes={"risk": -1}))
+    with held_events(spark, tmp_path) as log:
+        loads = loads_of(jobs_of(log), pools={"redis/mail": "mail", "redis/odd": "odd"})
+        found = outcomes(loads, work("mail", "odd", candidates=candidates))
     assert found["mail", "as it is"].result is not None
     assert "risk" in found["mail", "no such"].why
     assert "no job of pool 'odd' ended" in found["odd", "as it is"].why

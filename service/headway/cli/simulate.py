@@ -118,7 +118,7 @@ def simulate(
     known = load_strategies()
     profiles, risks = strategies_of(strategy, policy, known), risks_of(risk, policy)
     for file in filter(None, (report, json_)):
-        _check_writable(file)
+        check_writable(file)
     workloads = _workloads(
         [
             *([] if recorded is None else [recorded.workload]),
@@ -131,10 +131,10 @@ def simulate(
     rows, is_whole = _rehearse(wanted, setting, known)
     _print(rows, policy)
     if json_ is not None and rows:
-        _write(json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
+        write(json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
     if report is not None and rows:
         offered = [offered_load(each.name, each.jobs, slots=slots) for each in workloads]
-        _write(report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting)))
+        write(report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting)))
     if not is_whole:
         Console(stderr=True).print(f"interrupted: {len(rows)} of {len(wanted)} rehearsals were done")
         raise typer.Exit(ENDED_BY_CTRL_C)
@@ -279,13 +279,15 @@ def _facts(policy: Profile, setting: Setting) -> Mapping[str, str]:
     }
 
 
-def _check_writable(file: Path) -> None:
+def check_writable(file: Path) -> None:
+    """Refuse now what could not be written after the work."""
     folder = file.parent
     if file.is_dir() or not folder.is_dir() or not os.access(file if file.exists() else folder, os.W_OK):
         raise Misconfigured(f"{file} cannot be written: name a file in a folder that exists and is yours")
 
 
-def _write(file: Path, text: str) -> None:
+def write(file: Path, text: str) -> None:
+    """Write ``text`` to ``file`` and say so on standard error."""
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

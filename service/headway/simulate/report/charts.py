@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from headway.simulate.report.rows import Offered, Row
@@ -45,7 +46,7 @@ def frontier(rows: Sequence[Row], strategies: Sequence[str]) -> str:
     shown = [row for row in rows if row.result.work_multiple]
     if not shown:
         return ""
-    box = _costs_and_nines(shown)
+    box = _costs_and_nines([_cost_and_nines(row) for row in shown])
     box.level(_nines(shown[0].percentile), "objective", f"promised {shown[0].percentile:g} %")
     for strategy in dict.fromkeys(row.strategy for row in shown):
         colour = strategies.index(strategy) % COLOURS
@@ -61,6 +62,41 @@ def frontier(rows: Sequence[Row], strategies: Sequence[str]) -> str:
         else:
             box.marks.append(f'<text class="tick mid halo" x="{x:.1f}" y="{y - 9:.1f}">{row.risk:g}</text>')
     return box.svg("Share of jobs in time against cost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A dot of ``cost_chart``: what it is called, its cost for each hour of work, and its share of jobs in time."""
+
+    name: str
+    work_multiple: float
+    in_time_percent: float
+    css: str = "c0"
+    is_named: bool = False
+    """Whether its name is written beside it; of the others a pointer tells it."""
+
+
+def cost_chart(places: Sequence[Place], *, percentile: float | None, title: str) -> str:
+    """Jobs in time against cost, a dot a place."""
+    if not places:
+        return ""
+    spots = [(math.log(each.work_multiple), _nines(each.in_time_percent)) for each in places]
+    box = _costs_and_nines(spots)
+    if percentile is not None:
+        box.level(_nines(percentile), "objective", f"promised {percentile:g} %")
+    drawn = [(box.across(cost), box.up(nines)) for cost, nines in spots]
+    labels = _Labels(drawn)
+    for each, (x, y) in zip(places, drawn, strict=True):
+        told = f"{each.name}: {each.in_time_percent:.2f} % in time, {each.work_multiple:.2f} × the work"
+        box.marks.append(
+            f'<circle class="dot {each.css}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if each.is_named else 4}">'
+            f"<title>{escape(told)}</title></circle>"
+        )
+    # Over all dots, so that no later one hides a name.
+    box.marks.extend(
+        labels.beside(x, y, each.name) for each, (x, y) in zip(places, drawn, strict=True) if each.is_named
+    )
+    return box.svg(title)
 
 
 def _dot(box: Frame, row: Row, colour: int) -> str:
@@ -92,10 +128,9 @@ class _Labels:
         return f'<text class="{css}" x="{x - 10 if is_left else x + 10:.1f}" y="{at:.1f}">{escape(text)}</text>'
 
 
-def _costs_and_nines(rows: Sequence[Row]) -> Frame:
+def _costs_and_nines(spots: Sequence[tuple[float, float]]) -> Frame:
     height = 340.0
-    costs = [_cost_and_nines(row)[0] for row in rows]
-    nines = [_cost_and_nines(row)[1] for row in rows]
+    costs, nines = zip(*spots, strict=True)
     least, most = min([0.0, *costs]), max([math.log(2.0), *costs]) + 0.08
     bottom = min([_nines(90.0), *nines])
     return Frame(

@@ -23,32 +23,40 @@ COLUMNS = (
 
 def page(rows: Sequence[Row], offered: Sequence[Offered], *, title: str, settings: Mapping[str, str]) -> str:
     """The whole report as HTML."""
-    style = (resources.files(__package__) / "style.css").read_text()
     loads = {each.workload: each for each in offered}
     strategies = tuple(dict.fromkeys(row.strategy for row in rows))
     sections = [
         _workload(name, [row for row in rows if row.workload == name], loads[name], strategies)
         for name in workloads(rows)
     ]
-    facts = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in settings.items())
+    foot = (
+        "The same core decides here and in the live loop. Waits are from arrival to start; "
+        "workers are paid from spawn to exit, start-up and drain included."
+    )
+    return document(title, settings, "".join(sections), foot=foot)
+
+
+def document(title: str, facts: Mapping[str, str], body: str, *, foot: str) -> str:
+    """A page that loads nothing: ``body`` under its title and ``facts``."""
+    style = (resources.files(__package__) / "style.css").read_text()
+    told = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title><style>{style}</style></head><body>"
-        f"<header><h1>{escape(title)}</h1><dl>{facts}</dl></header><main>{''.join(sections)}</main>"
-        "<footer>The same core decides here and in the live loop. Waits are from arrival to start; "
-        "workers are paid from spawn to exit, start-up and drain included.</footer></body></html>\n"
+        f"<header><h1>{escape(title)}</h1><dl>{told}</dl></header><main>{body}</main>"
+        f"<footer>{escape(foot)}</footer></body></html>\n"
     )
 
 
 def _workload(name: str, rows: Sequence[Row], offered: Offered, strategies: Sequence[str]) -> str:
     jobs, work_hours = rows[0].result.jobs, rows[0].result.work_hours
     drawn = [row for row in rows if row.is_drawn]
-    charts = "".join(_rehearsal(row, offered, is_open=index == 0) for index, row in enumerate(drawn))
+    charts = "".join(over_time(row, offered, is_open=index == 0) for index, row in enumerate(drawn))
     return (
         f"<section><h2>{escape(name)}</h2>"
-        f'<p class="soft">{jobs:,} jobs, {work_hours:,.2f} hours of work.</p>{_table(rows, strategies)}'
+        f'<p class="soft">{jobs:,} jobs, {work_hours:,.2f} hours of work.</p>{table(rows, strategies)}'
         f"<figure><figcaption>Jobs in time against cost (× the work itself). Up and to the left is better; "
         f"each step up is a tenth of the late jobs.{_swept(rows)}</figcaption>{frontier(rows, strategies)}</figure>"
         f"{charts}</section>"
@@ -63,10 +71,11 @@ def _swept(rows: Sequence[Row]) -> str:
     )
 
 
-def _rehearsal(row: Row, offered: Offered, *, is_open: bool) -> str:
-    keys = _key(
-        [("present", "workers there"), ("target", "target"), ("offered", "workers that the arriving work fills")]
-    )
+def over_time(row: Row, offered: Offered | None, *, is_open: bool) -> str:
+    """What can be unfolded: workers, demand and waits over time."""
+    offered = offered or Offered(workload=row.workload, points=())
+    work = [("offered", "workers that the arriving work fills")] if offered.points else []
+    keys = _key([("present", "workers there"), ("target", "target"), *work])
     waits = _key([("wait", "longest wait in time"), ("late", "too late")])
     return (
         f"<details{' open' if is_open else ''}><summary>{escape(row.label)}: over time</summary>"
@@ -87,7 +96,8 @@ def _key(entries: Sequence[tuple[str, str]]) -> str:
     return f'<ul class="keys">{shown}</ul>' if entries else ""
 
 
-def _table(rows: Sequence[Row], strategies: Sequence[str]) -> str:
+def table(rows: Sequence[Row], strategies: Sequence[str]) -> str:
+    """A row a rehearsal, with every figure."""
     head = "".join(f'<th scope="col" title="{escape(told)}">{escape(name)}</th>' for name, told in COLUMNS)
     body = "".join(_row(row, strategies.index(row.strategy) % COLOURS) for row in rows)
     return (

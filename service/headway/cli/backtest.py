@@ -1,0 +1,214 @@
+"""`headway backtest`: recorded jobs of many pools, played under many candidate policies at once, on Spark."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headway import __version__
+from headway.cli import past_options as options
+from headway.cli.amounts import seconds
+from headway.cli.bench import Bench, bench, check_cores, rehearsed, rows_of
+from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
+from headway.cli.past import Asked, moment_s, past_of
+from headway.cli.simulate import ENDED_BY_CTRL_C, check_writable, write
+from headway.cli.simulate import table as rehearsals_table
+from headway.cli.typed import output, run
+from headway.scaling.explain import counted, duration
+from headway.scaling.profile import Profile
+from headway.simulate.candidates import Candidate, with_base
+from headway.simulate.report.fleet import Total, totals
+from headway.simulate.report.past import TOTAL_COLUMNS, past_page, total_cells
+from headway.simulate.report.rows import Row
+from headway.simulate.single import Setting
+from headway.strategies import load_strategies
+from headway_spark.backtest import Work
+
+app = typer.Typer(add_completion=False)
+
+
+def main(words: list[str]) -> int:
+    """Run `backtest`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command("backtest")
+def backtest(
+    files: options.Files = None,
+    *,
+    event_log: options.EventLog = None,
+    database_url: options.DatabaseUrl = None,
+    trace: options.Traces = None,
+    columns: options.Columns = None,
+    from_: options.From = None,
+    until: options.Until = None,
+    pools: options.Pools = None,
+    profile: options.ProfileFile = None,
+    candidates: options.CandidatesFile = None,
+    grid: options.Grid = None,
+    master: options.Master = None,
+    cores: options.Cores = None,
+    slots: options.Slots = 1,
+    start_up: options.StartUp = "2s",
+    jitter: options.Jitter = 0.0,
+    tick: options.Tick = "5s",
+    seed: options.Seed = 0,
+    report: options.Report = None,
+    json_: options.Json = None,
+) -> None:
+    """Play recorded jobs of many pools under many candidate policies, in parallel on Spark."""
+    asked = Asked(
+        event_log=event_log,
+        database_url=database_url,
+        traces=tuple(Path(file) for file in (*(trace or ()), *(files or ()))),
+        columns=columns,
+        from_s=moment_s(from_, option="--from"),
+        until_s=moment_s(until, option="--until"),
+        pools=pools_of(pools),
+        profiles_file=profile,
+        seed=seed,
+    )
+    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, seed=seed)
+    compared = with_base((*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ())))
+    prepare(cores, report, json_)
+    past = past_of(asked)
+    known = dict(load_strategies())
+    refuse_unfit(compared, past.profiles or _any_profile(), known)
+    with bench(asked, past, master=master, cores=cores) as on:
+        work = on.work(Work(profiles={}, candidates=compared, setting=setting, strategies=known))
+        outcomes, is_whole = rehearsed(on, work, doing=doing(on, compared))
+    rows, failures = rows_of(outcomes, work)
+    skipped = {**on.skipped, **failures}
+    _print(rows, skipped)
+    if json_ is not None and rows:
+        write(json_, json.dumps(figures(rows, skipped, work), indent=2, allow_nan=False) + "\n")
+    if report is not None and rows:
+        title = f"Back-test of {counted(len(rows), 'pool')} under {counted(len(compared), 'candidate')}"
+        write(report, past_page(rows, skipped, title=title, facts=facts(setting)))
+    end(is_whole, done=len(outcomes), asked=sum(len(work.candidates_of(size.pool)) for size in on.sizes))
+
+
+def setting_of(*, tick: str, start_up: str, jitter: float, slots: int, seed: int) -> Setting:
+    """How workers behave and how often is decided, of the options' words."""
+    return Setting(
+        tick_s=seconds(tick, option="--tick"),
+        start_up_s=seconds(start_up, option="--start-up"),
+        start_up_spread=jitter,
+        slots=slots,
+        seed=seed,
+    )
+
+
+def pools_of(text: str | None) -> tuple[str, ...]:
+    """The pools that ``--pools`` names."""
+    return tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
+
+
+def prepare(cores: int | None, *files: Path | None) -> None:
+    """Refuse now what would be refused after the work."""
+    check_cores(cores)
+    for file in filter(None, files):
+        check_writable(file)
+
+
+def doing(on: Bench, compared: Sequence[Candidate]) -> str:
+    """What the progress bar is of."""
+    return f"{counted(len(on.sizes), 'pool')} × {counted(len(compared), 'candidate')}"
+
+
+def _any_profile() -> Mapping[str, Profile]:
+    return {"any": Profile(pool="any", queues=("any/queue",), template="any")}
+
+
+def end(is_whole: bool, *, done: int, asked: int) -> None:  # noqa: FBT001 - the only thing it is asked
+    """Say so where Ctrl-C came before all was done, with the exit status of it."""
+    if not is_whole:
+        Console(stderr=True).print(f"interrupted: {done} of {asked} rehearsals were done")
+        raise typer.Exit(ENDED_BY_CTRL_C)
+
+
+def _print(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str]) -> None:
+    console = output()
+    if len(rows) == 1:
+        (of_pool,) = rows.values()
+        console.print(Text(promise_of(of_pool[0]), style="dim"))
+        console.print(rehearsals_table([*of_pool]))
+    elif rows:
+        found = totals(rows)
+        left_out = len(rows) - found[0].pools
+        console.print(Text(f"{counted(found[0].pools, 'pool')}, {found[0].jobs:,} jobs", style="dim"))
+        console.print(totals_table(found))
+        if left_out:
+            console.print(Text(f"not in these sums: {counted(left_out, 'pool')} that a candidate is missing of"))
+    tell_skipped(skipped)
+
+
+def tell_skipped(skipped: Mapping[str, str], *, shown: int = 5) -> None:
+    """Name the pools that were not rehearsed, and why, on standard error."""
+    console = Console(stderr=True, highlight=False)
+    for pool, why in list(skipped.items())[:shown]:
+        console.print(Text(f"not rehearsed: {pool}: {why}"), soft_wrap=True)
+    if len(skipped) > shown:
+        console.print(Text(f"and {len(skipped) - shown} more pools; --json names them all"))
+
+
+def promise_of(row: Row) -> str:
+    """What a pool promises, in words."""
+    return (
+        f"{row.workload}: promised {row.percentile:g} % within {duration(row.result.objective_s)}; "
+        f"{row.result.jobs:,} jobs"
+    )
+
+
+def totals_table(found: Sequence[Total]) -> Table:
+    """A row a candidate, over all pools."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    shown.add_column("candidate", overflow="fold")
+    for name in TOTAL_COLUMNS:
+        shown.add_column(name.replace("-", " ").replace(" ", "\n", 1), justify="right", no_wrap=True)
+    for total in found:
+        shown.add_row(Text(total.candidate), *total_cells(total))
+    return shown
+
+
+def facts(setting: Setting) -> dict[str, str]:
+    """What the page says of how it was rehearsed."""
+    spread = f", spread {setting.start_up_spread:g}" if setting.start_up_spread else ""
+    return {
+        "start-up": f"{duration(setting.start_up_s)}{spread}",
+        "tick": duration(setting.tick_s),
+        "slots a worker": f"{setting.slots}",
+        "seed": f"{setting.seed}",
+        "made by": f"headway {__version__}",
+    }
+
+
+def figures(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str], work: Work) -> dict[str, Any]:
+    """Everything but the plots, by names that carry their units."""
+    return {
+        "headway": __version__,
+        **asdict(work.setting),
+        "candidates": {each.name: dict(each.changes) for each in work.candidates},
+        "pools": [
+            {
+                "pool": pool,
+                "objective": asdict(work.profiles[pool].objective),
+                "workers_max": work.profiles[pool].workers_max,
+                "rehearsals": [rehearsal_figures(row) for row in of_pool],
+            }
+            for pool, of_pool in rows.items()
+        ],
+        "skipped": dict(skipped),
+    }
+
+
+def rehearsal_figures(row: Row) -> dict[str, Any]:
+    """One rehearsal as figures."""
+    values = {name: value for name, value in asdict(row.result).items() if name not in {"points", "pool"}}
+    return {"candidate": row.strategy, "is_kept": row.is_kept} | values | {"work_multiple": row.result.work_multiple}

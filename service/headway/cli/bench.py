@@ -1,0 +1,141 @@
+"""A back-test from its sources to its outcomes: what `backtest` and `tune` have in common."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from headway.cli.past import Asked, Past, profile_of_queue
+from headway.errors import Invalid, Misconfigured
+from headway.scaling.profile import Profile
+from headway.simulate.report.rows import Row
+from headway.zones import zones_of
+from headway_spark.backtest import Outcome, Size, Work, backtest, sizes_of
+from headway_spark.bulk import bulk_session
+from headway_spark.history import given_loads, held_events, jobs_of, loads_of
+
+DRAWN_MAX = 12  # pools whose rehearsals are kept over time: each weighs some 100 kB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Jobs that Spark holds, and whose they are."""
+
+    loads: Any
+    sizes: tuple[Size, ...]
+    """Of the pools that can be rehearsed."""
+    profiles: Mapping[str, Profile]
+    skipped: Mapping[str, str]
+
+    def work(self, given: Work) -> Work:
+        """``given`` for the pools of this bench."""
+        return replace(
+            given,
+            profiles=self.profiles,
+            zones={pool: zones for pool, profile in self.profiles.items() if (zones := zones_of(profile))},
+            drawn=frozenset(self.profiles) if len(self.sizes) <= DRAWN_MAX else frozenset(),
+        )
+
+
+@contextmanager
+def bench(asked: Asked, past: Past, *, master: str | None, cores: int | None) -> Iterator[Bench]:
+    """Spark with the jobs of ``past``; the session is closed at the end.
+
+    Raises:
+        HeadwayError: Spark does not start, or there is nothing to rehearse.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-")))
+        with Console(stderr=True).status("starting Spark and reading the jobs"):
+            session = stack.enter_context(bulk_session(os.environ, work_dir=folder, master=master, cores=cores))
+            found = _bench(session, asked, past, stack, folder)
+        yield found
+
+
+def _bench(session: Any, asked: Asked, past: Past, stack: ExitStack, folder: Path) -> Bench:
+    if asked.event_log is not None:
+        events = stack.enter_context(held_events(session, asked.event_log, from_s=asked.from_s, until_s=asked.until_s))
+        jobs = jobs_of(events, from_s=asked.from_s, until_s=asked.until_s)
+        loads = loads_of(jobs, pools=past.pools_by_queue)
+    else:
+        loads = given_loads(session, past.loads, folder=folder)
+    sizes = sizes_of(loads)
+    profiles = dict(past.profiles) or {size.pool: profile_of_queue(size.pool) for size in sizes}
+    skipped = dict(past.skipped)
+    if asked.pools:
+        unknown = [pool for pool in asked.pools if pool not in profiles]
+        if unknown:
+            raise Invalid(f"--pools: no job of {', '.join(unknown)} came in that time")
+        sizes = tuple(size for size in sizes if size.pool in asked.pools)
+    skipped |= {
+        size.pool: "no job of it ended in that time: how long its jobs take is not known"
+        for size in sizes
+        if not size.ended_jobs
+    }
+    seen = {size.pool for size in sizes}
+    skipped |= {pool: "no job of it came in that time" for pool in profiles if pool not in seen | skipped.keys()}
+    usable = tuple(size for size in sizes if size.ended_jobs)
+    if not usable:
+        raise Invalid(f"nothing to rehearse: {_why(skipped)}")
+    return Bench(
+        loads=loads,
+        sizes=usable,
+        profiles={size.pool: profiles[size.pool] for size in usable},
+        skipped=skipped,
+    )
+
+
+def _why(skipped: Mapping[str, str]) -> str:
+    told = [f"{pool}: {why}" for pool, why in skipped.items()]
+    more = f" (and {len(told) - 3} more)" if len(told) > 3 else ""
+    return ("; ".join(told[:3]) + more) or "no job came in that time"
+
+
+def rehearsed(on: Bench, work: Work, *, doing: str) -> tuple[list[Outcome], bool]:
+    """What was done, and whether that is all: Ctrl-C ends it early and keeps what is done."""
+    found: list[Outcome] = []
+    count = sum(len(work.candidates_of(size.pool)) for size in on.sizes)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=count)
+
+        def on_done(outcomes: Sequence[Outcome]) -> None:
+            found.extend(outcomes)
+            bar.update(task, completed=len(found))
+
+        try:
+            backtest(on.loads, work, on.sizes, on_done=on_done)
+        except KeyboardInterrupt:
+            return found, False
+    return found, True
+
+
+def rows_of(outcomes: Sequence[Outcome], work: Work) -> tuple[dict[str, list[Row]], dict[str, str]]:
+    """The rehearsals by pool, in the candidates' order, and why others are missing, each reason once a pool."""
+    order = {each.name: number for number, each in enumerate(work.candidates)}
+    rows: dict[str, list[Row]] = {}
+    failures: dict[str, str] = {}
+    for outcome in sorted(outcomes, key=lambda each: (each.pool, order[each.candidate])):
+        if outcome.result is None:
+            failures.setdefault(outcome.pool, outcome.why)
+            continue
+        row = Row(
+            workload=outcome.pool,
+            strategy=outcome.candidate,
+            result=outcome.result,
+            percentile=work.profiles[outcome.pool].objective.percentile,
+        )
+        rows.setdefault(outcome.pool, []).append(row)
+    return rows, failures
+
+
+def check_cores(cores: int | None) -> None:
+    """Refuse a number of cores that is none."""
+    if cores is not None and cores < 1:
+        raise Misconfigured(f"--cores={cores} must be 1 or more")

@@ -1,0 +1,187 @@
+"""Where a back-test's jobs come from: the event log, what Postgres keeps, or trace files; and whose they are."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from headway.cli.amounts import seconds
+from headway.cli.files import load_profiles_file
+from headway.cli.history import workload_of
+from headway.cli.rehearsal import base_profile
+from headway.cli.traces import columns_of, read_trace
+from headway.errors import Invalid, Misconfigured
+from headway.scaling.measure import BUCKET_S, BucketRow, merged, sketch_value_s
+from headway.scaling.profile import Profile
+from headway.store.engine import create_engine, transaction
+from headway.store.overview import read_buckets
+from headway.store.profiles import list_profiles
+from headway.zones import refuse_unknown_zones
+from headway_spark.history import Load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which past is meant: one of the three sources, a stretch of time and some pools."""
+
+    event_log: Path | None = None
+    database_url: str | None = None
+    traces: tuple[Path, ...] = ()
+    columns: str | None = None
+    from_s: float | None = None
+    until_s: float | None = None
+    pools: tuple[str, ...] = ()
+    profiles_file: Path | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        sources = [self.event_log is not None, self.database_url is not None, bool(self.traces)]
+        if sum(sources) != 1:
+            raise Invalid(
+                "say whose past is played: one of --event-log DIR, --database-url postgresql://… and --trace FILE"
+            )
+        if self.event_log is not None and not self.event_log.is_dir():
+            raise Misconfigured(f"--event-log={self.event_log} is no folder: name the one with hot/ and archive/ in it")
+        if self.from_s is not None and self.until_s is not None and self.from_s >= self.until_s:
+            raise Invalid("--from must be earlier than --until")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What is known before Spark starts."""
+
+    loads: tuple[Load, ...]
+    """Of traces and of Postgres; the event log is read by Spark."""
+    profiles: Mapping[str, Profile]
+    """By pool; of an event log without a file of profiles none: there each queue is a pool."""
+    skipped: Mapping[str, str]
+    """Pools that cannot be rehearsed, and why."""
+
+    @property
+    def pools_by_queue(self) -> dict[str, str] | None:
+        """Queue -> pool; ``None``: each queue is a pool of its own."""
+        return {queue: pool for pool, profile in self.profiles.items() for queue in profile.queues} or None
+
+
+def past_of(asked: Asked) -> Past:
+    """The profiles, and the jobs where it is not Spark that reads them.
+
+    Raises:
+        HeadwayError: something cannot be read, or is none of what is expected.
+    """
+    profiles = {} if asked.profiles_file is None else _profiles(asked.profiles_file)
+    skipped: dict[str, str] = {}
+    loads: tuple[Load, ...] = ()
+    if asked.traces:
+        loads, profiles = _of_traces(asked, profiles)
+    elif asked.database_url is not None:
+        loads, profiles, skipped = _of_database(asked, profiles)
+    if asked.pools and (profiles or asked.event_log is None):
+        unknown = [pool for pool in asked.pools if pool not in profiles]
+        if unknown:
+            raise Invalid(
+                f"--pools: {', '.join(unknown)} is not there; there is {', '.join(sorted(profiles)) or 'none'}"
+            )
+        profiles = {pool: profiles[pool] for pool in asked.pools}
+        loads = tuple(load for load in loads if load.pool in profiles)
+    for profile in profiles.values():
+        refuse_unknown_zones(profile)
+    return Past(loads=loads, profiles=profiles, skipped=skipped)
+
+
+def profile_of_queue(queue: str) -> Profile:
+    """The policy of a queue that no profile names: the defaults, with room enough."""
+    return replace(base_profile(None), pool=queue, queues=(queue if "/" in queue else f"jobs/{queue}",))
+
+
+def _profiles(path: Path) -> dict[str, Profile]:
+    return {profile.pool: base_profile(profile) for profile in load_profiles_file(path).profiles}
+
+
+def _of_traces(asked: Asked, profiles: Mapping[str, Profile]) -> tuple[tuple[Load, ...], dict[str, Profile]]:
+    """A pool a file. Its profile is that of its name, else the only one there is, else the defaults."""
+    loads: list[Load] = []
+    taken: dict[str, Profile] = {}
+    for path in asked.traces:
+        workload = read_trace(path, columns_of(asked.columns))
+        pool, number = workload.name, 1
+        while pool in taken:
+            number += 1
+            pool = f"{workload.name} ({number})"
+        if workload.name in profiles:
+            taken[pool] = profiles[workload.name]
+        elif len(profiles) > 1:
+            raise Invalid(
+                f"{asked.profiles_file} has no pool {workload.name!r}, which {path} is the trace of; "
+                f"it has {', '.join(profiles)}"
+            )
+        else:
+            taken[pool] = next(iter(profiles.values()), base_profile(None))
+        loads.append(Load(pool=pool, jobs=workload.jobs, begins_at_s=workload.begins_at_s))
+    return tuple(loads), taken
+
+
+def _of_database(
+    asked: Asked, profiles: Mapping[str, Profile]
+) -> tuple[tuple[Load, ...], dict[str, Profile], dict[str, str]]:
+    """What Postgres keeps by 5 s, of the pools of the file, else of those it has profiles of itself."""
+    rows, stored = asyncio.run(_recorded(asked))
+    known = dict(profiles) or {profile.pool: base_profile(profile) for profile in stored}
+    loads, skipped = [], {}
+    for pool, profile in known.items():
+        if asked.pools and pool not in asked.pools:
+            continue
+        mine = [row for row in rows if row.queue in profile.queues]
+        try:
+            loads.append(_load(pool, mine, seed=asked.seed))
+        except Invalid as error:
+            skipped[pool] = str(error)
+    return tuple(loads), known, skipped
+
+
+async def _recorded(asked: Asked) -> tuple[list[BucketRow], list[Profile]]:
+    assert asked.database_url is not None
+    engine = create_engine(asked.database_url)
+    try:
+        async with transaction(engine) as conn:
+            rows, _ = await read_buckets(conn, from_s=asked.from_s or 0.0)
+            stored = [each.profile for each in await list_profiles(conn)]
+    finally:
+        await engine.dispose()
+    until_s = asked.until_s
+    return [row for row in rows if until_s is None or row.bucket_s < until_s], stored
+
+
+def _load(pool: str, rows: Sequence[BucketRow], *, seed: int) -> Load:
+    """The jobs that ``rows`` tell of, as `headway simulate --history` makes them."""
+    sketch = merged(row.service_sketch for row in rows)
+    arrived: dict[float, int] = {}
+    for row in rows:
+        arrived[row.bucket_s] = arrived.get(row.bucket_s, 0) + row.arrived_jobs
+    history = {
+        "pool": pool,
+        "bucket_s": BUCKET_S,
+        "from_s": min(arrived, default=0.0),
+        "buckets": [{"at_s": at_s, "arrived_jobs": jobs} for at_s, jobs in sorted(arrived.items())],
+        "service_times": [{"service_s": sketch_value_s(index), "jobs": sketch[index]} for index in sorted(sketch)],
+    }
+    workload = workload_of(history, seed=seed)
+    return Load(pool=pool, jobs=workload.jobs, begins_at_s=workload.begins_at_s)
+
+
+def moment_s(text: str | None, *, option: str) -> float | None:
+    """A moment, Unix seconds: a date (UTC unless it says otherwise), Unix seconds, or how long ago, as in ``24h``."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        return float(text)
+    with suppress(ValueError):
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    try:
+        return time.time() - seconds(text, option=option)
+    except Invalid as error:
+        raise Invalid(f"{option}={text!r} is no moment, as in 2026-03-02T06:00, or 24h for a day ago") from error

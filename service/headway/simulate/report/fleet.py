@@ -1,0 +1,57 @@
+"""Many pools under many candidates, added up: what each candidate would come to if every pool ran under it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.simulate.report.rows import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """One candidate over all pools that were rehearsed under every candidate."""
+
+    candidate: str
+    pools: int
+    kept_pools: int
+    """Of these the promise was kept."""
+    jobs: int
+    in_time_percent: float
+    """Of all pools' jobs together."""
+    worker_hours: float
+    work_hours: float
+    spawns: int
+    kills: int
+    flips: int
+
+    @property
+    def work_multiple(self) -> float | None:
+        """Worker-hours for each hour of work; ``None`` without work."""
+        return self.worker_hours / self.work_hours if self.work_hours else None
+
+
+def totals(pools: Mapping[str, Sequence[Row]]) -> tuple[Total, ...]:
+    """What every candidate comes to, in the candidates' order.
+
+    Pools that some candidate is missing of would favour it; they are left out.
+    """
+    candidates = tuple(dict.fromkeys(row.strategy for rows in pools.values() for row in rows))
+    whole = [rows for rows in pools.values() if {row.strategy for row in rows} == set(candidates)]
+    return tuple(_total(name, [row for rows in whole for row in rows if row.strategy == name]) for name in candidates)
+
+
+def _total(name: str, rows: Sequence[Row]) -> Total:
+    results = [row.result for row in rows]
+    jobs = sum(result.jobs for result in results)
+    in_time = sum(result.attainment_percent * result.jobs for result in results)
+    return Total(
+        candidate=name,
+        pools=len(rows),
+        kept_pools=sum(row.is_kept for row in rows),
+        jobs=jobs,
+        in_time_percent=in_time / jobs if jobs else 100.0,
+        worker_hours=sum(result.worker_hours for result in results),
+        work_hours=sum(result.work_hours for result in results),
+        spawns=sum(result.spawns for result in results),
+        kills=sum(result.kills for result in results),
+        flips=sum(result.flips for result in results),
+    )

@@ -1,0 +1,136 @@
+"""The page of a back-test: every candidate over all pools, then pool by pool."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from headway.simulate.report.charts import COLOURS, Place, cost_chart
+from headway.simulate.report.fleet import Total, totals
+from headway.simulate.report.page import document, over_time, percent, table
+from headway.simulate.report.rows import Row
+
+POOLS_SHOWN = 40  # one by one; a page of a thousand is read by nobody and opened by no browser
+NAMED_MAX = 8  # names beside dots: more would cover the dots
+FOOT = (
+    "Every pool was rehearsed with the core that decides in the live loop, on the jobs that were recorded. Waits are "
+    "from arrival to start; workers are paid from spawn to exit, start-up and drain included."
+)
+
+
+def past_page(
+    pools: Mapping[str, Sequence[Row]], skipped: Mapping[str, str], *, title: str, facts: Mapping[str, str]
+) -> str:
+    """The whole report as HTML. Of ``pools`` those with the most work are shown one by one."""
+    shown = largest(pools)
+    sections = [_overview(totals(pools)), _skipped(skipped)]
+    sections += [pool_section(pool, pools[pool], named=named_of(pools[pool])) for pool in shown]
+    if len(shown) < len(pools):
+        sections.append(f'<p class="soft">{len(pools) - len(shown)} pools with less work are not shown one by one.</p>')
+    return document(title, facts, "".join(sections), foot=FOOT)
+
+
+def largest(pools: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
+    """The pools that are shown one by one, those with the most work first."""
+    work = {pool: max((row.result.work_hours for row in rows), default=0.0) for pool, rows in pools.items()}
+    return tuple(sorted((pool for pool in pools if pools[pool]), key=lambda pool: (-work[pool], pool))[:POOLS_SHOWN])
+
+
+def named_of(rows: Sequence[Row]) -> frozenset[str]:
+    """The candidates whose names are written into the chart: all of a few, else the first, which all are compared with,
+    and the cheapest that keeps the promise.
+    """
+    if len(rows) <= NAMED_MAX:
+        return frozenset(row.strategy for row in rows)
+    kept = [row for row in rows if row.is_kept]
+    best = min(kept or rows, key=lambda row: (row.result.worker_hours, row.result.spawns))
+    return frozenset({rows[0].strategy, best.strategy})
+
+
+def pool_section(pool: str, rows: Sequence[Row], *, named: frozenset[str], told: str = "") -> str:
+    """One pool: what is ``told`` of it, its candidates as dots and as a table, and those that were kept over time."""
+    first = rows[0]
+    names = tuple(row.strategy for row in rows)
+    places = [
+        Place(
+            name=row.strategy,
+            work_multiple=max(row.result.work_multiple or 1.0, 1e-9),
+            in_time_percent=row.result.attainment_percent,
+            css=f"c{number % COLOURS}",
+            is_named=row.strategy in named,
+        )
+        for number, row in enumerate(rows)
+        if row.result.work_multiple
+    ]
+    chart = cost_chart(places, percentile=first.percentile, title=f"Share of jobs in time against cost of {pool}")
+    drawn = "".join(
+        over_time(row, None, is_open=False) for row in rows if row.result.points and row.strategy in named | {names[0]}
+    )
+    return (
+        f"<section><h2>{escape(pool)}</h2>"
+        f'<p class="soft">{first.result.jobs:,} jobs, {first.result.work_hours:,.2f} hours of work; promised '
+        f"{first.percentile:g} % within {first.result.objective_s:g} s.</p>{told}"
+        f"<figure><figcaption>Jobs in time against cost (× the work itself). Up and to the left is better; each step "
+        f"up is a tenth of the late jobs.</figcaption>{chart}</figure>"
+        f"<details><summary>Every candidate</summary>{table(rows, names)}</details>{drawn}</section>"
+    )
+
+
+def _overview(found: Sequence[Total]) -> str:
+    if not found or not found[0].pools:
+        return ""
+    places = [
+        Place(
+            name=total.candidate,
+            work_multiple=max(total.work_multiple or 1.0, 1e-9),
+            in_time_percent=total.in_time_percent,
+            css=f"c{number % COLOURS}",
+            is_named=number == 0 or len(found) <= NAMED_MAX,
+        )
+        for number, total in enumerate(found)
+        if total.work_multiple
+    ]
+    chart = cost_chart(places, percentile=None, title="All pools: share of jobs in time against cost")
+    pools = found[0].pools
+    return (
+        f"<section><h2>All pools together</h2>"
+        f'<p class="soft">{pools:,} {"pool" if pools == 1 else "pools"}, {found[0].jobs:,} jobs, '
+        f"{found[0].work_hours:,.2f} hours of work.</p>{_totals_table(found)}"
+        f"<figure><figcaption>If every pool ran under one candidate: jobs in time against cost.</figcaption>{chart}"
+        "</figure></section>"
+    )
+
+
+TOTAL_COLUMNS = ("promises kept", "in time", "worker-hours", "× work", "spawns", "kills", "flips")
+
+
+def total_cells(total: Total) -> tuple[str, ...]:
+    """The figures of one candidate over all pools, as ``TOTAL_COLUMNS`` name them."""
+    return (
+        f"{total.kept_pools:,}/{total.pools:,}",
+        percent(total.in_time_percent),
+        f"{total.worker_hours:,.2f}",
+        "–" if total.work_multiple is None else f"{total.work_multiple:.2f}",
+        f"{total.spawns:,}",
+        f"{total.kills:,}",
+        f"{total.flips:,}",
+    )
+
+
+def _totals_table(found: Sequence[Total]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in TOTAL_COLUMNS)
+    body = "".join(
+        f'<tr><th scope="row"><i class="key c{number % COLOURS}"></i>{escape(total.candidate)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in total_cells(total))
+        + "</tr>"
+        for number, total in enumerate(found)
+    )
+    return (
+        f'<div class="wide"><table><thead><tr><th scope="col">candidate</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _skipped(skipped: Mapping[str, str]) -> str:
+    if not skipped:
+        return ""
+    lines = "".join(f"<li>{escape(pool)}: {escape(why)}</li>" for pool, why in skipped.items())
+    return f"<section><h2>Not rehearsed</h2><ul>{lines}</ul></section>"
