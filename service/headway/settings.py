@@ -5,6 +5,7 @@ environment before it is read, under the same names.
 """
 
 import ipaddress
+import math
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ class PipelineSettings:
     event_log: Path
     checkpoint: Path
     work_dir: Path
+    archive_days: float = 14.0
+    archive_gb: float = 20.0
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "PipelineSettings":
@@ -92,6 +95,8 @@ class PipelineSettings:
             event_log=read.path("HEADWAY_EVENT_LOG", f"{DATA_DIR}/events"),
             checkpoint=read.path("HEADWAY_CHECKPOINT", f"{DATA_DIR}/checkpoint"),
             work_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/pipeline"),
+            archive_days=read.positive("HEADWAY_ARCHIVE_DAYS", 14.0),
+            archive_gb=read.positive("HEADWAY_ARCHIVE_GB", 20.0),
         )
         read.close()
         return settings
@@ -177,6 +182,17 @@ class _Reader:
 
     def path(self, name: str, default: str) -> Path:
         return Path(self._env.get(name) or default).expanduser().absolute()
+
+    def positive(self, name: str, default: float) -> float:
+        value = self._env.get(name) or default
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 < number < math.inf:
+            self._breaches.append(f"{name}={value!r}: expected a number above 0, as in {default:g}")
+            return default
+        return number
 
     def token(self) -> str | None:
         return self._env.get("HEADWAY_TOKEN") or None

@@ -5,18 +5,20 @@ the part's folder, which is deleted afterwards. So whoever dies wherever, each e
 ``log_files`` says which do. One archive has one keeper: the pipeline, which holds its lock.
 """
 
+import fcntl
 import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headway.errors import Misconfigured
 from headway_spark.log_files import HOUR_S, folders, parquets, part_hour_s, written_s
 
 MERGE_AFTER_S = 3_600.0  # a rebuild takes what is still open from files as they were written
@@ -47,6 +49,25 @@ class Archive:
         self._open: dict[int, tuple[Path, int]] = {}
         """Hour -> the folder that its files go to, and how many it has."""
         self._unmergeable: set[str] = set()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Hold the archive against a second keeper, which would take files from under the first one's stream.
+
+        Raises:
+            Misconfigured: there is one, or the folder cannot be written.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = (self._folder / ".lock").open("w")
+        except OSError as error:
+            raise Misconfigured(f"the event log at {self._log_dir} cannot be written: {error.strerror}") from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise Misconfigured(f"another pipeline reads the event log at {self._log_dir}: stop it") from error
+            yield
 
     def recover(self) -> None:
         """Finish what a killed keeper left, and take in files where earlier versions put them."""

@@ -41,10 +41,26 @@ def files(log_dir: Path, *, from_s: float = -math.inf, until_s: float = math.inf
     hot = log_dir / "hot"
     # What moves meanwhile is seen on one side at least: from hot/ into the archive, or, at a start, back.
     found = {path.name: path for path in parquets(hot)}
-    archived = {path.name: path for path in _archived(log_dir / "archive", first_s=first_s, last_s=last_s)}
+    moved = {path.name: path for path in archived(log_dir, from_s=first_s, until_s=last_s)}
     found |= {path.name: path for path in parquets(hot)}
     recent = {name: path for name, path in found.items() if first_s <= written_s(path) < last_s}
-    return tuple(sorted((recent | archived).values(), key=_age))
+    return tuple(sorted((recent | moved).values(), key=lambda path: (written_s(path), path.name)))
+
+
+def archived(log_dir: Path, *, from_s: float = -math.inf, until_s: float = math.inf) -> Iterator[Path]:
+    """The files of the archive that were written in [from_s, until_s), and merged ones of which a part was."""
+    archive = log_dir / "archive"
+    for part in sorted({name.removesuffix(".parquet") for name in _names(archive)}):
+        hour_s = part_hour_s(part)
+        if hour_s is None or hour_s + HOUR_S <= from_s or hour_s >= until_s:
+            continue
+        merged = archive / f"{part}.parquet"
+        pieces = parquets(archive / part)
+        # Asked after the folder was listed: while there is no merged file, nothing in the folder is deleted.
+        if merged.exists():
+            yield merged
+        else:
+            yield from (path for path in pieces if from_s <= written_s(path) < until_s)
 
 
 @contextmanager
@@ -103,10 +119,16 @@ def drop_left_holds(log_dir: Path) -> None:
 
 
 def written_s(path: Path) -> float:
-    """When a file was written, Unix seconds: by its name, or by its time on disk where the name does not tell."""
+    """When a file was written, Unix seconds, and of a merged one from when on its files were.
+
+    By its name, or by its time on disk where the name does not tell.
+    """
     found = _WRITTEN_MS.match(path.name)
     if found:
         return int(found[1]) / 1000
+    hour_s = part_hour_s(path.name.removesuffix(".parquet"))
+    if hour_s is not None:
+        return hour_s
     with suppress(FileNotFoundError):
         return path.stat().st_mtime
     return 0.0  # it has just moved; whoever reads it finds that out
@@ -118,31 +140,13 @@ def part_hour_s(name: str) -> float | None:
     return float(found[1]) if found else None
 
 
-def _archived(archive: Path, *, first_s: float, last_s: float) -> Iterator[Path]:
-    names = _names(archive)
-    for part in sorted({name.removesuffix(".parquet") for name in names}):
-        hour_s = part_hour_s(part)
-        if hour_s is None or hour_s + HOUR_S <= first_s or hour_s >= last_s:
-            continue
-        merged = archive / f"{part}.parquet"
-        pieces = parquets(archive / part)
-        # Asked after the folder was listed: while there is no merged file, nothing in the folder is deleted.
-        if merged.exists():
-            yield merged
-        else:
-            yield from (path for path in pieces if first_s <= written_s(path) < last_s)
-
-
-def _age(path: Path) -> tuple[float, str]:
-    hour_s = part_hour_s(path.name.removesuffix(".parquet"))
-    return written_s(path) if hour_s is None else hour_s, path.name
-
-
 def parquets(folder: Path) -> list[Path]:
+    """The Parquet files right in ``folder``, in no order; none where there is no folder."""
     return [folder / name for name in _names(folder) if name.endswith(".parquet") and not name.startswith(".")]
 
 
 def folders(folder: Path) -> list[Path]:
+    """The folders right in ``folder``, in no order; none where there is no folder."""
     return [folder / name for name in _names(folder) if (folder / name).is_dir()]
 
 

@@ -15,12 +15,14 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headway.errors import HeadwayError, Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway_spark import source_log
 from headway_spark.buckets import bucket_row, buckets, with_bucket
-from headway_spark.schema import EVENTS
+from headway_spark.checkpoint import why_unfit
+from headway_spark.schema import EVENTS, NEWER, SCHEMA_VERSION, readable
 from headway_spark.session import has_jvm
 
 # Ingest takes events up to 600 s late and moves others. A bucket is followed by its start, 5 s earlier; the rest is for
@@ -60,7 +62,7 @@ class Sink(Protocol):
 
 
 class Stream:
-    """The query over one event log, from its checkpoint on. Files it is done with move to ``log_dir``/archive."""
+    """The query over one event log, from its checkpoint on. It only reads; a ``Keeper`` moves what has been read."""
 
     def __init__(
         self, session: SparkSession, *, log_dir: Path, checkpoint: Path, sink: Sink, pace_s: float = PACE_S
@@ -79,11 +81,13 @@ class Stream:
         """Return once the stream listens.
 
         Raises:
-            Misconfigured: the checkpoint is of a query that this version cannot go on with, or is damaged.
+            Misconfigured: the checkpoint is of a query that this version cannot go on with, is damaged, or knows less
+                than the log's archive.
             Unavailable: Spark cannot run it.
         """
-        for name in ("hot", "archive"):
-            (self._log_dir / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self._log_dir / "hot").mkdir(parents=True, exist_ok=True, mode=0o700)
+        if (why := why_unfit(self._checkpoint, self._log_dir)) is not None:
+            raise unfit(self._checkpoint, why)
         source_log.trim(self._checkpoint)
         self._is_resumed, self._batches = (self._checkpoint / "offsets").exists(), 0
         deadline_s = time.monotonic() + LISTENING_BOUND_S
@@ -142,18 +146,7 @@ class Stream:
             self.start()
 
     def _started(self) -> StreamingQuery:
-        hot, archive = self._log_dir / "hot", self._log_dir / "archive"
-        events = (
-            self._session.readStream.schema(EVENTS)
-            .option("pathGlobFilter", "*.parquet")
-            .option("maxFilesPerTrigger", FILES_MAX)
-            .option("maxFileAge", f"{source_log.KEPT_S:.0f}s")
-            .option("cleanSource", "archive")
-            .option("sourceArchiveDir", str(archive))
-            .parquet(str(hot))
-        )
-        rows = buckets(with_bucket(events, lateness_s=LATENESS_S)).writeStream.outputMode("update")
-        return rows.foreachBatch(self._write).option("checkpointLocation", str(self._checkpoint)).start()
+        return rows_of(self._session, self._log_dir, self._checkpoint).foreachBatch(self._write).start()
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         began_s = time.monotonic()
@@ -175,15 +168,45 @@ class Stream:
         """What to tell of a query that has ended with ``error``."""
         if isinstance(self._batch_error, HeadwayError):
             return self._batch_error
-        if not has_jvm(self._session):
-            return Unavailable("Spark's JVM has ended; its last words are above, if it had any")
-        why = _why(self._batch_error or error)
-        if self._is_resumed and self._batches == 0:
-            return Misconfigured(
-                f"the checkpoint {self._checkpoint} does not fit this version's query or is damaged ({why}): stop the "
-                "pipeline, delete that folder and start it again; the event log stays as it is"
-            )
-        return Unavailable(f"the stream over {self._log_dir} has failed: {why}")
+        told = failure(self._batch_error or error, session=self._session, log_dir=self._log_dir)
+        if type(told) is Unavailable and has_jvm(self._session) and self._is_resumed and self._batches == 0:
+            why = why_failed(self._batch_error or error)
+            return unfit(self._checkpoint, f"it does not fit this version's query or is damaged ({why})")
+        return told
+
+
+def failure(error: Exception, *, session: SparkSession, log_dir: Path) -> HeadwayError:
+    """What to tell of a query over ``log_dir`` that has ended with ``error``."""
+    if not has_jvm(session):
+        return Unavailable("Spark's JVM has ended; its last words are above, if it had any")
+    why = why_failed(error)
+    if NEWER in why:
+        return Misconfigured(
+            f"the event log at {log_dir} holds events of a newer version than this pipeline reads, {SCHEMA_VERSION}: "
+            "install the version of Headway that wrote them; until then they stay where they are"
+        )
+    return Unavailable(f"the stream over {log_dir} has failed: {why}")
+
+
+def rows_of(session: SparkSession, log_dir: Path, checkpoint: Path) -> DataStreamWriter:
+    """The stream's one query: rows of buckets, from the files in hot/, with its state in ``checkpoint``."""
+    events = (
+        session.readStream.schema(EVENTS)
+        .option("pathGlobFilter", "*.parquet")
+        .option("maxFilesPerTrigger", FILES_MAX)
+        .option("maxFileAge", f"{source_log.KEPT_S:.0f}s")
+        .parquet(str(log_dir / "hot"))
+    )
+    rows = buckets(with_bucket(readable(events), lateness_s=LATENESS_S))
+    return rows.writeStream.outputMode("update").option("checkpointLocation", str(checkpoint))
+
+
+def unfit(checkpoint: Path, why: str) -> Misconfigured:
+    """What to tell of a checkpoint that no stream can go on from."""
+    return Misconfigured(
+        f"the stream cannot go on from the checkpoint {checkpoint}: {why}; run `headway pipeline rebuild`, which makes "
+        "a new one from the event log and loses nothing"
+    )
 
 
 def _is_between_batches(query: StreamingQuery) -> bool:
@@ -199,7 +222,7 @@ def _is_between_batches(query: StreamingQuery) -> bool:
     return True
 
 
-def _why(error: Exception) -> str:
+def why_failed(error: Exception) -> str:
     """What Spark says went wrong, in a line, without what it wraps around that."""
     said = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     said = re.sub(r"\[STREAM_FAILED\] Query \[id = .*?\] terminated with exception:|SQLSTATE: \w{5}", "", said)

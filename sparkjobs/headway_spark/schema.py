@@ -1,6 +1,17 @@
-"""The event log as Spark reads it; a test holds it equal to what the store writes."""
+"""The event log as Spark reads it; a test holds it equal to what the store writes. See docs/decisions/0013.
 
+A column that a file lacks is null in it, and one that is not named here is not read: so a column may be added without a
+new version. A new version says that who does not know it would read something wrong.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
+
+SCHEMA_VERSION = 1
+"""The newest version of rows that is understood, with every older one."""
+
+NEWER = "a newer version of events"
 
 EVENTS = StructType(
     [
@@ -21,3 +32,12 @@ EVENTS = StructType(
         StructField("sequence", LongType()),
     ]
 )
+
+
+def readable(events: DataFrame) -> DataFrame:
+    """``events`` as they are. Whoever reads a row of a newer version fails, with ``NEWER`` in its error.
+
+    Passed over, it would be missing from metrics that look whole; so the reading stops, and loses nothing.
+    """
+    is_newer = F.coalesce("schema_version", F.lit(0)) > SCHEMA_VERSION
+    return events.where(F.when(is_newer, F.raise_error(F.lit(NEWER)).cast("boolean")).otherwise(F.lit(True)))  # noqa: FBT003

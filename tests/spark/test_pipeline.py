@@ -110,7 +110,7 @@ def test_what_is_past_the_bound_is_forgotten(spark: SparkSession, tmp_path: Path
 
 
 def test_a_trimmed_list_of_files_makes_no_file_new(spark: SparkSession, tmp_path: Path) -> None:
-    """Also not one that was read long ago and never came to be archived."""
+    """Also not one that was read long ago and was never moved to the archive."""
     interval = "spark.sql.streaming.fileSource.log.compactInterval"
     before = spark.conf.get(interval)
     spark.conf.set(interval, "2")
@@ -157,7 +157,8 @@ def test_a_damaged_checkpoint_is_one_sentence_that_says_what_to_do(spark: SparkS
     for path in (tmp_path / "checkpoint" / "offsets").iterdir():
         path.write_text("no such thing")
     with pytest.raises(
-        Misconfigured, match=r"^the checkpoint .* or is damaged \(.+\): .*delete that folder"
+        Misconfigured,
+        match=r"^the stream cannot go on from .* or is damaged \(.+\); run `headway pipeline rebuild`",
     ) as refused:
         stream_until(spark, tmp_path, Kept(), started_jobs=1)
     assert len(str(refused.value).splitlines()) == 1

@@ -1,0 +1,104 @@
+"""Whether a stream can go on from its checkpoint without losing or repeating what the log holds.
+
+The archive notes for which checkpoint, and how far of it, files were taken out of the stream's sight. A checkpoint that
+knows less would never see them again.
+"""
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway_spark import source_log
+from headway_spark.log_files import archived
+
+HORIZON_S = 2 * 3_600.0  # how long a row of 5 s lives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """Up to which number of which query's list files were moved to the archive."""
+
+    query: str
+    number: int
+
+
+def query_of(checkpoint: Path) -> str | None:
+    """The name Spark gave the query of ``checkpoint``; None where there is none, or none that can be read."""
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text())["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def note_taken(log_dir: Path, taken: Taken) -> None:
+    """Write down what is about to be moved, before it is."""
+    path = _note(log_dir)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps({"query": taken.query, "number": taken.number}))
+    draft.replace(path)
+
+
+def read_taken(log_dir: Path) -> Taken | None:
+    """What was noted last; None where nothing was, or a power cut left it torn."""
+    try:
+        noted = json.loads(_note(log_dir).read_text())
+        return Taken(query=noted["query"], number=noted["number"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def is_missing(checkpoint: Path) -> bool:
+    """Whether there is no checkpoint, not even a part of one."""
+    try:
+        return not any(checkpoint.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+
+
+def why_unfit(checkpoint: Path, log_dir: Path) -> str | None:
+    """Why a stream from ``checkpoint`` would count too little, as half a sentence; None where nothing says so.
+
+    Spark itself looks no further than its own folder: a part of one that is gone, it begins anew.
+    """
+    if (mark := rebuilding(checkpoint)).exists():
+        return f"a rebuild has begun and not ended ({mark})"
+    if is_missing(checkpoint):
+        if any(archived(log_dir, from_s=time.time() - HORIZON_S)):
+            return "it is not there, and the log's archive holds events of the last two hours"
+        return None
+    query = query_of(checkpoint)
+    if query is None or not (checkpoint / "offsets").is_dir():
+        return "a part of it is missing or cannot be read"
+    taken = read_taken(log_dir)
+    if taken is None:
+        return None
+    if taken.query != query:
+        recent = any(archived(log_dir, from_s=time.time() - HORIZON_S))
+        return "the archive holds what another checkpoint has read" if recent else None
+    try:
+        known = max((entry.number for entry in source_log.entries(checkpoint)), default=-1)
+    except (OSError, ValueError) as error:
+        return f"its list of files cannot be read ({error})"
+    return "it is older than the archive" if taken.number > known else None
+
+
+def rebuilding(checkpoint: Path) -> Path:
+    """The mark of a rebuild that has begun: beside the folder, which somebody might delete."""
+    return checkpoint.with_name(f"{checkpoint.name}.rebuilding")
+
+
+def sync_tree(folder: Path) -> None:
+    """Make everything in ``folder`` outlive a power cut."""
+    for path in [*folder.rglob("*"), folder]:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _note(log_dir: Path) -> Path:
+    return log_dir / "archive" / ".taken"
