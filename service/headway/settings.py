@@ -45,6 +45,8 @@ class ControlSettings:
 
     database_url: str
     event_log: Path
+    unread_files_max: int
+    unread_gb_max: float
     http: Address
     grpc: Address
     token: str | None
@@ -61,6 +63,8 @@ class ControlSettings:
         settings = cls(
             database_url=read.text("HEADWAY_DATABASE_URL", needed_for="where Postgres is"),
             event_log=read.path("HEADWAY_EVENT_LOG", f"{DATA_DIR}/events"),
+            unread_files_max=math.ceil(read.positive("HEADWAY_UNREAD_FILES", 100_000.0)),
+            unread_gb_max=read.positive("HEADWAY_UNREAD_GB", 2.0),
             http=read.address("HEADWAY_HTTP_ADDRESS", HTTP_ADDRESS),
             grpc=read.address("HEADWAY_GRPC_ADDRESS", GRPC_ADDRESS),
             token=read.token(),

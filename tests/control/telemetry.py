@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from headway.control.ingest import Ingest
+from headway.control.unread import DEFAULT, UnreadBound
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.engine import create_engine
 from headway.store.event_log import EventLog
@@ -30,10 +31,12 @@ def sample(queue: str, waiting_jobs: int, *, at_s: float = NOW_S) -> QueueSample
 
 
 @asynccontextmanager
-async def ingesting(url: str, root: Path, *, event_log: EventLog | None = None) -> AsyncIterator[Ingest]:
+async def ingesting(
+    url: str, root: Path, *, event_log: EventLog | None = None, unread: UnreadBound = DEFAULT
+) -> AsyncIterator[Ingest]:
     """An ingest that has started; the clock stands still."""
     engine = create_engine(url)
-    ingest = Ingest(engine=engine, event_log=event_log or EventLog(root), clock=lambda: NOW_S)
+    ingest = Ingest(engine=engine, event_log=event_log or EventLog(root), clock=lambda: NOW_S, unread=unread)
     await ingest.start()
     try:
         yield ingest

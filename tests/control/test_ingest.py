@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -15,7 +15,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from control.telemetry import NOW_S, batch, files, hot_jobs, ingesting, sample
 from headway.control import ingest as module
+from headway.control import unread as unread_module
 from headway.control.ingest import Ingest, Receipt
+from headway.control.unread import Unread, UnreadBound
 from headway.errors import Invalid, Overloaded, Unavailable
 from headway.scaling.model import TelemetryBatch, WorkerActivity
 from headway.store.engine import create_engine
@@ -460,3 +462,59 @@ async def test_a_producer_with_a_wrong_clock_is_corrected_and_told_how_often(mig
         assert (await ingest.accept(wrong)).corrected_times == 1  # the events' times happen to be right
         assert ingest.counts.corrected_times == 1
     assert rows(migrated_url, "select sampled_at_s from queue_samples") == [(NOW_S,)]
+
+
+# --- back-pressure ---------------------------------------------------------------------------------------------------
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(BOUND_S):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_telemetry_is_refused_while_too_much_waits_for_the_pipeline(
+    migrated_url: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in hot/ has not been read; what was answered before stays there, and a retry of it is a duplicate."""
+    monkeypatch.setattr(unread_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(module, "LOOK_S", 0.01)
+    async with ingesting(migrated_url, root, unread=UnreadBound(files_max=3)) as ingest:
+        for number in range(3):
+            assert await ingest.accept(batch(number)) == TAKEN
+        await until(lambda: ingest.unread.problem is not None)
+        with pytest.raises(Overloaded, match=r"^3 files with 0 MiB wait in the event log for the pipeline, and 3 with"):
+            await ingest.accept(batch(9))
+        assert len(files(root, "hot")) == 3
+        assert ingest.has_event_log  # the log itself is well
+        for name in files(root, "hot")[:2]:
+            (root / "hot" / name).unlink()  # as the pipeline moves what it has read
+        await until(lambda: ingest.unread.problem is None)
+        assert [await ingest.accept(batch(number)) for number in (9, 2)] == [TAKEN, DUPLICATE]
+
+
+async def test_a_log_that_is_behind_already_takes_nothing_at_a_start(migrated_url: str, root: Path) -> None:
+    async with ingesting(migrated_url, root) as ingest:
+        await ingest.accept(batch(1))
+    size_bytes = sum(path.stat().st_size for path in (root / "hot").iterdir())
+    async with ingesting(migrated_url, root, unread=UnreadBound(bytes_max=size_bytes)) as ingest:
+        with pytest.raises(Overloaded, match="telemetry is refused until it has caught up"):
+            await ingest.accept(batch(2))
+    async with ingesting(migrated_url, root, unread=UnreadBound(bytes_max=2 * size_bytes)) as ingest:
+        assert await ingest.accept(batch(2)) == TAKEN
+
+
+async def test_it_is_refused_until_a_tenth_of_the_bound_is_free(migrated_url: str, root: Path) -> None:
+    log = EventLog(root)
+    unread = Unread(log, UnreadBound(files_max=10))
+    (root / "hot").mkdir(parents=True)
+    told = []
+    for count in (9, 10, 9, 8):
+        for path in (root / "hot").iterdir():
+            path.unlink()
+        for number in range(count):
+            (root / "hot" / f"{number}.parquet").touch()
+        unread._due_at_s = 0.0
+        await unread.look()
+        told.append(unread.problem is not None)
+    assert told == [False, True, True, False]

@@ -28,6 +28,7 @@ from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.server import serve
 from headway.control.rpc.telemetry import TelemetryServicer
 from headway.control.tick import Ticker
+from headway.control.unread import UnreadBound
 from headway.scaling.recall import MINUTE_S
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
@@ -64,7 +65,8 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
     async with AsyncExitStack() as stack:
         engine = create_engine(settings.database_url)
         stack.push_async_callback(engine.dispose)
-        ingest = Ingest(engine=engine, event_log=EventLog(settings.event_log), clock=time.time)
+        unread = UnreadBound(files_max=settings.unread_files_max, bytes_max=round(settings.unread_gb_max * 1e9))
+        ingest = Ingest(engine=engine, event_log=EventLog(settings.event_log), clock=time.time, unread=unread)
         await ingest.start()
         stack.push_async_callback(ingest.stop)
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from headway.control.batches import Rows, check, items, rows_of
 from headway.control.classes import JobClasses
 from headway.control.clocks import Offsets
+from headway.control.unread import DEFAULT, LOOK_S, Unread, UnreadBound
 from headway.errors import HeadwayError, Overloaded, Unavailable
 from headway.scaling.model import TelemetryBatch
 from headway.store.attach import attach, recover, settle
@@ -97,7 +98,14 @@ class _Queue:
 class Ingest:
     """Accepts batches into one event log and one database. Started once, stopped once."""
 
-    def __init__(self, *, engine: Engine, event_log: EventLog, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        event_log: EventLog,
+        clock: Callable[[], float],
+        unread: UnreadBound = DEFAULT,
+    ) -> None:
         self._engine = engine
         self._event_log = event_log
         self._clock = clock
@@ -112,6 +120,9 @@ class Ingest:
         self._is_stopping = False
         self._in_doubt: list[str] = []
         self.counts = Counts()
+        self.unread = Unread(event_log, unread)
+        self.flush_s: float | None = None
+        """How long the last group's oldest batch took from being received to being durable; None before the first."""
         self.problem: str | None = None
         """Why telemetry is refused at present; None while it is accepted."""
 
@@ -123,6 +134,7 @@ class Ingest:
     async def start(self) -> None:
         """Finish what dead ingests left, then accept. A missing event log is logged and tried again, not raised."""
         await self._sweep()
+        await self.unread.look()
         self._flusher = asyncio.create_task(self._run(), name="ingest")
 
     async def stop(self) -> None:
@@ -146,12 +158,13 @@ class Ingest:
 
         Raises:
             Invalid: the batch is too large or holds what can be no value.
-            Overloaded: too much waits already, or the disk is full.
+            Overloaded: too much waits already, here or for the pipeline, or the disk is full.
             Unavailable: Postgres or the event log is not there; nothing is known to be written.
         """
         check(batch)
         if self._is_stopping or self._flusher is None or self._flusher.done():
             raise Unavailable("this control plane does not accept telemetry now: it is starting or stopping; try again")
+        self.unread.require_room()
         if self._queue.items + items(batch) > WAITING_ITEMS_MAX or len(self._queue.batches) >= WAITING_BATCHES_MAX:
             raise Overloaded(
                 f"{len(self._queue.batches)} batches with {self._queue.items} items wait to be written: "
@@ -179,6 +192,7 @@ class Ingest:
         loop = asyncio.get_running_loop()
         next_sweep_s = loop.time() + SWEEP_S
         while not (self._is_stopping and not self._queue.batches):
+            await self.unread.look()
             if loop.time() >= next_sweep_s:
                 next_sweep_s = loop.time() + SWEEP_S
                 try:
@@ -190,7 +204,7 @@ class Ingest:
             else:
                 self._wake.clear()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout_at(next_sweep_s):
+                    async with asyncio.timeout_at(min(next_sweep_s, loop.time() + LOOK_S)):
                         await self._wake.wait()
 
     async def _serve(self, group: list[_Waiting]) -> None:
@@ -213,6 +227,7 @@ class Ingest:
             self._refuse(group, error)
         else:
             self._tell(None)
+            self.flush_s = max(0.0, self._clock() - min(waiting.received_at_s for waiting in group))
             for waiting in group:
                 if not waiting.answer.done():  # its caller may have given up
                     waiting.answer.set_result(receipts[waiting])

@@ -68,6 +68,15 @@ class EventRow(NamedTuple):
     schema_version: int = SCHEMA_VERSION
 
 
+class Waiting(NamedTuple):
+    """What is in ``hot/``: not read by the pipeline yet, or only just."""
+
+    files: int = 0
+    size_bytes: int = 0
+    oldest_s: float | None = None
+    """When the oldest was written, Unix seconds; None where none waits."""
+
+
 class EventLog:
     """The log in one folder, as one ingest sees it. Touches the disk only when it is asked to."""
 
@@ -97,7 +106,7 @@ class EventLog:
     @property
     def is_unused(self) -> bool:
         """Whether nothing was ever written into the folder."""
-        return not any(entry for folder in (self._hot, self._archive, self._tmp) for entry in folder.glob("*.parquet"))
+        return not any(entry for folder in (self._hot, self._archive, self._tmp) for entry in folder.rglob("*.parquet"))
 
     def create(self, marker: UUID) -> None:
         """Make the folder and give it its name.
@@ -202,6 +211,19 @@ class EventLog:
         ingests = {_ingest_of(name) for name in files} | set(locks)
         dead = {ingest for ingest in ingests if ingest != self.ingest and _bury(self._lock_path(ingest))}
         return [name for name in files if _ingest_of(name) in dead]
+
+    def waiting(self) -> Waiting:
+        """What waits for the pipeline. Nothing, where there is no folder to look into."""
+        files, size_bytes, oldest_s = 0, 0, None
+        with suppress(OSError), os.scandir(self._hot) as entries:
+            for entry in entries:
+                if not entry.name.endswith(".parquet"):
+                    continue
+                with suppress(FileNotFoundError):  # read and moved meanwhile
+                    found = entry.stat()
+                    files, size_bytes = files + 1, size_bytes + found.st_size
+                    oldest_s = min(found.st_mtime, oldest_s or found.st_mtime)
+        return Waiting(files, size_bytes, oldest_s)
 
     def recover(self, names: Iterable[str], recorded: Collection[str]) -> tuple[list[str], list[str]]:
         """Finish what died: publish those of ``names`` that are ``recorded`` and delete the others.
