@@ -14,7 +14,7 @@ from rq import Queue
 from headway.__main__ import main
 from headway.agent import templates
 from headway.cli.files import load_profiles_file
-from headway.cli.starter_files import Starter, host_text, pool_names, profiles_text
+from headway.cli.starter_files import Broker, host_text, pool_names, profiles_text
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(
 
 
 def test_names_of_every_kind_survive_both_files(tmp_path: Path) -> None:
-    starter = Starter(connection="my broker", url="redis://h", has_password=False, rq=sys.executable, queues=ODD)
+    starter = Broker(connection="my broker", url="redis://h", has_password=False, rq=sys.executable, queues=ODD)
     (tmp_path / "profiles.yaml").write_text(profiles_text(starter))
     (tmp_path / "host.toml").write_text(host_text(starter))
     profiles = load_profiles_file(tmp_path / "profiles.yaml").profiles

@@ -1,19 +1,19 @@
 """`headway agent`: the agent of one host. It starts and stops real workers, as this host's `host.toml` says.
 
-Workers outlive it: started again, it takes them over. `headway agent stop-workers` ends what one has left behind.
+Workers outlive it: started again, it takes them over.
 """
 
 import argparse
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headway.agent.folder import StateFolder
 from headway.agent.loop import Agent, AgentSetup, stop_left
 from headway.agent.records import Record
 from headway.agent.templates import load
 from headway.agent.wakes import Wakes
-from headway.cli import parent
+from headway.cli import agent_setup, parent
 from headway.cli.logs import log_to_stderr
 from headway.settings import AgentSettings
 
@@ -21,28 +21,67 @@ log = logging.getLogger(__name__)
 
 
 def main(words: list[str]) -> int:
-    """Run the agent until it is told to stop. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="headway agent", description=__doc__)
-    parser.add_argument("action", nargs="?", choices=["run", "stop-workers"], default="run")
-    parser.add_argument("--control", dest="HEADWAY_CONTROL", metavar="HOST:PORT", help="the control plane's gRPC door")
-    parser.add_argument("--host-file", dest="HEADWAY_HOST_FILE", metavar="PATH", help="what this host can run")
-    parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", metavar="PATH", help="where the agent remembers")
-    parser.add_argument("--host-name", dest="HEADWAY_HOST_NAME", metavar="NAME", help="what this host is called")
-    parser.add_argument("--stop-workers", action="store_true", help="end the workers with the agent")
-    given = vars(parser.parse_args(words[1:]))
-    action, stops_workers = given.pop("action"), given.pop("stop_workers")
-    env = {**os.environ, **{name: value for name, value in given.items() if value is not None}}
+    """Run the agent until it is told to stop, or do what the second word names. Returns the exit status."""
+    given = _options(words[1:])
+    action, env = given.action, _laid_over(os.environ, given)
+    if action == "init":
+        return agent_setup.init(given)
     settings = AgentSettings.from_env(env)
+    if action == "check":
+        return agent_setup.check(settings, is_offline=given.offline)
+    if action == "unit":
+        return agent_setup.unit(settings, user=given.user, environment_file=given.environment_file)
     log_to_stderr()
-    wakes = Wakes()
-    folder = StateFolder(settings.state_dir)
     if action == "stop-workers":
-        left = stop_left(folder, wakes=wakes)
-        log.info("workers still running: %d", left) if left else log.info("no worker runs any more")
-        return 1 if left else 0
+        return _stop_workers(settings)
+    return _run(settings, env, stops_workers=given.stop_workers)
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="headway agent", description=__doc__)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    run = actions.add_parser("run", help="run the agent; so does leaving the action out")
+    run.add_argument("--stop-workers", action="store_true", help="end the workers with the agent")
+    agent_setup.add_init(actions.add_parser("init", help="write host.toml for the libraries that you name"))
+    check = actions.add_parser("check", help="say what the agent would run here, and what stands in its way")
+    check.add_argument("--offline", action="store_true", help="do not ask whether the control plane answers")
+    unit = actions.add_parser("unit", help="print a systemd unit")
+    agent_setup.add_unit(unit)
+    stop = actions.add_parser("stop-workers", help="end the workers that an agent has left behind")
+    for each, is_whole in ((run, True), (check, True), (unit, True), (stop, False)):
+        _add_settings(each, is_whole=is_whole)
+    if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help"}):
+        words = ["run", *words]
+    return parser.parse_args(words)
+
+
+def _add_settings(parser: argparse.ArgumentParser, *, is_whole: bool) -> None:
+    """The flags that are laid over the environment, all of them or those of the state folder."""
+    parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", metavar="PATH", help="where the agent remembers")
+    if is_whole:
+        parser.add_argument(
+            "--control", dest="HEADWAY_CONTROL", metavar="HOST:PORT", help="the control plane's gRPC door"
+        )
+        parser.add_argument("--host-file", dest="HEADWAY_HOST_FILE", metavar="PATH", help="what this host can run")
+        parser.add_argument("--host-name", dest="HEADWAY_HOST_NAME", metavar="NAME", help="what this host is called")
+
+
+def _laid_over(env: Mapping[str, str], given: argparse.Namespace) -> dict[str, str]:
+    flags = {name: value for name, value in vars(given).items() if name.isupper() and value is not None}
+    return {**env, **flags}
+
+
+def _stop_workers(settings: AgentSettings) -> int:
+    left = stop_left(StateFolder(settings.state_dir), wakes=Wakes())
+    log.info("workers still running: %d", left) if left else log.info("no worker runs any more")
+    return 1 if left else 0
+
+
+def _run(settings: AgentSettings, env: Mapping[str, str], *, stops_workers: bool) -> int:
+    wakes = Wakes()
     host_file = load(settings.host_file)
     setup = AgentSetup(
-        folder=folder,
+        folder=StateFolder(settings.state_dir),
         host_file=host_file,
         # What the environment or a flag says counts more than the file, and the file more than the system.
         host_name=settings.host_name if env.get("HEADWAY_HOST_NAME") else host_file.name or settings.host_name,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from headway.cli.starter_files import Starter, host_text, profiles_text
+from headway.cli.starter_files import Broker, host_text, profiles_text
 from headway.collect.broker import has_password, shown
 from headway.collect.discovery import FoundQueue, discover
 from headway.errors import Conflict, Invalid, Misconfigured
@@ -23,15 +23,15 @@ def main(words: list[str]) -> int:
     folder: Path = options.dir
     _refuse_to_overwrite(folder, is_forced=options.force)
     found = [queue for queue in discover(options.broker) if _is_text(queue.name)]
-    starter = Starter(
+    broker = Broker(
         connection=options.name,
         url=options.broker,
         has_password=has_password(options.broker),
         rq=_rq(),
         queues=[queue.name for queue in found],
     )
-    _write(folder, {PROFILES: profiles_text(starter), HOST: host_text(starter)}, is_secret=starter.has_password)
-    _tell(starter, found, folder)
+    _write(folder, {PROFILES: profiles_text(broker), HOST: host_text(broker)}, is_secret=broker.has_password)
+    _tell(broker, found, folder)
     return 0
 
 
@@ -85,13 +85,13 @@ def _write(folder: Path, texts: dict[str, str], *, is_secret: bool) -> None:
         raise Misconfigured(f"{error.filename} cannot be written: {error.strerror}; choose another --dir") from error
 
 
-def _tell(starter: Starter, found: Sequence[FoundQueue], folder: Path) -> None:
-    print(f"queues of RQ in {shown(starter.url)}: {len(found)}")
+def _tell(broker: Broker, found: Sequence[FoundQueue], folder: Path) -> None:
+    print(f"queues of RQ in {shown(broker.url)}: {len(found)}")
     for queue in found:
-        print(f"  {starter.connection}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {queue.workers}")
-    secret = ", readable by you only: the URL holds a password" if starter.has_password else ""
+        print(f"  {broker.connection}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {queue.workers}")
+    secret = ", readable by you only: the URL holds a password" if broker.has_password else ""
     print(f"wrote {folder / PROFILES} and {folder / HOST}{secret}")
-    if starter.rq == "rq":
+    if broker.rq == "rq":
         print("no program `rq` was found: put its whole path into host.toml")
     if any(queue.workers for queue in found):
         print("workers that run already go on beside Headway's: end them when Headway's do the work")

@@ -1,0 +1,76 @@
+"""The systemd unit of an agent: restarted whenever it ends, and its workers left alone. Pure text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.errors import Invalid
+
+STATE_NAME = "headway-agent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What a unit is written from."""
+
+    program: Path
+    """``headway`` itself, by its whole path."""
+    host_file: Path
+    control: str
+    user: str
+    environment_file: Path
+    """Where the token is; the file need not exist."""
+
+
+def unit_text(unit: Unit) -> str:
+    """The file for ``/etc/systemd/system``.
+
+    Raises:
+        Invalid: a path or a name holds what a unit cannot say.
+    """
+    words = (str(unit.program), str(unit.host_file), unit.control, unit.user, str(unit.environment_file))
+    if wrong := [word for word in words if set(word) & set(" \t\n\"'%$\\;")]:
+        raise Invalid(f"{wrong[0]!r} has a character that a systemd unit would read as its own: choose another place")
+    return _TEXT.format_map(_values(unit))
+
+
+def _values(unit: Unit) -> Mapping[str, object]:
+    return {
+        "state": STATE_NAME,
+        "program": unit.program,
+        "host_file": unit.host_file,
+        "control": unit.control,
+        "user": unit.user,
+        "environment_file": unit.environment_file,
+    }
+
+
+_TEXT = """\
+[Unit]
+Description=Headway agent: starts, drains and stops the workers of this host
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+User={user}
+# HEADWAY_TOKEN=…, readable by root only; systemd reads it before it becomes the user.
+EnvironmentFile=-{environment_file}
+# /var/lib/{state}, owned by the user: which workers run, so that the next agent takes them over.
+StateDirectory={state}
+StateDirectoryMode=0700
+ExecStartPre={program} agent check --host-file {host_file} --state-dir /var/lib/{state} --offline
+ExecStart={program} agent --host-file {host_file} --control {control} --state-dir /var/lib/{state}
+Restart=always
+RestartSec=2
+# Only the agent is signalled: workers go on over a restart or an upgrade, and the next agent takes them over.
+KillMode=process
+TimeoutStopSec=30
+# One worker that takes too much memory is not the end of all.
+OOMPolicy=continue
+TasksMax=infinity
+LimitNOFILE=65536
+
+[Install]
+WantedBy=multi-user.target
+"""

@@ -1,0 +1,172 @@
+"""`headway agent init | check | unit`: what a host needs before its agent can run."""
+
+import argparse
+import getpass
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import grpc
+
+from headway.agent.capacity import capacity, measure
+from headway.agent.folder import StateFolder
+from headway.agent.starters import STARTERS, host_text
+from headway.agent.templates import HostFile, Template, load
+from headway.agent.unit import Unit, unit_text
+from headway.errors import Conflict, Misconfigured, Unavailable
+from headway.scaling.model import HostCapacity
+from headway.settings import AgentSettings
+
+ANSWER_BOUND_S = 5.0
+ENVIRONMENT_FILE = Path("/etc/headway/agent.env")
+
+
+def add_init(parser: argparse.ArgumentParser) -> None:
+    """The words of ``init``."""
+    parser.add_argument("libraries", nargs="+", metavar="LIBRARY", choices=sorted(STARTERS), help=", ".join(STARTERS))
+    parser.add_argument("--file", type=Path, default=Path("host.toml"), help="where to write (%(default)s)")
+    parser.add_argument("--print", dest="is_shown", action="store_true", help="show it, to be pasted; write nothing")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+
+
+def init(given: argparse.Namespace) -> int:
+    """Write ``host.toml`` with a template for each library."""
+    text = host_text({name: STARTERS[name] for name in given.libraries})
+    if given.is_shown:
+        print(text, end="")
+        return 0
+    path: Path = given.file
+    try:
+        with path.open("w" if given.force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Conflict(f"{path} would be overwritten: add --force to replace it, or --print and paste") from None
+    except OSError as error:
+        raise Misconfigured(f"{path} cannot be written: {error.strerror}; choose another with --file") from error
+    print(f"wrote {path} with templates: {', '.join(given.libraries)}")
+    print("next: put the names of your application and queues in the place of APP and QUEUE, rename the tables after")
+    print(f"your pools' templates, then type\n  headway agent check --host-file {path}")
+    return 0
+
+
+def check(settings: AgentSettings, *, is_offline: bool) -> int:
+    """Say what the agent would run here, and whether anything stands in its way."""
+    host_file = load(settings.host_file)
+    room = capacity(
+        measure(),
+        workers_bytes=0,
+        reserve_cpu_cores=host_file.reserve_cpu_cores,
+        reserve_memory_bytes=host_file.reserve_memory_bytes,
+    )
+    print(f"{settings.host_file}: templates: {len(host_file.templates)}")
+    for template in host_file.templates.values():
+        print("\n".join(_told(template, room)))
+    print(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{_kept_back(host_file)}")
+    _check_state(settings.state_dir)
+    if is_offline:
+        return 0
+    return _check_control(settings)
+
+
+def _told(template: Template, room: HostCapacity) -> Iterable[str]:
+    ready, stop = template.ready, template.stop
+    shown = f"its output shows {ready.pattern!r}, within {ready.timeout_s:g} s" if ready.pattern else None
+    yield f"  {template.name}"
+    yield f"    runs             {' '.join(template.argv)}"
+    yield f"    in               {template.working_directory}"
+    yield f"    program          {_program(template)}"
+    yield f"    jobs at once     {template.slots}"
+    yield f"    ready when       {shown or f'it has lived for {ready.after_s:g} s'}"
+    yield (
+        f"    stopped by       {signal.Signals(stop.stop_signal).name}, and by "
+        f"{signal.Signals(stop.force_signal).name} after {stop.drain_timeout_s:g} s"
+    )
+    yield (
+        f"    needs            {template.cpu_cores:g} cores, {_size(template.memory_bytes)}: "
+        f"{_fitting(template, room)} fit when nothing else runs"
+    )
+
+
+def _program(template: Template) -> str:
+    program = template.argv[0]
+    if "/" in program:
+        return str((Path(template.working_directory) / program).resolve())
+    return shutil.which(program, path=template.environment.get("PATH")) or program
+
+
+def _fitting(template: Template, room: HostCapacity) -> int:
+    by_cores = room.cpu_cores / template.cpu_cores if template.cpu_cores else float("inf")
+    by_memory = room.memory_bytes / template.memory_bytes if template.memory_bytes else float("inf")
+    return int(min(by_cores, by_memory, 10_000))
+
+
+def _kept_back(host_file: HostFile) -> str:
+    if not (host_file.reserve_cpu_cores or host_file.reserve_memory_bytes):
+        return ""
+    return f", with {host_file.reserve_cpu_cores:g} cores and {_size(host_file.reserve_memory_bytes)} kept back"
+
+
+def _size(size_bytes: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if size_bytes < 1000:
+            return f"{size_bytes:.3g} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.3g} TB"
+
+
+def _check_state(state_dir: Path) -> None:
+    was_used = StateFolder(state_dir).was_used
+    nearest = next(folder for folder in (state_dir.absolute(), *state_dir.absolute().parents) if folder.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        raise Misconfigured(
+            f"state folder {state_dir} cannot be written by {getpass.getuser()}: name another with --state-dir"
+        )
+    print(f"state folder       {state_dir}, {'of an earlier agent, which this one follows' if was_used else 'new'}")
+
+
+def _check_control(settings: AgentSettings) -> int:
+    """Whether anybody listens there; who may speak to it is found out by the agent's first call."""
+    with grpc.insecure_channel(str(settings.control), options=[("grpc.enable_http_proxy", 0)]) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=ANSWER_BOUND_S)
+        except grpc.FutureTimeoutError:
+            raise Unavailable(
+                f"control plane {settings.control} does not answer within {ANSWER_BOUND_S:g} s: is it up, and is "
+                "HEADWAY_CONTROL its gRPC door? (--offline leaves this out)"
+            ) from None
+    print(f"control plane      {settings.control} answers")
+    return 0
+
+
+def add_unit(parser: argparse.ArgumentParser) -> None:
+    """The words of ``unit``."""
+    parser.add_argument("--user", default=None, help="who the agent and its workers run as (you)")
+    parser.add_argument(
+        "--environment-file", type=Path, default=ENVIRONMENT_FILE, help="where HEADWAY_TOKEN is (%(default)s)"
+    )
+
+
+def unit(settings: AgentSettings, *, user: str | None, environment_file: Path) -> int:
+    """Print a systemd unit for the agent as it would run here."""
+    program = Path(sys.argv[0]).absolute()
+    if not (program.is_file() and os.access(program, os.X_OK)):
+        found = shutil.which("headway")
+        if found is None:
+            raise Misconfigured("the program headway is not on PATH: call it by its whole path, the unit will, too")
+        program = Path(found).absolute()
+    print(
+        unit_text(
+            Unit(
+                program=program,
+                host_file=settings.host_file.absolute(),
+                control=str(settings.control),
+                user=user or getpass.getuser(),
+                environment_file=environment_file,
+            )
+        ),
+        end="",
+    )
+    return 0

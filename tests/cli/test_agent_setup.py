@@ -1,0 +1,131 @@
+"""`headway agent init | check | unit`, as they are typed."""
+
+import configparser
+import shlex
+import sys
+from collections.abc import Iterator
+from concurrent import futures
+from pathlib import Path
+
+import grpc
+import pytest
+
+from headway.__main__ import main
+
+HOST_FILE = """
+[host]
+reserve_cpu_cores = 0.5
+reserve_memory = "100MB"
+
+[templates.mail]
+argv = ["sh", "-c", "true"]
+slots = 4
+ready_pattern = "ready"
+stop_signal = "INT"
+drain_timeout_s = 90
+resources = { cpu_cores = 0.25, memory_bytes = "50MB" }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def control() -> Iterator[str]:
+    """A gRPC door that is open."""
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(None).wait()
+
+
+def test_init_writes_what_check_reads(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert main(["agent", "init", "rq"]) == 0
+    assert "wrote host.toml with templates: rq" in capsys.readouterr().out
+    assert main(["agent", "check", "--offline"]) == 0
+    told = capsys.readouterr().out
+    assert "rq worker QUEUE" in told
+    assert str(Path(sys.executable).with_name("rq")) in told
+
+
+def test_init_replaces_nothing_unasked(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("host.toml").write_text("mine")
+    assert main(["agent", "init", "celery"]) == 2
+    assert "host.toml would be overwritten: add --force" in capsys.readouterr().err
+    assert Path("host.toml").read_text() == "mine"
+    assert main(["agent", "init", "celery", "--print"]) == 0
+    assert "[templates.celery]" in capsys.readouterr().out
+    assert Path("host.toml").read_text() == "mine"
+    assert main(["agent", "init", "celery", "--force"]) == 0
+    assert "[templates.celery]" in Path("host.toml").read_text()
+
+
+def test_check_tells_what_would_run_and_who_answers(control: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("host.toml").write_text(HOST_FILE)
+    assert main(["agent", "check", "--control", control, "--state-dir", "state"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for said in (
+        "runs sh -c true",
+        "jobs at once 4",
+        "ready when its output shows 'ready', within 60 s",
+        "stopped by SIGINT, and by SIGKILL after 90 s",
+        "needs 0.25 cores, 50 MB",
+        "with 0.5 cores and 100 MB kept back",
+        "/state, new",
+        f"control plane {control} answers",
+    ):
+        assert said in told
+    assert not Path("state").exists(), "a look leaves nothing behind"
+
+
+@pytest.mark.parametrize(
+    ("host_file", "flags", "said"),
+    [
+        (None, (), "host.toml cannot be read"),
+        ("[templates.mail]\nargv = ['no-such-program']\n", (), "'no-such-program' is not on PATH"),
+        (HOST_FILE, ("--control", "127.0.0.1:1"), "control plane 127.0.0.1:1 does not answer within"),
+        (HOST_FILE, ("--state-dir", "host.toml/state"), "host.toml/state cannot be written"),
+    ],
+)
+def test_check_names_what_stands_in_the_way(
+    host_file: str | None,
+    flags: tuple[str, ...],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headway.cli.agent_setup.ANSWER_BOUND_S", 0.3)
+    if host_file is not None:
+        Path("host.toml").write_text(host_file)
+    assert main(["agent", "check", *flags]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_unit_restarts_the_agent_and_leaves_its_workers_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(Path(sys.executable).with_name("headway"))])
+    assert main(["agent", "unit", "--user", "deploy", "--control", "10.0.0.1:8461"]) == 0
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read_string(capsys.readouterr().out)
+    service = unit["Service"]
+    assert (service["User"], service["KillMode"], service["Restart"]) == ("deploy", "process", "always")
+    program, *words = shlex.split(service["ExecStart"])
+    assert program == str(Path(sys.executable).with_name("headway"))
+    assert words[:5] == ["agent", "--host-file", str(Path("host.toml").absolute()), "--control", "10.0.0.1:8461"]
+    assert service["ExecStartPre"].endswith("--offline")
+
+
+def test_a_unit_refuses_what_systemd_would_read_as_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(Path(sys.executable).with_name("headway"))])
+    assert main(["agent", "unit", "--host-file", "/srv/my app/host.toml"]) == 2
+    assert (
+        "'/srv/my app/host.toml' has a character that a systemd unit would read as its own" in capsys.readouterr().err
+    )
