@@ -12,8 +12,6 @@ from psycopg.types.json import Jsonb
 from control.test_tick import Database, leading
 from headway.control import earlier
 from headway.control.earlier import EarlierDays
-from headway.control.leadership import Leadership
-from headway.control.minutes import MinuteKeeper
 from headway.scaling.guard import Guard
 from headway.scaling.model import Memory
 from headway.scaling.recall import DAY_MINUTES
@@ -45,7 +43,10 @@ def minutes(url: str, jobs: dict[int, int], *, queue: str = "redis/mail") -> Non
     """What came to ``queue`` by minute."""
     with psycopg.connect(url) as connection:
         for minute, arrived_jobs in jobs.items():
-            connection.execute("insert into queue_minutes values (%s, %s, %s)", [queue, minute, arrived_jobs])
+            connection.execute(
+                "insert into rollup_minutes (queue, bucket_s, arrived_jobs) values (%s, %s, %s)",
+                [queue, minute * 60.0, arrived_jobs],
+            )
 
 
 def taught_by_rushes(url: str) -> None:
@@ -122,27 +123,3 @@ async def test_the_members_of_a_pool_add_up_and_what_came_today_is_taken_off(mig
     assert recalled(["a", "b"], ahead_s=20.0, arrived_jobs=9) == 20  # the next minute has none today
     assert recalled(["b", "new"], ahead_s=10.0) == 7
     assert recalled(["new"], ahead_s=10.0) is None
-
-
-async def test_only_the_leader_keeps_minutes_and_goes_on_from_where_it_was(
-    migrated_url: str, database: Database
-) -> None:
-    engine = create_engine(migrated_url)
-    leadership = Leadership(database_url=migrated_url, name="test", clock=lambda: NOW_S)
-    keeper = MinuteKeeper(engine=engine, leadership=leadership, clock=lambda: NOW_S)
-    kept = "select coalesce(sum(arrived_jobs), 0) from queue_minutes"
-    database.bucket(at_s=NOW_S - 5, arrived_jobs=3)
-    await keeper.keep()
-    assert database.read(kept) == 0
-    leadership.epoch = 0
-    await keeper.keep()
-    assert database.read(kept) == 3
-    database.run("delete from queue_minutes")
-    database.bucket(at_s=NOW_S - 120, arrived_jobs=4)
-    await keeper.keep()
-    assert database.read(kept) == 4  # the bucket that was kept before is not read again
-    leadership.epoch = 7
-    database.bucket(at_s=NOW_S, arrived_jobs=5)
-    await keeper.keep()
-    assert database.read(kept) == 4  # superseded
-    await engine.dispose()

@@ -3,9 +3,12 @@
 Many made-up streams go through one job of Spark, each under a queue of its own: a job costs more than they do.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from headway.scaling.measure import BucketRow, bucket_rows, class_rows
+from headway.scaling.measure import BucketRow, bucket_rows, class_rows, merged, quantile_s, service_time_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.store.event_log import SCHEMA
 from headway_spark.buckets import bucket_row, buckets, with_bucket
@@ -22,7 +25,7 @@ from headway_spark.pipeline import Progress, Stream
 from headway_spark.schema import EVENTS
 from spark.events import publish, table
 
-STREAMS = 150
+STREAMS = 60
 BEGAN_S = 1_000_000.0
 NO_TIMES = (float("nan"), float("inf"), float("-inf"), -1.0, 1e15)
 FAR_TIMES = (0.0, 3e9)  # wrong, but times: ingest corrects them, and a file of another origin may hold them
@@ -143,7 +146,7 @@ def test_spark_gives_the_rows_of_the_definition(spark: SparkSession) -> None:
 
 def test_the_stream_gives_them_in_whatever_batches_events_come(spark: SparkSession, tmp_path: Path) -> None:
     """In four files, of which the later correct the rows of the earlier; then once more, with nothing new."""
-    told = [each for stream in made(streams(NO_TIMES), STREAMS // 3) for each in stream]
+    told = [each for stream in made(streams(NO_TIMES), STREAMS // 2) for each in stream]
     kept = _Kept()
     stream = Stream(spark, log_dir=tmp_path / "log", checkpoint=tmp_path / "checkpoint", sink=kept, pace_s=0.0)
     stream.start()
@@ -154,6 +157,37 @@ def test_the_stream_gives_them_in_whatever_batches_events_come(spark: SparkSessi
     finally:
         stream.stop()
     assert_same(list(kept.rows.values()), defined(told))
+
+
+DISTRIBUTIONS: dict[str, Callable[[Random], float]] = {
+    "constant": lambda _: 0.25,
+    "uniform": lambda random: random.uniform(0.5, 30.0),
+    "exponential": lambda random: random.expovariate(0.5),
+    "log-normal": lambda random: random.lognormvariate(-1.0, 1.5),
+    "heavy tail": lambda random: random.paretovariate(1.1),
+    "two kinds": lambda random: random.gauss(0.02, 0.002) if random.random() < 0.95 else random.gauss(120.0, 20.0),
+}
+
+
+def test_quantiles_of_any_window_are_within_two_percent(spark: SparkSession) -> None:
+    """Of the durations themselves, sorted: ten minutes of each distribution, and windows of 1, 3 and 10 minutes."""
+    random, spans_s = Random(7), (60.0, 180.0, 600.0)
+    told = [
+        JobEvent(queue=name, job_id="1", kind=EventKind.FINISHED, at_s=at_s, started_at_s=at_s - drawn(random))
+        for name, drawn in DISTRIBUTIONS.items()
+        for at_s in (BEGAN_S + number / 5 for number in range(3_000))
+    ]
+    frame = spark.createDataFrame(table(told), schema=EVENTS)
+    found = [bucket_row(row) for row in buckets(with_bucket(frame, lateness_s=600)).toArrow().to_pylist()]
+    for name, span_s, percentile in product(DISTRIBUTIONS, spans_s, (95, 99)):
+        exact_s = sorted(
+            value
+            for value, event in ((service_time_s(event), event) for event in told)
+            if value is not None and event.queue == name and event.at_s < BEGAN_S + span_s
+        )
+        sketch = merged(row.service_sketch for row in found if row.queue == name and row.bucket_s < BEGAN_S + span_s)
+        expected_s = exact_s[math.ceil(percentile / 100 * len(exact_s)) - 1]
+        assert quantile_s(sketch, percentile) == pytest.approx(expected_s, rel=0.02), (name, span_s, percentile)
 
 
 class _Kept:

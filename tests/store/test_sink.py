@@ -1,5 +1,6 @@
 """Spark's rows in Postgres: written twice they count once, and whoever waits is told."""
 
+import json
 import threading
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ import pytest
 
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
-from headway.store.sink import KEPT_S, MetricsSink
+from headway.store.sink import NEWS_BYTES_MAX, MetricsSink, news, wakes
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,30 @@ def test_each_batch_has_one_revision_and_says_it(migrated_url: str, sink: Metric
         revision = sink.write([ROW, replace(ROW, queue="redis/video")], Progress())
         told = next(listener.notifies(timeout=10, stop_after=1))
         revisions = listener.execute("select distinct revision from queue_buckets").fetchall()
-    assert revisions == [(revision,)] == [(int(told.payload),)]
+    assert revisions == [(revision,)] == [(json.loads(told.payload)["revision"],)]
+
+
+def test_pools_at_zero_in_whose_queues_jobs_wait_are_told_to_wake(migrated_url: str, sink: MetricsSink) -> None:
+    """One that runs needs no telling, nor one whose queues are empty: they are decided by the clock."""
+    with psycopg.connect(migrated_url, autocommit=True) as listener:
+        for pool, queue in (("new", "a"), ("zero", "b"), ("runs", "c"), ("empty", "d")):
+            listener.execute("insert into profiles (pool, body) values (%s, '{}')", [pool])
+            listener.execute("insert into profile_queues (queue, pool, rank) values (%s, %s, 0)", [queue, pool])
+        for pool, target in (("zero", 0), ("runs", 2)):
+            listener.execute(
+                "insert into pool_states (pool, target_workers, memory, epoch) values (%s, %s, '{}', 0)", [pool, target]
+            )
+        listener.execute("listen headway_metrics")
+        sink.write([replace(ROW, queue=queue, waiting_jobs=int(queue != "d")) for queue in "abcd"], Progress())
+        told = next(listener.notifies(timeout=10, stop_after=1))
+    assert json.loads(told.payload)["wake"] == ["new", "zero"]
+
+
+def test_more_pools_than_a_notification_holds_wake_all_the_same() -> None:
+    few, many = news(1, ["mail"]), news(1, [f"pool-{number}" for number in range(5_000)])
+    assert [wakes(few), wakes(many), wakes(news(1, []))] == [True, True, False]
+    assert len(many) <= NEWS_BYTES_MAX
+    assert wakes("what an older pipeline says")
 
 
 def test_a_batch_without_rows_takes_no_revision(sink: MetricsSink) -> None:
@@ -142,21 +166,6 @@ def test_a_sink_that_is_closed_amid_an_outage_stops_trying(database_url: str) ->
 def test_a_database_without_tables_is_one_sentence_that_says_what_to_do(database_url: str) -> None:
     with closing(MetricsSink(database_url)) as sink, pytest.raises(Misconfigured, match="headway migrate"):
         sink.starting()
-
-
-def test_buckets_past_their_time_are_forgotten(
-    migrated_url: str, sink: MetricsSink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many, in small turns."""
-    monkeypatch.setattr("headway.store.sink.FORGET_ROWS_MAX", 2)
-    with psycopg.connect(migrated_url, autocommit=True) as connection:
-        connection.execute(
-            "insert into queue_buckets (queue, bucket_s, revision) "
-            "select 'old' || n, extract(epoch from now()) - %s, 0 from generate_series(1, 5) n",
-            [KEPT_S + 60],
-        )
-    sink.write([ROW], Progress())
-    assert [queue for queue, *_ in stored(migrated_url)] == ["redis/mail"]
 
 
 def test_readiness_is_told_and_taken_back_at_the_next_start(migrated_url: str, sink: MetricsSink) -> None:

@@ -22,20 +22,19 @@ from headway.control.http.server import HttpServer
 from headway.control.ingest import Ingest
 from headway.control.leadership import Leadership
 from headway.control.maintenance import maintain
-from headway.control.minutes import MinuteKeeper
 from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.server import serve
 from headway.control.rpc.telemetry import TelemetryServicer
 from headway.control.tick import Ticker
 from headway.control.unread import UnreadBound
-from headway.scaling.recall import MINUTE_S
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
 from headway.settings import ControlSettings
 from headway.store import migrate
 from headway.store.engine import Engine, create_engine, listen
 from headway.store.event_log import EventLog
+from headway.store.sink import wakes
 from headway.strategies import load_strategies
 
 MAINTENANCE_S = 600.0  # partitions are made days ahead and claims kept for days: minutes are often enough
@@ -92,8 +91,7 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
         )
         await http.start()
         stack.push_async_callback(http.stop)
-        keeper = MinuteKeeper(engine=engine, leadership=leadership, clock=time.time)
-        scheduler = _scheduler(ticker, keeper, engine)
+        scheduler = _scheduler(ticker, engine)
         scheduler.start()
         stack.callback(scheduler.shutdown, wait=False)
 
@@ -120,12 +118,11 @@ def _stop_event() -> asyncio.Event:
     return stop
 
 
-def _scheduler(ticker: Ticker, keeper: MinuteKeeper, engine: Engine) -> AsyncIOScheduler:
+def _scheduler(ticker: Ticker, engine: Engine) -> AsyncIOScheduler:
     """The clock of the control plane. It only says that work is due; overlapping and missed runs become one."""
     scheduler = AsyncIOScheduler(timezone="UTC")
     once = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
     scheduler.add_job(ticker.all_due, "interval", seconds=TICK_S, **once)
-    scheduler.add_job(keeper.keep, "interval", seconds=MINUTE_S, **once)
     scheduler.add_job(maintain, "interval", seconds=MAINTENANCE_S, args=[engine], **once)
     return scheduler
 
@@ -134,7 +131,7 @@ async def _listen(database_url: str, ticker: Ticker, reports: Reports, feed: Fee
     """Pass on what Postgres tells, for ever."""
     channels = ("headway_metrics", "headway_assignments", "headway_decisions")
     async for channel, payload in listen(database_url, channels):
-        if channel == "headway_metrics":
+        if channel == "headway_metrics" and wakes(payload):
             ticker.metrics_written()
         if channel == "headway_assignments":
             reports.host_changed(payload)

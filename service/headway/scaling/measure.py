@@ -196,6 +196,46 @@ def class_rows(events: Iterable[JobEvent]) -> tuple[BucketRow, ...]:
     )
 
 
+def rolled_up(rows: Iterable[BucketRow], *, span_s: float) -> tuple[BucketRow, ...]:
+    """``rows`` merged into longer buckets: one row a queue, job class and span in which they tell of anything.
+
+    A span in which nothing happened, and nothing waited, was delayed or in flight when it was last sampled, has no row.
+    """
+    parts: dict[tuple[str, str, float], list[BucketRow]] = defaultdict(list)
+    for row in rows:
+        parts[row.queue, row.job_class or "", bucket_start_s(row.bucket_s, span_s=span_s)].append(row)
+    merged_rows = (_merged(found, start_s, span_s) for (_, _, start_s), found in sorted(parts.items(), key=_first))
+    return tuple(row for row in merged_rows if not is_uneventful(row) or _depths(row))
+
+
+def _merged(rows: Sequence[BucketRow], start_s: float, span_s: float) -> BucketRow:
+    sampled = max([row for row in rows if row.sampled_at_s is not None], key=_bucket_s, default=None)
+    return BucketRow(
+        queue=rows[0].queue,
+        job_class=rows[0].job_class,
+        bucket_s=start_s,
+        span_s=span_s,
+        arrived_jobs=sum(row.arrived_jobs for row in rows),
+        started_jobs=sum(row.started_jobs for row in rows),
+        finished_jobs=sum(row.finished_jobs for row in rows),
+        failed_jobs=sum(row.failed_jobs for row in rows),
+        retried_jobs=sum(row.retried_jobs for row in rows),
+        service_sum_s=sum(row.service_sum_s for row in rows),
+        pickup_max_s=max((row.pickup_max_s for row in rows if row.pickup_max_s is not None), default=None),
+        service_sketch=merged(row.service_sketch for row in rows),
+        pickup_sketch=merged(row.pickup_sketch for row in rows),
+        sampled_at_s=sampled.sampled_at_s if sampled else None,
+        waiting_jobs=sampled.waiting_jobs if sampled else None,
+        in_flight_jobs=sampled.in_flight_jobs if sampled else None,
+        delayed_jobs=sampled.delayed_jobs if sampled else None,
+        oldest_age_s=sampled.oldest_age_s if sampled else None,
+    )
+
+
+def _depths(row: BucketRow) -> int:
+    return (row.waiting_jobs or 0) + (row.in_flight_jobs or 0) + (row.delayed_jobs or 0)
+
+
 def _age(sample: QueueSample) -> tuple[float, ...]:
     """What is greatest of the newest sample; of two at the same instant the greater depths win, unknown ones last."""
     depths = (sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs, sample.oldest_age_s)

@@ -198,6 +198,8 @@ def _age_s(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 def _bucket(row: RowMapping) -> BucketRow:
     values = {name: value for name, value in row.items() if name not in {"revision", "written_at"}}
+    if "job_class" in values:
+        values["job_class"] = values["job_class"] or None
     for sketch in ("service_sketch", "pickup_sketch"):
         values[sketch] = {int(index): count for index, count in values[sketch].items()}
     return BucketRow(**values)

@@ -5,7 +5,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import Protocol
 
 import psycopg
@@ -14,34 +13,31 @@ from psycopg.errors import UndefinedColumn, UndefinedTable
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway.store.engine import connect_parameters, first_line
+from headway.store.rollups import VALUES, Rollups
 
 PIPELINE = "main"
-KEPT_S = 2 * 3600.0  # buckets of 5 s; later issues of history keep sums of them
-FORGET_EVERY_S = 60.0
-FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
-FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minute
 RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute somebody must look
 RETRY_PAUSE_S = 0.5
+NEWS_BYTES_MAX = 7_999  # what Postgres takes in a notification
 
-_VALUES = [item.name for item in fields(BucketRow) if item.name not in {"queue", "job_class", "bucket_s", "span_s"}]
 _SKETCHES = ("service_sketch", "pickup_sketch")
-_SET = ", ".join(f"{name} = excluded.{name}" for name in _VALUES)
+_SET = ", ".join(f"{name} = excluded.{name}" for name in VALUES)
 
 # Made once a connection: a table a batch would bloat the catalogue. It has the target's types and none of its rules.
 _ARRIVED = f"""
 create temporary table if not exists arrived on commit delete rows as
-select queue, job_class, bucket_s, {", ".join(_VALUES)} from rollup_minutes with no data
+select queue, job_class, bucket_s, {", ".join(VALUES)} from rollup_minutes with no data
 """  # noqa: S608 - the names are this program's own
 
 _UPSERT = f"""
-insert into queue_buckets (queue, bucket_s, {", ".join(_VALUES)}, revision)
-select queue, bucket_s, {", ".join(_VALUES)}, %(revision)s from arrived where job_class = ''
+insert into queue_buckets (queue, bucket_s, {", ".join(VALUES)}, revision)
+select queue, bucket_s, {", ".join(VALUES)}, %(revision)s from arrived where job_class = ''
 on conflict (queue, bucket_s) do update set {_SET}, revision = excluded.revision, written_at = now()
 """  # noqa: S608 - the names are this program's own
 
 _UPSERT_CLASSES = f"""
-insert into rollup_minutes (queue, job_class, bucket_s, {", ".join(_VALUES)})
-select queue, job_class, bucket_s, {", ".join(_VALUES)} from arrived where job_class <> ''
+insert into rollup_minutes (queue, job_class, bucket_s, {", ".join(VALUES)})
+select queue, job_class, bucket_s, {", ".join(VALUES)} from arrived where job_class <> ''
 on conflict (queue, job_class, bucket_s) do update set {_SET}
 """  # noqa: S608 - the names are this program's own
 
@@ -59,10 +55,13 @@ insert into pipeline_health (pipeline, batch_id, rows, batch_s, is_ready) values
 on conflict (pipeline) do update set is_ready = excluded.is_ready, written_at = now()
 """
 
-_FORGET = """
-delete from queue_buckets where (queue, bucket_s) in (
-    select queue, bucket_s from queue_buckets where bucket_s < extract(epoch from now()) - %s limit %s
-)
+# The pools that stand at zero while jobs wait in a queue of theirs: only these need to be told of at once.
+_ASLEEP = """
+select distinct profile_queues.pool from arrived
+join profile_queues using (queue)
+left join pool_states using (pool)
+where arrived.waiting_jobs > 0 and coalesce(pool_states.target_workers, 0) = 0
+order by 1
 """
 
 log = logging.getLogger(__name__)
@@ -92,10 +91,10 @@ class MetricsSink:
     def __init__(self, database_url: str) -> None:
         self._parameters = connect_parameters(database_url)
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+        self._rollups = Rollups(self._parameters)
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._is_ready = False
-        self._forgot_at_s = float("-inf")
 
     def write(self, rows: Sequence[BucketRow], progress: Progress) -> int | None:
         """Make ``rows`` durable under one new revision and notify its readers.
@@ -122,13 +121,13 @@ class MetricsSink:
             cursor.execute(_HEALTH, health)
 
         self._retried(work)
-        self._forget()
         return revision
 
     def ready(self) -> None:
         """Say that the pipeline is warm."""
         self._is_ready = True
         self._retried(self._health_told)
+        self._rollups.start()
 
     def beat(self) -> None:
         """Say that the pipeline lives and has nothing to write. Tried once: what waits for Postgres is a batch."""
@@ -156,6 +155,7 @@ class MetricsSink:
     def close(self) -> None:
         """Give up what is being retried and give the connection back. Nothing is written from now on."""
         self._closing.set()
+        self._rollups.close()
         with self._lock:
             self._disconnect()
 
@@ -194,36 +194,38 @@ class MetricsSink:
             self._connection.close()
             self._connection = None
 
-    def _forget(self) -> None:
-        """Delete what is past its time, in transactions of its own: no batch waits for its locks or is undone by it."""
-        if time.monotonic() - self._forgot_at_s < FORGET_EVERY_S:
-            return
-        self._forgot_at_s = time.monotonic()
-        deleted = FORGET_ROWS_MAX
-
-        def work(cursor: Cursor) -> None:
-            nonlocal deleted
-            deleted = cursor.execute(_FORGET, [KEPT_S, FORGET_ROWS_MAX]).rowcount
-
-        for _ in range(FORGET_TURNS_MAX):
-            if deleted < FORGET_ROWS_MAX:
-                return
-            self._retried(work)
-
 
 def _write(cursor: Cursor, rows: Sequence[BucketRow]) -> int:
     cursor.execute(_ARRIVED)
-    with cursor.copy(f"copy arrived (queue, job_class, bucket_s, {', '.join(_VALUES)}) from stdin") as copy:
+    with cursor.copy(f"copy arrived (queue, job_class, bucket_s, {', '.join(VALUES)}) from stdin") as copy:
         for row in rows:
-            copy.write_row((row.queue, row.job_class or "", row.bucket_s, *(_cell(row, name) for name in _VALUES)))
+            copy.write_row((row.queue, row.job_class or "", row.bucket_s, *(_cell(row, name) for name in VALUES)))
     found = cursor.execute("select nextval('bucket_revision')").fetchone()
     assert found is not None, "nextval gave no row"
     revision = int(str(found[0]))
     cursor.execute(_UPSERT, {"revision": revision})
     if any(row.job_class for row in rows):
         cursor.execute(_UPSERT_CLASSES)
-    cursor.execute("select pg_notify('headway_metrics', %s)", [str(revision)])
+    asleep = [str(pool) for (pool,) in cursor.execute(_ASLEEP).fetchall()]
+    cursor.execute("select pg_notify('headway_metrics', %s)", [news(revision, asleep)])
     return revision
+
+
+def news(revision: int, asleep: Sequence[str]) -> str:
+    """What the readers of metrics are told: the revision to read up to, and the pools that must wake.
+
+    ``wake`` is null where they do not fit into a notification: then any pool may be meant.
+    """
+    told = json.dumps({"revision": revision, "wake": asleep})
+    return told if len(told) <= NEWS_BYTES_MAX else json.dumps({"revision": revision, "wake": None})
+
+
+def wakes(told: str) -> bool:
+    """Whether ``news`` tells of a pool that must wake; of what it cannot read, it is taken to."""
+    try:
+        return bool(json.loads(told)["wake"] != [])
+    except (ValueError, TypeError, KeyError):
+        return True
 
 
 def _cell(row: BucketRow, name: str) -> object:

@@ -1,0 +1,291 @@
+"""Buckets of 5 s merged into minutes and hours, and what is kept of each.
+
+The process that writes buckets does this, once a minute: rows are forgotten by the one that has rolled them up, so that
+no outage of another leaves a gap. Time is the stream's: how far events have come, not how late it is. A pipeline that
+was down for hours finds everything it left, and forgets it when its stream has passed it.
+
+    queue_buckets, 5 s     a row while a queue is seen           2 hours
+    rollup_minutes, 1 min  a row where anything happened         14 days    redone when one of its buckets changes
+    rollup_hours, 1 h      a row where a minute has one          400 days   made when no event can change it any more
+
+The rows of job classes begin as minutes. Everything here is absolute: done twice, it changes nothing.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from headway.store.engine import first_line
+
+log = logging.getLogger(__name__)
+
+BUCKETS_KEPT_S = 2 * 3600.0
+MINUTES_KEPT_S = 14 * 86_400.0
+HOURS_KEPT_S = 400 * 86_400.0
+FINAL_S = 720.0  # so much behind the newest bucket, the stream takes no event: its lateness and a class's minute
+REWRITTEN_KEPT_S = 3600.0  # a bucket that is written again long after, by a rebuild, has neighbours yet to come
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
+TEND_S = 60.0
+TOLD_S = 3600.0
+CLOSE_BOUND_S = 3.0
+FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
+FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minute
+
+_LOCK = 4_019_772_346  # of the advisory locks this database knows, this module's
+
+COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs", "retried_jobs")
+SAMPLE = ("sampled_at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
+VALUES = (*COUNTS, "service_sum_s", "pickup_max_s", "service_sketch", "pickup_sketch", *SAMPLE)
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+
+def _sketch_of(name: str) -> str:
+    return f"""
+    {name} as (
+        select queue, job_class, jsonb_object_agg(index, jobs) as {name} from (
+            select queue, job_class, each.key as index, sum(each.value::bigint)::bigint as jobs
+            from part, jsonb_each_text(part.{name}) as each group by 1, 2, 3
+        ) as counted group by 1, 2
+    )"""  # noqa: S608 - names of our own
+
+
+def _merge(source: str, target: str) -> str:
+    """Merge the rows of ``source``, a query of the parts of one span, into rows of ``target``."""
+    counts = ", ".join(f"sum({name})::bigint as {name}" for name in COUNTS)
+    return f"""
+    with part as materialized ({source}),
+    {_sketch_of("service_sketch")},
+    {_sketch_of("pickup_sketch")},
+    sums as (
+        select queue, job_class, {counts}, sum(service_sum_s) as service_sum_s, max(pickup_max_s) as pickup_max_s
+        from part group by 1, 2
+    ),
+    newest as (
+        select distinct on (queue, job_class) queue, job_class, {", ".join(SAMPLE)}
+        from part where sampled_at_s is not null order by queue, job_class, sampled_at_s desc
+    )
+    insert into {target} (queue, job_class, bucket_s, {", ".join(VALUES)})
+    select queue, job_class, %(from_s)s, {", ".join(COUNTS)}, service_sum_s, pickup_max_s,
+        coalesce(service_sketch, '{{}}'), coalesce(pickup_sketch, '{{}}'), {", ".join(SAMPLE)}
+    from sums
+    left join service_sketch using (queue, job_class)
+    left join pickup_sketch using (queue, job_class)
+    left join newest using (queue, job_class)
+    where {" + ".join(COUNTS)} > 0 or waiting_jobs > 0 or in_flight_jobs > 0 or delayed_jobs > 0
+    on conflict (queue, job_class, bucket_s) do update set {", ".join(f"{name} = excluded.{name}" for name in VALUES)}
+    """  # noqa: S608 - names of our own
+
+
+_SPAN = "bucket_s >= %(from_s)s and bucket_s < %(until_s)s"
+_MINUTE = _merge(
+    f"""
+    select queue, '' as job_class, {", ".join(VALUES)} from queue_buckets where {_SPAN}
+    and (%(is_new)s or queue in (select queue from queue_buckets where revision > %(revision)s and {_SPAN}))
+    """,  # noqa: S608 - names of our own
+    "rollup_minutes",
+)
+_HOUR = _merge(
+    f"select queue, job_class, {', '.join(VALUES)} from rollup_minutes where {_SPAN}",  # noqa: S608 - names of our own
+    "rollup_hours",
+)
+
+_NEWEST = """
+select least(max(bucket_s), extract(epoch from now()) + 60), max(revision) from queue_buckets
+"""
+_CHANGED_MINUTES = """
+select distinct floor(bucket_s / 60) * 60 from queue_buckets
+where bucket_s < %(until_s)s and (revision > %(revision)s or bucket_s >= %(from_s)s) order by 1
+"""
+_WHOLE_HOURS = """
+select distinct floor(bucket_s / 3600) * 3600 from rollup_minutes
+where bucket_s >= %(from_s)s and bucket_s < %(until_s)s order by 1
+"""
+_PROGRESS = """
+update rollup_progress set revision = %(revision)s, minutes_until_s = %(minutes_until_s)s,
+    hours_until_s = %(hours_until_s)s
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress:
+    revision: int
+    minutes_until_s: float
+    hours_until_s: float
+
+
+def tend(connection: Connection, *, is_stopping: Callable[[], bool]) -> None:
+    """Roll up what has changed, then forget what is past its time. ``connection`` commits by itself.
+
+    Stopped or failed on the way, it goes over the same again the next time.
+    """
+    held = connection.execute("select pg_try_advisory_lock(%s)", [_LOCK]).fetchone()
+    if held != (True,):
+        return  # another pipeline of this database does it
+    try:
+        newest_s = _roll_up(connection, is_stopping)
+        if newest_s is not None and not is_stopping():
+            _forget(connection, newest_s=newest_s, is_stopping=is_stopping)
+    finally:
+        connection.execute("select pg_advisory_unlock(%s)", [_LOCK])
+
+
+def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> float | None:
+    """Bring minutes and hours up to the newest bucket. Returns its start; ``None`` where there is none."""
+    newest, revision = _row(connection, _NEWEST)
+    if newest is None:
+        return None
+    newest_s, known = _float(newest), _progress(connection)
+    minutes_until_s = newest_s // MINUTE_S * MINUTE_S
+    asked = {"from_s": known.minutes_until_s, "until_s": minutes_until_s, "revision": known.revision}
+    minutes = [_float(minute) for (minute,) in connection.execute(_CHANGED_MINUTES, asked).fetchall()]
+    for from_s in minutes:
+        if is_stopping():
+            return None
+        span = {"from_s": from_s, "until_s": from_s + MINUTE_S, "is_new": from_s >= known.minutes_until_s}
+        connection.execute(_MINUTE, {**span, "revision": known.revision})
+
+    # A rebuilt past changes hours that were whole.
+    hours_from_s = min(known.hours_until_s, min(minutes, default=newest_s) // HOUR_S * HOUR_S)
+    hours_until_s = max(hours_from_s, (newest_s - FINAL_S) // HOUR_S * HOUR_S)
+    asked = {"from_s": hours_from_s, "until_s": hours_until_s}
+    for (hour,) in connection.execute(_WHOLE_HOURS, asked).fetchall():
+        if is_stopping():
+            return None
+        connection.execute(_HOUR, {"from_s": _float(hour), "until_s": _float(hour) + HOUR_S})
+    connection.execute(
+        _PROGRESS, {"revision": revision, "minutes_until_s": minutes_until_s, "hours_until_s": hours_until_s}
+    )
+    return newest_s
+
+
+def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[], bool]) -> None:
+    """Delete what is past its time, in small transactions."""
+    progress = _progress(connection)
+    buckets_before_s = min((newest_s - BUCKETS_KEPT_S) // MINUTE_S * MINUTE_S, progress.minutes_until_s)
+    minutes_before_s = min((newest_s - MINUTES_KEPT_S) // HOUR_S * HOUR_S, progress.hours_until_s)
+    is_settled = f"and written_at < now() - interval '{REWRITTEN_KEPT_S:.0f} seconds'"
+    for table, before_s, condition in (
+        ("queue_buckets", buckets_before_s, is_settled),
+        ("rollup_minutes", minutes_before_s, ""),
+        ("rollup_hours", newest_s - HOURS_KEPT_S, ""),
+    ):
+        for _ in range(FORGET_TURNS_MAX):
+            deleted = connection.execute(
+                f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
+                f"select ctid from {table} where bucket_s < %s {condition} limit %s))",
+                [before_s, FORGET_ROWS_MAX],
+            ).rowcount
+            if deleted < FORGET_ROWS_MAX or is_stopping():
+                break
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """What one level of metrics takes."""
+
+    table: str
+    rows: int
+    stored_bytes: int
+    """Indexes and what has been deleted and not been used again included."""
+    queues: int
+    """That have rows in the newest day of it, or of its shorter life."""
+    bytes_a_queue_and_day: float
+
+
+def levels(connection: Connection) -> list[Level]:
+    """What is stored at each level. Counts every row: for now and then."""
+    found = []
+    for table, kept_s in (
+        ("queue_buckets", BUCKETS_KEPT_S),
+        ("rollup_minutes", MINUTES_KEPT_S),
+        ("rollup_hours", HOURS_KEPT_S),
+    ):
+        span_s = min(kept_s, DAY_S)
+        rows, stored_bytes, recent, queues = connection.execute(
+            f"""
+            select count(*), pg_total_relation_size('{table}'), count(*) filter (where is_recent),
+                count(distinct queue) filter (where is_recent)
+            from (select queue, bucket_s > max(bucket_s) over () - %s as is_recent from {table}) as told
+            """,  # noqa: S608 - names of our own
+            [span_s],
+        ).fetchone() or (0, 0, 0, 0)
+        # What a row takes, times the rows of a queue's day.
+        of_day = _float(recent) * DAY_S / span_s
+        size = _float(stored_bytes) / max(_float(rows), 1.0) * of_day / max(_float(queues), 1.0)
+        found.append(
+            Level(
+                table=table,
+                rows=int(str(rows)),
+                stored_bytes=int(str(stored_bytes)),
+                queues=int(str(queues)),
+                bytes_a_queue_and_day=size,
+            )
+        )
+    return found
+
+
+class Rollups:
+    """Tends the rollups once a minute in a thread of its own, so that no batch waits for it."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._parameters = parameters
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, unless it has begun."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="rollups", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End between two spans; what is not done is done the next time."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_BOUND_S)
+
+    def _run(self) -> None:
+        turns = 0
+        while not self._closing.is_set():
+            try:
+                with closing(psycopg.connect(**self._parameters, autocommit=True)) as connection:
+                    tend(connection, is_stopping=self._closing.is_set)
+                    if turns % (TOLD_S // TEND_S) == 0:
+                        _tell(levels(connection))
+            except psycopg.Error as error:
+                log.warning("metrics are not rolled up, trying again in a minute: %s", first_line(error))
+            turns += 1
+            self._closing.wait(TEND_S)
+
+
+def _tell(found: list[Level]) -> None:
+    for level in found:
+        log.info(
+            "stored level=%s rows=%d bytes=%d queues=%d bytes_a_queue_and_day=%.0f",
+            level.table,
+            level.rows,
+            level.stored_bytes,
+            level.queues,
+            level.bytes_a_queue_and_day,
+        )
+
+
+def _progress(connection: Connection) -> _Progress:
+    row = _row(connection, "select revision, minutes_until_s, hours_until_s from rollup_progress")
+    return _Progress(revision=int(str(row[0])), minutes_until_s=_float(row[1]), hours_until_s=_float(row[2]))
+
+
+def _row(connection: Connection, query: str) -> tuple[object, ...]:
+    found = connection.execute(query).fetchone()
+    assert found is not None, "an aggregate gave no row"
+    return found
+
+
+def _float(value: object) -> float:
+    return float(str(value))
