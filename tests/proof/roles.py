@@ -17,7 +17,7 @@ from headway.cli.parent import PARENT_FD
 from headway.store.embedded import Server, ensure_postgres
 from proof.producers import Door, Ledger, doors
 
-READY_WITHIN_S = 180.0
+READY_WITHIN_S = 300.0
 STOP_WITHIN_S = 30.0
 WORDS_SHOWN = 4000
 

@@ -23,7 +23,8 @@ from proof.roles import Scene, Trouble, scene
 from proof.truth import differences, stored, truth
 
 SETTLE_WITHIN_S = 150.0
-QUICK = "-XX:TieredStopAtLevel=1"  # a test ends before the thorough compiler pays
+EVENTS_PER_S = 300.0
+QUICK = "-XX:TieredStopAtLevel=1"  # no life is long enough for the thorough compiler to pay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,8 @@ TWO_INGESTS = Storm(trouble=Scene.kill_ingest, times=30, pause_s=(0.05, 8.0), in
 def test_exactness(proof: Proof, storm: Storm) -> None:
     for seed in proof.seeds():
         folder = Path(tempfile.mkdtemp(prefix="headway-proof-"))  # kept where the round fails: its logs tell why
-        with scene(folder, ingests=storm.ingests) as made:
-            figures = weathered(storm, made, seed=str(seed), events_per_s=600.0)
+        with scene(folder, ingests=storm.ingests, jvm_options=QUICK) as made:
+            figures = weathered(storm, made, seed=str(seed), events_per_s=EVENTS_PER_S)
             ended(made)
         proof.record(seed, **figures)
         shutil.rmtree(folder)
@@ -175,16 +176,16 @@ def two_ingests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 class TestShortly:
     def test_a_killed_ingest_counts_what_it_answered_once(self, two_ingests: Scene) -> None:
         storm = Storm(trouble=Scene.kill_first_ingest, times=3, pause_s=(0.2, 2.0))
-        assert weathered(storm, two_ingests, seed="ingest", events_per_s=300.0)["resent"] > 0
+        assert weathered(storm, two_ingests, seed="ingest", events_per_s=EVENTS_PER_S)["resent"] > 0
 
     def test_two_ingests_count_a_batch_sent_to_both_once(self, two_ingests: Scene) -> None:
         storm = Storm(trouble=Scene.kill_ingest, times=2, pause_s=(0.2, 2.0), ingests=2)
-        assert weathered(storm, two_ingests, seed="two", events_per_s=300.0)["duplicates"] > 0
+        assert weathered(storm, two_ingests, seed="two", events_per_s=EVENTS_PER_S)["duplicates"] > 0
 
     def test_a_restarted_postgres_loses_nothing_and_doubles_nothing(self, two_ingests: Scene) -> None:
         storm = Storm(trouble=Scene.restart_postgres, times=2, pause_s=(0.5, 2.0))
-        assert weathered(storm, two_ingests, seed="postgres", events_per_s=300.0)["troubles"] == {"postgres": 2}
+        assert weathered(storm, two_ingests, seed="postgres", events_per_s=EVENTS_PER_S)["troubles"] == {"postgres": 2}
 
     def test_a_killed_pipeline_counts_every_event_once(self, two_ingests: Scene) -> None:
         storm = Storm(trouble=Scene.kill_pipeline, times=1, pause_s=(0.5, 2.0))
-        assert weathered(storm, two_ingests, seed="pipeline", events_per_s=300.0)["late_events"] > 0
+        assert weathered(storm, two_ingests, seed="pipeline", events_per_s=EVENTS_PER_S)["late_events"] > 0

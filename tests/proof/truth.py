@@ -5,8 +5,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
-from headway.scaling.measure import BucketRow, bucket_rows
+import psycopg
+from psycopg.rows import dict_row
+
+from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, bucket_rows, class_rows
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch
 from headway.store.engine import create_engine, transaction
 from headway.store.overview import read_buckets
@@ -15,7 +19,9 @@ from proof.producers import OVERDUE, Ledger
 COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs", "retried_jobs")
 SHOWN_MAX = 20
 
-Rows = Mapping[tuple[str, float], BucketRow]
+VALUES = [each.name for each in fields(BucketRow) if each.name != "span_s"]
+
+Rows = Mapping[tuple[str, str, float], BucketRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +39,15 @@ def truth(ledgers: Iterable[Ledger]) -> Truth:
     """What ``ledgers`` make of it, by the definitions of ``scaling.measure``."""
     kept = list(ledgers)
     answered = [each for ledger in kept for batch in ledger.answered for each in _told(batch)]
-    surely = bucket_rows(each for each in answered if each.queue != OVERDUE)
     return Truth(
-        surely=_keyed(surely),
-        maybe={batch.events[0].queue: _keyed(bucket_rows(_told(batch))) for each in kept for batch in each.abandoned},
-        overdue=totals(bucket_rows(each for each in answered if each.queue == OVERDUE)),
+        surely=_keyed(_rows([each for each in answered if each.queue != OVERDUE])),
+        maybe={batch.events[0].queue: _keyed(_rows(_told(batch))) for each in kept for batch in each.abandoned},
+        overdue=totals(_rows([each for each in answered if each.queue == OVERDUE])),
     )
 
 
 def stored(database_url: str) -> list[BucketRow]:
-    """Every row in Postgres, as the control plane reads it."""
+    """Every row in Postgres: those of queues, as the control plane reads them, and those of job classes."""
 
     async def read() -> list[BucketRow]:
         engine = create_engine(database_url)
@@ -52,13 +57,28 @@ def stored(database_url: str) -> list[BucketRow]:
         finally:
             await engine.dispose()
 
-    return asyncio.run(read())
+    with psycopg.connect(database_url, row_factory=dict_row) as connection:
+        classes = connection.execute(f"select {', '.join(VALUES)} from rollup_minutes where job_class <> ''").fetchall()
+    return [*asyncio.run(read()), *(_class_row(row) for row in classes)]
+
+
+def _class_row(row: Mapping[str, Any]) -> BucketRow:
+    sketches = {
+        name: {int(index): count for index, count in row[name].items()} for name in ("service_sketch", "pickup_sketch")
+    }
+    return BucketRow(**{**row, **sketches}, span_s=CLASS_BUCKET_S)
 
 
 def totals(rows: Iterable[BucketRow]) -> dict[str, int]:
-    """Each count over all of ``rows``, and how many values their sketches hold."""
-    sums: dict[str, int] = dict.fromkeys((*COUNTS, "service_sketch", "pickup_sketch"), 0)
+    """Each count over those of ``rows`` that are of queues, how many values their sketches hold, and what has a class.
+
+    A job of a class counts twice: in its queue and in its class.
+    """
+    sums: dict[str, int] = dict.fromkeys((*COUNTS, "service_sketch", "pickup_sketch", "classed"), 0)
     for row in rows:
+        if row.job_class is not None:
+            sums["classed"] += sum(getattr(row, name) for name in COUNTS)
+            continue
         for name in COUNTS:
             sums[name] += getattr(row, name)
         for name in ("service_sketch", "pickup_sketch"):
@@ -88,12 +108,12 @@ def _differing(expected: Rows, found: Rows) -> list[str]:
     for key in sorted(expected.keys() | found.keys()):
         ours, theirs = expected.get(key), found.get(key)
         if ours is None or theirs is None:
-            lines.append(f"{key[0]} {key[1]:.0f}: {'not expected' if ours is None else 'missing'}: {theirs or ours}")
+            lines.append(f"{_named(key)}: {'not expected' if ours is None else 'missing'}: {theirs or ours}")
             continue
         for each in fields(BucketRow):
             right, wrong = getattr(ours, each.name), getattr(theirs, each.name)
             if not _is_same(right, wrong):
-                lines.append(f"{key[0]} {key[1]:.0f}: {each.name} is {wrong}, not {right}")
+                lines.append(f"{_named(key)}: {each.name} is {wrong}, not {right}")
     return lines
 
 
@@ -107,5 +127,14 @@ def _told(batch: TelemetryBatch) -> list[JobEvent | QueueSample]:
     return [*batch.events, *batch.samples]
 
 
+def _rows(told: Sequence[JobEvent | QueueSample]) -> list[BucketRow]:
+    return [*bucket_rows(told), *class_rows(each for each in told if isinstance(each, JobEvent))]
+
+
 def _keyed(rows: Iterable[BucketRow]) -> Rows:
-    return {(row.queue, row.bucket_s): row for row in rows}
+    return {(row.queue, row.job_class or "", row.bucket_s): row for row in rows}
+
+
+def _named(key: tuple[str, str, float]) -> str:
+    queue, job_class, bucket_s = key
+    return f"{queue} {job_class} {bucket_s:.0f}"
