@@ -171,6 +171,7 @@ class Rebuild:
         query = rows_of(self.session, self.log_dir, self.checkpoint).trigger(availableNow=True)
         running = query.foreachBatch(_unseen).start()
         while not running.awaitTermination(LOOK_S):
+            self.sink.beat()
             if self.is_stopping():
                 running.stop()
                 raise Stopped

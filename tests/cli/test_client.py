@@ -143,6 +143,19 @@ def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
     assert json.loads(listed("decisions", "--json"))["decisions"][0]["decision"]["target_workers"] == 4
 
 
+def test_health_tells_each_stage_and_what_is_wrong(
+    served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.pipeline(age_s=3.0)
+    assert main(["get", "health"]) == 0
+    said = capsys.readouterr().out
+    assert "degraded" in said
+    assert "no control plane has led yet" in said
+    for stage in ("received → durable", "durable → read", "pipeline metrics", "received → metrics"):
+        assert stage in said
+    assert "nothing waits" in said
+
+
 def test_what_was_recorded_of_a_pool_is_rehearsed_under_its_profile(
     served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,13 +5,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, bucket_rows
 from headway.scaling.model import EventKind, JobEvent, QueueSample
-from headway_spark import source_log
+from headway.store.event_log import SCHEMA, SCHEMA_VERSION
+from headway_spark import schema, source_log
 from headway_spark.pipeline import LATENESS_S, Progress, Stream
 from headway_spark.warm_up import warm_up
 from spark.events import publish, table
@@ -197,3 +199,45 @@ def test_a_stop_does_not_wait_for_a_sink_that_waits(spark: SparkSession, tmp_pat
     stream.stop()
     assert sink.is_closed.is_set()
     assert time.monotonic() - began_s < 10
+
+
+# --- versions of the log's rows ---------------------------------------------------------------------------------------
+
+
+def of_version(number: int, events: list[JobEvent]) -> pa.Table:
+    rows = table(events)
+    return rows.set_column(0, SCHEMA.field(0), pa.array([number] * len(rows), pa.int32()))
+
+
+def test_an_older_files_missing_columns_are_unknown_and_newer_ones_are_not_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    kept, events = Kept(), jobs(0, 10)
+    older = of_version(0, events[:10]).drop_columns(["job_class", "delayed_jobs"])
+    oldest = table(events[10:12]).drop_columns(["schema_version"])
+    wider = table(events[12:])
+    publish(tmp_path / "log", "1.parquet", older)
+    publish(tmp_path / "log", "2.parquet", oldest)
+    publish(tmp_path / "log", "3.parquet", wider.append_column("shard", pa.array(["a"] * len(wider))))
+    stream_until(spark, tmp_path, kept, started_jobs=10)
+    assert kept.ordered() == list(bucket_rows(events))
+
+
+def test_rows_of_a_newer_version_stop_the_stream_and_wait_for_one_that_knows_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, before, after = Kept(), jobs(0, 10), jobs(10, 10)
+    publish(tmp_path / "log", "1.parquet", table(before))
+    stream_until(spark, tmp_path, kept, started_jobs=10)
+    publish(tmp_path / "log", "2.parquet", of_version(2, after))
+    for _ in range(2):  # a start over, too
+        with pytest.raises(Misconfigured, match="a newer version than this pipeline reads, 1: install the version"):
+            stream_until(spark, tmp_path, kept, started_jobs=20)
+    assert kept.ordered() == list(bucket_rows(before))
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
+    stream_until(spark, tmp_path, kept, started_jobs=20)
+    assert kept.ordered() == list(bucket_rows([*before, *after]))
+
+
+def test_the_stream_reads_what_ingest_writes() -> None:
+    assert schema.SCHEMA_VERSION == SCHEMA_VERSION

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -194,3 +195,23 @@ def test_a_beat_says_that_the_pipeline_lives_and_leaves_its_last_batch(migrated_
     *same, beaten_at = health()
     assert same == batch == [7, 1, 1.0]
     assert beaten_at > written_at
+
+
+def test_what_the_pipeline_is_at_and_how_old_its_events_were_is_told(migrated_url: str, sink: MetricsSink) -> None:
+    def health() -> tuple[object, ...]:
+        with psycopg.connect(migrated_url) as connection:
+            (row,) = connection.execute("select stage, is_ready, rows_lag_s from pipeline_health")
+        return row
+
+    sink.starting()
+    assert health() == ("starting", False, None)
+    sink.at("rebuilding")
+    sink.beat()
+    assert health() == ("rebuilding", False, None)
+    sink.ready()
+    sink.write([ROW], Progress(newest_received_at_s=time.time() - 40))
+    *said, lag_s = health()
+    assert said == ["ready", True]
+    assert lag_s == pytest.approx(40, abs=10)
+    sink.write([], Progress(newest_received_at_s=None))  # brings nothing, and tells nothing of a lag
+    assert health() == ("ready", True, lag_s)

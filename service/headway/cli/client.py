@@ -15,7 +15,7 @@ from rich.console import Console
 
 from headway.cli.api import Api
 from headway.cli.files import load_profiles_file
-from headway.cli.listing import decisions, hosts, profiles, queues
+from headway.cli.listing import decisions, health, hosts, profiles, queues
 from headway.errors import Conflict, Invalid, NotFound, Refused
 from headway.scaling.profile import Profile, profile_to_mapping
 from headway.settings import ClientSettings
@@ -44,6 +44,7 @@ class What(StrEnum):
     QUEUES = "queues"
     HOSTS = "hosts"
     DECISIONS = "decisions"
+    HEALTH = "health"
 
 
 def main(words: list[str]) -> int:
@@ -93,7 +94,7 @@ def get(
     limit: Annotated[int, typer.Option(min=1, max=500, help="So many decisions.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
 ) -> None:
-    """List profiles, queues, hosts or decisions."""
+    """List profiles, queues, hosts or decisions, or show how the installation is."""
     settings = ClientSettings.from_env(os.environ)
     with Api(settings.url, settings.token) as api:
         answer = _asked(api, what, pool=pool, limit=limit)
@@ -105,6 +106,7 @@ def get(
         What.QUEUES: queues,
         What.HOSTS: hosts,
         What.DECISIONS: decisions,
+        What.HEALTH: health,
     }[what]
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -124,8 +126,12 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, A
             return api.get("/v1/profiles")
         case What.HOSTS if pool is not None:
             raise Refused("hosts belong to no pool: leave --pool out")
+        case What.HEALTH if pool is not None:
+            raise Refused("health belongs to no pool: leave --pool out")
         case What.HOSTS:
             return api.get("/v1/hosts")
+        case What.HEALTH:
+            return api.get("/v1/health")
 
 
 def _profiles_of(files: Sequence[Path]) -> list[Profile]:

@@ -103,6 +103,30 @@ def decisions(answer: dict[str, Any]) -> Table | str:
     )
 
 
+def health(answer: dict[str, Any]) -> Table | str:
+    """How the installation is, and how long events take from door to metrics, stage by stage."""
+    telemetry = answer["telemetry"] or {}
+    lags = [
+        ("received → durable", _duration(telemetry.get("flush_s"))),
+        ("durable → read", _unread(telemetry)),
+    ]
+    for row in answer["pipelines"]:
+        said = row["stage"].replace("_", " ")
+        lags.append((f"pipeline {row['pipeline']}", f"{said}, heard {_duration(row['written_age_s'])} ago"))
+        lags.append(("received → metrics", _duration(row["rows_lag_s"])))
+    leader = "nobody" if answer["leader_age_s"] is None else answer["leader"]
+    rows = [("status", answer["status"]), *(("", reason) for reason in answer["reasons"]), ("leader", leader), *lags]
+    return _table(("what", "how it is"), rows, empty="nothing is known")
+
+
+def _unread(telemetry: dict[str, Any]) -> str:
+    """How long the oldest file has been waiting for the pipeline."""
+    if not telemetry.get("unread_files"):
+        return "nothing waits" if telemetry else UNKNOWN
+    files, size_bytes = telemetry["unread_files"], telemetry["unread_bytes"]
+    return f"{_duration(telemetry['oldest_unread_s'])}: {files} files, {_mib(size_bytes)}"
+
+
 def _table(names: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, empty: str) -> Table | str:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:

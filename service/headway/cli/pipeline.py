@@ -77,6 +77,7 @@ def _run(settings: PipelineSettings, archive: Archive, *, is_rebuild: bool) -> N
             _rebuild(settings, session, sink, stopping)
         if is_rebuild:
             return
+        sink.at("warming_up")
         log.info("warming up after=%.1fs", time.monotonic() - began_s)
         warm_up(session, work_dir=settings.work_dir, is_stopping=stopping.is_set)
         if not stopping.is_set():
@@ -99,6 +100,7 @@ def _run(settings: PipelineSettings, archive: Archive, *, is_rebuild: bool) -> N
 
 
 def _rebuild(settings: PipelineSettings, session: SparkSession, sink: MetricsSink, stopping: threading.Event) -> None:
+    sink.at("rebuilding")
     log.info("rebuilding the checkpoint %s from the event log %s", settings.checkpoint, settings.event_log)
     rebuilt = Rebuild(
         session=session,

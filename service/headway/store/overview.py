@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, RowMapping, func, select, union
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.scaling.measure import BucketRow
+from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.model import Host, QueueSample
 from headway.store.hosts import load_hosts
 from headway.store.tables import (
@@ -44,6 +44,9 @@ class PipelineRow:
     written_age_s: float
     batch_s: float
     lag_s: float
+    stage: str = "ready"
+    rows_lag_s: float | None = None
+    """How old the newest event was when its rows were there, in the last batch that brought any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +107,7 @@ async def read_buckets(
     if queues is not None:
         query = query.where(queue_buckets.c.queue.in_(queues))
     rows = (await conn.execute(query.order_by(queue_buckets.c.queue, queue_buckets.c.bucket_s))).mappings().all()
-    return [_bucket(row) for row in rows], max((row["revision"] for row in rows), default=after_revision)
+    return [bucket_row(row) for row in rows], max((row["revision"] for row in rows), default=after_revision)
 
 
 async def read_targets(conn: AsyncConnection) -> dict[str, int]:
@@ -187,6 +190,8 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
             written_age_s=float(row.age_s),
             batch_s=row.batch_s,
             lag_s=float(row.age_s) if row.is_behind else 0.0,
+            stage=row.stage,
+            rows_lag_s=row.rows_lag_s,
         )
         for row in rows
     )
@@ -196,13 +201,12 @@ def _age_s(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return func.greatest(0, func.extract("epoch", func.now() - column)).label("age_s")
 
 
-def _bucket(row: RowMapping) -> BucketRow:
-    values = {name: value for name, value in row.items() if name not in {"revision", "written_at"}}
-    if "job_class" in values:
-        values["job_class"] = values["job_class"] or None
+def bucket_row(row: RowMapping, *, span_s: float = BUCKET_S) -> BucketRow:
+    """The value that a row of ``queue_buckets``, or of a rollup with spans of ``span_s``, is."""
+    values = {name: value for name, value in row.items() if name not in {"revision", "written_at", "job_class"}}
     for sketch in ("service_sketch", "pickup_sketch"):
         values[sketch] = {int(index): count for index, count in values[sketch].items()}
-    return BucketRow(**values)
+    return BucketRow(**values, job_class=row.get("job_class") or None, span_s=span_s)
 
 
 def _float(value: Any) -> float | None:

@@ -16,6 +16,7 @@ from headway.store.engine import connect_parameters, first_line
 from headway.store.rollups import VALUES, Rollups
 
 PIPELINE = "main"
+STARTING, READY = "starting", "ready"
 RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute somebody must look
 RETRY_PAUSE_S = 0.5
 NEWS_BYTES_MAX = 7_999  # what Postgres takes in a notification
@@ -42,17 +43,23 @@ on conflict (queue, job_class, bucket_s) do update set {_SET}
 """  # noqa: S608 - the names are this program's own
 
 _HEALTH = """
-insert into pipeline_health (pipeline, batch_id, rows, batch_s, newest_received_at_s, is_ready)
-values (%(pipeline)s, %(batch_id)s, %(rows)s, %(batch_s)s, %(newest_received_at_s)s, %(is_ready)s)
+insert into pipeline_health (pipeline, batch_id, rows, batch_s, newest_received_at_s, rows_lag_s, stage, is_ready)
+values (
+    %(pipeline)s, %(batch_id)s, %(rows)s, %(batch_s)s, %(newest_received_at_s)s,
+    case when %(newest_received_at_s)s::double precision is not null  -- which `greatest` would take for 0
+        then greatest(0, extract(epoch from now()) - %(newest_received_at_s)s::double precision) end,
+    %(stage)s, %(is_ready)s
+)
 on conflict (pipeline) do update set
     batch_id = excluded.batch_id, rows = excluded.rows, batch_s = excluded.batch_s,
     newest_received_at_s = coalesce(excluded.newest_received_at_s, pipeline_health.newest_received_at_s),
+    rows_lag_s = coalesce(excluded.rows_lag_s, pipeline_health.rows_lag_s), stage = excluded.stage,
     is_ready = excluded.is_ready, written_at = now()
 """
 
 _TELL = """
-insert into pipeline_health (pipeline, batch_id, rows, batch_s, is_ready) values (%s, -1, 0, 0, %s)
-on conflict (pipeline) do update set is_ready = excluded.is_ready, written_at = now()
+insert into pipeline_health (pipeline, batch_id, rows, batch_s, stage, is_ready) values (%s, -1, 0, 0, %s, %s)
+on conflict (pipeline) do update set stage = excluded.stage, is_ready = excluded.is_ready, written_at = now()
 """
 
 # The pools that stand at zero while jobs wait in a queue of theirs: only these need to be told of at once.
@@ -94,7 +101,7 @@ class MetricsSink:
         self._rollups = Rollups(self._parameters)
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._is_ready = False
+        self._stage = STARTING
 
     def write(self, rows: Sequence[BucketRow], progress: Progress) -> int | None:
         """Make ``rows`` durable under one new revision and notify its readers.
@@ -112,7 +119,8 @@ class MetricsSink:
             "rows": len(rows),
             "batch_s": progress.batch_s,
             "newest_received_at_s": progress.newest_received_at_s,
-            "is_ready": self._is_ready,
+            "stage": self._stage,
+            "is_ready": self._stage == READY,
         }
 
         def work(cursor: Cursor) -> None:
@@ -125,7 +133,16 @@ class MetricsSink:
 
     def ready(self) -> None:
         """Say that the pipeline is warm."""
-        self._is_ready = True
+        self.at(READY)
+
+    def at(self, stage: str) -> None:
+        """Say what the pipeline is doing: starting, rebuilding, warming_up or ready.
+
+        Raises:
+            Misconfigured: the database has not the tables that are written to.
+            Unavailable: Postgres could not be reached for a minute.
+        """
+        self._stage = stage
         self._retried(self._health_told)
         self._rollups.start()
 
@@ -149,8 +166,7 @@ class MetricsSink:
             Misconfigured: the database has not the tables that are written to.
             Unavailable: Postgres could not be reached for a minute.
         """
-        self._is_ready = False
-        self._retried(self._health_told)
+        self.at(STARTING)
 
     def close(self) -> None:
         """Give up what is being retried and give the connection back. Nothing is written from now on."""
@@ -160,7 +176,7 @@ class MetricsSink:
             self._disconnect()
 
     def _health_told(self, cursor: Cursor) -> None:
-        cursor.execute(_TELL, [PIPELINE, self._is_ready])
+        cursor.execute(_TELL, [PIPELINE, self._stage, self._stage == READY])
 
     def _retried(self, work: Callable[[Cursor], object]) -> None:
         """Do ``work`` in one transaction, again and again while Postgres is away."""

@@ -262,6 +262,10 @@ pipeline_health = Table(
     Column("newest_received_at_s", Double),
     Column("is_ready", Boolean, nullable=False, server_default="false"),
     _stamp("written_at"),
+    # What it is doing: starting, rebuilding, warming_up, ready.
+    Column("stage", Text, nullable=False, server_default="starting"),
+    # How long ago the newest event of the last batch with any was received when its rows were written.
+    Column("rows_lag_s", Double),
 )
 
 # --- hosts and what they run -----------------------------------------------------------------------------------------

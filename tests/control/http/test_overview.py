@@ -7,6 +7,7 @@ import pytest
 
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
+from headway.control.http.answers import TelemetryHealth
 from headway.control.http.overview import health_of, state_of
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.profile import Profile
@@ -53,7 +54,9 @@ GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipel
         ({"leader_age_s": None}, True, "no control plane has led yet"),
         ({"leader_age_s": 40.0}, True, "here:1, is silent for 40 s"),
         ({"pipelines": ()}, True, "nothing is measured"),
-        ({"pipelines": (pipeline(is_ready=False),)}, True, "is starting"),
+        ({"pipelines": (pipeline(is_ready=False, stage="starting"),)}, True, "is starting"),
+        ({"pipelines": (pipeline(is_ready=False, stage="rebuilding"),)}, True, "metrics is rebuilding: nothing is"),
+        ({"pipelines": (pipeline(is_ready=False, stage="warming_up", written_age_s=600.0),)}, True, "said nothing"),
         ({"pipelines": (pipeline(lag_s=30.0),)}, True, "has not written for 30 s while samples arrive"),
         ({}, False, "telemetry is refused"),
     ],
@@ -63,6 +66,21 @@ def test_what_is_wrong_is_told_in_a_sentence(change: dict[str, Any], has_event_l
     assert health.status == "degraded"
     (reason,) = health.reasons
     assert says in reason
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({}, None),
+        ({"refused": "the disk is full"}, "telemetry is refused: the disk is full"),
+        ({"unread_files": 7, "oldest_unread_s": 90.0}, "7 files of events wait for the pipeline, the oldest for 90 s"),
+        ({"unread_files": 7, "oldest_unread_s": 9.0}, None),
+    ],
+)
+def test_what_waits_and_what_is_refused_is_told(change: dict[str, Any], says: str | None) -> None:
+    quiet = {"refused": None, "flush_s": 0.1, "unread_files": 0, "unread_bytes": 0, "oldest_unread_s": None}
+    health = health_of(HealthRow(**GOOD), has_event_log=True, telemetry=TelemetryHealth(**{**quiet, **change}))
+    assert health.reasons == ([] if says is None else [says])
 
 
 def test_a_quiet_pipeline_is_not_a_late_one() -> None:

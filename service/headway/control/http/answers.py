@@ -174,6 +174,23 @@ class PipelineOut(Given):
     batch_s: float
     lag_s: float
     """How long something newer has been waiting for it; 0 when nothing has."""
+    stage: str
+    """What it is doing: starting, rebuilding, warming_up, ready."""
+    rows_lag_s: float | None
+    """From receiving the newest event to its row, in the last batch that brought any; null before the first."""
+
+
+class TelemetryHealth(Given):
+    """How telemetry comes in at this control plane, and what waits for the pipeline."""
+
+    refused: str | None
+    """Why it is refused at present; null while it is accepted."""
+    flush_s: float | None
+    """From receiving a batch to its being durable, in the last group; null before the first."""
+    unread_files: int
+    unread_bytes: int
+    oldest_unread_s: float | None
+    """How long the oldest of them has been waiting; null where none waits."""
 
 
 class HealthOut(Given):
@@ -189,6 +206,7 @@ class HealthOut(Given):
     leader_age_s: float | None
     """Since the leader last showed itself; null while nobody ever led."""
     pipelines: list[PipelineOut]
+    telemetry: TelemetryHealth | None = None
 
 
 class LiveOut(Given):

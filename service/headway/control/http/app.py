@@ -13,13 +13,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from headway import __version__
-from headway.control.http import by_hand, events, health, profiles, reading, telemetry
-from headway.control.http.answers import Overview
+from headway.control.http import by_hand, events, health, profiles, reading, telemetry, windows
+from headway.control.http.answers import Overview, TelemetryHealth
 from headway.control.http.bodies import TelemetryBody
 from headway.control.http.door import Door
 from headway.control.http.feed import Feed
 from headway.control.http.guard import Guard
-from headway.control.http.overview import Overviews
+from headway.control.http.overview import Overviews, telemetry_of
 from headway.control.http.problems import Problem, install
 from headway.control.http.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
 from headway.control.ingest import Ingest
@@ -73,11 +73,14 @@ def create_app(
     def has_event_log() -> bool:
         return ingest.has_event_log
 
+    def telemetry_health() -> TelemetryHealth:
+        return telemetry_of(ingest, now_s=clock())
+
     app.state.door = Door(
         engine=engine,
         ingest=ingest,
         feed=feed,
-        overviews=Overviews(engine=engine, clock=clock, has_event_log=has_event_log),
+        overviews=Overviews(engine=engine, clock=clock, has_event_log=has_event_log, telemetry=telemetry_health),
         clock=clock,
         has_event_log=has_event_log,
         actor="token" if token else "local",
@@ -99,7 +102,7 @@ def routed() -> App:
         redirect_slashes=False,
     )
     install(app)
-    for module in (health, profiles, by_hand, reading, telemetry, events):
+    for module in (health, profiles, by_hand, reading, windows, telemetry, events):
         app.include_router(module.router)
     app.add_api_route("/", _dashboard, include_in_schema=False)
     app.mount("/static", Files(directory=WEB))

@@ -16,7 +16,9 @@ from headway.control.http.answers import (
     PoolState,
     QueueOut,
     ServiceTimePoint,
+    TelemetryHealth,
 )
+from headway.control.ingest import Ingest
 from headway.control.recent import KEPT_S, RecentBuckets
 from headway.scaling.measure import BucketRow, merged, quantile_s, sketch_value_s
 from headway.scaling.model import Objective, QueueMetrics, QueueSample, WorkerState
@@ -27,6 +29,7 @@ from headway.store.engine import Engine, transaction
 from headway.store.overview import (
     HealthRow,
     HostRow,
+    PipelineRow,
     read_buckets,
     read_health,
     read_hosts,
@@ -40,6 +43,8 @@ SHOWN_DECISIONS = 20
 AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
 LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
 PIPELINE_BEHIND_S = 15.0  # three buckets
+PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
+UNREAD_LATE_S = 60.0  # a batch takes a second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +64,18 @@ class Seen:
 class Overviews:
     """Makes the dashboard's snapshots. Remembers buckets, so that each reads only what was written since the last."""
 
-    def __init__(self, *, engine: Engine, clock: Callable[[], float], has_event_log: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        clock: Callable[[], float],
+        has_event_log: Callable[[], bool],
+        telemetry: Callable[[], TelemetryHealth],
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._has_event_log = has_event_log
+        self._telemetry = telemetry
         self._recent = RecentBuckets()
 
     async def json(self) -> str:
@@ -78,7 +91,9 @@ class Overviews:
                 latest=await latest_decisions(conn),
                 decisions=await list_decisions(conn, limit=SHOWN_DECISIONS),
                 hosts=await read_hosts(conn),
-                health=health_of(await read_health(conn), has_event_log=self._has_event_log()),
+                health=health_of(
+                    await read_health(conn), has_event_log=self._has_event_log(), telemetry=self._telemetry()
+                ),
             )
         self._recent.forget(now_s=now_s)
         self._recent.take(buckets, revision=revision)
@@ -172,7 +187,19 @@ def state_of(
     return "idle" if target_workers == 0 and not metrics.waiting_jobs else "on_time"
 
 
-def health_of(row: HealthRow, *, has_event_log: bool) -> HealthOut:
+def telemetry_of(ingest: Ingest, *, now_s: float) -> TelemetryHealth:
+    """How telemetry comes in, and what waits for the pipeline."""
+    waiting = ingest.unread.waiting
+    return TelemetryHealth(
+        refused=ingest.problem or ingest.unread.problem,
+        flush_s=ingest.flush_s,
+        unread_files=waiting.files,
+        unread_bytes=waiting.size_bytes,
+        oldest_unread_s=None if waiting.oldest_s is None else max(0.0, now_s - waiting.oldest_s),
+    )
+
+
+def health_of(row: HealthRow, *, has_event_log: bool, telemetry: TelemetryHealth | None = None) -> HealthOut:
     """The installation's condition, with a sentence for each thing that is not as it should be."""
     reasons = []
     if row.leader_age_s is None:
@@ -181,13 +208,16 @@ def health_of(row: HealthRow, *, has_event_log: bool) -> HealthOut:
         reasons.append(f"no control plane leads: the last one, {row.leader}, is silent for {row.leader_age_s:.0f} s")
     if not row.pipelines:
         reasons.append("no pipeline has written yet: nothing is measured; start `headway pipeline`")
-    for each in row.pipelines:
-        if not each.is_ready:
-            reasons.append(f"pipeline {each.pipeline} is starting: nothing is measured yet")
-        elif each.lag_s > PIPELINE_BEHIND_S:
-            reasons.append(f"pipeline {each.pipeline} has not written for {each.lag_s:.0f} s while samples arrive")
+    reasons += [reason for each in row.pipelines if (reason := _ailing(each)) is not None]
     if not has_event_log:
         reasons.append("the event log is not the one that this database knows: telemetry is refused")
+    elif telemetry is not None and telemetry.refused is not None:
+        reasons.append(f"telemetry is refused: {telemetry.refused}")
+    elif telemetry is not None and (telemetry.oldest_unread_s or 0.0) > UNREAD_LATE_S:
+        reasons.append(
+            f"{telemetry.unread_files} files of events wait for the pipeline, the oldest for "
+            f"{telemetry.oldest_unread_s:.0f} s"
+        )
     return HealthOut(
         status="degraded" if reasons else "ok",
         reasons=reasons,
@@ -196,7 +226,22 @@ def health_of(row: HealthRow, *, has_event_log: bool) -> HealthOut:
         leader_epoch=row.epoch,
         leader_age_s=row.leader_age_s,
         pipelines=[PipelineOut.model_validate(each, from_attributes=True) for each in row.pipelines],
+        telemetry=telemetry,
     )
+
+
+def _ailing(row: PipelineRow) -> str | None:
+    """What is not well with a pipeline; None of one that is well."""
+    if row.is_ready:
+        if row.lag_s <= PIPELINE_BEHIND_S:
+            return None
+        return f"pipeline {row.pipeline} has not written for {row.lag_s:.0f} s while samples arrive"
+    if row.written_age_s > PIPELINE_SILENT_S:
+        return (
+            f"pipeline {row.pipeline} has said nothing for {row.written_age_s:.0f} s since it was "
+            f"{row.stage.replace('_', ' ')}: see its log"
+        )
+    return f"pipeline {row.pipeline} is {row.stage.replace('_', ' ')}: nothing is measured yet"
 
 
 def bucket_points(rows: Iterable[BucketRow]) -> list[BucketPoint]:
