@@ -41,6 +41,8 @@ _STREAM: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.files.maxPartitionBytes": "64m",
     "spark.sql.files.openCostInBytes": "0",
+    # Above so many files a batch, Spark runs a job with a task a file only to look at them: twice the work to catch up.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.streaming.pollingDelay": f"{POLL_MS}ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
