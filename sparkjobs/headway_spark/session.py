@@ -41,8 +41,6 @@ _STREAM: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.files.maxPartitionBytes": "64m",
     "spark.sql.files.openCostInBytes": "0",
-    # Above so many files a batch, Spark runs a job with a task a file only to look at them: twice the work to catch up.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.streaming.pollingDelay": f"{POLL_MS}ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -108,6 +106,9 @@ def embedded(
         "spark.sql.ui.retainedExecutions": "2",
         # Relies on rename being atomic, as it is on a local disk, and halves a micro-batch.
         "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_CHECKPOINTS,
+        # Above so many files a batch, Spark runs a job with a task a file only to look at them: on a local disk that is
+        # twice the work of catching up.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         **more,
     }
     try:
