@@ -1,0 +1,89 @@
+"""Windows over HTTP, on rows as the pipeline and the leader leave them."""
+
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from control.http.conftest import NOW_S
+from control.http.seed import Seed
+from control.http.test_reading import decision
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile
+
+MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=5))
+BOTH = Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq", objective=Objective(target_s=5))
+
+
+def minute(url: str, queue: str, at_s: float, *, job_class: str = "", **values: Any) -> None:
+    """A rolled-up minute; minutes are rolled up to the one that ends now."""
+    columns = ", ".join(values)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            f"insert into rollup_minutes (queue, job_class, bucket_s, {columns}) "
+            f"values (%s, %s, %s, {', '.join(['%s'] * len(values))})",
+            [queue, job_class, at_s // 60 * 60, *values.values()],
+        )
+        connection.execute("update rollup_progress set minutes_until_s = %s", [NOW_S - 60])
+
+
+async def test_windows_are_of_buckets_and_of_minutes(client: httpx.AsyncClient, seed: Seed, migrated_url: str) -> None:
+    """Each job counts once: buckets that are rolled up are not added to their minute."""
+    seed.profile(MAIL)
+    seed.bucket("redis/mail", at_s=NOW_S - 1, arrived_jobs=1, pickups_s=[2.0])
+    seed.bucket("redis/mail", at_s=NOW_S - 200, arrived_jobs=10)
+    minute(migrated_url, "redis/mail", NOW_S - 200, arrived_jobs=10)
+    minute(migrated_url, "redis/mail", NOW_S - 1800, arrived_jobs=100)
+    answer = (await client.get("/v1/queues/redis/mail/metrics")).json()
+    assert answer["until_s"] == NOW_S
+    assert [window["until_s"] - window["from_s"] for window in answer["windows"]] == [60.0, 300.0, 900.0, 3600.0]
+    assert [window["arrived_jobs"] for window in answer["windows"]] == [1, 11, 11, 111]
+    assert answer["windows"][0]["pickup_p95_s"] == pytest.approx(2.0, rel=0.02)
+    assert answer["windows"][0]["utilization"] is None  # no host says how many slots there are
+
+
+async def test_windows_end_where_the_pipeline_has_come_to(client: httpx.AsyncClient, seed: Seed) -> None:
+    """What came since is not known, which is not the same as nothing."""
+    seed.profile(MAIL)
+    seed.bucket("redis/mail", at_s=NOW_S - 1000, arrived_jobs=5)
+    answer = (await client.get("/v1/queues/redis/mail/metrics")).json()
+    assert NOW_S - 1000 < answer["until_s"] <= NOW_S - 995
+    assert answer["windows"][0]["arrived_jobs"] == 5
+
+
+async def test_job_classes_have_windows_of_their_own(client: httpx.AsyncClient, seed: Seed, migrated_url: str) -> None:
+    seed.profile(MAIL)
+    seed.bucket("redis/mail", at_s=NOW_S - 1, arrived_jobs=1)
+    for job_class, jobs in (("Video", 7), ("Mail", 3)):
+        minute(migrated_url, "redis/mail", NOW_S - 120, job_class=job_class, arrived_jobs=jobs)
+    answer = (await client.get("/v1/queues/redis/mail/metrics")).json()
+    found = [(each["job_class"], each["window"]["arrived_jobs"]) for each in answer["job_classes"]]
+    assert found == [("Mail", 3), ("Video", 7)]
+    assert answer["windows"][3]["arrived_jobs"] == 1  # classes are parts of their queue, not more of it
+
+
+async def test_a_pool_adds_its_queues_and_knows_how_busy_its_slots_were(client: httpx.AsyncClient, seed: Seed) -> None:
+    """Two workers of one slot each for the whole minute, of whose 120 s jobs took 30."""
+    seed.profile(BOTH)
+    seed.host("a")
+    for number in range(2):
+        seed.worker("a", "mail", number)
+    seed.decision(decision(2, running_workers=2), ago_s=7200.0)
+    for queue in BOTH.queues:
+        seed.bucket(
+            queue, at_s=NOW_S - 20, arrived_jobs=4, finished_jobs=5, service_sum_s=15.0, service_sketch='{"56": 5}'
+        )
+    seed.bucket("redis/news", at_s=NOW_S - 1)
+    answer = (await client.get("/v1/pools/mail/metrics")).json()
+    first = answer["windows"][0]
+    assert (answer["running_slots"], first["arrived_jobs"]) == (2.0, 8)
+    assert first["busy_slots"] == pytest.approx(0.5)
+    assert first["utilization"] == pytest.approx(0.25)
+    of_member = (await client.get("/v1/queues/redis/news/metrics")).json()
+    assert of_member["running_slots"] is None  # it shares them
+
+
+async def test_a_queue_or_pool_that_nobody_knows_is_not_found(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/queues/redis/none/metrics")).status_code == 404
+    assert (await client.get("/v1/pools/none/metrics")).status_code == 404
