@@ -127,6 +127,10 @@ class Controller:
         self._standing = (observation.workers, decision) if stands else None
         return decision
 
+    def stands(self, observation: Observation) -> bool:
+        """Whether every look like ``observation``, whenever it is, gets the decision that was given last."""
+        return self._standing is not None and _is_quiet(observation) and observation.workers == self._standing[0]
+
     def _is_still(self, decision: Decision) -> bool:
         """Whether deciding again would say the same until something happens: no window, state, limit or clock moves."""
         profile, strategy = self.profile, self._strategies[self.profile.strategy]

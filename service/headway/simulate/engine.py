@@ -12,7 +12,7 @@ from typing import Protocol
 
 from headway.errors import Invalid
 from headway.scaling.model import Host
-from headway.simulate.controller import Observation
+from headway.simulate.controller import Controller, Observation
 from headway.simulate.faults import HostOutage, Stretch, is_covered
 from headway.simulate.hosts import Hosts
 from headway.simulate.plan import PoolPlan
@@ -68,6 +68,8 @@ class _Lane:
         self.pool = RunningPool(plan, seed=rehearsal.seed)
         self.recorder = Recorder()
         self._step = controller.step
+        self._controller = controller if isinstance(controller, Controller) and not plan.faults.are_late else None
+        self._seen: Observation | None = None
         self._ceiling = plan.workers_max
         self._begins_at_s = rehearsal.begins_at_s
         self._are_late = plan.faults.are_late
@@ -78,7 +80,7 @@ class _Lane:
 
     def look(self, now_s: float) -> tuple[int, int]:
         """How many workers the controller wants now, and how many of them burst."""
-        seen = self.pool.observe(now_s, at_s=self._begins_at_s + now_s)
+        self._seen = seen = self.pool.observe(now_s, at_s=self._begins_at_s + now_s)
         if self._are_late:
             workers, burst_workers = self._step_late(seen, now_s)
         else:
@@ -96,6 +98,20 @@ class _Lane:
             pickup_max_s=seen.pickup_max_s,
         )
         return workers, burst_workers
+
+    @property
+    def quiet_until_s(self) -> float:
+        """Until when every look is like the last one and gets the same answer; in the past where that is not known."""
+        seen = self._seen
+        if self._controller is None or seen is None or seen.workers != self._last_target:
+            return -math.inf
+        if not self._controller.stands(seen):
+            return -math.inf
+        return self.pool.next_event_s
+
+    def pass_over(self, at_s: Sequence[float]) -> None:
+        """Keep looks like the last one at these times."""
+        self.recorder.repeat(at_s)
 
     def _step_late(self, seen: Observation, now_s: float) -> tuple[int, int]:
         """The same with metrics as they have arrived: old ones, or the last ones once more. Workers are seen as now."""
@@ -174,6 +190,7 @@ def simulate(
     pools = [lane.pool for lane in lanes]
     hosts = Hosts(rehearsal.hosts, rehearsal.host_outages) if rehearsal.hosts else None
     last_s = max((pool.jobs.at_s[-1] for pool in pools if len(pool.jobs)), default=0.0) + OVERTIME_S
+    is_plain = hosts is None and not rehearsal.control_outages
     ticks, now_s = 0, 0.0
     while now_s <= last_s:
         for pool in pools:
@@ -188,7 +205,30 @@ def simulate(
             break
         ticks += 1
         now_s = ticks * rehearsal.tick_s
+        if is_plain:
+            ticks, now_s = _passed_over(lanes, ticks, rehearsal.tick_s, last_s, on_tick)
     return tuple(lane.result(rehearsal) for lane in lanes)
+
+
+def _passed_over(
+    lanes: Sequence[_Lane], ticks: int, tick_s: float, last_s: float, on_tick: Callable[[float], None] | None
+) -> tuple[int, float]:
+    """The next tick that must be looked at, and its time; those before it, at which nothing is new, are kept as such.
+
+    The last quiet one is looked at: a controller counts time by what it saw last.
+    """
+    until_s = min([last_s, *(lane.quiet_until_s for lane in lanes)])
+    first = ticks
+    while (ticks + 1) * tick_s < until_s:
+        ticks += 1
+    if ticks > first:
+        at_s = [tick * tick_s for tick in range(first, ticks)]
+        for lane in lanes:
+            lane.pass_over(at_s)
+        if on_tick is not None:
+            for each_s in at_s:
+                on_tick(each_s)
+    return ticks, ticks * tick_s
 
 
 def _decide(lanes: Sequence[_Lane], hosts: Hosts | None, now_s: float) -> None:

@@ -55,6 +55,12 @@ class RunningPool:
         """Whether every job is done."""
         return self.done_jobs == len(self.jobs)
 
+    @property
+    def next_event_s(self) -> float:
+        """When the next thing happens by itself: an arrival, the end of a job, or what a worker does."""
+        events = self.crew.events
+        return min(self._arrivals_s[self._next_job], events[0][0]) if events else self._arrivals_s[self._next_job]
+
     def advance(self, until_s: float) -> None:  # noqa: C901 - the inner loop of everything: calls would double its time
         """Let everything happen that happens up to ``until_s``."""
         crew, fails = self.crew, self._fails

@@ -97,6 +97,14 @@ class Recorder:
             self.flips += direction == -self._direction
             self._direction, self._last_target = direction, target
 
+    def repeat(self, at_s: Sequence[float]) -> None:
+        """Keep ticks that are like the last one, but for when they are and that nothing started."""
+        self.at_s.extend(at_s)
+        count = len(at_s)
+        for kept in (self.target, self.present, self.busy, self.waiting):
+            kept.extend(array("i", kept[-1:]) * count)
+        self.pickup_max_s.extend(array("d", [-1.0]) * count)
+
     def points(self) -> tuple[Point, ...]:
         """At most ``POINTS_MAX`` stretches of the same number of ticks."""
         ticks = len(self.at_s)
