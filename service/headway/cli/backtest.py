@@ -126,10 +126,10 @@ def _any_profile() -> Mapping[str, Profile]:
     return {"any": Profile(pool="any", queues=("any/queue",), template="any")}
 
 
-def end(is_whole: bool, *, done: int, asked: int) -> None:  # noqa: FBT001 - the only thing it is asked
+def end(is_whole: bool, *, done: int, asked: int, what: str = "rehearsals") -> None:  # noqa: FBT001 - all it is asked
     """Say so where Ctrl-C came before all was done, with the exit status of it."""
     if not is_whole:
-        Console(stderr=True).print(f"interrupted: {done} of {asked} rehearsals were done")
+        Console(stderr=True).print(f"interrupted: {done} of {asked} {what} were done")
         raise typer.Exit(ENDED_BY_CTRL_C)
 
 

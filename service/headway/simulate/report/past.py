@@ -21,7 +21,7 @@ def past_page(
 ) -> str:
     """The whole report as HTML. Of ``pools`` those with the most work are shown one by one."""
     shown = largest(pools)
-    sections = [_overview(totals(pools)), _skipped(skipped)]
+    sections = [_overview(totals(pools)), skipped_section(skipped)]
     sections += [pool_section(pool, pools[pool], named=named_of(pools[pool])) for pool in shown]
     if len(shown) < len(pools):
         sections.append(f'<p class="soft">{len(pools) - len(shown)} pools with less work are not shown one by one.</p>')
@@ -93,7 +93,7 @@ def _overview(found: Sequence[Total]) -> str:
     return (
         f"<section><h2>All pools together</h2>"
         f'<p class="soft">{pools:,} {"pool" if pools == 1 else "pools"}, {found[0].jobs:,} jobs, '
-        f"{found[0].work_hours:,.2f} hours of work.</p>{_totals_table(found)}"
+        f"{found[0].work_hours:,.2f} hours of work.</p>{totals_table(found)}"
         f"<figure><figcaption>If every pool ran under one candidate: jobs in time against cost.</figcaption>{chart}"
         "</figure></section>"
     )
@@ -115,7 +115,8 @@ def total_cells(total: Total) -> tuple[str, ...]:
     )
 
 
-def _totals_table(found: Sequence[Total]) -> str:
+def totals_table(found: Sequence[Total]) -> str:
+    """A row a candidate, over all pools."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in TOTAL_COLUMNS)
     body = "".join(
         f'<tr><th scope="row"><i class="key c{number % COLOURS}"></i>{escape(total.candidate)}</th>'
@@ -129,7 +130,8 @@ def _totals_table(found: Sequence[Total]) -> str:
     )
 
 
-def _skipped(skipped: Mapping[str, str]) -> str:
+def skipped_section(skipped: Mapping[str, str]) -> str:
+    """The pools that were not rehearsed, and why."""
     if not skipped:
         return ""
     lines = "".join(f"<li>{escape(pool)}: {escape(why)}</li>" for pool, why in skipped.items())

@@ -1,0 +1,258 @@
+"""`headway tune`: for each pool the policy that its own past speaks for, or that there is none better."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headway import __version__
+from headway.cli import past_options as options
+from headway.cli.amounts import fraction
+from headway.cli.backtest import doing, end, facts, pools_of, prepare, rehearsal_figures, setting_of, tell_skipped
+from headway.cli.bench import Bench, bench, rehearsed, rows_of
+from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
+from headway.cli.past import Asked, moment_s, past_of
+from headway.cli.simulate import write
+from headway.cli.typed import output, run
+from headway.errors import Invalid
+from headway.scaling.explain import counted
+from headway.scaling.profile import Profile, profile_to_mapping
+from headway.simulate.candidates import AS_IT_IS, Candidate, with_base
+from headway.simulate.report.rows import Row
+from headway.simulate.report.tuned import BEFORE_AFTER, change_of, shown_cells, tuned_page
+from headway.simulate.tuning import (
+    DEFAULT_GRID,
+    JOBS_MIN,
+    TUNED_KEYS,
+    Suggestion,
+    Verdict,
+    chosen,
+    judged,
+    why_kept,
+)
+from headway.strategies import load_strategies
+from headway_spark.backtest import Size, Work
+
+DAY_S = 86_400.0
+WHOLE_DAYS_FROM = 3  # days of history from which on the parts are whole days: a night is no test of a day
+
+app = typer.Typer(add_completion=False)
+
+
+def main(words: list[str]) -> int:
+    """Run `tune`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command("tune")
+def tune(
+    files: options.Files = None,
+    *,
+    event_log: options.EventLog = None,
+    database_url: options.DatabaseUrl = None,
+    trace: options.Traces = None,
+    columns: options.Columns = None,
+    from_: options.From = None,
+    until: options.Until = None,
+    pools: options.Pools = None,
+    profile: options.ProfileFile = None,
+    candidates: options.CandidatesFile = None,
+    grid: options.Grid = None,
+    train: Annotated[
+        str, typer.Option(metavar="SHARE", help="Of the time, from its beginning, that is chosen on.")
+    ] = "67%",
+    master: options.Master = None,
+    cores: options.Cores = None,
+    slots: options.Slots = 1,
+    start_up: options.StartUp = "2s",
+    jitter: options.Jitter = 0.0,
+    tick: options.Tick = "5s",
+    seed: options.Seed = 0,
+    patch: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what is to change in profiles.yaml, as YAML.")
+    ] = None,
+    report: options.Report = None,
+    json_: options.Json = None,
+) -> None:
+    """Suggest a policy for each pool: chosen on the earlier part of its past, shown on the later part."""
+    asked = Asked(
+        event_log=event_log,
+        database_url=database_url,
+        traces=tuple(Path(file) for file in (*(trace or ()), *(files or ()))),
+        columns=columns,
+        from_s=moment_s(from_, option="--from"),
+        until_s=moment_s(until, option="--until"),
+        pools=pools_of(pools),
+        profiles_file=profile,
+        seed=seed,
+    )
+    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, seed=seed)
+    given = (*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ()))
+    compared = with_base(given or DEFAULT_GRID)
+    refuse_untunable(compared)
+    trained_fraction = fraction(train, option="--train")
+    if not 0.1 <= trained_fraction <= 0.9:
+        raise Invalid(f"--train={train} must lie in 10%..90%: both parts need jobs")
+    prepare(cores, report, json_, patch)
+    past = past_of(asked)
+    known = dict(load_strategies())
+    refuse_unfit(compared, past.profiles, known)
+    with bench(asked, past, master=master, cores=cores) as on:
+        work = on.work(Work(profiles={}, candidates=compared, setting=setting, strategies=known))
+        found, failures, is_whole = tuned(on, work, trained_fraction=trained_fraction)
+    skipped = {**on.skipped, **failures}
+    _print(found)
+    tell_skipped(skipped)
+    if patch is not None:
+        write(patch, patch_of(found, work.profiles))
+    if json_ is not None:
+        write(json_, json.dumps(figures(found, skipped), indent=2, allow_nan=False) + "\n")
+    if report is not None:
+        title = f"Tuning of {counted(len(found), 'pool')} with {counted(len(compared) - 1, 'candidate')}"
+        write(report, tuned_page(found, skipped, title=title, facts=facts(setting)))
+    end(is_whole, done=len(found), asked=len(on.sizes), what="pools")
+
+
+def refuse_untunable(compared: Sequence[Candidate]) -> None:
+    """Refuse candidates that would change more than the pace of deciding."""
+    breaches = [
+        f"candidate {each.name!r}: {', '.join(odd)} is the operator's word and not tuned; "
+        "`headway backtest` shows what it would do"
+        for each in compared
+        if (odd := sorted(each.changes.keys() - set(TUNED_KEYS)))
+    ]
+    if breaches:
+        raise Invalid(*breaches)
+
+
+def tuned(on: Bench, work: Work, *, trained_fraction: float) -> tuple[list[Suggestion], dict[str, str], bool]:
+    """What is suggested for each pool, why others could not be rehearsed, and whether that is all of them."""
+    parts = {size.pool: split_s(size, trained_fraction) for size in on.sizes}
+    unknown = [
+        Suggestion(pool=pool, verdict=Verdict.UNKNOWN, why="it is pinned to a number of workers")
+        for pool, profile in work.profiles.items()
+        if profile.pinned is not None
+    ]
+    pinned = {each.pool for each in unknown}
+    bench_ = replace(on, sizes=tuple(size for size in on.sizes if size.pool not in pinned))
+    earlier = replace(work, parts={pool: (0.0, cut_s) for pool, cut_s in parts.items()}, drawn=frozenset())
+    outcomes, is_whole = _done(bench_, earlier, doing=f"choosing, {doing(bench_, work.candidates)}")
+    trained, failures = rows_of(outcomes, work)
+    complete = {pool: rows for pool, rows in trained.items() if rows[0].strategy == AS_IT_IS.name and is_whole}
+    picks = {pool: pick.strategy for pool, rows in complete.items() if (pick := chosen(rows)) is not None}
+    shown: dict[str, list[Row]] = {}
+    if is_whole:
+        later = replace(
+            work,
+            parts={pool: (cut_s, float("inf")) for pool, cut_s in parts.items()},
+            chosen={pool: (AS_IT_IS.name, *([picks[pool]] if pool in picks else [])) for pool in parts},
+        )
+        outcomes, is_whole = _done(bench_, later, doing="showing")
+        shown, odd = rows_of(outcomes, work)
+        failures |= {pool: why for pool, why in odd.items() if pool not in failures}
+    found = [
+        _suggestion(pool, rows, picks.get(pool), shown.get(pool, []), work)
+        for pool, rows in complete.items()
+        if is_whole or len(shown.get(pool, [])) == 1 + (pool in picks)
+    ]
+    return sorted([*unknown, *found], key=lambda each: each.pool), failures, is_whole
+
+
+def _done(on: Bench, work: Work, *, doing: str) -> tuple[list[Any], bool]:
+    return rehearsed(on, work, doing=doing) if on.sizes else ([], True)
+
+
+def split_s(size: Size, trained_fraction: float) -> float:
+    """Where the earlier part ends, in whole seconds from the beginning; after whole days where there are enough."""
+    cut_s = size.length_s * trained_fraction
+    if size.length_s >= WHOLE_DAYS_FROM * DAY_S:
+        midnight_s = -size.begins_at_s % DAY_S
+        days = max(1, round((cut_s - midnight_s) / DAY_S))
+        cut_s = midnight_s + days * DAY_S
+    return float(int(cut_s))
+
+
+def _suggestion(pool: str, rows: Sequence[Row], pick: str | None, shown: Sequence[Row], work: Work) -> Suggestion:
+    before = next((row for row in shown if row.strategy == AS_IT_IS.name), None)
+    after = next((row for row in shown if row.strategy == pick), None)
+    jobs = (rows[0].result.jobs, before.result.jobs if before else 0)
+    if min(jobs) < JOBS_MIN:
+        why = f"{jobs[0]} jobs in the earlier part and {jobs[1]} in the later one; {JOBS_MIN} in each are needed"
+        return Suggestion(pool=pool, verdict=Verdict.UNKNOWN, why=why, trained=tuple(rows), before=before)
+    if pick is None or before is None or after is None:
+        return Suggestion(pool=pool, verdict=Verdict.KEEP, why=why_kept(rows), trained=tuple(rows), before=before)
+    (candidate,) = (each for each in work.candidates if each.name == pick)
+    return judged(pool, rows, candidate, before, after)
+
+
+def patch_of(found: Sequence[Suggestion], profiles: Mapping[str, Profile]) -> str:
+    """What is to change in ``profiles.yaml``, as YAML with the same shape: keys to replace, null for the default."""
+    pools = {
+        each.pool: changes_of(each.candidate, profiles[each.pool]) for each in found if each.verdict is Verdict.CHANGE
+    }
+    lines = ["# What `headway tune` suggests: put these keys into your profiles.yaml. Other keys stay as they are."]
+    if not pools:
+        return "\n".join([*lines, "pools: {}", ""])
+    lines.append("pools:")
+    for each in found:
+        if each.verdict is Verdict.CHANGE:
+            body = yaml.safe_dump(pools[each.pool], default_flow_style=True, sort_keys=True, width=1000).strip()
+            lines += [
+                f"  # {each.why}",
+                f"  {yaml.safe_dump(each.pool, default_flow_style=True).splitlines()[0]}: {body}",
+            ]
+    return "\n".join([*lines, ""])
+
+
+def changes_of(candidate: Candidate, profile: Profile) -> dict[str, Any]:
+    """The keys of ``profile`` that ``candidate`` makes different, and what they become."""
+    before, after = profile_to_mapping(profile), profile_to_mapping(candidate.of(profile))
+    return {key: after[key] for key in TUNED_KEYS if before[key] != after[key]}
+
+
+def figures(found: Sequence[Suggestion], skipped: Mapping[str, str]) -> dict[str, Any]:
+    """What was found, by names that carry their units."""
+    return {
+        "headway": __version__,
+        "pools": [
+            {
+                "pool": each.pool,
+                "verdict": each.verdict.value,
+                "why": each.why,
+                "candidate": each.candidate.name,
+                "changes": dict(each.candidate.changes),
+                "earlier": [rehearsal_figures(row) for row in each.trained],
+                "later": [rehearsal_figures(row) for row in (each.before, each.after) if row is not None],
+            }
+            for each in found
+        ],
+        "skipped": dict(skipped),
+    }
+
+
+def _print(found: Sequence[Suggestion]) -> None:
+    console = output()
+    if not found:
+        return
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    shown.add_column("pool", overflow="fold")
+    shown.add_column("change to", overflow="fold")
+    for name in BEFORE_AFTER:
+        shown.add_column(name, justify="right")
+    for each in found:
+        style = "green" if each.verdict is Verdict.CHANGE else "dim"
+        told = {Verdict.CHANGE: change_of(each), Verdict.KEEP: "keep what you have", Verdict.UNKNOWN: "not known"}
+        shown.add_row(Text(each.pool), Text(told[each.verdict], style=style), *shown_cells(each))
+    console.print(Text("The later part of the time, before and after:", style="dim"))
+    console.print(shown)
+    for each in found:
+        console.print(Text(f"{each.pool}: {each.why}", style="dim"), soft_wrap=True)
+    changes = sum(each.verdict is Verdict.CHANGE for each in found)
+    Console(stderr=True).print(f"{counted(changes, 'pool')} of {len(found)} would be better off with a change")

@@ -1,0 +1,137 @@
+"""Whether another way to run a pool is clearly better: chosen on one part of its past, shown on a later one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.simulate.candidates import AS_IT_IS, Candidate, grid
+from headway.simulate.report.rows import Row
+
+TUNED_KEYS = (
+    "strategy",
+    "strategy_options",
+    "risk",
+    "forecast",
+    "hold_up_s",
+    "hold_down_s",
+    "step_up_workers",
+    "step_up_fraction",
+    "step_down_workers",
+    "step_down_fraction",
+    "tolerance_fraction",
+)
+"""What may be suggested: the pace of deciding. Promise, bounds, budget and schedules are the operator's word."""
+JOBS_MIN = 50  # in either part; with fewer a single late job is two per cent
+ROOM = 0.8  # of the late jobs that a promise allows: a candidate that just keeps it on one day breaks it on the next
+SAVING_MIN = 0.05  # of the worker-hours; less is no reason to change what runs
+SAVING_SHOWN_MIN = 0.025  # on the later part
+LATE_FEWER_MIN = 0.25  # of the late jobs, where no candidate keeps the promise
+SPAWNS_MORE_MAX = 0.25  # each is a burst of processor, memory and connections, which worker-hours do not tell of
+COST_MORE_MAX = 0.5  # of the worker-hours, for fewer late jobs where no candidate keeps the promise
+
+DEFAULT_GRID = grid({"risk": [0.5, 0.7, 1.0, 1.4, 2.0, 4.0], "hold_down_s": [None, 30.0, 120.0, 600.0]})
+"""The two numbers that move `hybrid`: what it stakes on luck, and how long it keeps workers that are idle."""
+
+
+class Verdict(StrEnum):
+    """What was found for a pool."""
+
+    CHANGE = "change"
+    KEEP = "keep"
+    UNKNOWN = "unknown"
+    """There is too little to tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """What to do with a pool's profile, why, and what speaks for it."""
+
+    pool: str
+    verdict: Verdict
+    why: str
+    candidate: Candidate = AS_IT_IS
+    trained: tuple[Row, ...] = ()
+    """The earlier part under every candidate."""
+    before: Row | None = None
+    """The later part under the profile as it is."""
+    after: Row | None = None
+    """The later part under the candidate."""
+
+
+def chosen(rows: Sequence[Row]) -> Row | None:
+    """Of one pool's rehearsals of the earlier part, the first being the profile as it is, the one that is clearly
+    better; ``None``: what is there is best, or as good.
+    """
+    before, *others = rows
+    if not others:
+        return None
+    if before.is_kept:
+        kept = [row for row in others if _has_room(row) and saving(before, row) >= SAVING_MIN]
+        calm = [row for row in kept if row.result.spawns <= (1 + SPAWNS_MORE_MAX) * before.result.spawns]
+        return min(calm, key=_cost, default=None)
+    kept = [row for row in others if _has_room(row)]
+    if kept:
+        return min(kept, key=_cost)
+    better = [
+        row
+        for row in others
+        if late(row) <= (1 - LATE_FEWER_MIN) * late(before)
+        and row.result.worker_hours <= (1 + COST_MORE_MAX) * before.result.worker_hours
+    ]
+    return min(better, key=lambda row: (late(row), *_cost(row)), default=None)
+
+
+def judged(pool: str, rows: Sequence[Row], candidate: Candidate, before: Row, after: Row) -> Suggestion:
+    """Whether what was ``chosen`` on the earlier part is better on the later one, too."""
+    is_shown, why = _shown(before, after)
+    return Suggestion(
+        pool=pool,
+        verdict=Verdict.CHANGE if is_shown else Verdict.KEEP,
+        why=why,
+        candidate=candidate if is_shown else AS_IT_IS,
+        trained=tuple(rows),
+        before=before,
+        after=after,
+    )
+
+
+def _shown(before: Row, after: Row) -> tuple[bool, str]:
+    if before.is_kept:
+        if not after.is_kept:
+            return False, f"{after.strategy} was cheaper at first and broke the promise later"
+        saved = saving(before, after)
+        if saved < SAVING_SHOWN_MIN:
+            return False, f"{after.strategy} was cheaper at first and saved nothing to speak of later"
+        return True, f"keeps the promise with {100 * saved:.0f} % fewer worker-hours"
+    if after.is_kept:
+        return True, f"keeps the promise, which {before.strategy} does not"
+    if late(after) <= ROOM * late(before):
+        fewer = 100 * (1 - late(after) / late(before))
+        return True, f"has {fewer:.0f} % fewer late jobs; no candidate keeps the promise"
+    return False, f"{after.strategy} had fewer late jobs at first and not later"
+
+
+def why_kept(rows: Sequence[Row]) -> str:
+    """Why nothing was ``chosen``."""
+    if rows[0].is_kept:
+        return "keeps its promise, and no candidate does so for clearly less"
+    return "misses its promise, and no candidate comes clearly closer: look at its bounds, start-up and template"
+
+
+def saving(before: Row, after: Row) -> float:
+    """The part of the worker-hours that is saved; negative where there are more."""
+    hours = before.result.worker_hours
+    return 1 - after.result.worker_hours / hours if hours else 0.0
+
+
+def late(row: Row) -> float:
+    """The share of late jobs, in per cent."""
+    return 100 - row.result.attainment_percent
+
+
+def _has_room(row: Row) -> bool:
+    return late(row) <= ROOM * (100 - row.percentile) and row.is_kept
+
+
+def _cost(row: Row) -> tuple[float, int]:
+    return row.result.worker_hours, row.result.spawns
