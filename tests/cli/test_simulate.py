@@ -8,6 +8,9 @@ from rich.console import Console
 
 from headway.__main__ import main
 from headway.cli import simulate as command
+from headway.cli.faults import EXAMPLES as FAULT_EXAMPLES
+from headway.cli.faults import KINDS as FAULTS
+from headway.cli.faults import wrongs_of
 from headway.cli.rehearsal import SWEEP, base_profile, cases, risks_of, strategies_of
 from headway.cli.traces import Columns, read_trace
 from headway.errors import Invalid
@@ -138,6 +141,51 @@ def test_hosts_bound_the_workers_there_are(trace: Path, tmp_path: Path) -> None:
         hours.append((row["attainment_percent"], row["spawns"]))
     assert hours[0][0] < 60  # 60 jobs of 1.5 s, one a second: one worker falls ever further behind
     assert hours[1][0] == 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "jobs:fail=50%,attempts=3,retry=3s",
+        "workers:live=10s,redeliver=5s",
+        "crash-loop:from=0,until=30s",
+        "lag:by=4s",
+        "loss:from=0,until=30s",
+        "host:number=1,from=10s,until=40s",
+        "control:from=0,until=30s",
+    ],
+)
+def test_what_may_go_wrong_changes_what_comes_of_it(text: str, trace: Path, tmp_path: Path) -> None:
+    words = ["simulate", str(trace), "--hosts", "2x4", "--json"]
+    assert main([*words, str(tmp_path / "well.json")]) == 0
+    assert main([*words, str(tmp_path / "ill.json"), "--fault", text]) == 0
+    (well,), (ill,) = (json.loads((tmp_path / name).read_text())["rehearsals"] for name in ("well.json", "ill.json"))
+    assert well != ill
+
+
+def test_every_kind_of_fault_has_an_example_that_is_understood() -> None:
+    assert FAULT_EXAMPLES.keys() == FAULTS.keys()
+    assert wrongs_of(list(FAULT_EXAMPLES.values()), hosts=1) != wrongs_of([], hosts=1)
+    page = (Path(__file__).parents[2] / "docs/how-to/rehearse.md").read_text()
+    assert all(f"| `{kind}` | `{example}` |" in page for kind, example in FAULT_EXAMPLES.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rain", "no kind 'rain'; known: jobs, workers, crash-loop, lag, loss, host, control"),
+        ("lag:of=3s", "no key 'of'; known: by"),
+        ("lag", "by must be given, as in lag:by=4s"),
+        ("loss:from=5m,until=1m", "a stretch from 300.0 s until 60.0 s is empty"),
+        ("jobs:fail=120%", "job_failure_fraction=1.2 is not a part of 1"),
+        ("jobs:fail=often", "fail='often' is no share, as in 95% or 0.95"),
+        ("host:number=3,from=0,until=1m", "there is no host-3: --hosts says how many there are"),
+    ],
+)
+def test_a_wrong_fault_is_told(text: str, said: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        wrongs_of([text], hosts=2)
+    assert said in str(refused.value)
 
 
 def test_the_risk_knob_is_swept_where_it_moves_something(trace: Path) -> None:

@@ -18,6 +18,8 @@ from rich.text import Text
 from headway import __version__
 from headway.cli.amounts import seconds
 from headway.cli.api import Api
+from headway.cli.faults import KINDS as FAULTS
+from headway.cli.faults import wrongs_of
 from headway.cli.history import MINUTES_MAX, Recorded, read_history
 from headway.cli.rehearsal import Case, base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
 from headway.cli.traces import Workload, columns_of, read_trace
@@ -82,6 +84,9 @@ def simulate(
         str | None,
         typer.Option(metavar="HOSTSxWORKERS", help="Room for workers, as in 3x8; without it there is room for all."),
     ] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(metavar="KIND:KEY=VALUE,…", help=f"What goes wrong: {', '.join(FAULTS)}.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     begins_at: Annotated[
         str | None, typer.Option(metavar="MOMENT", help="When it begins by the clock, as in 2026-03-02T06:00.")
@@ -106,7 +111,11 @@ def simulate(
         cap_workers=cap,
     )
     host_count, workers_per_host = hosts_of(hosts)
+    wrongs = wrongs_of(fault or (), hosts=host_count)
     setting = Setting(
+        faults=wrongs.faults,
+        host_outages=wrongs.host_outages,
+        control_outages=wrongs.control_outages,
         hosts=host_count,
         workers_per_host=workers_per_host,
         tick_s=seconds(tick, option="--tick"),
@@ -134,7 +143,7 @@ def simulate(
         write(json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
     if report is not None and rows:
         offered = [offered_load(each.name, each.jobs, slots=slots) for each in workloads]
-        write(report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting)))
+        write(report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting, fault or ())))
     if not is_whole:
         Console(stderr=True).print(f"interrupted: {len(rows)} of {len(wanted)} rehearsals were done")
         raise typer.Exit(ENDED_BY_CTRL_C)
@@ -263,7 +272,7 @@ def _title(rows: Sequence[Row]) -> str:
     return f"Rehearsal of {names[0] if len(names) == 1 else f'{len(names)} workloads'}"
 
 
-def _facts(policy: Profile, setting: Setting) -> Mapping[str, str]:
+def _facts(policy: Profile, setting: Setting, faults: Sequence[str]) -> Mapping[str, str]:
     spread = f", spread {setting.start_up_spread:g}" if setting.start_up_spread else ""
     return {
         "promise": f"{policy.objective.percentile:g} % within {duration(policy.objective.target_s)}",
@@ -274,6 +283,7 @@ def _facts(policy: Profile, setting: Setting) -> Mapping[str, str]:
         "hosts": f"{setting.hosts} × {counted(setting.workers_per_host, 'worker')}"
         if setting.hosts
         else "room for all",
+        **({"goes wrong": ", ".join(faults)} if faults else {}),
         "seed": f"{setting.seed}",
         "made by": f"headway {__version__}",
     }

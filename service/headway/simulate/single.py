@@ -1,7 +1,7 @@
 """One pool's jobs under one profile: the rehearsal that `simulate`, `backtest` and `tune` have in common."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway.errors import Invalid
 from headway.scaling.model import Host, HostCapacity, Template
@@ -11,6 +11,7 @@ from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.simulate.controller import Controller
 from headway.simulate.engine import Rehearsal, simulate
+from headway.simulate.faults import Faults, HostOutage, Stretch
 from headway.simulate.jobs import Jobs
 from headway.simulate.plan import PoolPlan
 from headway.simulate.results import Result
@@ -28,6 +29,9 @@ class Setting:
     hosts: int = 0
     """Without any there is room for all."""
     workers_per_host: int = 0
+    faults: Faults = field(default_factory=Faults)
+    host_outages: tuple[HostOutage, ...] = ()
+    control_outages: tuple[Stretch, ...] = ()
 
     def __post_init__(self) -> None:
         breaches = []
@@ -72,6 +76,7 @@ def rehearse(
         workers_max=profile.workers_max,
         template=profile.template,
         priority=profile.priority,
+        faults=setting.faults,
     )
     rehearsal = Rehearsal(
         tick_s=setting.tick_s,
@@ -79,6 +84,8 @@ def rehearse(
         objective_s=profile.objective.target_s,
         seed=setting.seed,
         hosts=tuple(_host(number, setting, profile.template) for number in range(1, setting.hosts + 1)),
+        host_outages=setting.host_outages,
+        control_outages=setting.control_outages,
     )
     (result,) = simulate([plan], [controller], rehearsal=rehearsal, on_tick=on_tick)
     return result

@@ -1,0 +1,135 @@
+"""What shall go wrong in a rehearsal, as it is written on a command line: ``loss:from=10m,until=12m``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from headway.cli.amounts import count, fraction, seconds
+from headway.errors import Invalid
+from headway.simulate.faults import Faults, HostOutage, Stretch
+
+Values = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrongs:
+    """Everything that goes wrong in one rehearsal."""
+
+    faults: Faults = field(default_factory=Faults)
+    host_outages: tuple[HostOutage, ...] = ()
+    control_outages: tuple[Stretch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A kind of fault: its keys, those that it needs, and what it adds."""
+
+    keys: Mapping[str, Callable[..., float]]
+    needed: frozenset[str]
+    add: Callable[[Wrongs, Values], Wrongs]
+
+
+def wrongs_of(texts: Sequence[str], *, hosts: int) -> Wrongs:
+    """All that ``texts`` describe, ``KIND:key=value,…`` each.
+
+    Raises:
+        Invalid: with every unknown kind and key, and every value that is wrong or missing.
+    """
+    wrongs, breaches = Wrongs(), []
+    for text in texts:
+        try:
+            wrongs = _with(wrongs, text)
+        except Invalid as error:
+            breaches += [f"--fault={text!r}: {breach.removeprefix('faults: ')}" for breach in error.breaches]
+    known = {f"host-{number}" for number in range(1, hosts + 1)}
+    if unknown := [outage.host_id for outage in wrongs.host_outages if outage.host_id not in known]:
+        breaches.append(f"--fault: there is no {unknown[0]}: --hosts says how many there are, as in 3x8")
+    if breaches:
+        raise Invalid(*breaches)
+    return wrongs
+
+
+def _with(wrongs: Wrongs, text: str) -> Wrongs:
+    name, _, rest = text.partition(":")
+    kind = KINDS.get(name)
+    if kind is None:
+        raise Invalid(f"no kind {name!r}; known: {', '.join(KINDS)}")
+    values: dict[str, float] = {}
+    for pair in filter(None, rest.split(",")):
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if key not in kind.keys:
+            raise Invalid(f"no key {key!r}; known: {', '.join(kind.keys)}")
+        values[key] = kind.keys[key](value, option=key)
+    if missing := kind.needed - values.keys():
+        raise Invalid(f"{' and '.join(sorted(missing))} must be given, as in {EXAMPLES[name]}")
+    return kind.add(wrongs, values)
+
+
+def _stretch(values: Values) -> Stretch:
+    return Stretch(from_s=values["from"], until_s=values["until"])
+
+
+def _jobs(wrongs: Wrongs, values: Values) -> Wrongs:
+    was = wrongs.faults
+    faults = replace(
+        was,
+        job_failure_fraction=values["fail"],
+        attempts_max=int(values.get("attempts", was.attempts_max)),
+        retry_after_s=values.get("retry", was.retry_after_s),
+    )
+    return replace(wrongs, faults=faults)
+
+
+def _workers(wrongs: Wrongs, values: Values) -> Wrongs:
+    again_s = values.get("redeliver", wrongs.faults.redeliver_after_s)
+    return replace(wrongs, faults=replace(wrongs.faults, worker_life_s=values["live"], redeliver_after_s=again_s))
+
+
+def _crashes(wrongs: Wrongs, values: Values) -> Wrongs:
+    crash_loops = (*wrongs.faults.crash_loops, _stretch(values))
+    return replace(wrongs, faults=replace(wrongs.faults, crash_loops=crash_loops))
+
+
+def _lag(wrongs: Wrongs, values: Values) -> Wrongs:
+    return replace(wrongs, faults=replace(wrongs.faults, metric_lag_s=values["by"]))
+
+
+def _loss(wrongs: Wrongs, values: Values) -> Wrongs:
+    metric_losses = (*wrongs.faults.metric_losses, _stretch(values))
+    return replace(wrongs, faults=replace(wrongs.faults, metric_losses=metric_losses))
+
+
+def _host(wrongs: Wrongs, values: Values) -> Wrongs:
+    outage = HostOutage(host_id=f"host-{values['number']:g}", stretch=_stretch(values))
+    return replace(wrongs, host_outages=(*wrongs.host_outages, outage))
+
+
+def _control(wrongs: Wrongs, values: Values) -> Wrongs:
+    return replace(wrongs, control_outages=(*wrongs.control_outages, _stretch(values)))
+
+
+_WHEN = MappingProxyType({"from": seconds, "until": seconds})
+KINDS = MappingProxyType(
+    {
+        "jobs": _Kind(
+            keys={"fail": fraction, "attempts": count, "retry": seconds}, needed=frozenset({"fail"}), add=_jobs
+        ),
+        "workers": _Kind(keys={"live": seconds, "redeliver": seconds}, needed=frozenset({"live"}), add=_workers),
+        "crash-loop": _Kind(keys=_WHEN, needed=frozenset(_WHEN), add=_crashes),
+        "lag": _Kind(keys={"by": seconds}, needed=frozenset({"by"}), add=_lag),
+        "loss": _Kind(keys=_WHEN, needed=frozenset(_WHEN), add=_loss),
+        "host": _Kind(keys={"number": count, **_WHEN}, needed=frozenset({"number", *_WHEN}), add=_host),
+        "control": _Kind(keys=_WHEN, needed=frozenset(_WHEN), add=_control),
+    }
+)
+EXAMPLES = MappingProxyType(
+    {
+        "jobs": "jobs:fail=2%,attempts=3,retry=30s",
+        "workers": "workers:live=30m,redeliver=60s",
+        "crash-loop": "crash-loop:from=20m,until=25m",
+        "lag": "lag:by=4s",
+        "loss": "loss:from=20m,until=22m",
+        "host": "host:number=1,from=20m,until=40m",
+        "control": "control:from=20m,until=22m",
+    }
+)
