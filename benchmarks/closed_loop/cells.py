@@ -14,11 +14,11 @@ from typing import Any
 
 from closed_loop.reference import BEGINS_AT_S, BY_NAME, TICK_S, Scenario, workers_max
 from headway.cli.traces import Columns, read_trace
-from headway.scaling.model import Objective
+from headway.scaling.model import Decision, Objective
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate.controller import Controller, Observation
-from headway.simulate.engine import Rehearsal, Target, simulate
+from headway.simulate.engine import Rehearsal, simulate
 from headway.simulate.fixed_pool import ServedJob, fixed_pool
 from headway.simulate.jobs import Jobs
 from headway.simulate.pool import PoolPlan
@@ -77,16 +77,14 @@ class Figures:
     took_s: float
 
 
-class Watched:
-    """A controller that is asked whether it keeps its bounds."""
+class Watched(Controller):
+    """A controller that is asked whether it keeps its bounds. A decision that stands is asked once."""
 
-    def __init__(self, controller: Controller, ceiling: int) -> None:
-        self.over_ceiling = 0
-        self._step, self._ceiling = controller.step, ceiling
+    over_ceiling = 0
 
-    def step(self, observation: Observation, /) -> Target:
-        decision = self._step(observation)
-        self.over_ceiling += decision.target_workers > self._ceiling
+    def step(self, observation: Observation, /) -> Decision:
+        decision = super().step(observation)
+        self.over_ceiling += decision.target_workers > self.profile.workers_max
         return decision
 
 
@@ -94,7 +92,7 @@ def run(cell: Cell, folder: Path) -> Figures:
     """Simulate ``cell`` with the traces of ``folder``."""
     scenario, jobs = BY_NAME[cell.scenario], load(folder, cell.trace)
     warm = constant_pool(folder, cell.trace, scenario.objective_s) if cell.strategy == "fixed" else 0
-    controller = Watched(_controller(cell, scenario, workers_min=warm), workers_max(cell.trace))
+    controller = _controller(cell, scenario, workers_min=warm)
     plan = PoolPlan(jobs=jobs, start_up_s=scenario.start_up_s, workers_max=workers_max(cell.trace), warm_workers=warm)
     began_s = time.perf_counter()
     (result,) = simulate(
@@ -121,7 +119,7 @@ def run(cell: Cell, folder: Path) -> Figures:
     )
 
 
-def _controller(cell: Cell, scenario: Scenario, *, workers_min: int) -> Controller:
+def _controller(cell: Cell, scenario: Scenario, *, workers_min: int) -> Watched:
     profile = Profile(
         pool="simulated",
         queues=("simulated/jobs",),
@@ -133,7 +131,7 @@ def _controller(cell: Cell, scenario: Scenario, *, workers_min: int) -> Controll
     )
     if cell.risk is not None:
         profile = replace(profile, risk=cell.risk)
-    return Controller(profile=profile, start_up_s=scenario.start_up_s, tick_s=TICK_S, options=cell.options)
+    return Watched(profile=profile, start_up_s=scenario.start_up_s, tick_s=TICK_S, options=cell.options)
 
 
 @cache
