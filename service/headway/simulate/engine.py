@@ -180,10 +180,12 @@ def simulate(
     *,
     rehearsal: Rehearsal | None = None,
     on_tick: Callable[[float], None] | None = None,
+    on_waits: Callable[[Sequence[Sequence[float]]], None] | None = None,
 ) -> tuple[Result, ...]:
     """Serve the jobs of every plan under its controller and say what came of it.
 
-    The same plans, controllers and seed give the same results. ``on_tick`` is told the time of each tick.
+    The same plans, controllers and seed give the same results. ``on_tick`` is told the time of each tick, and
+    ``on_waits`` at the end each plan's waits, job by job until its first start; not a number, where it never started.
     """
     rehearsal = rehearsal or Rehearsal()
     lanes = [_Lane(plan, controller, rehearsal) for plan, controller in zip(plans, controllers, strict=True)]
@@ -207,6 +209,8 @@ def simulate(
         now_s = ticks * rehearsal.tick_s
         if is_plain:
             ticks, now_s = _passed_over(lanes, ticks, rehearsal.tick_s, last_s, on_tick)
+    if on_waits is not None:
+        on_waits([pool.pickup_s for pool in pools])
     return tuple(lane.result(rehearsal) for lane in lanes)
 
 

@@ -1,6 +1,6 @@
 """One pool's jobs under one profile: the rehearsal that `simulate`, `backtest` and `tune` have in common."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headway.errors import Invalid
@@ -54,10 +54,12 @@ def rehearse(
     strategies: Mapping[str, Strategy] = BUILT_IN,
     zones: Zones | None = None,
     on_tick: Callable[[float], None] | None = None,
+    on_waits: Callable[[Sequence[float]], None] | None = None,
 ) -> Result:
-    """What came of ``jobs`` under ``profile``. ``on_tick`` is told the time that has passed.
+    """What came of ``jobs`` under ``profile``.
 
-    Wherever it runs, the same arguments give the same result.
+    ``on_tick`` is told the time that has passed, ``on_waits`` at the end how long each job waited. Wherever it
+    runs, the same arguments give the same result.
     """
     controller = Controller(
         profile=profile,
@@ -87,7 +89,13 @@ def rehearse(
         host_outages=setting.host_outages,
         control_outages=setting.control_outages,
     )
-    (result,) = simulate([plan], [controller], rehearsal=rehearsal, on_tick=on_tick)
+    (result,) = simulate(
+        [plan],
+        [controller],
+        rehearsal=rehearsal,
+        on_tick=on_tick,
+        on_waits=None if on_waits is None else lambda waits: on_waits(waits[0]),
+    )
     return result
 
 

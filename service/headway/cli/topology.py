@@ -1,0 +1,141 @@
+"""`headway topology`: job classes that share a queue and should not, and the split that cures it."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from headway import __version__
+from headway.cli import past_options as options
+from headway.cli.amounts import seconds
+from headway.cli.backtest import facts, prepare, setting_of
+from headway.cli.past import Asked, moment_s, past_of
+from headway.cli.rehearsal import base_profile
+from headway.cli.simulate import ENDED_BY_CTRL_C, write
+from headway.cli.typed import output, run
+from headway.errors import Invalid
+from headway.scaling.explain import counted
+from headway.simulate.report.page import document
+from headway_spark.bulk import bulk_session
+from headway_spark.history import held_events, jobs_of
+from headway_spark.topology import Finding, Question, findings
+
+FOOT = (
+    "Waits at the mean rate are queueing theory's for first come, first served; what happens in queues of their own "
+    "was rehearsed on the recorded jobs, with the core that decides in the live loop."
+)
+
+app = typer.Typer(add_completion=False)
+
+
+def main(words: list[str]) -> int:
+    """Run `topology`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command("topology")
+def topology(
+    event_log: Annotated[Path, typer.Option(metavar="DIR", help="The event log: it knows the class of each job.")],
+    *,
+    from_: options.From = None,
+    until: options.Until = None,
+    queues: Annotated[str | None, typer.Option(metavar="QUEUE,…", help="Only these queues.")] = None,
+    profile: options.ProfileFile = None,
+    objective: Annotated[
+        list[str] | None, typer.Option(metavar="CLASS=DURATION", help="What a class is promised, where it differs.")
+    ] = None,
+    master: options.Master = None,
+    cores: options.Cores = None,
+    slots: options.Slots = 1,
+    start_up: options.StartUp = "2s",
+    jitter: options.Jitter = 0.0,
+    tick: options.Tick = "5s",
+    seed: options.Seed = 0,
+    report: options.Report = None,
+    json_: options.Json = None,
+) -> None:
+    """Find job classes that keep each other waiting in one queue, and rehearse them apart."""
+    asked = Asked(
+        event_log=event_log,
+        from_s=moment_s(from_, option="--from"),
+        until_s=moment_s(until, option="--until"),
+        profiles_file=profile,
+        seed=seed,
+    )
+    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, seed=seed)
+    targets_s = targets_of(objective or ())
+    prepare(cores, report, json_)
+    profiles = {queue: each for each in past_of(asked).profiles.values() for queue in each.queues}
+    question = Question(profiles=profiles, default=base_profile(None), setting=setting, targets_s=targets_s)
+    wanted = [part.strip() for part in (queues or "").split(",") if part.strip()]
+    try:
+        found = _found(asked, question, wanted, master=master, cores=cores)
+    except KeyboardInterrupt:
+        raise typer.Exit(ENDED_BY_CTRL_C) from None
+    _print(found)
+    if json_ is not None:
+        told = {"headway": __version__, "queues": [asdict(each) for each in found]}
+        write(json_, json.dumps(told, indent=2) + "\n")
+    if report is not None:
+        title = f"Topology of {counted(len(found), 'queue')}"
+        write(report, page(found, title=title, told=facts(setting)))
+
+
+def targets_of(texts: Sequence[str]) -> dict[str, float]:
+    """What is promised to classes, as in ``report=10m``."""
+    targets_s = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name.strip():
+            raise Invalid(f"--objective={text!r} must be a class and a duration, as in report=10m")
+        targets_s[name.strip()] = seconds(value, option="--objective")
+    return targets_s
+
+
+def _found(
+    asked: Asked, question: Question, wanted: Sequence[str], *, master: str | None, cores: int | None
+) -> tuple[Finding, ...]:
+    assert asked.event_log is not None
+    with (
+        Console(stderr=True).status("starting Spark, reading the jobs and rehearsing their classes apart"),
+        tempfile.TemporaryDirectory(prefix="headway-") as folder,
+        bulk_session(os.environ, work_dir=Path(folder), master=master, cores=cores) as session,
+        held_events(session, asked.event_log, from_s=asked.from_s, until_s=asked.until_s) as events,
+    ):
+        jobs = jobs_of(events, from_s=asked.from_s, until_s=asked.until_s)
+        found = findings(jobs, question)
+    unknown = sorted(set(wanted) - {each.queue for each in found})
+    if unknown:
+        raise Invalid(f"--queues: no job of {', '.join(unknown)} came in that time")
+    if not found:
+        raise Invalid(f"no job came in that time: the event log in {asked.event_log} says nothing of it")
+    return tuple(each for each in found if not wanted or each.queue in wanted)
+
+
+def _print(found: Sequence[Finding]) -> None:
+    console = output()
+    for each in found:
+        mark = Text("split " if each.is_cure else "keep  ", style="yellow" if each.is_cure else "green")
+        console.print(mark + Text(each.queue, style="bold") + Text(f"  {each.jobs:,} jobs", style="dim"))
+        console.print(Text(f"  {each.told or f'Nothing to divide: {each.why}.'}"), soft_wrap=True)
+    cures = sum(each.is_cure for each in found)
+    Console(stderr=True).print(f"{counted(cures, 'queue')} of {len(found)} would be better off divided")
+
+
+def page(found: Sequence[Finding], *, title: str, told: Mapping[str, str]) -> str:
+    """The findings as HTML."""
+    sections = "".join(
+        f"<section><h2>{escape(each.queue)}</h2>"
+        f'<p class="soft">{each.jobs:,} jobs; {"divide it" if each.is_cure else "leave it as it is"}</p>'
+        f"<p>{escape(each.told or f'Nothing to divide: {each.why}.')}</p></section>"
+        for each in found
+    )
+    return document(title, told, sections, foot=FOOT)
