@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -76,6 +77,8 @@ class Outcome:
     candidate: str
     result: Result | None = None
     why: str = ""
+    cpu_s: float = 0.0
+    """Processor time that the rehearsal took."""
 
 
 class _Gathered(AccumulatorParam[list[str]]):
@@ -229,6 +232,7 @@ def _outcomes(
 
 
 def _outcome(pool: str, candidate: Candidate, jobs: Jobs, begins_at_s: float, work: Work) -> Outcome:
+    began_s = time.process_time()
     try:
         profile = candidate.of(work.profiles[pool])
         result = rehearse(
@@ -241,9 +245,9 @@ def _outcome(pool: str, candidate: Candidate, jobs: Jobs, begins_at_s: float, wo
         )
     except Exception as error:  # noqa: BLE001 - one pool's failure is told of and ends no other's
         return Outcome(pool=pool, candidate=candidate.name, why=str(error) or type(error).__name__)
-    return Outcome(
-        pool=pool, candidate=candidate.name, result=result if pool in work.drawn else replace(result, points=())
-    )
+    if pool not in work.drawn:
+        result = replace(result, points=())
+    return Outcome(pool=pool, candidate=candidate.name, result=result, cpu_s=time.process_time() - began_s)
 
 
 def filled(service_s: Sequence[float | None], *, pool: str, seed: int) -> Sequence[float]:
