@@ -85,10 +85,17 @@ class PipelineSettings:
 
     database_url: str
     event_log: Path
-    checkpoint: Path
+    checkpoint: Path | str
+    """A folder, or the URI of one in object storage."""
     work_dir: Path
-    archive_days: float = 14.0
-    archive_gb: float = 20.0
+    archive_days: float
+    archive_gb: float
+    heap_mb: int
+    packages: str
+    """Maven coordinates that Spark fetches when it starts, separated by commas."""
+    source: str
+    kafka_servers: str
+    kafka_topic: str
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "PipelineSettings":
@@ -97,11 +104,27 @@ class PipelineSettings:
         settings = cls(
             database_url=read.text("HEADWAY_DATABASE_URL", needed_for="where Postgres is"),
             event_log=read.path("HEADWAY_EVENT_LOG", f"{DATA_DIR}/events"),
-            checkpoint=read.path("HEADWAY_CHECKPOINT", f"{DATA_DIR}/checkpoint"),
+            checkpoint=read.path_or_uri("HEADWAY_CHECKPOINT", f"{DATA_DIR}/checkpoint"),
             work_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/pipeline"),
             archive_days=read.positive("HEADWAY_ARCHIVE_DAYS", 14.0),
             archive_gb=read.positive("HEADWAY_ARCHIVE_GB", 20.0),
+            heap_mb=math.ceil(read.positive("HEADWAY_SPARK_HEAP_MB", 768.0)),
+            packages=read.optional("HEADWAY_SPARK_PACKAGES"),
+            source=read.one_of("HEADWAY_SOURCE", ("files", "kafka")),
+            kafka_servers=read.optional("HEADWAY_KAFKA_SERVERS"),
+            kafka_topic=read.optional("HEADWAY_KAFKA_TOPIC"),
         )
+        for name, value in (
+            ("HEADWAY_KAFKA_SERVERS", settings.kafka_servers),
+            ("HEADWAY_KAFKA_TOPIC", settings.kafka_topic),
+        ):
+            if settings.source == "kafka" and not value:
+                read.refuse(f"{name} is not set: HEADWAY_SOURCE=kafka reads its events there")
+        if settings.source == "files" and isinstance(settings.checkpoint, str):
+            read.refuse(
+                f"HEADWAY_CHECKPOINT={settings.checkpoint} is no folder: what the stream has read of the event log's "
+                "files is kept and moved by it; object storage will do with HEADWAY_SOURCE=kafka"
+            )
         read.close()
         return settings
 
@@ -184,8 +207,29 @@ class _Reader:
             self._breaches.append(f"{name} is not set: it says {needed_for}")
         return value
 
+    def optional(self, name: str) -> str:
+        return self._env.get(name, "")
+
+    def one_of(self, name: str, words: tuple[str, ...]) -> str:
+        value = self._env.get(name) or words[0]
+        if value not in words:
+            self.refuse(f"{name}={value!r}: expected {' or '.join(words)}")
+        return value
+
     def path(self, name: str, default: str) -> Path:
-        return Path(self._env.get(name) or default).expanduser().absolute()
+        value = self._env.get(name) or default
+        if "://" in value:
+            self.refuse(
+                f"{name}={value} is no folder: what is kept there needs renames and locks; mount a disk or NFSv4"
+            )
+        return Path(value).expanduser().absolute()
+
+    def path_or_uri(self, name: str, default: str) -> Path | str:
+        value = self._env.get(name) or default
+        return value if "://" in value else self.path(name, default)
+
+    def refuse(self, breach: str) -> None:
+        self._breaches.append(breach)
 
     def positive(self, name: str, default: float) -> float:
         value = self._env.get(name) or default

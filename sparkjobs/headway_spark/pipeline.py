@@ -65,13 +65,21 @@ class Stream:
     """The query over one event log, from its checkpoint on. It only reads; a ``Keeper`` moves what has been read."""
 
     def __init__(
-        self, session: SparkSession, *, log_dir: Path, checkpoint: Path, sink: Sink, pace_s: float = PACE_S
+        self,
+        session: SparkSession,
+        *,
+        log_dir: Path,
+        checkpoint: Path | str,
+        sink: Sink,
+        pace_s: float = PACE_S,
+        source: Callable[[], DataFrame] | None = None,
     ) -> None:
         self._session = session
         self._log_dir = log_dir
         self._checkpoint = checkpoint
         self._sink = sink
         self._pace_s = pace_s
+        self._source = source
         self._query: StreamingQuery | None = None
         self._is_resumed = False
         self._batches = 0
@@ -85,11 +93,14 @@ class Stream:
                 than the log's archive.
             Unavailable: Spark cannot run it.
         """
-        (self._log_dir / "hot").mkdir(parents=True, exist_ok=True, mode=0o700)
-        if (why := why_unfit(self._checkpoint, self._log_dir)) is not None:
-            raise unfit(self._checkpoint, why)
-        source_log.trim(self._checkpoint)
-        self._is_resumed, self._batches = (self._checkpoint / "offsets").exists(), 0
+        if self._folder is not None:
+            (self._log_dir / "hot").mkdir(parents=True, exist_ok=True, mode=0o700)
+            if (why := why_unfit(self._folder, self._log_dir)) is not None:
+                raise unfit(self._folder, why)
+            source_log.trim(self._folder)
+        self._batches = 0
+        # Of one that is no folder it is not known; what goes wrong at the start is then its fault.
+        self._is_resumed = not isinstance(self._checkpoint, Path) or (self._checkpoint / "offsets").exists()
         deadline_s = time.monotonic() + LISTENING_BOUND_S
         try:
             self._query = query = self._started()
@@ -103,6 +114,11 @@ class Stream:
                 query.awaitTermination()
         except (PySparkException, Py4JError, OSError) as error:
             raise self._failure(error) from error
+
+    @property
+    def _folder(self) -> Path | None:
+        """The checkpoint of a stream of files, whose list of them is looked after; None of another source."""
+        return self._checkpoint if self._source is None and isinstance(self._checkpoint, Path) else None
 
     def run(self, *, is_stopping: Callable[[], bool]) -> None:
         """Return when ``is_stopping``, between two batches where they are short.
@@ -141,12 +157,14 @@ class Stream:
         dropped = sum(each.numRowsDroppedByWatermark for each in progress.stateOperators) if progress else 0
         if progress and dropped:
             log.warning("dropped late events=%d batch=%d older_than_s=%.0f", dropped, progress.batchId, LATENESS_S)
-        if source_log.is_long(self._checkpoint) and _is_between_batches(self._query):
+        is_long = self._folder is not None and source_log.is_long(self._folder)
+        if is_long and _is_between_batches(self._query):
             self._query.stop()
             self.start()
 
     def _started(self) -> StreamingQuery:
-        return rows_of(self._session, self._log_dir, self._checkpoint).foreachBatch(self._write).start()
+        events = file_events(self._session, self._log_dir) if self._source is None else self._source()
+        return rows_of(events, self._checkpoint).foreachBatch(self._write).start()
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         began_s = time.monotonic()
@@ -171,7 +189,12 @@ class Stream:
         told = failure(self._batch_error or error, session=self._session, log_dir=self._log_dir)
         if type(told) is Unavailable and has_jvm(self._session) and self._is_resumed and self._batches == 0:
             why = why_failed(self._batch_error or error)
-            return unfit(self._checkpoint, f"it does not fit this version's query or is damaged ({why})")
+            if self._folder is None:
+                return Misconfigured(
+                    f"the topic does not answer, or the checkpoint {self._checkpoint} does not fit this version's "
+                    f"query or is damaged ({why}): if it is the checkpoint, delete it; two hours are then read again"
+                )
+            return unfit(self._folder, f"it does not fit this version's query or is damaged ({why})")
         return told
 
 
@@ -188,15 +211,19 @@ def failure(error: Exception, *, session: SparkSession, log_dir: Path) -> Headwa
     return Unavailable(f"the stream over {log_dir} has failed: {why}")
 
 
-def rows_of(session: SparkSession, log_dir: Path, checkpoint: Path) -> DataStreamWriter:
-    """The stream's one query: rows of buckets, from the files in hot/, with its state in ``checkpoint``."""
-    events = (
+def file_events(session: SparkSession, log_dir: Path) -> DataFrame:
+    """The files in hot/, as a stream."""
+    return (
         session.readStream.schema(EVENTS)
         .option("pathGlobFilter", "*.parquet")
         .option("maxFilesPerTrigger", FILES_MAX)
         .option("maxFileAge", f"{source_log.KEPT_S:.0f}s")
         .parquet(str(log_dir / "hot"))
     )
+
+
+def rows_of(events: DataFrame, checkpoint: Path | str) -> DataStreamWriter:
+    """The stream's one query: rows of buckets, from ``events`` as in ``schema.EVENTS``, its state in ``checkpoint``."""
     rows = buckets(with_bucket(readable(events), lateness_s=LATENESS_S))
     return rows.writeStream.outputMode("update").option("checkpointLocation", str(checkpoint))
 

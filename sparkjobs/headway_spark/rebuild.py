@@ -41,7 +41,7 @@ from headway_spark.checkpoint import (
     why_unfit,
 )
 from headway_spark.log_files import LATE_S, archived, files, parquets, written_s
-from headway_spark.pipeline import LATENESS_S, Progress, Sink, failure, rows_of
+from headway_spark.pipeline import LATENESS_S, Progress, Sink, failure, file_events, rows_of
 from headway_spark.schema import EVENTS, readable
 
 # What was written before has no part in a bucket that may still change: those begin at most so long before the newest
@@ -168,7 +168,7 @@ class Rebuild:
         back = [path.name for path in archived(self.log_dir, from_s=since_s)]
         Archive(self.log_dir).give_back(back)
         log.info("rebuilding the stream's state files=%d", len(parquets(self.log_dir / "hot")))
-        query = rows_of(self.session, self.log_dir, self.checkpoint).trigger(availableNow=True)
+        query = rows_of(file_events(self.session, self.log_dir), self.checkpoint).trigger(availableNow=True)
         running = query.foreachBatch(_unseen).start()
         while not running.awaitTermination(LOOK_S):
             self.sink.beat()

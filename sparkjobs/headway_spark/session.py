@@ -19,6 +19,9 @@ from pyspark.sql import SparkSession
 from headway.errors import Misconfigured
 from headway_spark.java import java_home
 
+Session = SparkSession
+"""What ``open_session`` gives, for those who only pass it on."""
+
 HEAP_MB = 768
 JVM_END_BOUND_S = 5.0
 POLL_MS = 200  # how long a stream without news waits before it looks again: a fifth of the latency goal, little CPU
@@ -57,11 +60,13 @@ _STREAM: Mapping[str, str] = {
 }
 
 
-def open_session(env: Mapping[str, str], *, work_dir: Path) -> SparkSession:
-    """The session of the cluster that spark-submit was given; this process's own where nobody submitted it."""
+def open_session(
+    env: Mapping[str, str], *, work_dir: Path, more: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
+    """The session of the cluster that spark-submit was given; this process's own, with ``more``, where nobody did."""
     if "PYSPARK_GATEWAY_PORT" in env:  # spark-submit's JVM is there already and says where to be found
         return submitted()
-    return embedded(java_home=java_home(env, shim_dir=work_dir / "java"), work_dir=work_dir)
+    return embedded(java_home=java_home(env, shim_dir=work_dir / "java"), work_dir=work_dir, more=more)
 
 
 def embedded(

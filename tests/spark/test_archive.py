@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headway.errors import Misconfigured
 from headway.scaling.model import EventKind, JobEvent
 from headway_spark import archive as module
 from headway_spark.archive import KEPT_MIN_S, MERGE_AFTER_S, Archive, Retention
@@ -293,3 +294,11 @@ def test_what_moves_while_it_is_listed_is_held_all_the_same(log: Path, monkeypat
     with held(log) as paths:
         assert jobs_of(paths) == jobs
     assert moved == [1]
+
+
+def test_an_archive_has_one_keeper(log: Path) -> None:
+    again = pytest.raises(Misconfigured, match="another pipeline reads the event log")
+    with Archive(log).kept(), again, Archive(log).kept():
+        pass
+    with Archive(log).kept():
+        pass

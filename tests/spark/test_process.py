@@ -37,18 +37,15 @@ def is_gone(process: psutil.Process) -> bool:
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
-@contextmanager
-def running(
-    folder: Path, database_url: str, *, until_said: str
-) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
-    """A pipeline that has said so much, and its JVM. Neither outlives the test."""
-    tools, log = folder / "tools", folder / "pipeline.log"
+def environment(folder: Path, database_url: str) -> dict[str, str]:
+    """What a pipeline in ``folder`` is told, and no program but those it needs."""
+    tools = folder / "tools"
     tools.mkdir(exist_ok=True)
     for name in PROGRAMS:
         found = shutil.which(name)
         if found and not (tools / name).exists():
             (tools / name).symlink_to(found)
-    env = {
+    return {
         "PATH": str(tools),
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",  # a test ends before the thorough compiler pays
         "HEADWAY_DATABASE_URL": database_url,
@@ -56,6 +53,15 @@ def running(
         "HEADWAY_CHECKPOINT": str(folder / "checkpoint"),
         "HEADWAY_STATE_DIR": str(folder / "a state folder"),
     }
+
+
+@contextmanager
+def running(
+    folder: Path, database_url: str, *, until_said: str
+) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
+    """A pipeline that has said so much, and its JVM. Neither outlives the test."""
+    log = folder / "pipeline.log"
+    env = environment(folder, database_url)
     with log.open("wb") as output:
         argv = [sys.executable, "-m", "headway", "pipeline"]
         process = subprocess.Popen(argv, env=env, stdout=output, stderr=output)
@@ -108,3 +114,30 @@ def test_a_killed_pipeline_leaves_no_orphan(migrated_url: str, tmp_path: Path) -
     with running(tmp_path, migrated_url, until_said="warming up") as (process, jvm):
         process.kill()
         until(lambda: is_gone(jvm), tmp_path / "pipeline.log", within_s=10)
+
+
+def test_a_deleted_checkpoint_is_made_anew_by_the_command(migrated_url: str, tmp_path: Path) -> None:
+    log, hot = tmp_path / "pipeline.log", tmp_path / "log" / "hot"
+
+    def rows() -> object:
+        with psycopg.connect(migrated_url) as connection:
+            return connection.execute(
+                "select queue, bucket_s, started_jobs, pickup_sketch from queue_buckets order by 1, 2"
+            ).fetchall()
+
+    publish(tmp_path / "log", "1.parquet", table([started(1), started(2)]))
+    publish(tmp_path / "log", "2.parquet", table([started(3)]))
+    with running(tmp_path, migrated_url, until_said="ready after") as (process, _):
+        until(lambda: sum(row[2] for row in rows()) == 3 and not list(hot.iterdir()), log)
+        process.terminate()
+        assert process.wait(10) == 0, log.read_text()
+    whole = rows()
+    shutil.rmtree(tmp_path / "checkpoint")
+    with psycopg.connect(migrated_url) as connection:
+        connection.execute("update queue_buckets set started_jobs = 99")
+    argv = [sys.executable, "-m", "headway", "pipeline", "rebuild"]
+    env = environment(tmp_path, migrated_url)
+    ended = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "rebuilt since=" in ended.stderr
+    assert rows() == whole
