@@ -24,6 +24,7 @@ from typing import Any
 
 from headway.control import evaluation
 from headway.control.evaluation import Evaluation
+from headway.control.garbage import collect_rarely
 from headway.control.recent import KEPT_S, RATE_WINDOW_S
 from headway.control.views import Views
 from headway.scaling.decide import decide
@@ -277,6 +278,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()
+    collect_rarely()  # as the control plane does
     scenes = zip(GOALS_MS, ((1_000, 1_000), (10_000, 10_000), (10_000, 1_000)), strict=True)
     figures: dict[str, Any] = {
         "machine": {"python": platform.python_version(), "cores": os.cpu_count(), "load_average": os.getloadavg()},

@@ -16,6 +16,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from headway.cli import parent
 from headway.cli.logs import log_to_stderr
+from headway.control.garbage import collect_rarely
 from headway.control.http.app import create_app
 from headway.control.http.feed import Feed
 from headway.control.http.server import HttpServer
@@ -55,6 +56,7 @@ def main(words: list[str]) -> int:
     strategies = load_strategies()
     log_to_stderr()
     migrate.upgrade(settings.database_url)
+    collect_rarely()
     uvloop.run(_run(settings, strategies))
     return 0
 
