@@ -138,7 +138,7 @@ def tend(connection: Connection, *, is_stopping: Callable[[], bool]) -> None:
 def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> float | None:
     """Bring minutes and hours up to the newest bucket. Returns its start; ``None`` where there is none."""
     newest, revision = _row(connection, _NEWEST)
-    if newest is None:
+    if newest is None or revision is None:  # no bucket at all: `least` passes over null
         return None
     newest_s, known = _float(newest), _progress(connection)
     minutes_until_s = newest_s // MINUTE_S * MINUTE_S
