@@ -26,7 +26,7 @@ from headway.scaling.explain import counted
 from headway.scaling.profile import Profile, profile_to_mapping
 from headway.simulate.candidates import AS_IT_IS, Candidate, with_base
 from headway.simulate.report.rows import Row
-from headway.simulate.report.tuned import BEFORE_AFTER, change_of, shown_cells, tuned_page
+from headway.simulate.tuned_page import BEFORE_AFTER, change_of, shown_cells, tuned_page
 from headway.simulate.tuning import (
     DEFAULT_GRID,
     JOBS_MIN,
