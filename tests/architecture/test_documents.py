@@ -22,6 +22,7 @@ from headway.scaling.profile import Override, Profile, profile_from_mapping
 from headway.scaling.schedule import Schedule
 from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
+from headway.scaling.windows import WindowMetrics
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
@@ -159,6 +160,11 @@ def test_every_key_of_a_host_file_is_documented(tmp_path: Path, monkeypatch: pyt
 def test_every_figure_of_a_queue_is_documented() -> None:
     documented = [name.strip("`") for name, *_ in rows(DOCS / "reference/metrics.md")]
     assert documented == [item.name for item in fields(QueueMetrics) if item.name != "queue"]
+
+
+def test_every_figure_of_a_window_is_explained() -> None:
+    documented = [name.strip("`") for name, *_ in rows(DOCS / "reference/metrics.md", after="Longer windows")]
+    assert documented == [item.name for item in fields(WindowMetrics)]
 
 
 def test_the_limits_are_documented_in_their_order() -> None:

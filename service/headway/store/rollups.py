@@ -201,22 +201,21 @@ class Level:
 def levels(connection: Connection) -> list[Level]:
     """What is stored at each level. Counts every row: for now and then."""
     found = []
-    for table, kept_s in (
-        ("queue_buckets", BUCKETS_KEPT_S),
-        ("rollup_minutes", MINUTES_KEPT_S),
-        ("rollup_hours", HOURS_KEPT_S),
+    for table, span_s, kept_s in (
+        ("queue_buckets", 5.0, BUCKETS_KEPT_S),
+        ("rollup_minutes", MINUTE_S, MINUTES_KEPT_S),
+        ("rollup_hours", HOUR_S, HOURS_KEPT_S),
     ):
-        span_s = min(kept_s, DAY_S)
-        rows, stored_bytes, recent, queues = connection.execute(
+        rows, stored_bytes, recent, queues, recent_s = connection.execute(
             f"""
             select count(*), pg_total_relation_size('{table}'), count(*) filter (where is_recent),
-                count(distinct queue) filter (where is_recent)
-            from (select queue, bucket_s > max(bucket_s) over () - %s as is_recent from {table}) as told
+                count(distinct queue) filter (where is_recent), least(max(bucket_s) - min(bucket_s) + %s, %s)
+            from (select queue, bucket_s, bucket_s > max(bucket_s) over () - %s as is_recent from {table}) as told
             """,  # noqa: S608 - names of our own
-            [span_s],
-        ).fetchone() or (0, 0, 0, 0)
+            [span_s, min(kept_s, DAY_S), min(kept_s, DAY_S)],
+        ).fetchone() or (0, 0, 0, 0, None)
         # What a row takes, times the rows of a queue's day.
-        of_day = _float(recent) * DAY_S / span_s
+        of_day = _float(recent) * DAY_S / _float(recent_s or DAY_S)
         size = _float(stored_bytes) / max(_float(rows), 1.0) * of_day / max(_float(queues), 1.0)
         found.append(
             Level(
