@@ -15,11 +15,13 @@ import psutil
 
 from headway.cli.parent import PARENT_FD
 from headway.store.embedded import Server, ensure_postgres
+from proof.logged import put_past
 from proof.producers import Door, Ledger, doors
 
 READY_WITHIN_S = 300.0
 STOP_WITHIN_S = 30.0
 WORDS_SHOWN = 4000
+PAST_FILES = 100  # of each hour that is to be merged
 
 
 class Role:
@@ -116,11 +118,14 @@ class Role:
 class Scene:
     """Ingests behind one Postgres and one event log, and the pipeline that reads it."""
 
-    def __init__(self, folder: Path, database_url: str, *, ingests: int, jvm_options: str = "") -> None:
+    def __init__(
+        self, folder: Path, database_url: str, *, ingests: int, past_hours: int = 1, jvm_options: str = ""
+    ) -> None:
         self.folder, self.database_url = folder, database_url
         self.server: Server | None = None
         self.ledgers: list[Ledger] = []
         self.event_log = folder / "events"
+        self.past_hours = past_hours
         env = {"HEADWAY_DATABASE_URL": database_url, "HEADWAY_EVENT_LOG": str(self.event_log)}
         self.ports = [(free_port(), free_port()) for _ in range(ingests)]
         self.ingests = [
@@ -149,6 +154,7 @@ class Scene:
         for role in self.ingests:
             role.start()
             role.await_ready()  # one after the other: the first migrates
+        put_past(self.event_log, hours=self.past_hours, files_an_hour=PAST_FILES)
         self.pipeline.start()
 
     def tend(self) -> None:
@@ -190,10 +196,10 @@ Trouble = Callable[[Scene, Random], str]
 
 
 @contextmanager
-def scene(folder: Path, database_url: str | None = None, *, ingests: int = 1, jvm_options: str = "") -> Iterator[Scene]:
-    """A scene that runs, over a Postgres of its own unless one is given. Nothing of it is left."""
-    server = None if database_url else ensure_postgres(folder / "postgres")
-    made = Scene(folder, database_url or (server.url if server else ""), ingests=ingests, jvm_options=jvm_options)
+def scene(folder: Path, *, ingests: int = 1, past_hours: int = 1, jvm_options: str = "") -> Iterator[Scene]:
+    """A scene that runs, over a Postgres of its own, with so many hours to merge. Nothing of it is left."""
+    server = ensure_postgres(folder / "postgres")
+    made = Scene(folder, server.url, ingests=ingests, past_hours=past_hours, jvm_options=jvm_options)
     made.server = server
     try:
         made.start()

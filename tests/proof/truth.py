@@ -40,8 +40,8 @@ def truth(ledgers: Iterable[Ledger]) -> Truth:
     kept = list(ledgers)
     answered = [each for ledger in kept for batch in ledger.answered for each in _told(batch)]
     return Truth(
-        surely=_keyed(_rows([each for each in answered if each.queue != OVERDUE])),
-        maybe={batch.events[0].queue: _keyed(_rows(_told(batch))) for each in kept for batch in each.abandoned},
+        surely=keyed(_rows([each for each in answered if each.queue != OVERDUE])),
+        maybe={batch.events[0].queue: keyed(_rows(_told(batch))) for each in kept for batch in each.abandoned},
         overdue=totals(_rows([each for each in answered if each.queue == OVERDUE])),
     )
 
@@ -94,16 +94,17 @@ def differences(expected: Truth, found: Sequence[BucketRow]) -> list[str]:
     overdue = totals(by_queue.pop(OVERDUE, []))
     lines = [] if overdue == expected.overdue else [f"{OVERDUE}: {overdue}, not {expected.overdue}"]
     for queue, rows in expected.maybe.items():
-        present = _keyed(by_queue.pop(queue, []))
-        lines += _differing(rows, present) if present else []
-    rest = _keyed(row for rows in by_queue.values() for row in rows)
-    lines += _differing(expected.surely, rest)
+        present = keyed(by_queue.pop(queue, []))
+        lines += differing(rows, present) if present else []
+    rest = keyed(row for rows in by_queue.values() for row in rows)
+    lines += differing(expected.surely, rest)
     if lines:
         lines.insert(0, f"all buckets: {totals(rest.values())}, not {totals(expected.surely.values())}")
     return lines[:SHOWN_MAX] + ([f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else [])
 
 
-def _differing(expected: Rows, found: Rows) -> list[str]:
+def differing(expected: Rows, found: Rows) -> list[str]:
+    """A line each for what of ``found`` is not as ``expected``."""
     lines = []
     for key in sorted(expected.keys() | found.keys()):
         ours, theirs = expected.get(key), found.get(key)
@@ -131,7 +132,8 @@ def _rows(told: Sequence[JobEvent | QueueSample]) -> list[BucketRow]:
     return [*bucket_rows(told), *class_rows(each for each in told if isinstance(each, JobEvent))]
 
 
-def _keyed(rows: Iterable[BucketRow]) -> Rows:
+def keyed(rows: Iterable[BucketRow]) -> Rows:
+    """``rows`` by what each is of; of two of the same the later."""
     return {(row.queue, row.job_class or "", row.bucket_s): row for row in rows}
 
 
