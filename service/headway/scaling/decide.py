@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from functools import lru_cache
 
 from headway.errors import Invalid
 from headway.scaling.demand import service_time_s, start_up_s
@@ -13,7 +13,6 @@ from headway.scaling.limits import Ground, Limit, in_force
 from headway.scaling.model import (
     MEMORY_VERSION,
     Decision,
-    Demand,
     HoldTrial,
     LastMove,
     Memory,
@@ -23,7 +22,7 @@ from headway.scaling.model import (
 )
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import State, Strategy
-from headway.scaling.view import PoolView, aged, is_fresh, is_seen, pooled, with_direct_samples
+from headway.scaling.view import PoolView, aged, copied, is_fresh, is_seen, metrics_age_s, pooled, with_direct_samples
 
 ROUNDING = 1e-9  # what binary fractions add to a whole number of slots must not start a worker
 
@@ -48,7 +47,8 @@ def decide(
     fresh = is_fresh(view, now_s=now_s)
     seen = _at(view if fresh else with_direct_samples(view), now_s)
 
-    advice = strategy.advise(pooled(seen.queues), seen, memory.strategy_state, now_s)
+    queue = pooled(seen.queues)
+    advice = strategy.advise(queue, seen, memory.strategy_state, now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = math.ceil(greatest.slots / view.slots_per_worker - ROUNDING)
     trial = _hold_trial(view, memory, wanted_workers=wanted_workers, now_s=now_s)
@@ -60,13 +60,13 @@ def decide(
         now_s=now_s,
         hold_s=None if trial is None else cheapest_s(trial, tick_s=view.tick_s),
     )
-    target_workers, steps = _limited(wanted_workers, in_force(view.profile, strategy.come_down), ground)
+    target_workers, steps, mover = _limited(wanted_workers, in_force(view.profile, strategy.come_down), ground)
 
     decision = Decision(
         pool=view.profile.pool,
         at_s=now_s,
         target_workers=target_workers,
-        binding=_binding(greatest, steps),
+        binding=mover or (greatest.name if greatest.slots > 0 else "idle"),
         mode=view.profile.mode,
         objective=view.profile.objective,
         # What limits take away is taken from the burst workers: the base stays.
@@ -78,7 +78,7 @@ def decide(
         starting_workers=view.starting_workers,
         unknown_workers=view.unknown_workers,
         is_fresh=fresh,
-        predicted_pickup_s=predicted_pickup_s(seen, target_workers=target_workers),
+        predicted_pickup_s=_pickup_s(queue, seen, target_workers=target_workers),
         notes=(*_notes(view, seen, fresh=fresh, now_s=now_s), *circumstances(view, now_s=now_s), *advice.notes),
     )
     return decision, _remembered(
@@ -95,7 +95,8 @@ def decide(
 
 def _at(view: PoolView, now_s: float) -> PoolView:
     queues = tuple(aged(queue, now_s=now_s) for queue in view.queues)
-    return view if queues == view.queues else replace(view, queues=queues)
+    is_same = all(now is before for now, before in zip(queues, view.queues, strict=True))
+    return view if is_same else copied(view, queues=queues)
 
 
 def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
@@ -107,21 +108,21 @@ def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
     return strategies[name]
 
 
-def _limited(wanted_workers: int, limits: Sequence[Limit], ground: Ground) -> tuple[int, tuple[Step, ...]]:
-    count = wanted_workers
-    steps = [Step(name="wanted", workers=count)]
+def _limited(wanted_workers: int, limits: Sequence[Limit], ground: Ground) -> tuple[int, tuple[Step, ...], str | None]:
+    """The count that ``limits`` leave, what each of them left, and the last one that moved it."""
+    count, mover = wanted_workers, None
+    steps = [_step("wanted", count)]
     for limit in limits:
-        count = limit(count, ground)
-        steps.append(Step(name=limit.__name__, workers=count))
-    return count, tuple(steps)
+        left = limit(count, ground)
+        if left != count:
+            count, mover = left, limit.__name__
+        steps.append(_step(limit.__name__, count))
+    return count, tuple(steps), mover
 
 
-def _binding(greatest: Demand, steps: tuple[Step, ...]) -> str:
-    """The last limit that moved the count, else the demand that set it, else ``idle``."""
-    movers = [after.name for before, after in pairwise(steps) if after.workers != before.workers]
-    if movers:
-        return movers[-1]
-    return greatest.name if greatest.slots > 0 else "idle"
+@lru_cache(maxsize=4096)  # pools take the same few steps, half a dozen each: one value serves them all
+def _step(name: str, workers: int) -> Step:
+    return Step(name=name, workers=workers)
 
 
 def predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
@@ -129,7 +130,10 @@ def predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
 
     ``None`` where the backlog is not known, or where no worker will exist to take the job.
     """
-    queue = pooled(view.queues)
+    return _pickup_s(pooled(view.queues), view, target_workers=target_workers)
+
+
+def _pickup_s(queue: QueueMetrics, view: PoolView, *, target_workers: int) -> float | None:
     if queue.waiting_jobs is None:
         return None
     coming_workers = min(target_workers, view.running_workers + view.starting_workers) or target_workers
@@ -143,9 +147,18 @@ def predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
 
 def _notes(view: PoolView, seen: PoolView, *, fresh: bool, now_s: float) -> tuple[str, ...]:
     notes = [f"queue {queue.queue} has not been seen in its broker" for queue in seen.queues if not is_seen(queue)]
-    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
-    if not fresh and sampled:
-        notes.append(f"metrics are {now_s - min(sampled):.0f} s old: nothing goes down until they are fresh")
+    if not fresh:
+        notes += _stale_notes(view, seen, now_s=now_s)
+    if view.capacity_workers is None:
+        notes.append(f"no known host reports template {view.profile.template!r}: nothing can be started")
+    return tuple(notes)
+
+
+def _stale_notes(view: PoolView, seen: PoolView, *, now_s: float) -> list[str]:
+    notes = []
+    age_s = metrics_age_s(view, now_s=now_s)
+    if age_s is not None:
+        notes.append(f"metrics are {age_s:.0f} s old: nothing goes down until they are fresh")
     direct = [
         ours.queue
         for theirs, ours in zip(view.queues, seen.queues, strict=True)
@@ -155,9 +168,7 @@ def _notes(view: PoolView, seen: PoolView, *, fresh: bool, now_s: float) -> tupl
         notes.append(
             f"depths of {', '.join(direct)} are the collector's own, for want of fresh metrics; they only raise"
         )
-    if view.capacity_workers is None:
-        notes.append(f"no known host reports template {view.profile.template!r}: nothing can be started")
-    return tuple(notes)
+    return notes
 
 
 def _remembered(
@@ -177,9 +188,7 @@ def _remembered(
     """
     given_s = view.profile.hold_down_s
     since_s = now_s - (longest_s(view.tick_s) if given_s is None else given_s) - SLACK_S
-    kept = tuple(
-        wanted for wanted in memory.wanted if since_s <= wanted.at_s < now_s and wanted.workers > wanted_workers
-    )
+    kept = [wanted for wanted in memory.wanted if since_s <= wanted.at_s < now_s and wanted.workers > wanted_workers]
     newest = (Wanted(at_s=now_s, workers=wanted_workers),) if wanted_workers else ()
     moved = target_workers - last_workers
     return Memory(

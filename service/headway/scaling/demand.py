@@ -129,12 +129,13 @@ def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Du
             break
         jobs = min(left_jobs, arrivals.jobs)
         age_s = arrivals.ended_ago_s + view.tick_s  # the first of the span: jobs of a span are told apart no further
-        found.append(Due(jobs=jobs, within_s=target_s - min(age_s, math.inf if oldest_s is None else oldest_s)))
+        waited_s = age_s if oldest_s is None else min(age_s, oldest_s)
+        found.append(Due(jobs=jobs, within_s=target_s - waited_s - margin_s))
         left_jobs -= jobs
     if left_jobs > 0:
-        found.append(Due(jobs=left_jobs, within_s=target_s - (oldest_s or 0.0)))
+        found.append(Due(jobs=left_jobs, within_s=target_s - (oldest_s or 0.0) - margin_s))
     found.reverse()
-    return tuple(Due(jobs=due.jobs, within_s=due.within_s - margin_s) for due in found)
+    return tuple(found)
 
 
 def backlog_drain(due: Iterable[Due], given: Supply, view: PoolView) -> Need:
@@ -145,13 +146,14 @@ def backlog_drain(due: Iterable[Due], given: Supply, view: PoolView) -> Need:
 
     Source: docs/why/demand.md, "Draining a backlog".
     """
-    can_wait_s = view.tick_s + start_up_s(view)
-    found, ahead_jobs = Need(), 0.0
+    ready_in_s = start_up_s(view)
+    can_wait_s = view.tick_s + ready_in_s
+    needs, ahead_jobs = [], 0.0
     for each in due:
         ahead_jobs += each.jobs
         if each.within_s < can_wait_s:
-            found = greatest((found, need(ahead_jobs, each.within_s, given, start_up_s=start_up_s(view))))
-    return found
+            needs.append(need(ahead_jobs, each.within_s, given, start_up_s=ready_in_s))
+    return greatest(needs)
 
 
 def exposed_s(view: PoolView) -> float:
@@ -200,10 +202,10 @@ def need(jobs: float, within_s: float, given: Supply, *, start_up_s: float) -> N
 
 def greatest(needs: Iterable[Need]) -> Need:
     """As many of each kind as any of ``needs`` asks for."""
-    found = Need()
+    kept_slots = new_slots = 0
     for each in needs:
-        found = Need(kept_slots=max(found.kept_slots, each.kept_slots), new_slots=max(found.new_slots, each.new_slots))
-    return found
+        kept_slots, new_slots = max(kept_slots, each.kept_slots), max(new_slots, each.new_slots)
+    return Need(kept_slots=kept_slots, new_slots=new_slots)
 
 
 def service_time_s(queue: QueueMetrics, view: PoolView) -> float:

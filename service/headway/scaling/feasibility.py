@@ -36,7 +36,7 @@ def feasibility(
         _too_slow(profile, arrival_rate_per_s=arrival_rate_per_s),
         _unpaid_floor(profile),
     ]
-    return tuple(note for note in notes if note)
+    return tuple([note for note in notes if note])
 
 
 def circumstances(view: PoolView, *, now_s: float) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def circumstances(view: PoolView, *, now_s: float) -> tuple[str, ...]:
 
 def _standing(profile: Profile, *, start_up_s: float | None, tick_s: float, busy_workers: float) -> str | None:
     """A worker asked for when a job is first seen comes a tick and a start-up later."""
-    target_s = min([profile.objective.target_s, *(each.target_s for each in profile.member_objectives.values())])
+    target_s = min([profile.objective.target_s, *[each.target_s for each in profile.member_objectives.values()]])
     ready_s = START_UP_GUESS_S if start_up_s is None else start_up_s
     late_s = ready_s + tick_s + profile.hold_up_s
     needed = max(1, math.ceil(busy_workers))
@@ -93,7 +93,7 @@ def _standing(profile: Profile, *, start_up_s: float | None, tick_s: float, busy
 
 def _too_few(profile: Profile, *, busy_workers: float) -> str | None:
     """Whatever the start-up: with fewer slots than are busy on average the backlog grows for ever."""
-    most = max([profile.workers_max, *(each.workers_max or 0 for each in profile.schedules)])
+    most = max([profile.workers_max, *[each.workers_max or 0 for each in profile.schedules]])
     name = "workers_max"
     if profile.pinned is not None:
         most, name = profile.pinned, "pinned"
@@ -112,8 +112,10 @@ def _too_slow(profile: Profile, *, arrival_rate_per_s: float | None) -> str | No
 def _unpaid_floor(profile: Profile) -> str | None:
     """A floor that the budget does not pay for is not kept."""
     price = profile.cost_per_worker_hour
+    if price is None:
+        return None
     floor = max([profile.workers_min, *(each.workers_min or 0 for each in profile.schedules)])
-    if price is None or not floor:
+    if not floor:
         return None
     if profile.budget_per_hour is not None and floor * price > profile.budget_per_hour:
         return f"budget_per_hour={profile.budget_per_hour:g} does not pay for {floor} standing workers at {price:g}"

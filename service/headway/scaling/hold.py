@@ -9,6 +9,7 @@ Source: A. Gandhi, M. Harchol-Balter, R. Raghunathan, M. A. Kozuch, "AutoScale",
 
 import math
 from collections.abc import Iterable
+from operator import attrgetter
 
 from headway.scaling.model import HoldTrial, Wanted
 
@@ -17,6 +18,8 @@ START_WORKER_S = 30.0  # what a start costs beyond its own time: processor, memo
 START_UP_SHARE = 2.5  # and for each second of start-up, in which a worker is paid for and of no use
 MEMORY_S = 3600.0  # the last hour tells which wait is cheapest
 SLACK_S = 1e-6  # looks are a tick apart but for rounding
+
+_at_s = attrgetter("at_s")
 
 
 def longest_s(tick_s: float) -> float:
@@ -35,7 +38,7 @@ def tried(
     passed_s = max(0.0, now_s - known.at_s)
     kept = math.exp(-passed_s / MEMORY_S)
     start_cost = START_WORKER_S + START_UP_SHARE * start_up_s
-    peaks = sorted(recent, key=lambda wanted: wanted.at_s, reverse=True)
+    peaks = sorted(recent, key=_at_s, reverse=True)
     costs, levels = [], []
     level, next_peak = workers, 0
     for ticks, cost, was in zip(HOLDS_TICKS, known.costs, known.levels, strict=True):
@@ -43,11 +46,12 @@ def tried(
         while next_peak < len(peaks) and peaks[next_peak].at_s >= since_s:
             level = max(level, peaks[next_peak].workers)
             next_peak += 1
-        costs.append(cost * kept + (level - workers) * passed_s + max(0, level - was) * start_cost)
+        started = level - was if level > was else 0
+        costs.append(cost * kept + (level - workers) * passed_s + started * start_cost)
         levels.append(level)
     return HoldTrial(at_s=now_s, costs=tuple(costs), levels=tuple(levels))
 
 
 def cheapest_s(trial: HoldTrial, *, tick_s: float) -> float:
     """The wait that has cost least; of equals the shortest."""
-    return HOLDS_TICKS[min(range(len(HOLDS_TICKS)), key=lambda index: (trial.costs[index], index))] * tick_s
+    return HOLDS_TICKS[trial.costs.index(min(trial.costs))] * tick_s

@@ -7,6 +7,7 @@ too far), then what a person or the clock says, at last what must never be excee
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from headway.scaling.demand import service_time_s
 from headway.scaling.hold import SLACK_S
@@ -210,7 +211,13 @@ def in_force(profile: Profile, come_down: Limit) -> tuple[Limit, ...]:
 
     What a profile does not set could not move the count: leaving it out keeps decisions short.
     """
-    idle = {limit for limit, is_set in OPTIONAL if not is_set(profile)}
+    return _without(tuple([is_set(profile) for _, is_set in OPTIONAL]), come_down)
+
+
+@lru_cache(maxsize=1024)  # an installation has a handful of sorts of profile
+def _without(are_set: tuple[bool, ...], come_down: Limit) -> tuple[Limit, ...]:
+    """Every limit but those of ``OPTIONAL`` that are not set."""
+    idle = {limit for (limit, _), is_set in zip(OPTIONAL, are_set, strict=True) if not is_set}
     return tuple(limit for limit in in_order(come_down) if limit not in idle)
 
 

@@ -7,10 +7,13 @@ that stays.
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from headway.errors import Invalid
 from headway.scaling.model import Assignment, Host
 from headway.scaling.room import Rooms
+
+_host_id = attrgetter("host_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +95,7 @@ class _Part:
         """Let what is present stay where there is room for it."""
         template = self.target.template
         for host_id, workers in self.by_host.items():
-            room = rooms.by_host[host_id]
-            kept = min(workers, room.fitting(template))
-            room.take(template, kept)
+            kept = rooms.by_host[host_id].keep(template, workers)
             if kept != workers:
                 self.by_host[host_id] = kept
                 self.missing += workers - kept
@@ -216,8 +217,11 @@ class _Growth:
 def _by_pool(current: Iterable[Assignment], rooms: Rooms) -> dict[str, list[Assignment]]:
     """The rows on known hosts by pool, by host id."""
     present: dict[str, list[Assignment]] = {}
-    for row in sorted((row for row in current if row.host_id in rooms.by_host), key=lambda row: row.host_id):
-        present.setdefault(row.pool, []).append(row)
+    for row in current:
+        if row.host_id in rooms.by_host:
+            present.setdefault(row.pool, []).append(row)
+    for rows in present.values():
+        rows.sort(key=_host_id)
     return present
 
 

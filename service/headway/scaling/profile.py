@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -110,7 +111,7 @@ class Profile:
     def bounds_at(self, now_s: float, zones: Zones) -> Bounds:
         """The floor and the ceiling that hold at ``now_s``. Raises ``Invalid`` where a schedule's zone is not known."""
         if not self.schedules:
-            return Bounds(workers_min=self.workers_min, workers_max=self.workers_max)
+            return _own_bounds(self.workers_min, self.workers_max)
         return bounds_at(
             self.schedules, workers_min=self.workers_min, workers_max=self.workers_max, at_s=now_s, zones=zones
         )
@@ -124,6 +125,11 @@ class Profile:
         if queue not in self.member_objectives:
             return self
         return replace(self, objective=self.member_objectives[queue])
+
+
+@lru_cache(maxsize=1024)  # asked for several times in a decision, and many pools have the same
+def _own_bounds(workers_min: int, workers_max: int) -> Bounds:
+    return Bounds(workers_min=workers_min, workers_max=workers_max)
 
 
 def profile_from_mapping(pool: str, values: Mapping[str, Any]) -> Profile:

@@ -41,6 +41,12 @@ class Room:
             fitting = min(fitting, self._memory_left // memory)
         return max(0, fitting)
 
+    def keep(self, template: str, workers: int) -> int:
+        """Put here as many of ``workers`` as fit, and say how many."""
+        kept = min(workers, self.fitting(template))
+        self.take(template, kept)
+        return kept
+
     def take(self, template: str, workers: int) -> None:
         """Put ``workers`` here, or take them away if negative. One of a template that is not reported costs nothing."""
         cpu, memory = self.costs.get(template, (0, 0))
@@ -71,6 +77,8 @@ class Rooms:
         self._levels: list[dict[Room, None]] | None = None
         """The rooms by how full they are; of equals, the one that was given a worker longest ago is first."""
         self._level_of: dict[str, int] = {}
+        self._least_level = 0
+        """No room is less full than this; the level itself may have emptied since."""
         self._parts: dict[str, float] = {}
         self._closed: dict[str, set[Room]] = {}
         """Template -> rooms in which no worker of it fits any more."""
@@ -86,8 +94,11 @@ class Rooms:
         closed = self._closed.setdefault(template, set())
         if len(closed) == len(self.by_host):
             return None
-        for rooms in self._leveled():
-            for room in rooms:
+        levels = self._leveled()
+        while not levels[self._least_level]:
+            self._least_level += 1
+        for level in range(self._least_level, len(levels)):
+            for room in levels[level]:
                 if room in closed:
                     continue
                 if room.fitting(template):
@@ -122,6 +133,7 @@ class Rooms:
         level = min(LEVELS, max(0, int(room.load * LEVELS + ROUNDING)))
         self._leveled()[level][room] = None
         self._level_of[room.host_id] = level
+        self._least_level = min(self._least_level, level)
 
     def capacity(self, template: str) -> int | None:
         """Workers of ``template`` that still fit; ``None`` where no known host reports it: not known is not zero."""

@@ -41,7 +41,14 @@ def settled(
         held: rows of pools that were not decided and stay as they are; they are not returned.
     """
     held = tuple(held)
-    acting = [outcome for outcome in outcomes if outcome.decision.mode is not Mode.RECOMMEND]
+    present = {row.pool for row in current}
+    # Most pools of a large installation have nothing and want nothing: no place is looked for.
+    acting = [
+        outcome
+        for outcome in outcomes
+        if outcome.decision.mode is not Mode.RECOMMEND
+        and (outcome.decision.target_workers or outcome.decision.pool in present)
+    ]
     rows = place(map(_target, acting), hosts, current, held=held, may_take_over=False)
     got = placed_workers(rows)
     if all(got.get(outcome.decision.pool, 0) == outcome.decision.target_workers for outcome in acting):

@@ -47,11 +47,11 @@ def stands(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: float, st
     at_s = outcome.decision.at_s
     return (
         0 <= now_s - at_s <= STANDS_S_MAX
-        and memory == outcome.before == outcome.memory
-        and is_same(outcome.view, view)
-        and _is_quiet(outcome, view, now_s=now_s)
         and strategy.is_clockless
         and not memory.strategy_state  # what is kept may hold times, and be read against the clock
+        and _is_quiet(outcome, view, now_s=now_s)
+        and memory == outcome.before == outcome.memory
+        and is_same(outcome.view, view)
         and _do_limits_stand(outcome, strategy.come_down, now_s=now_s)
     )
 
@@ -60,12 +60,12 @@ def is_same(one: PoolView, other: PoolView) -> bool:
     """Whether two views differ at most in the times of their samples and in what came round the pipeline."""
     return (
         len(one.queues) == len(other.queues)
+        and bool(_of_view(one) == _of_view(other))
         and all(
             ours is theirs
             or ((ours.sampled_at_s is None) == (theirs.sampled_at_s is None) and _of_queue(ours) == _of_queue(theirs))
             for ours, theirs in zip(one.queues, other.queues, strict=True)
         )
-        and bool(_of_view(one) == _of_view(other))
     )
 
 
@@ -92,7 +92,7 @@ def _do_limits_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> boo
 def _do_comings_down_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> bool:
     """Whether all other limits have no clock, and the strategy's way to take a lower count takes what it took."""
     steps = outcome.decision.steps
-    clocked = {step.name for step in steps[1:]} - CLOCKLESS_LIMITS
+    clocked = {step.name for step in steps[1:] if step.name not in CLOCKLESS_LIMITS}
     if not clocked:
         return True
     if clocked != {come_down.__name__}:

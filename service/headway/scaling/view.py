@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from headway.scaling.model import QueueMetrics, QueueSample
 from headway.scaling.profile import Profile
@@ -14,6 +14,7 @@ TICK_S = 5.0  # two looks at a pool inside the tightest sensible objective, 10 s
 
 
 Number = TypeVar("Number", int, float)
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,19 @@ class PoolView:
     tick_s: float = TICK_S
 
 
+def copied(value: Value, **changes: Any) -> Value:
+    """What ``dataclasses.replace`` makes of a value with slots and without checks, at half the price.
+
+    For what every decision on a pool with waiting jobs copies, its view and its queues, which have many fields.
+    """
+    twin, put = object.__new__(type(value)), object.__setattr__
+    for name in value.__slots__:  # type: ignore[attr-defined]
+        put(twin, name, getattr(value, name))
+    for name, changed in changes.items():
+        put(twin, name, changed)
+    return twin
+
+
 def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
     """``queue`` with its oldest job's age brought from the sample's time to ``now_s``.
 
@@ -63,7 +77,7 @@ def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
         or queue.sampled_at_s >= now_s
     ):
         return queue
-    return replace(queue, oldest_age_s=queue.oldest_age_s + max(0.0, now_s - queue.sampled_at_s))
+    return copied(queue, oldest_age_s=queue.oldest_age_s + max(0.0, now_s - queue.sampled_at_s))
 
 
 def is_seen(queue: QueueMetrics) -> bool:
