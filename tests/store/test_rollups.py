@@ -1,5 +1,8 @@
 """Minutes and hours made of buckets, on a real Postgres: equal to the definition, redone where a bucket changed."""
 
+import logging
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -227,3 +230,20 @@ def test_two_pipelines_do_not_do_it_at_once(database: Database, migrated_url: st
         other.execute("select pg_advisory_lock(%s)", [rollups._LOCK])
         database.tend()
         assert database.rows("rollup_minutes") == []
+
+
+def test_a_pipeline_that_is_ready_rolls_up_and_tells_what_is_stored(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a thread of its own, which ends with the sink."""
+    caplog.set_level(logging.INFO, logger="headway.store.rollups")
+    database.write(arrived(0.0, 3), arrived(60.0, 1))
+    database.sink.ready()
+    deadline_s = time.monotonic() + 60
+    while "level=rollup_hours" not in caplog.text:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    assert jobs_by_start(database.rows("rollup_minutes")) == {0.0: 3}
+    assert "stored level=rollup_minutes rows=1" in caplog.text
+    database.sink.close()
+    assert "rollups" not in {thread.name for thread in threading.enumerate()}
