@@ -31,7 +31,7 @@ FINAL_S = 720.0  # so much behind the newest bucket, the stream takes no event: 
 REWRITTEN_KEPT_S = 3600.0  # a bucket that is written again long after, by a rebuild, has neighbours yet to come
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 TEND_S = 60.0
-TOLD_S = 3600.0
+TOLD_S = 86_400.0  # what is stored is counted: seconds of work where there is much
 CLOSE_BOUND_S = 3.0
 FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
 FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minute
@@ -208,11 +208,16 @@ def levels(connection: Connection) -> list[Level]:
     ):
         rows, stored_bytes, recent, queues, recent_s = connection.execute(
             f"""
-            select count(*), pg_total_relation_size('{table}'), count(*) filter (where is_recent),
-                count(distinct queue) filter (where is_recent), least(max(bucket_s) - min(bucket_s) + %s, %s)
-            from (select queue, bucket_s, bucket_s > max(bucket_s) over () - %s as is_recent from {table}) as told
+            with edges as (select max(bucket_s) as newest_s, min(bucket_s) as oldest_s, count(*) as rows from {table}),
+            recent as (
+                select queue, count(*) as rows from {table}
+                where bucket_s > (select newest_s from edges) - %s group by queue
+            )
+            select edges.rows, pg_total_relation_size('{table}'), coalesce(sum(recent.rows), 0), count(recent.queue),
+                least(newest_s - oldest_s + %s, %s)
+            from edges left join recent on true group by edges.rows, newest_s, oldest_s
             """,  # noqa: S608 - names of our own
-            [span_s, min(kept_s, DAY_S), min(kept_s, DAY_S)],
+            [min(kept_s, DAY_S), span_s, min(kept_s, DAY_S)],
         ).fetchone() or (0, 0, 0, 0, None)
         # What a row takes, times the rows of a queue's day.
         of_day = _float(recent) * DAY_S / _float(recent_s or DAY_S)
