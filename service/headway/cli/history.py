@@ -52,7 +52,8 @@ def workload_of(history: Mapping[str, Any], *, seed: int) -> Workload:
     at_s: list[float] = []
     for bucket in history["buckets"]:
         starts_s = max(0.0, bucket["at_s"] - begins_at_s)
-        at_s += (starts_s + chance.random() * bucket_s for _ in range(bucket["arrived_jobs"]))
+        length_s = bucket.get("span_s", bucket_s)
+        at_s += (starts_s + chance.random() * length_s for _ in range(bucket["arrived_jobs"]))
     at_s.sort()
     if not at_s:
         raise Invalid(f"no job of pool {pool!r} arrived in that time: nothing is to be rehearsed")

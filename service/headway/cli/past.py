@@ -1,6 +1,7 @@
 """Where a back-test's jobs come from: the event log, what Postgres keeps, or trace files; and whose they are."""
 
 import asyncio
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,13 +15,16 @@ from headway.cli.history import workload_of
 from headway.cli.rehearsal import base_profile
 from headway.cli.traces import columns_of, read_trace
 from headway.errors import Invalid, Misconfigured
-from headway.scaling.measure import BUCKET_S, BucketRow, merged, sketch_value_s
+from headway.scaling.measure import BUCKET_S, CLASS_BUCKET_S, BucketRow, merged, sketch_value_s
 from headway.scaling.profile import Profile
 from headway.store.engine import create_engine, transaction
-from headway.store.overview import read_buckets
 from headway.store.profiles import list_profiles
+from headway.store.windows import measured_until_s, read_window_rows
 from headway.zones import refuse_unknown_zones
 from headway_spark.history import Load
+
+FINE_KEPT_S = 2 * 3600.0  # as long as rows of 5 s live
+MINUTES_KEPT_S = 14 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +131,8 @@ def _of_traces(asked: Asked, profiles: Mapping[str, Profile]) -> tuple[tuple[Loa
 def _of_database(
     asked: Asked, profiles: Mapping[str, Profile]
 ) -> tuple[tuple[Load, ...], dict[str, Profile], dict[str, str]]:
-    """What Postgres keeps by 5 s, of the pools of the file, else of those it has profiles of itself."""
-    rows, stored = asyncio.run(_recorded(asked))
+    """What Postgres keeps, of the pools of the file, else of those that it has profiles of."""
+    rows, stored = asyncio.run(_recorded(asked, tuple(profiles.values())))
     known = dict(profiles) or {profile.pool: base_profile(profile) for profile in stored}
     loads, skipped = [], {}
     for pool, profile in known.items():
@@ -142,30 +146,44 @@ def _of_database(
     return tuple(loads), known, skipped
 
 
-async def _recorded(asked: Asked) -> tuple[list[BucketRow], list[Profile]]:
+async def _recorded(asked: Asked, profiles: Sequence[Profile]) -> tuple[list[BucketRow], list[Profile]]:
     assert asked.database_url is not None
     engine = create_engine(asked.database_url)
     try:
         async with transaction(engine) as conn:
-            rows, _ = await read_buckets(conn, from_s=asked.from_s or 0.0)
             stored = [each.profile for each in await list_profiles(conn)]
+            queues = {queue for profile in profiles or stored for queue in profile.queues}
+            until_s = asked.until_s or await measured_until_s(conn) or 0.0
+            from_s = asked.from_s or until_s - MINUTES_KEPT_S
+            found = await read_window_rows(
+                conn, queues=sorted(queues), until_s=until_s, from_s=from_s, fine_from_s=until_s - FINE_KEPT_S
+            )
     finally:
         await engine.dispose()
-    until_s = asked.until_s
-    return [row for row in rows if until_s is None or row.bucket_s < until_s], stored
+    # The first minute that is known by 5 s: minutes tell of what was before.
+    fine_s = min((row.bucket_s for row in found.buckets), default=until_s)
+    fine_from_s = max(from_s, math.ceil(fine_s / CLASS_BUCKET_S) * CLASS_BUCKET_S)
+    rows = [
+        *(row for row in found.minutes if from_s <= row.bucket_s < fine_from_s),
+        *(row for row in found.buckets if fine_from_s <= row.bucket_s),
+    ]
+    return [row for row in rows if row.bucket_s < until_s], stored
 
 
 def _load(pool: str, rows: Sequence[BucketRow], *, seed: int) -> Load:
     """The jobs that ``rows`` tell of, as `headway simulate --history` makes them."""
     sketch = merged(row.service_sketch for row in rows)
-    arrived: dict[float, int] = {}
+    arrived: dict[tuple[float, float], int] = {}
     for row in rows:
-        arrived[row.bucket_s] = arrived.get(row.bucket_s, 0) + row.arrived_jobs
+        key = row.bucket_s, row.span_s
+        arrived[key] = arrived.get(key, 0) + row.arrived_jobs
     history = {
         "pool": pool,
         "bucket_s": BUCKET_S,
-        "from_s": min(arrived, default=0.0),
-        "buckets": [{"at_s": at_s, "arrived_jobs": jobs} for at_s, jobs in sorted(arrived.items())],
+        "from_s": min((at_s for at_s, _ in arrived), default=0.0),
+        "buckets": [
+            {"at_s": at_s, "span_s": span_s, "arrived_jobs": jobs} for (at_s, span_s), jobs in sorted(arrived.items())
+        ],
         "service_times": [{"service_s": sketch_value_s(index), "jobs": sketch[index]} for index in sorted(sketch)],
     }
     workload = workload_of(history, seed=seed)

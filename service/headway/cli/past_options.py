@@ -10,7 +10,7 @@ EventLog = Annotated[
     Path | None, typer.Option(metavar="DIR", help="The event log: every job, as far back as it is kept.")
 ]
 DatabaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="Postgres of a control plane: what it keeps by 5 s.")
+    str | None, typer.Option(metavar="URL", help="Postgres of a control plane: two weeks, by 5 s and by minutes.")
 ]
 Traces = Annotated[list[str] | None, typer.Option("--trace", metavar="FILE", help="Recorded jobs, a pool a file.")]
 Columns = Annotated[

@@ -23,11 +23,11 @@ TUNED_KEYS = (
 """What may be suggested: the pace of deciding. Promise, bounds, budget and schedules are the operator's word."""
 JOBS_MIN = 50  # in either part; with fewer a single late job is two per cent
 ROOM = 0.8  # of the late jobs that a promise allows: a candidate that just keeps it on one day breaks it on the next
-SAVING_MIN = 0.05  # of the worker-hours; less is no reason to change what runs
+SAVING_MIN = 0.05  # of the cost; less is no reason to change what runs
 SAVING_SHOWN_MIN = 0.025  # on the later part
 LATE_FEWER_MIN = 0.25  # of the late jobs, where no candidate keeps the promise
-SPAWNS_MORE_MAX = 0.25  # each is a burst of processor, memory and connections, which worker-hours do not tell of
-COST_MORE_MAX = 0.5  # of the worker-hours, for fewer late jobs where no candidate keeps the promise
+SPAWN_WORKER_S = 30.0  # what a spawn weighs: a burst of processor, memory and connections, of which hours do not tell
+COST_MORE_MAX = 0.5  # of the cost, for fewer late jobs where no candidate keeps the promise
 
 DEFAULT_GRID = grid({"risk": [0.5, 0.7, 1.0, 1.4, 2.0, 4.0], "hold_down_s": [None, 30.0, 120.0, 600.0]})
 """The two numbers that move `hybrid`: what it stakes on luck, and how long it keeps workers that are idle."""
@@ -67,18 +67,17 @@ def chosen(rows: Sequence[Row]) -> Row | None:
         return None
     if before.is_kept:
         kept = [row for row in others if _has_room(row) and saving(before, row) >= SAVING_MIN]
-        calm = [row for row in kept if row.result.spawns <= (1 + SPAWNS_MORE_MAX) * before.result.spawns]
-        return min(calm, key=_cost, default=None)
+        return min(kept, key=cost_hours, default=None)
     kept = [row for row in others if _has_room(row)]
     if kept:
-        return min(kept, key=_cost)
+        return min(kept, key=cost_hours)
     better = [
         row
         for row in others
         if late(row) <= (1 - LATE_FEWER_MIN) * late(before)
-        and row.result.worker_hours <= (1 + COST_MORE_MAX) * before.result.worker_hours
+        and cost_hours(row) <= (1 + COST_MORE_MAX) * cost_hours(before)
     ]
-    return min(better, key=lambda row: (late(row), *_cost(row)), default=None)
+    return min(better, key=lambda row: (late(row), cost_hours(row)), default=None)
 
 
 def judged(pool: str, rows: Sequence[Row], candidate: Candidate, before: Row, after: Row) -> Suggestion:
@@ -102,7 +101,7 @@ def _shown(before: Row, after: Row) -> tuple[bool, str]:
         saved = saving(before, after)
         if saved < SAVING_SHOWN_MIN:
             return False, f"{after.strategy} was cheaper at first and saved nothing to speak of later"
-        return True, f"keeps the promise with {100 * saved:.0f} % fewer worker-hours"
+        return True, f"keeps the promise for {100 * saved:.0f} % less"
     if after.is_kept:
         return True, f"keeps the promise, which {before.strategy} does not"
     if late(after) <= ROOM * late(before):
@@ -118,10 +117,15 @@ def why_kept(rows: Sequence[Row]) -> str:
     return "misses its promise, and no candidate comes clearly closer: look at its bounds, start-up and template"
 
 
+def cost_hours(row: Row) -> float:
+    """Worker-hours, and for each spawn what it weighs."""
+    return row.result.worker_hours + row.result.spawns * SPAWN_WORKER_S / 3600
+
+
 def saving(before: Row, after: Row) -> float:
-    """The part of the worker-hours that is saved; negative where there are more."""
-    hours = before.result.worker_hours
-    return 1 - after.result.worker_hours / hours if hours else 0.0
+    """The part of the cost that is saved; negative where it is greater."""
+    hours = cost_hours(before)
+    return 1 - cost_hours(after) / hours if hours else 0.0
 
 
 def late(row: Row) -> float:
@@ -131,7 +135,3 @@ def late(row: Row) -> float:
 
 def _has_room(row: Row) -> bool:
     return late(row) <= ROOM * (100 - row.percentile) and row.is_kept
-
-
-def _cost(row: Row) -> tuple[float, int]:
-    return row.result.worker_hours, row.result.spawns
