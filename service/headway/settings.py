@@ -93,6 +93,7 @@ class PipelineSettings:
     heap_mb: int
     packages: str
     """Maven coordinates that Spark fetches when it starts, separated by commas."""
+    is_rebuilt_unasked: bool
     source: str
     kafka_servers: str
     kafka_topic: str
@@ -110,6 +111,7 @@ class PipelineSettings:
             archive_gb=read.positive("HEADWAY_ARCHIVE_GB", 20.0),
             heap_mb=math.ceil(read.positive("HEADWAY_SPARK_HEAP_MB", 768.0)),
             packages=read.optional("HEADWAY_SPARK_PACKAGES"),
+            is_rebuilt_unasked=read.one_of("HEADWAY_REBUILD", ("ask", "auto")) == "auto",
             source=read.one_of("HEADWAY_SOURCE", ("files", "kafka")),
             kafka_servers=read.optional("HEADWAY_KAFKA_SERVERS"),
             kafka_topic=read.optional("HEADWAY_KAFKA_TOPIC"),

@@ -51,11 +51,9 @@ def read_taken(log_dir: Path) -> Taken | None:
 
 
 def is_missing(checkpoint: Path) -> bool:
-    """Whether there is no checkpoint, not even a part of one."""
-    try:
-        return not any(checkpoint.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return True
+    """Whether nothing was read with it: there is no checkpoint, or a start was killed while making one."""
+    folders = ("offsets", "commits", "sources/0")
+    return not any(path.name[:1].isdecimal() for folder in folders for path in checkpoint.joinpath(folder).glob("*"))
 
 
 def why_unfit(checkpoint: Path, log_dir: Path) -> str | None:

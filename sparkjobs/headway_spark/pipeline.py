@@ -5,6 +5,7 @@ The shell around ``buckets``; it defines no metric.
 
 import logging
 import re
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from headway.errors import HeadwayError, Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway_spark import source_log
 from headway_spark.buckets import bucket_row, buckets, with_bucket
-from headway_spark.checkpoint import why_unfit
+from headway_spark.checkpoint import is_missing, why_unfit
 from headway_spark.schema import EVENTS, NEWER, SCHEMA_VERSION, readable
 from headway_spark.session import has_jvm
 
@@ -46,6 +47,10 @@ class Progress:
     batch_s: float
     newest_received_at_s: float | None
     """When the newest event in it was received, Unix seconds: what its lag is measured from."""
+
+
+class Unfit(Misconfigured):
+    """No stream can go on from the checkpoint; a rebuild makes another."""
 
 
 class Sink(Protocol):
@@ -97,6 +102,9 @@ class Stream:
             (self._log_dir / "hot").mkdir(parents=True, exist_ok=True, mode=0o700)
             if (why := why_unfit(self._folder, self._log_dir)) is not None:
                 raise unfit(self._folder, why)
+            if is_missing(self._folder):
+                # What a killed start began would be taken for an old one.
+                shutil.rmtree(self._folder, ignore_errors=True)
             source_log.trim(self._folder)
         self._batches = 0
         # Of one that is no folder it is not known; what goes wrong at the start is then its fault.
@@ -228,9 +236,9 @@ def rows_of(events: DataFrame, checkpoint: Path | str) -> DataStreamWriter:
     return rows.writeStream.outputMode("update").option("checkpointLocation", str(checkpoint))
 
 
-def unfit(checkpoint: Path, why: str) -> Misconfigured:
+def unfit(checkpoint: Path, why: str) -> Unfit:
     """What to tell of a checkpoint that no stream can go on from."""
-    return Misconfigured(
+    return Unfit(
         f"the stream cannot go on from the checkpoint {checkpoint}: {why}; run `headway pipeline rebuild`, which makes "
         "a new one from the event log and loses nothing"
     )

@@ -264,6 +264,27 @@ def test_no_stream_starts_without_a_checkpoint_beside_an_archive(spark: SparkSes
     assert "the log's archive holds events of the last two hours" in refusal(spark, log)
 
 
+def test_a_start_that_was_killed_while_making_its_checkpoint_is_a_first_start(spark: SparkSession, log: Log) -> None:
+    (log.checkpoint / "offsets").mkdir(parents=True)
+    (log.checkpoint / ".metadata.tmp").write_text("to")
+    log.ingested(40)
+    assert not is_due(log.checkpoint, log.log)
+    found = Kept()
+    stream_until(spark, log.folder, found, started_jobs=1)
+    assert found.ordered() == list(bucket_rows(log.events))
+
+
+def test_an_ordered_rebuild_is_due(spark: SparkSession, log: Log) -> None:
+    log.ingested(40)
+    log.streamed(spark, Kept())
+    assert not is_due(log.checkpoint, log.log)
+    module.order(log.checkpoint)
+    assert is_due(log.checkpoint, log.log)
+    found = Kept()
+    log.rebuild(spark, found)
+    assert found.ordered() == list(bucket_rows(log.events))
+
+
 def test_a_first_start_needs_no_rebuild(log: Log) -> None:
     assert not is_due(log.checkpoint, log.log)
     log.ingested(40)

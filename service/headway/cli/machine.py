@@ -61,6 +61,8 @@ class Machine:
         self._env |= {"HEADWAY_HTTP_ADDRESS": str(plan.http), "HEADWAY_GRPC_ADDRESS": str(plan.grpc)}
         self._env |= {"HEADWAY_EVENT_LOG": str(plan.layout.events), "HEADWAY_CHECKPOINT": str(plan.layout.checkpoint)}
         self._env |= {"HEADWAY_HOST_FILE": plan.host_file}
+        # Who starts everything at once has no settings of the pipeline's at hand to rebuild with.
+        self._env.setdefault("HEADWAY_REBUILD", "auto")
 
     def start_valkey(self) -> str:
         """Start an embedded Valkey that keeps its jobs when it is killed. Returns its URL."""

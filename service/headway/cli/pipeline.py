@@ -23,8 +23,8 @@ from headway.store.sink import MetricsSink
 from headway_spark import kafka, storage
 from headway_spark.archive import Archive, Retention
 from headway_spark.keeper import Keeper
-from headway_spark.pipeline import Stream, unfit
-from headway_spark.rebuild import Rebuild, Stopped, is_due
+from headway_spark.pipeline import Stream, Unfit, unfit
+from headway_spark.rebuild import Rebuild, Stopped, is_due, order
 from headway_spark.session import Session, close, open_session
 from headway_spark.warm_up import warm_up
 
@@ -59,7 +59,12 @@ def main(words: list[str]) -> int:
         if settings.source == "files":
             log_side = _LogSide(settings)
             stack.enter_context(log_side.archive.kept())
-        _run(settings, log_side, is_rebuild=is_rebuild)
+        try:
+            _run(settings, log_side, is_rebuild=is_rebuild)
+        except Unfit as error:
+            if settings.is_rebuilt_unasked and log_side is not None:
+                log_side.order_rebuild(error)
+            raise
     return 0
 
 
@@ -159,6 +164,11 @@ class _LogSide:
         ).run()
         since = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(rebuilt.from_s))
         log.info("rebuilt since=%s files=%d rows=%d took=%.1fs", since, rebuilt.files, rebuilt.rows, rebuilt.took_s)
+
+    def order_rebuild(self, why: Unfit) -> None:
+        """Let the next start rebuild, as HEADWAY_REBUILD=auto asks for."""
+        log.warning("the next start rebuilds: %s", why)
+        order(self._checkpoint)
 
     def restore(self) -> None:
         """Put back what the stream will ask for again."""
