@@ -16,13 +16,17 @@ CLOCKS = {"now", "utcnow", "today"}
 
 
 def impurities(tree: ast.Module) -> Iterator[str]:
-    """Each breach of purity in a module, as ``line: what``."""
+    """Each breach of purity in a module, as ``line: what``.
+
+    A bounded cache of a function is none: whoever calls it cannot tell, and it cannot grow.
+    """
+    bounded = {id(each) for node in tree.body for each in _bounded_caches(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ACTING:
             yield f"{node.lineno}: calls {node.func.id}()"
         if isinstance(node, ast.Global | ast.Nonlocal):
             yield f"{node.lineno}: {type(node).__name__.lower()} {', '.join(node.names)}"
-        if isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in CACHES:
+        if isinstance(node, ast.Name | ast.Attribute) and _last_name(node) in CACHES and id(node) not in bounded:
             yield f"{node.lineno}: a cache remembers between calls"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCKS:
             yield f"{node.lineno}: asks for the time with {node.func.attr}()"
@@ -35,6 +39,14 @@ def impurities(tree: ast.Module) -> Iterator[str]:
         is_names = isinstance(statement, ast.Assign) and _names(statement) == ["__all__"]
         if not is_names and (isinstance(value, MUTABLE) or _last_name(getattr(value, "func", None)) in MUTABLE_CALLS):
             yield f"{statement.lineno}: a mutable value at module level"
+
+
+def _bounded_caches(node: ast.AST) -> Iterator[ast.AST]:
+    """The ``lru_cache`` in each ``@lru_cache(maxsize=<number>)`` over a function of the module."""
+    for decorator in getattr(node, "decorator_list", ()) if isinstance(node, ast.FunctionDef) else ():
+        sizes = [each.value for each in getattr(decorator, "keywords", ()) if each.arg == "maxsize"]
+        if sizes and isinstance(sizes[0], ast.Constant) and isinstance(sizes[0].value, int):
+            yield decorator.func
 
 
 def _names(statement: ast.Assign) -> list[str]:
@@ -62,6 +74,8 @@ def test_scaling_neither_acts_nor_remembers(path: Path, tree: ast.Module) -> Non
         "SEEN: dict[str, int] = dict()",
         "from collections import deque\nSEEN = deque()",
         "import functools\n@functools.lru_cache\ndef f(x): ...",
+        "from functools import lru_cache\n@lru_cache(maxsize=None)\ndef f(x): ...",
+        "from functools import lru_cache\nclass C:\n    @lru_cache(maxsize=8)\n    def f(self): ...",
         "async def f(): ...",
         "from datetime import datetime\ndef f():\n    return datetime.now()",
     ],
@@ -70,6 +84,14 @@ def test_a_breach_of_purity_is_seen(breach: str) -> None:
     assert list(impurities(ast.parse(breach))) != []
 
 
-@pytest.mark.parametrize("harmless", ["RULES = (1, 2)", "__all__ = ['f']", "def f():\n    seen = {}\n    return seen"])
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "RULES = (1, 2)",
+        "__all__ = ['f']",
+        "def f():\n    seen = {}\n    return seen",
+        "from functools import lru_cache\n@lru_cache(maxsize=8)\ndef f(x): ...",
+    ],
+)
 def test_what_is_pure_passes(harmless: str) -> None:
     assert list(impurities(ast.parse(harmless))) == []
