@@ -18,6 +18,8 @@ from headway_spark.backtest import Outcome, Size, Work, backtest, filled, part_o
 from headway_spark.history import Load, given_loads, held_events, jobs_of, loads_of
 from spark.events import publish, table
 
+pytestmark = pytest.mark.timeout(300)
+
 START_S = 1_760_000_000.25
 SETTING = Setting(start_up_s=3.0, start_up_spread=0.4)
 CANDIDATES = (AS_IT_IS, *grid({"risk": [0.5, 2.0], "strategy": ["hybrid", "backlog_only"]}))
@@ -176,3 +178,22 @@ def test_every_pool_and_candidate_has_its_turn_once_and_large_pools_are_divided(
     assert turns[0][0] == "large"
     assert sum(pool == "large" for pool, _, _ in turns) == len(CANDIDATES)
     assert sum(pool == "small" for pool, _, _ in turns) == 1
+
+
+def test_ctrl_c_ends_it_early_and_keeps_what_is_done(spark: SparkSession, tmp_path: Path) -> None:
+    pools = {f"pool-{number}": jobs(number % 3, 60) for number in range(12)}
+    loads = given_loads(spark, [Load(pool=pool, jobs=each) for pool, each in pools.items()], folder=tmp_path)
+    kept: list[Outcome] = []
+
+    def on_done(outcomes: Sequence[Outcome]) -> None:
+        is_first = not kept
+        kept.extend(outcomes)
+        if is_first:
+            raise KeyboardInterrupt
+
+    sizes = sizes_of(loads)
+    with pytest.raises(KeyboardInterrupt):
+        backtest(loads, work(*pools, candidates=(AS_IT_IS,)), sizes, on_done=on_done)
+    assert kept
+    assert all(outcome.result is not None for outcome in kept)
+    assert spark.range(3).count() == 3, "the session is as good as before"

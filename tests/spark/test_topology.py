@@ -3,6 +3,7 @@
 from pathlib import Path
 from random import Random
 
+import pytest
 from pyspark.sql import SparkSession
 
 from headway.cli.rehearsal import base_profile
@@ -11,6 +12,8 @@ from headway.simulate.single import Setting
 from headway_spark.history import held_events, jobs_of
 from headway_spark.topology import Question, findings
 from spark.events import publish, table
+
+pytestmark = pytest.mark.timeout(300)
 
 START_S = 1_760_000_000.0
 
