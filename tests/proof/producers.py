@@ -22,8 +22,8 @@ from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBat
 OVERDUE = "proof/overdue"
 KINDS = [kind for kind in EventKind if kind is not EventKind.SAMPLE]
 CLASSES = [None, "Mail", "Video", "Report"]
-LATE_MAX_S = 520.0  # with what an answer may take, inside the 600 s of ingest
-ANSWER_WITHIN_S = 75.0
+LATE_MAX_S = 450.0  # with what an answer may take, inside the 600 s of ingest
+ANSWER_WITHIN_S = 140.0
 PAUSE_S = 0.2  # before a batch without an answer is sent again
 HASTY_S = 0.02  # a producer that gives up so soon often misses an answer
 

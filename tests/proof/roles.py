@@ -19,7 +19,8 @@ from proof.logged import put_past
 from proof.producers import Door, Ledger, doors
 
 READY_WITHIN_S = 300.0
-STOP_WITHIN_S = 30.0
+STOP_WITHIN_S = 120.0
+NOTICED_WITHIN_S = 15.0
 WORDS_SHOWN = 4000
 PAST_FILES = 100  # of each hour that is to be merged
 
@@ -79,14 +80,13 @@ class Role:
         self._process.wait()
 
     def kill_jvm(self) -> bool:
-        """``kill -9`` of its Java, and wait until the role has noticed. False where it has none yet."""
+        """``kill -9`` of its Java. Whether the role ended by that: it goes on without one that was only asked things."""
         assert self._process is not None
-        jvms = self.jvms()
-        for jvm in jvms:
+        for jvm in self.jvms():
             jvm.kill()
-        if jvms:
-            self._process.wait(STOP_WITHIN_S)
-        return bool(jvms)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(NOTICED_WITHIN_S)
+        return self._process.poll() is not None
 
     def jvms(self) -> list[psutil.Process]:
         assert self._process is not None
@@ -160,6 +160,14 @@ class Scene:
     def tend(self) -> None:
         for role in self.roles:
             role.tend()
+
+    def await_ingests(self) -> None:
+        """Wait until each ingest accepts, started again where it went with Postgres."""
+        until_s = time.monotonic() + READY_WITHIN_S
+        while not all(role.is_ready() for role in self.ingests):
+            assert time.monotonic() < until_s, self.ingests[0].last_words()
+            self.tend()
+            time.sleep(0.05)
 
     def stop(self) -> None:
         for role in (self.pipeline, *self.ingests):

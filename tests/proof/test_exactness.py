@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +37,27 @@ class Storm:
     pause_s: tuple[float, float]
     """Between two troubles, drawn from the seed."""
     ingests: int = 1
-    waits_for_pipeline: bool = False
-    """Half of the pauses begin when the pipeline is ready again and has written: the others hit its start."""
+    waits: Callable[[Scene], object] = Scene.await_ingests
+    """What most of the pauses wait for first; the others hit a start."""
+    waits_share: float = 0.8
 
 
-PIPELINE = Storm(trouble=Scene.kill_pipeline, times=20, pause_s=(0.1, 12.0), waits_for_pipeline=True)
+def await_progress(made: Scene) -> None:
+    """Wait until the pipeline is ready, and for the next rows in Postgres."""
+
+    def revision() -> int:
+        with psycopg.connect(made.database_url) as connection:
+            found = connection.execute("select coalesce(max(revision), 0) from queue_buckets").fetchone()
+        return int(found[0]) if found else 0
+
+    made.pipeline.await_ready()
+    before, until_s = revision(), time.monotonic() + SETTLE_WITHIN_S
+    while revision() == before:
+        assert time.monotonic() < until_s, made.pipeline.last_words()
+        time.sleep(0.1)
+
+
+PIPELINE = Storm(trouble=Scene.kill_pipeline, times=20, pause_s=(0.1, 12.0), waits=await_progress, waits_share=0.5)
 INGEST = Storm(trouble=Scene.kill_first_ingest, times=40, pause_s=(0.05, 6.0))
 POSTGRES = Storm(trouble=Scene.restart_postgres, times=20, pause_s=(1.0, 12.0))
 TWO_INGESTS = Storm(trouble=Scene.kill_ingest, times=30, pause_s=(0.05, 8.0), ingests=2)
@@ -72,7 +88,7 @@ def weathered(storm: Storm, made: Scene, *, seed: str, events_per_s: float) -> d
     rng, began_s = random.Random(seed), time.monotonic()
     with ExitStack() as stack:
         producers = sending(made, storm, stack, seed=seed, events_per_s=events_per_s)
-        troubles, ready_s = trouble(made, storm, rng)
+        troubles = trouble(made, storm, rng)
         for producer in producers:
             producer.stop()
         for producer in producers:
@@ -88,7 +104,6 @@ def weathered(storm: Storm, made: Scene, *, seed: str, events_per_s: float) -> d
     settled_s = settle(made)
     return {
         "troubles": dict(troubles),
-        "ready_s_max": round(max(ready_s), 1),
         **sum((ledger.counts for ledger in ledgers), Counter()),
         "given_up": sum(len(ledger.abandoned) for ledger in ledgers),
         "settled_s": round(settled_s, 1),
@@ -121,34 +136,19 @@ def sending(made: Scene, storm: Storm, stack: ExitStack, *, seed: str, events_pe
     return producers
 
 
-def trouble(made: Scene, storm: Storm, rng: random.Random) -> tuple[Counter[str], list[float]]:
+def trouble(made: Scene, storm: Storm, rng: random.Random) -> Counter[str]:
     """Make all the trouble, with the roles started again as a supervisor would. Returns what was done."""
     troubles: Counter[str] = Counter()
-    ready_s = [made.pipeline.await_ready()]
+    made.pipeline.await_ready()
     while troubles.total() < storm.times:
+        if rng.random() < storm.waits_share:
+            storm.waits(made)
         wait(made, rng.uniform(*storm.pause_s))
         done = storm.trouble(made, rng)
         if done:
             troubles[done] += 1
         made.tend()
-        if storm.waits_for_pipeline and rng.random() < 0.5:
-            ready_s.append(made.pipeline.await_ready())
-            await_progress(made)
-    return troubles, ready_s
-
-
-def await_progress(made: Scene) -> None:
-    """Wait for the next rows in Postgres."""
-
-    def revision() -> int:
-        with psycopg.connect(made.database_url) as connection:
-            found = connection.execute("select coalesce(max(revision), 0) from queue_buckets").fetchone()
-        return int(found[0]) if found else 0
-
-    before, until_s = revision(), time.monotonic() + SETTLE_WITHIN_S
-    while revision() == before:
-        assert time.monotonic() < until_s, made.pipeline.last_words()
-        time.sleep(0.1)
+    return troubles
 
 
 def wait(made: Scene, seconds: float) -> None:
@@ -203,5 +203,5 @@ class TestShortly:
         assert weathered(storm, two_ingests, seed="postgres", events_per_s=EVENTS_PER_S)["troubles"] == {"postgres": 2}
 
     def test_a_killed_pipeline_counts_every_event_once(self, two_ingests: Scene) -> None:
-        storm = Storm(trouble=Scene.kill_pipeline, times=1, pause_s=(0.5, 2.0))
+        storm = Storm(trouble=Scene.kill_pipeline, times=1, pause_s=(0.5, 2.0), waits=await_progress)
         assert weathered(storm, two_ingests, seed="pipeline", events_per_s=EVENTS_PER_S)["late_events"] > 0
