@@ -80,7 +80,7 @@ class Role:
         self._process.wait()
 
     def kill_jvm(self) -> bool:
-        """``kill -9`` of its Java. Whether the role ended by that: it goes on without one that was only asked things."""
+        """``kill -9`` of its Java. Whether the role ended by it: one that was only asked its version is not missed."""
         assert self._process is not None
         for jvm in self.jvms():
             jvm.kill()
