@@ -5,7 +5,6 @@ import math
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from random import Random
@@ -13,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark import InheritableThread
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -27,8 +25,8 @@ from headway.simulate.candidates import Candidate
 from headway.simulate.jobs import Jobs
 from headway.simulate.results import Point, Result
 from headway.simulate.single import Setting, rehearse
+from headway_spark.bulk import interruptible
 
-LOOK_S = 0.2
 TURNS_PER_CORE = 8  # so many tasks a core, or the last one would keep the others waiting
 TICK_JOBS = 0.3  # a look takes about as long as this many jobs do
 
@@ -94,7 +92,7 @@ class _Gathered(AccumulatorParam[list[str]]):
 
 def sizes_of(loads: DataFrame) -> tuple[Size, ...]:
     """How much there is of each pool, by name. ``loads`` is worked out, and kept."""
-    rows = (
+    asked = (
         loads.persist()
         .select(
             "pool",
@@ -104,8 +102,8 @@ def sizes_of(loads: DataFrame) -> tuple[Size, ...]:
             F.element_at("at_s", -1).alias("length_s"),
         )
         .orderBy("pool")
-        .collect()
     )
+    rows = interruptible(loads.sparkSession, asked.collect)
     return tuple(Size(**row.asDict()) for row in rows)
 
 
@@ -132,32 +130,19 @@ def backtest(
     # Each turn is a task of its own, the longest first, so that no core waits long for the last one.
     spread = loads.join(F.broadcast(plan), on="pool", how="inner").repartitionById(len(turns), "turn")
     done = spread.mapInArrow(partial(_rehearsed, work=work, gathered=gathered), "pool string")
-    job: Future[None] = Future()
-    thread = InheritableThread(partial(_run, done, job))
-    thread.start()
     told: set[tuple[str, str]] = set()
     heard = 0
-    try:
-        while not job.done():
-            thread.join(LOOK_S)
-            heard = _tell(gathered.value, heard, told, on_done)
-    except KeyboardInterrupt:
-        context.cancelAllJobs()
-        raise
-    finally:
-        thread.join()
-        _tell(gathered.value, heard, told, on_done)
-    job.result()
 
+    def tell() -> None:
+        nonlocal heard
+        heard = _tell(gathered.value, heard, told, on_done)
 
-def _run(done: DataFrame, job: "Future[None]") -> None:
-    """Run everything; nothing is left of the rows but what was gathered."""
     try:
-        done.write.format("noop").mode("overwrite").save()
-        job.set_result(None)
+        # Nothing is left of the rows but what was gathered.
+        interruptible(session, done.write.format("noop").mode("overwrite").save, meanwhile=tell)
     except (PySparkException, Py4JError) as error:
         reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-        job.set_exception(Unavailable(f"Spark could not do the back-test: {reason.strip()}"))
+        raise Unavailable(f"Spark could not do the back-test: {reason.strip()}") from error
 
 
 def _tell(

@@ -1,14 +1,19 @@
 """Spark for history: a session for work in bulk, on this machine's cores or on a cluster."""
 
 import os
+import signal
 import sys
+import threading
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -19,6 +24,8 @@ from headway_spark.java import java_home
 from headway_spark.session import close, embedded, submitted
 
 HEAP_MB = 1024
+LOOK_S = 0.2
+T = TypeVar("T")
 _BULK: Mapping[str, str] = MappingProxyType(
     {
         # What the stream is better off without pays here: each plan runs once, over much.
@@ -50,16 +57,58 @@ def bulk_session(
         more = {**_BULK, "spark.sql.shuffle.partitions": str(2 * count), "spark.driver.memory": f"{HEAP_MB}m"}
         home = java_home(env, shim_dir=work_dir / "java")
         session = embedded(java_home=home, work_dir=work_dir, cores=count, more=more)
+    before = _plain_interrupt()
     try:
         yield session
     finally:
         close(session)
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+def _plain_interrupt() -> Any:
+    """Let Ctrl-C be Python's own again, and return what it was; ``None`` where it is not ours to say.
+
+    Spark's handler speaks with the JVM wherever the main thread is, also amid its own conversation with it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def interruptible(session: SparkSession, action: Callable[[], T], *, meanwhile: Callable[[], object] = bool) -> T:
+    """What ``action`` returns, done in a thread, so that Ctrl-C never comes amid a conversation with the JVM.
+
+    ``meanwhile`` is called again and again, and once after the end, in this thread. Ctrl-C cancels what Spark does.
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(action())
+        except Exception as error:  # noqa: BLE001 - it is raised where it was asked for
+            done.set_exception(error)
+
+    thread = InheritableThread(run)
+    thread.start()
+    try:
+        while not done.done():
+            thread.join(LOOK_S)
+            meanwhile()
+    except KeyboardInterrupt:
+        session.sparkContext.cancelAllJobs()
+        raise
+    finally:
+        thread.join()
+        meanwhile()
+    return done.result()
 
 
 def _of_cluster(master: str, env: Mapping[str, str], *, work_dir: Path) -> SparkSession:
     """The session on the cluster at ``master``, whose executors are sent our packages."""
     os.environ["JAVA_HOME"] = str(java_home(env, shim_dir=work_dir / "java"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging = Path(__file__).with_name("log4j2.properties")
     settings = {
         **_BULK,
         "spark.sql.session.timeZone": "UTC",
@@ -67,6 +116,7 @@ def _of_cluster(master: str, env: Mapping[str, str], *, work_dir: Path) -> Spark
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.submit.pyFiles": str(packaged(work_dir)),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
     }
     builder = SparkSession.builder.master(master).appName("headway")
     for name, value in settings.items():

@@ -14,6 +14,7 @@ from headway.simulate.apart import Topology, told, tried
 from headway.simulate.jobs import Jobs
 from headway.simulate.single import Setting
 from headway_spark.backtest import filled
+from headway_spark.bulk import interruptible
 
 NO_CLASS = "(no class)"
 
@@ -72,7 +73,8 @@ def findings(jobs: DataFrame, question: Question) -> tuple[Finding, ...]:
     columns = [F.col(f"jobs.{name}").alias(name) for name in _FIELDS]
     cores = jobs.sparkSession.sparkContext.defaultParallelism
     spread = ordered.select("queue", *columns).repartition(4 * cores, "queue")
-    found = spread.mapInArrow(partial(_found, question=question), FOUND).toArrow().to_pylist()
+    rows = spread.mapInArrow(partial(_found, question=question), FOUND)
+    found = interruptible(jobs.sparkSession, rows.toArrow).to_pylist()
     made = [Finding(**{**row, "quick": tuple(row["quick"] or ()), "slow": tuple(row["slow"] or ())}) for row in found]
     return tuple(sorted(made, key=lambda each: (not each.is_cure, -each.jobs, each.queue)))
 
