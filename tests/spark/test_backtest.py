@@ -102,7 +102,8 @@ def test_the_event_log_gives_the_jobs_that_ran(spark: SparkSession, tmp_path: Pa
 
 def test_only_what_was_enqueued_in_the_time_asked_for_is_played(spark: SparkSession, tmp_path: Path) -> None:
     given = jobs()
-    publish(tmp_path, "1.parquet", table(events("redis/mail", given)))
+    written_ms = int((START_S + 400) * 1000)  # what its name says decides whether a file is looked at
+    publish(tmp_path, f"{written_ms}-1.parquet", table(events("redis/mail", given)))
     from_s, until_s = START_S + 37.0, START_S + 100.0
     with held_events(spark, tmp_path, from_s=from_s, until_s=until_s) as log:
         found = jobs_of(log, from_s=from_s, until_s=until_s).collect()
