@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from headway import settings
 from headway.__main__ import COMMANDS
 from headway.agent.templates import load as load_host_file
 from headway.agent.toml_table import TomlTable
+from headway.cli.candidates import read_candidates
 from headway.cli.files import load_profiles_file
 from headway.scaling import limits
 from headway.scaling.model import Mode, Objective, QueueMetrics
@@ -137,14 +138,20 @@ def test_every_mode_of_a_profile_is_documented() -> None:
     assert documented == [mode.value for mode in Mode]
 
 
+READERS: dict[str, Callable[[Path], object]] = {
+    "yaml": lambda file: load_profiles_file(file).profiles,
+    "yaml candidates": read_candidates,
+    "toml": lambda file: load_host_file(file).templates,
+}
+
+
 def test_examples_of_files_are_ones_that_headway_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # where rq is
     for page in PAGES:
-        for kind, example in re.findall(r"```(yaml|toml)\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        for kind, example in re.findall(r"```(yaml(?: candidates)?|toml)\n(.*?)```", page.read_text(), flags=re.DOTALL):
             file = tmp_path / f"example.{kind}"
             file.write_text(example.replace("/srv/app/.venv/bin/rq", "rq").replace("/srv/app", "."))
-            loaded = load_profiles_file(file).profiles if kind == "yaml" else load_host_file(file).templates
-            assert loaded, page
+            assert READERS[kind](file), page
 
 
 def test_every_key_of_a_host_file_is_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
