@@ -68,9 +68,10 @@ class Watch:
             psycopg.connect(self._url, autocommit=True) as eyes,
         ):
             ears.execute("listen headway_metrics")
-            for _ in ears.notifies():
-                row = eyes.execute("select sum(arrived_jobs)::int from queue_buckets where queue = %s", [PROBE])
-                self.seen.append((time.time(), (row.fetchone() or [0])[0] or 0))
+            with contextlib.suppress(psycopg.OperationalError):  # Postgres ends before we do
+                for _ in ears.notifies():
+                    row = eyes.execute("select sum(arrived_jobs)::int from queue_buckets where queue = %s", [PROBE])
+                    self.seen.append((time.time(), (row.fetchone() or [0])[0] or 0))
 
     def seen_at_s(self, count: int) -> list[float | None]:
         """When each of the first ``count`` files was there; None where it never was."""
