@@ -18,6 +18,8 @@ import pyarrow.dataset as ds
 import pytest
 import redis
 
+from headway_spark.log_files import held
+
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 READY_WITHIN_S = 120.0
@@ -178,9 +180,11 @@ def _workers(url: str) -> list[dict[str, Any]]:
 
 
 def _kinds_in_event_log(data: Path, job_id: str) -> set[str]:
-    files = [str(path) for folder in ("hot", "archive") for path in (data / "events" / folder).rglob("*.parquet")]
-    rows = ds.dataset(files, format="parquet").to_table(columns=["kind"], filter=ds.field("job_id") == job_id)
-    return set(rows.column("kind").to_pylist())
+    with held(data / "events") as files:
+        rows = ds.dataset([str(path) for path in files], format="parquet").to_table(
+            columns=["kind"], filter=ds.field("job_id") == job_id
+        )
+        return set(rows.column("kind").to_pylist())
 
 
 def _assert_nothing_left(data: Path) -> None:
