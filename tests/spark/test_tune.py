@@ -20,8 +20,8 @@ pytestmark = pytest.mark.timeout(300)  # two rounds of Spark with Python on a ma
 
 
 def test_idle_workers_are_let_go_and_what_is_well_stays(spark: SparkSession, tmp_path: Path) -> None:
-    """A pool that keeps idle workers for ten minutes after each job need not; a pool of few jobs is not judged."""
-    steady = Jobs(at_s=[number * 30.0 for number in range(160)], service_s=[2.0] * 160)
+    """A pool that keeps idle workers for ten minutes after each burst need not; a pool of few jobs is not judged."""
+    steady = Jobs(at_s=[number // 8 * 1200.0 + number % 8 for number in range(160)], service_s=[2.0] * 160)
     few = Jobs(at_s=[0.0, 4_000.0], service_s=[1.0, 1.0])
     loads = given_loads(
         spark,
