@@ -29,7 +29,7 @@ from headway_spark.session import has_jvm
 # Ingest takes events up to 600 s late and moves others. A bucket is followed by its start, 5 s earlier; the rest is for
 # a file that comes to be read after one that was written later. So nothing is ever dropped here in silence.
 LATENESS_S = 660.0
-FILES_MAX = 1_000  # a trigger: bounds the memory of catching up
+FILES_MAX = 250  # a trigger: bounds the memory of catching up, and what a kill amid it undoes
 PACE_S = 0.4  # from batch to batch while events keep coming: half of the processor time of back to back, for 0.1 s
 LOOK_S = 0.25
 BEAT_S = 15.0  # a pipeline without news still says that it lives
@@ -154,7 +154,11 @@ class Stream:
             return
         if not _is_between_batches(self._query):
             self._sink.close()
-        self._query.stop()
+        try:
+            self._query.stop()
+        except (PySparkException, Py4JError) as error:
+            # Its batch is replayed by the next start, and there is nothing else to end.
+            log.warning("ended amid a batch: %s", why_failed(error))
 
     def _look_after(self) -> None:
         assert self._query is not None, "looked after before it was started"

@@ -442,3 +442,32 @@ async def test_an_idle_pool_is_not_decided_again_but_its_story_is_renewed(
             await ticker.tick(epoch=epoch, is_all_due=True)
     assert len(decided_at_s) < 10
     assert len(database.decisions()) == 1 + 495 // 360  # renewed after 300 s, at the next look that decides
+
+
+async def test_a_tick_that_finds_no_database_is_one_line_and_no_progress(caplog: pytest.LogCaptureFixture) -> None:
+    class Leading:
+        epoch = 7
+        progresses = 0
+
+        def progressed(self) -> None:
+            self.progresses += 1
+
+    missed = asyncio.Event()
+    caplog.set_level("WARNING")
+    leading = Leading()
+    engine = create_engine("postgresql://127.0.0.1:1/headway")
+    ticker = Ticker(engine=engine, leadership=leading, clock=lambda: NOW_S)  # type: ignore[arg-type]
+    with caplog.filtering(lambda _: not missed.set()):  # type: ignore[arg-type]
+        running = asyncio.create_task(ticker.run())
+        try:
+            ticker.all_due()
+            async with asyncio.timeout(30):
+                await missed.wait()
+            assert not running.done()
+        finally:
+            running.cancel()
+            await engine.dispose()
+    (told,) = [record for record in caplog.records if record.name == "headway.control.tick"]
+    assert told.getMessage().startswith("tick missed: Postgres ")
+    assert told.exc_info is None
+    assert leading.progresses == 0

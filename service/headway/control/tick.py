@@ -12,6 +12,7 @@ from typing import Any
 from headway.control.evaluation import Evaluation
 from headway.control.leadership import Leadership
 from headway.control.recent import KEPT_S
+from headway.errors import Unavailable
 from headway.scaling.model import Assignment, Decision
 from headway.scaling.settle import Outcome
 from headway.scaling.strategies import BUILT_IN
@@ -69,6 +70,8 @@ class Ticker:
             except Superseded as error:
                 log.warning("stepping down: %s", error)
                 self._leadership.step_down()
+            except Unavailable as error:
+                log.warning("tick missed: %s", error)  # as while Postgres restarts
             except Exception:
                 # Whatever it was, pools keep their targets, and a tick that did not end does not renew the lease.
                 log.exception("tick failed")
