@@ -1,5 +1,6 @@
 """The wheel carries what its roles read at run time, and nothing that is ours alone."""
 
+import re
 import tomllib
 import zipfile
 from pathlib import Path
@@ -74,4 +75,4 @@ def test_the_wheel_asks_for_what_pyproject_says(wheel: Path) -> None:
 def test_only_two_names_reach_site_packages(names: set[str]) -> None:
     top = {name.split("/")[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == {"headway", "headway_spark"}
-    assert not [name for name in names if "test" in name or name.endswith((".proto", ".pyc"))]
+    assert not [name for name in names if re.search(r"(^|/)(test_|tests/|conftest)|\.(proto|pyc)$", name)]
