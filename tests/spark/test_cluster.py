@@ -1,28 +1,36 @@
-"""The pipeline by spark-submit: the same stream, on a master and a worker that are processes of their own."""
+"""The pipeline by spark-submit: the same stream, on a master and two workers that are processes of their own."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-import psycopg
+import psutil
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from architecture.tree import ROOT
-from headway.scaling.model import EventKind, JobEvent
+from headway.scaling.measure import BucketRow, bucket_rows, class_rows
+from headway.scaling.model import JobEvent, QueueSample
+from headway_spark.bulk import packaged
 from headway_spark.java import java_home
+from headway_spark.pipeline import Progress, Stream
+from proof.producers import OVERDUE, Producer
+from proof.truth import COUNTS, Rows, differing, keyed, stored, totals
 from spark.events import publish, table
 
-# Its own environment, as the containers have it: three JVMs with a third of a GB each.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+# Its own environment, as the containers have it: six JVMs with a quarter to half a GB each.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(480)]
 
 HOME = Path(pyspark.__file__).parent
-WITHIN_S = 150
+WITHIN_S = 240
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @contextmanager
@@ -54,63 +62,130 @@ def free_port() -> int:
     return port
 
 
-def started_jobs(database_url: str) -> int:
-    with psycopg.connect(database_url) as connection:
-        row = connection.execute("select coalesce(sum(started_jobs), 0) from queue_buckets").fetchone()
-    assert row
-    return int(row[0])
+class Kept:
+    """A sink that keeps the newest of each row."""
+
+    def __init__(self) -> None:
+        self.rows: list[BucketRow] = []
+
+    def write(self, rows: Sequence[BucketRow], _: Progress) -> None:
+        self.rows += rows
+
+    def beat(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
-def test_the_stream_runs_on_a_cluster_by_spark_submit(migrated_url: str, tmp_path: Path) -> None:
-    now_s = time.time()
-    events = [
-        JobEvent(queue="redis/mail", job_id=str(n), kind=EventKind.STARTED, at_s=now_s, enqueued_at_s=now_s - 1)
-        for n in range(20)
-    ]
-    publish(tmp_path / "log", "1.parquet", table(events))
+def events(batches: int) -> list[JobEvent | QueueSample]:
+    """Late ones among them, but none that ingest would have to move."""
+    producer = Producer("app", [], seed="cluster", events_per_s=1.0)
+    told = [producer._batch() for _ in range(batches)]
+    return [each for batch in told for each in (*batch.events, *batch.samples) if each.queue != OVERDUE]
+
+
+def test_a_cluster_gives_the_rows_that_the_embedded_stream_gives(
+    spark: SparkSession, migrated_url: str, tmp_path: Path
+) -> None:
+    """One master, two workers, and `spark-submit sparkjobs/submit.py` with the packages as a zip."""
+    told = events(90)
+    first, second = told[: len(told) // 2], told[len(told) // 2 :]
+    publish(tmp_path / "log", "1.parquet", table(first))
+    with cluster(tmp_path) as (master_url, env, master_log):
+        env |= {
+            "HEADWAY_DATABASE_URL": migrated_url,
+            "HEADWAY_EVENT_LOG": str(tmp_path / "log"),
+            "HEADWAY_CHECKPOINT": str(tmp_path / "checkpoint"),
+            "HEADWAY_STATE_DIR": str(tmp_path / "work"),
+        }
+        zipped = packaged(tmp_path)
+        with submitted(master_url, zipped, log=tmp_path / "submit.log", env=env) as submit:
+            await_rows(migrated_url, first, tmp_path / "submit.log")
+            publish(tmp_path / "log", "2.parquet", table(second))  # on top of the state that the executors hold
+            await_rows(migrated_url, told, tmp_path / "submit.log")
+            assert str(zipped) in python_path_of(submit)
+        said = master_log.read_text()
+    assert len(set(re.findall(r"Launching executor app-\S+ on worker (\S+)", said))) == 2, said[-3000:]
+    found = keyed(stored(migrated_url))
+    assert differing(embedded_rows(spark, tmp_path, [first, second]), found) == []
+    assert differing(keyed([*bucket_rows(told), *class_rows(e for e in told if isinstance(e, JobEvent))]), found) == []
+
+
+def await_rows(database_url: str, told: list[JobEvent | QueueSample], log: Path) -> None:
+    jobs = sum(isinstance(each, JobEvent) for each in told)
+    until(lambda: sum(totals(stored(database_url))[name] for name in COUNTS) == jobs, log)
+
+
+def embedded_rows(spark: SparkSession, folder: Path, files: list[list[JobEvent | QueueSample]]) -> Rows:
+    """The rows of the same files, one after the other, in this process's own JVM."""
+    sink, log_dir = Kept(), folder / "embedded"
+    stream = Stream(spark, log_dir=log_dir, checkpoint=log_dir / "checkpoint", sink=sink, pace_s=0.0)
+    publish(log_dir, "1.parquet", table(files[0]))
+    stream.start()
+    try:
+        jobs = 0
+        for number, told in enumerate(files, 1):
+            if number > 1:
+                publish(log_dir, f"{number}.parquet", table(told))
+            jobs += sum(isinstance(each, JobEvent) for each in told)
+            deadline_s = time.monotonic() + WITHIN_S
+            stream.run(
+                is_stopping=lambda: (
+                    sum(totals(keyed(sink.rows).values())[name] for name in COUNTS) == jobs  # noqa: B023 - asked here
+                    or time.monotonic() > deadline_s  # noqa: B023 - asked here
+                )
+            )
+    finally:
+        stream.stop()
+    return keyed(sink.rows)
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, dict[str, str], Path]]:
+    """A master and two workers of one core each: where the master is, an environment for a driver, its log."""
     port = free_port()
     env = {
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
-        "JAVA_HOME": str(java_home(os.environ, shim_dir=tmp_path / "java")),
+        "JAVA_HOME": str(java_home(os.environ, shim_dir=folder / "java")),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "HEADWAY_DATABASE_URL": migrated_url,
-        "HEADWAY_EVENT_LOG": str(tmp_path / "log"),
-        "HEADWAY_CHECKPOINT": str(tmp_path / "checkpoint"),
-        "HEADWAY_STATE_DIR": str(tmp_path / "work"),
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
     }
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    spark_class, master_url = str(HOME / "bin" / "spark-class"), f"spark://127.0.0.1:{port}"
-    deploy = "org.apache.spark.deploy"
-    logs = {name: tmp_path / f"{name}.log" for name in ("master", "worker", "submit")}
+    deploy, master_url = "org.apache.spark.deploy", f"spark://127.0.0.1:{port}"
+    spark_class, quiet = str(HOME / "bin" / "spark-class"), ("--webui-port", "0")
+    log = folder / "master.log"
     with ExitStack() as stack:
-        master = [
-            spark_class,
-            f"{deploy}.master.Master",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(port),
-            "--webui-port",
-            "0",
-        ]
-        stack.enter_context(running(*master, log=logs["master"], env=env))
-        until(lambda: "ALIVE" in logs["master"].read_text(), logs["master"])
-        worker = [spark_class, f"{deploy}.worker.Worker", "--cores", "1", "--memory", "512m", "--webui-port", "0"]
-        stack.enter_context(
-            running(*worker, "--work-dir", str(tmp_path / "apps"), master_url, log=logs["worker"], env=env)
-        )
-        submit = [str(HOME / "bin" / "spark-submit"), "--master", master_url, "--driver-memory", "512m"]
-        confs = [
-            "spark.executor.memory=512m",
-            f"spark.driver.extraJavaOptions={quick}",
-            f"spark.executor.extraJavaOptions={quick}",
-            "spark.ui.enabled=false",
-        ]
-        words = [word for conf in confs for word in ("--conf", conf)]
-        stack.enter_context(
-            running(*submit, *words, str(ROOT / "sparkjobs" / "submit.py"), log=logs["submit"], env=env)
-        )
-        until(lambda: started_jobs(migrated_url) == len(events), logs["submit"])
-        assert "Registered app headway" in logs["master"].read_text()  # the cluster's work, not the driver's own
+        master = [spark_class, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), *quiet]
+        stack.enter_context(running(*master, log=log, env=env))
+        until(lambda: "ALIVE" in log.read_text(), log)
+        for number in range(2):
+            worker = [spark_class, f"{deploy}.worker.Worker", "--cores", "1", "--memory", "512m", *quiet]
+            words = ["--work-dir", str(folder / f"apps-{number}"), master_url]
+            stack.enter_context(running(*worker, *words, log=folder / f"worker-{number}.log", env=env))
+        until(lambda: log.read_text().count("Registering worker") == 2, log)
+        yield master_url, env, log
+
+
+@contextmanager
+def submitted(master_url: str, zipped: Path, *, log: Path, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """The pipeline by spark-submit, with an executor on each worker."""
+    confs = {
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "512m",
+        "spark.driver.extraJavaOptions": QUICK,
+        "spark.executor.extraJavaOptions": QUICK,
+        "spark.ui.enabled": "false",
+    }
+    words = [word for name, value in confs.items() for word in ("--conf", f"{name}={value}")]
+    argv = [str(HOME / "bin" / "spark-submit"), "--master", master_url, "--driver-memory", "512m", *words]
+    files = ["--py-files", str(zipped), str(ROOT / "sparkjobs" / "submit.py")]
+    with running(*argv, *files, log=log, env=env) as process:
+        yield process
+
+
+def python_path_of(submit: subprocess.Popen[bytes]) -> list[str]:
+    """Where the driver looks for packages first."""
+    drivers = [
+        each for each in psutil.Process(submit.pid).children(recursive=True) if "submit.py" in " ".join(each.cmdline())
+    ]
+    return [path for each in drivers for path in each.environ().get("PYTHONPATH", "").split(":")[:1]]
