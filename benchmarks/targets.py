@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "targets.md"
 CELLS = Path(__file__).parent / "closed_loop" / "finished"
 NOTES = Path(__file__).parent / "closed_loop" / "notes.md"
-RISKS = (0.25, 0.5, 1.0, 2.0, 4.0)
+RISKS = (0.5, 1.0, 2.0)
 
 
 def main() -> None:
@@ -76,8 +76,7 @@ def _cells(strategies: Sequence[str], *, risks: Sequence[float]) -> Iterator[Cel
                 if cell != page.calibration_cell(scenario, trace, name) or name not in page.CALIBRATED:
                     yield cell
             if page.OURS in strategies:
-                for risk in risks:
-                    yield Cell(scenario=scenario.name, trace=trace, strategy=page.OURS, risk=risk)
+                yield from (page.risk_cell(scenario, trace, risk) for risk in risks if risk != page.PLAIN_RISK)
 
 
 def _run(cells: Sequence[Cell], kept: Kept, *, folder: Path, processes: int) -> None:
