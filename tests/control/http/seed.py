@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from datetime import date, timedelta
 from typing import Any
 
 import psycopg
@@ -84,6 +85,7 @@ class Seed:
         )
 
     def decision(self, decision: Decision, *, previous_workers: int | None = None, ago_s: float = 0.0) -> None:
+        self._partition(ago_s=ago_s)
         self._connection.execute(
             """
             insert into decisions (decided_at, pool, epoch, target_workers, previous_workers, binding, body)
@@ -104,6 +106,18 @@ class Seed:
             on conflict (pool) do update set target_workers = excluded.target_workers
             """,
             [decision.pool, decision.target_workers],
+        )
+
+    def _partition(self, *, ago_s: float) -> None:
+        """A fresh database keeps decisions from today on: soon after midnight some time ago was yesterday."""
+        found = self._connection.execute(
+            "select ((now() - make_interval(secs => %s)) at time zone 'utc')::date", [ago_s]
+        ).fetchone()
+        assert found is not None
+        day: date = found[0]
+        self._connection.execute(
+            f"create table if not exists decisions_{day:%Y%m%d} partition of decisions "
+            f"for values from ('{day} 00:00:00+00') to ('{day + timedelta(days=1)} 00:00:00+00')"
         )
 
     def leader(self, *, age_s: float = 1.0) -> None:
