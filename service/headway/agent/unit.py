@@ -1,7 +1,6 @@
 """The systemd unit of an agent: restarted whenever it ends, and its workers left alone. Pure text."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from headway.errors import Invalid
@@ -31,18 +30,7 @@ def unit_text(unit: Unit) -> str:
     words = (str(unit.program), str(unit.host_file), unit.control, unit.user, str(unit.environment_file))
     if wrong := [word for word in words if set(word) & set(" \t\n\"'%$\\;")]:
         raise Invalid(f"{wrong[0]!r} has a character that a systemd unit would read as its own: choose another place")
-    return _TEXT.format_map(_values(unit))
-
-
-def _values(unit: Unit) -> Mapping[str, object]:
-    return {
-        "state": STATE_NAME,
-        "program": unit.program,
-        "host_file": unit.host_file,
-        "control": unit.control,
-        "user": unit.user,
-        "environment_file": unit.environment_file,
-    }
+    return _TEXT.format(state=STATE_NAME, **asdict(unit))
 
 
 _TEXT = """\

@@ -106,7 +106,7 @@ def setting_of(*, tick: str, start_up: str, jitter: float, slots: int, seed: int
 
 
 def pools_of(text: str | None) -> tuple[str, ...]:
-    """The pools that ``--pools`` names."""
+    """The names that ``--pools`` or ``--queues`` lists, each once."""
     return tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from headway import __version__
 from headway.cli import past_options as options
 from headway.cli.amounts import seconds
-from headway.cli.backtest import facts, prepare, setting_of
+from headway.cli.backtest import facts, pools_of, prepare, setting_of
 from headway.cli.past import Asked, moment_s, past_of
 from headway.cli.rehearsal import base_profile
 from headway.cli.simulate import ENDED_BY_CTRL_C, write
@@ -75,9 +75,8 @@ def topology(
     prepare(cores, report, json_)
     profiles = {queue: each for each in past_of(asked).profiles.values() for queue in each.queues}
     question = Question(profiles=profiles, default=base_profile(None), setting=setting, targets_s=targets_s)
-    wanted = [part.strip() for part in (queues or "").split(",") if part.strip()]
     try:
-        found = _found(asked, question, wanted, master=master, cores=cores)
+        found = _found(asked, question, pools_of(queues), master=master, cores=cores)
     except KeyboardInterrupt:
         raise typer.Exit(ENDED_BY_CTRL_C) from None
     _print(found)

@@ -5,6 +5,7 @@ producer. Leases and ages use the former only.
 """
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -167,28 +168,36 @@ worker_activities = Table(
 
 bucket_revision = Sequence("bucket_revision", metadata=metadata)
 
+
+def _measures() -> list[Column[Any]]:
+    """What is kept of a queue or a job class, over whatever span."""
+    return [
+        Column("arrived_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("started_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("finished_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("failed_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("retried_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("service_sum_s", Double, nullable=False, server_default="0"),
+        Column("pickup_max_s", Double),
+        # Sketches: index of a logarithmic bucket (scaling/measure.py) -> count. Merging adds.
+        Column("service_sketch", JSONB, nullable=False, server_default="{}"),
+        Column("pickup_sketch", JSONB, nullable=False, server_default="{}"),
+        # The newest sample inside the bucket.
+        Column("sampled_at_s", Double),
+        Column("waiting_jobs", BigInteger),
+        Column("in_flight_jobs", BigInteger),
+        Column("delayed_jobs", BigInteger),
+        Column("oldest_age_s", Double),
+    ]
+
+
 queue_buckets = Table(
     "queue_buckets",
     metadata,
     # Absolute values of one queue in one span of 5 s: writing a row twice changes nothing.
     Column("queue", Text, nullable=False),
     Column("bucket_s", Double, nullable=False),
-    Column("arrived_jobs", BigInteger, nullable=False, server_default="0"),
-    Column("started_jobs", BigInteger, nullable=False, server_default="0"),
-    Column("finished_jobs", BigInteger, nullable=False, server_default="0"),
-    Column("failed_jobs", BigInteger, nullable=False, server_default="0"),
-    Column("retried_jobs", BigInteger, nullable=False, server_default="0"),
-    Column("service_sum_s", Double, nullable=False, server_default="0"),
-    Column("pickup_max_s", Double),
-    # Sketches: index of a logarithmic bucket (scaling/measure.py) -> count. Merging adds.
-    Column("service_sketch", JSONB, nullable=False, server_default="{}"),
-    Column("pickup_sketch", JSONB, nullable=False, server_default="{}"),
-    # The newest sample inside the bucket.
-    Column("sampled_at_s", Double),
-    Column("waiting_jobs", BigInteger),
-    Column("in_flight_jobs", BigInteger),
-    Column("delayed_jobs", BigInteger),
-    Column("oldest_age_s", Double),
+    *_measures(),
     # Grows with every write, so that a reader asks only for what is new to it.
     Column("revision", BigInteger, nullable=False),
     _stamp("written_at"),
@@ -206,20 +215,7 @@ def _rollup(name: str) -> Table:
         Column("queue", Text, nullable=False),
         Column("job_class", Text, nullable=False, server_default=""),
         Column("bucket_s", Double, nullable=False),
-        Column("arrived_jobs", BigInteger, nullable=False, server_default="0"),
-        Column("started_jobs", BigInteger, nullable=False, server_default="0"),
-        Column("finished_jobs", BigInteger, nullable=False, server_default="0"),
-        Column("failed_jobs", BigInteger, nullable=False, server_default="0"),
-        Column("retried_jobs", BigInteger, nullable=False, server_default="0"),
-        Column("service_sum_s", Double, nullable=False, server_default="0"),
-        Column("pickup_max_s", Double),
-        Column("service_sketch", JSONB, nullable=False, server_default="{}"),
-        Column("pickup_sketch", JSONB, nullable=False, server_default="{}"),
-        Column("sampled_at_s", Double),
-        Column("waiting_jobs", BigInteger),
-        Column("in_flight_jobs", BigInteger),
-        Column("delayed_jobs", BigInteger),
-        Column("oldest_age_s", Double),
+        *_measures(),
         PrimaryKeyConstraint("queue", "job_class", "bucket_s"),
         # Rows come in the order of their times: a few kilobytes find those that have expired.
         Index(f"ix_{name}_bucket_s", "bucket_s", postgresql_using="brin"),
