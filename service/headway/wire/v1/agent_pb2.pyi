@@ -97,6 +97,22 @@ global___EnrolResponse = EnrolResponse
 class ReportRequest(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
+    @typing.final
+    class LabelsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.str
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.str = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
     CLUSTER_ID_FIELD_NUMBER: builtins.int
     HOST_ID_FIELD_NUMBER: builtins.int
     BOOT_ID_FIELD_NUMBER: builtins.int
@@ -107,6 +123,7 @@ class ReportRequest(google.protobuf.message.Message):
     WORKERS_FIELD_NUMBER: builtins.int
     START_UPS_FIELD_NUMBER: builtins.int
     HOST_NAME_FIELD_NUMBER: builtins.int
+    LABELS_FIELD_NUMBER: builtins.int
     cluster_id: builtins.str
     host_id: builtins.str
     boot_id: builtins.str
@@ -125,6 +142,10 @@ class ReportRequest(google.protobuf.message.Message):
     def start_ups(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___StartUp]:
         """Start-ups finished since the last report."""
 
+    @property
+    def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
+        """What the host's owner says of it, as zone=a: where pools may be placed, and what they are spread across."""
+
     def __init__(
         self,
         *,
@@ -138,9 +159,10 @@ class ReportRequest(google.protobuf.message.Message):
         workers: collections.abc.Iterable[global___Worker] | None = ...,
         start_ups: collections.abc.Iterable[global___StartUp] | None = ...,
         host_name: builtins.str = ...,
+        labels: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["capacity", b"capacity"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["boot_id", b"boot_id", "capacity", b"capacity", "cluster_id", b"cluster_id", "epoch_seen", b"epoch_seen", "host_id", b"host_id", "host_name", b"host_name", "sequence", b"sequence", "start_ups", b"start_ups", "templates", b"templates", "workers", b"workers"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["boot_id", b"boot_id", "capacity", b"capacity", "cluster_id", b"cluster_id", "epoch_seen", b"epoch_seen", "host_id", b"host_id", "host_name", b"host_name", "labels", b"labels", "sequence", b"sequence", "start_ups", b"start_ups", "templates", b"templates", "workers", b"workers"]) -> None: ...
 
 global___ReportRequest = ReportRequest
 
@@ -150,16 +172,20 @@ class ReportResponse(google.protobuf.message.Message):
 
     CLUSTER_ID_FIELD_NUMBER: builtins.int
     LEASE_S_FIELD_NUMBER: builtins.int
+    CREDENTIAL_FIELD_NUMBER: builtins.int
     cluster_id: builtins.str
     lease_s: builtins.float
     """How long the control plane holds the host for known without a further report."""
+    credential: builtins.str
+    """Replaces the credential that the call was made with; empty: keep it."""
     def __init__(
         self,
         *,
         cluster_id: builtins.str = ...,
         lease_s: builtins.float = ...,
+        credential: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["cluster_id", b"cluster_id", "lease_s", b"lease_s"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["cluster_id", b"cluster_id", "credential", b"credential", "lease_s", b"lease_s"]) -> None: ...
 
 global___ReportResponse = ReportResponse
 
@@ -258,12 +284,15 @@ class WorkerHint(google.protobuf.message.Message):
     IS_BUSY_FIELD_NUMBER: builtins.int
     SINCE_AGE_S_FIELD_NUMBER: builtins.int
     AGE_S_FIELD_NUMBER: builtins.int
+    ENDED_JOBS_FIELD_NUMBER: builtins.int
     pid: builtins.int
     is_busy: builtins.bool
     since_age_s: builtins.float
     """How long it has been busy or idle, by the broker's own record; absent when it does not say."""
     age_s: builtins.float
     """How old this knowledge is."""
+    ended_jobs: builtins.int
+    """Jobs that it has ended since it began; absent when the broker does not count them."""
     def __init__(
         self,
         *,
@@ -271,9 +300,13 @@ class WorkerHint(google.protobuf.message.Message):
         is_busy: builtins.bool = ...,
         since_age_s: builtins.float | None = ...,
         age_s: builtins.float = ...,
+        ended_jobs: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_since_age_s", b"_since_age_s", "since_age_s", b"since_age_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_since_age_s", b"_since_age_s", "age_s", b"age_s", "is_busy", b"is_busy", "pid", b"pid", "since_age_s", b"since_age_s"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_ended_jobs", b"_ended_jobs", "_since_age_s", b"_since_age_s", "ended_jobs", b"ended_jobs", "since_age_s", b"since_age_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_ended_jobs", b"_ended_jobs", "_since_age_s", b"_since_age_s", "age_s", b"age_s", "ended_jobs", b"ended_jobs", "is_busy", b"is_busy", "pid", b"pid", "since_age_s", b"since_age_s"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_ended_jobs", b"_ended_jobs"]) -> typing.Literal["ended_jobs"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_since_age_s", b"_since_age_s"]) -> typing.Literal["since_age_s"] | None: ...
 
 global___WorkerHint = WorkerHint
@@ -284,15 +317,30 @@ class HostCapacity(google.protobuf.message.Message):
 
     CPU_CORES_FIELD_NUMBER: builtins.int
     MEMORY_BYTES_FIELD_NUMBER: builtins.int
+    GPUS_FIELD_NUMBER: builtins.int
+    CPU_PRESSURE_FIELD_NUMBER: builtins.int
+    MEMORY_PRESSURE_FIELD_NUMBER: builtins.int
     cpu_cores: builtins.float
     memory_bytes: builtins.int
+    gpus: builtins.int
+    cpu_pressure: builtins.float
+    """Share of the last 10 s in which some task waited for a processor or for memory, 0 to 1; absent: not known."""
+    memory_pressure: builtins.float
     def __init__(
         self,
         *,
         cpu_cores: builtins.float = ...,
         memory_bytes: builtins.int = ...,
+        gpus: builtins.int = ...,
+        cpu_pressure: builtins.float | None = ...,
+        memory_pressure: builtins.float | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["cpu_cores", b"cpu_cores", "memory_bytes", b"memory_bytes"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_cpu_pressure", b"_cpu_pressure", "_memory_pressure", b"_memory_pressure", "cpu_pressure", b"cpu_pressure", "memory_pressure", b"memory_pressure"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_cpu_pressure", b"_cpu_pressure", "_memory_pressure", b"_memory_pressure", "cpu_cores", b"cpu_cores", "cpu_pressure", b"cpu_pressure", "gpus", b"gpus", "memory_bytes", b"memory_bytes", "memory_pressure", b"memory_pressure"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_cpu_pressure", b"_cpu_pressure"]) -> typing.Literal["cpu_pressure"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_memory_pressure", b"_memory_pressure"]) -> typing.Literal["memory_pressure"] | None: ...
 
 global___HostCapacity = HostCapacity
 
@@ -300,16 +348,41 @@ global___HostCapacity = HostCapacity
 class Template(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
+    @typing.final
+    class LabelsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.str
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.str = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
     NAME_FIELD_NUMBER: builtins.int
     CONTENT_HASH_FIELD_NUMBER: builtins.int
     SLOTS_FIELD_NUMBER: builtins.int
     CPU_CORES_FIELD_NUMBER: builtins.int
     MEMORY_BYTES_FIELD_NUMBER: builtins.int
+    GPUS_FIELD_NUMBER: builtins.int
+    LABELS_FIELD_NUMBER: builtins.int
+    ISOLATION_DRAIN_AFTER_S_FIELD_NUMBER: builtins.int
     name: builtins.str
     content_hash: builtins.str
     slots: builtins.int
     cpu_cores: builtins.float
+    """What one worker takes: measured on this host once some have run, else what host.toml says."""
     memory_bytes: builtins.int
+    gpus: builtins.int
+    isolation_drain_after_s: builtins.float
+    """Cut off from the control plane for this long, the host drains the template's workers; absent: never."""
+    @property
+    def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]: ...
     def __init__(
         self,
         *,
@@ -318,8 +391,13 @@ class Template(google.protobuf.message.Message):
         slots: builtins.int = ...,
         cpu_cores: builtins.float = ...,
         memory_bytes: builtins.int = ...,
+        gpus: builtins.int = ...,
+        labels: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
+        isolation_drain_after_s: builtins.float | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "memory_bytes", b"memory_bytes", "name", b"name", "slots", b"slots"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_isolation_drain_after_s", b"_isolation_drain_after_s", "isolation_drain_after_s", b"isolation_drain_after_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_isolation_drain_after_s", b"_isolation_drain_after_s", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "labels", b"labels", "memory_bytes", b"memory_bytes", "name", b"name", "slots", b"slots"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_isolation_drain_after_s", b"_isolation_drain_after_s"]) -> typing.Literal["isolation_drain_after_s"] | None: ...
 
 global___Template = Template
 
@@ -337,6 +415,8 @@ class Worker(google.protobuf.message.Message):
     IS_BUSY_FIELD_NUMBER: builtins.int
     RESTART_GENERATION_FIELD_NUMBER: builtins.int
     EXIT_CODE_FIELD_NUMBER: builtins.int
+    TEMPLATE_HASH_FIELD_NUMBER: builtins.int
+    MEMORY_BYTES_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     pool: builtins.str
     template: builtins.str
@@ -350,6 +430,10 @@ class Worker(google.protobuf.message.Message):
     restart_generation: builtins.int
     exit_code: builtins.int
     """Of a worker that is gone: its exit code, absent when it was adopted and nobody could see it."""
+    template_hash: builtins.str
+    """The content_hash of the template that it was started from."""
+    memory_bytes: builtins.int
+    """Absent: not measured."""
     def __init__(
         self,
         *,
@@ -363,13 +447,17 @@ class Worker(google.protobuf.message.Message):
         is_busy: builtins.bool | None = ...,
         restart_generation: builtins.int = ...,
         exit_code: builtins.int | None = ...,
+        template_hash: builtins.str = ...,
+        memory_bytes: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "exit_code", b"exit_code", "is_busy", b"is_busy"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "state", b"state", "template", b"template", "worker_id", b"worker_id"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_memory_bytes", b"_memory_bytes", "exit_code", b"exit_code", "is_busy", b"is_busy", "memory_bytes", b"memory_bytes"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_memory_bytes", b"_memory_bytes", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "state", b"state", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_exit_code", b"_exit_code"]) -> typing.Literal["exit_code"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_is_busy", b"_is_busy"]) -> typing.Literal["is_busy"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_memory_bytes", b"_memory_bytes"]) -> typing.Literal["memory_bytes"] | None: ...
 
 global___Worker = Worker
 
