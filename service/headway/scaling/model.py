@@ -97,6 +97,8 @@ class WorkerActivity:
     pid: int
     is_busy: bool
     busy_since_s: float | None = None
+    ended_jobs: int | None = None
+    """Jobs that it has ended since it began; ``None`` where the broker does not count them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +183,10 @@ class Template:
     slots: int = 1
     cpu_cores: float = 0.1
     memory_bytes: int = 128 * 1024 * 1024
+    gpus: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    isolation_drain_after_s: float | None = None
+    """Cut off from the control plane for this long, the host drains its workers; ``None``: never."""
     start_up_s: float | None = None
     """Measured time from spawn to ready on that host."""
 
@@ -191,6 +197,11 @@ class HostCapacity:
 
     cpu_cores: float
     memory_bytes: int
+    gpus: int = 0
+    cpu_pressure: float | None = None
+    """Share of the last seconds in which some task waited for a processor, 0 to 1; ``None``: not known."""
+    memory_pressure: float | None = None
+    """The same for memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +218,10 @@ class Worker:
     is_busy: bool | None = None
     busy_since_s: float | None = None
     restart_generation: int = 0
+    template_hash: str = ""
+    """Of the template that it was started from; empty where that is not known."""
+    memory_bytes: int | None = None
+    """What it and its children take; ``None``: not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +237,7 @@ class Host:
     templates: tuple[Template, ...] = ()
     workers: tuple[Worker, ...] = ()
     is_known: bool = True
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,11 @@ def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
         ],
         activities=[
             telemetry_pb2.WorkerActivity(
-                host=activity.host, pid=activity.pid, is_busy=activity.is_busy, busy_since_s=activity.busy_since_s
+                host=activity.host,
+                pid=activity.pid,
+                is_busy=activity.is_busy,
+                busy_since_s=activity.busy_since_s,
+                ended_jobs=activity.ended_jobs,
             )
             for activity in batch.activities
         ],
@@ -102,6 +106,7 @@ def batch_from_message(message: telemetry_pb2.IngestRequest) -> TelemetryBatch:
                 pid=activity.pid,
                 is_busy=activity.is_busy,
                 busy_since_s=activity.busy_since_s if activity.HasField("busy_since_s") else None,
+                ended_jobs=activity.ended_jobs if activity.HasField("ended_jobs") else None,
             )
             for activity in message.activities
         ),
@@ -136,6 +141,8 @@ def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = N
         is_busy=worker.is_busy,
         restart_generation=worker.restart_generation,
         exit_code=exit_code,
+        template_hash=worker.template_hash,
+        memory_bytes=worker.memory_bytes,
     )
 
 
@@ -154,6 +161,8 @@ def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
         is_burst=message.is_burst,
         is_busy=message.is_busy if message.HasField("is_busy") else None,
         restart_generation=message.restart_generation,
+        template_hash=message.template_hash,
+        memory_bytes=message.memory_bytes if message.HasField("memory_bytes") else None,
     )
 
 
@@ -165,6 +174,9 @@ def template_to_message(template: Template) -> agent_pb2.Template:
         slots=template.slots,
         cpu_cores=template.cpu_cores,
         memory_bytes=template.memory_bytes,
+        gpus=template.gpus,
+        labels=template.labels,
+        isolation_drain_after_s=template.isolation_drain_after_s,
     )
 
 
@@ -178,17 +190,34 @@ def template_from_message(message: agent_pb2.Template) -> Template:
         slots=message.slots,
         cpu_cores=message.cpu_cores,
         memory_bytes=message.memory_bytes,
+        gpus=message.gpus,
+        labels=dict(message.labels),
+        isolation_drain_after_s=(
+            message.isolation_drain_after_s if message.HasField("isolation_drain_after_s") else None
+        ),
     )
 
 
 def capacity_from_message(message: agent_pb2.HostCapacity) -> HostCapacity:
     """The capacity that ``message`` reports."""
-    return HostCapacity(cpu_cores=message.cpu_cores, memory_bytes=message.memory_bytes)
+    return HostCapacity(
+        cpu_cores=message.cpu_cores,
+        memory_bytes=message.memory_bytes,
+        gpus=message.gpus,
+        cpu_pressure=message.cpu_pressure if message.HasField("cpu_pressure") else None,
+        memory_pressure=message.memory_pressure if message.HasField("memory_pressure") else None,
+    )
 
 
 def capacity_to_message(capacity: HostCapacity) -> agent_pb2.HostCapacity:
     """The message that reports ``capacity``."""
-    return agent_pb2.HostCapacity(cpu_cores=capacity.cpu_cores, memory_bytes=capacity.memory_bytes)
+    return agent_pb2.HostCapacity(
+        cpu_cores=capacity.cpu_cores,
+        memory_bytes=capacity.memory_bytes,
+        gpus=capacity.gpus,
+        cpu_pressure=capacity.cpu_pressure,
+        memory_pressure=capacity.memory_pressure,
+    )
 
 
 def assignments_to_messages(assignments: Iterable[Assignment]) -> list[agent_pb2.Assignment]:

@@ -1,0 +1,114 @@
+"""What crosses the wire comes out as it went in, what is not known included."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.model import HostCapacity, TelemetryBatch, Template, Worker, WorkerActivity, WorkerState
+from headway.wire import codec
+from headway.wire.v1 import agent_pb2, telemetry_pb2
+
+NUMBERS = st.floats(min_value=0.0, max_value=1e9)
+COUNTS = st.integers(min_value=0, max_value=2**31)
+TEXTS = st.text(max_size=10)
+LABELS = st.dictionaries(TEXTS, TEXTS, max_size=3)
+TEMPLATES = st.builds(
+    Template,
+    name=TEXTS,
+    content_hash=TEXTS,
+    slots=st.integers(1, 100),
+    cpu_cores=NUMBERS,
+    memory_bytes=COUNTS,
+    gpus=COUNTS,
+    labels=LABELS,
+    isolation_drain_after_s=st.none() | NUMBERS,
+)
+CAPACITIES = st.builds(
+    HostCapacity,
+    cpu_cores=NUMBERS,
+    memory_bytes=COUNTS,
+    gpus=COUNTS,
+    cpu_pressure=st.none() | st.floats(0.0, 1.0),
+    memory_pressure=st.none() | st.floats(0.0, 1.0),
+)
+WORKERS = st.builds(
+    Worker,
+    worker_id=TEXTS,
+    pool=TEXTS,
+    template=TEXTS,
+    pid=COUNTS,
+    state=st.sampled_from(WorkerState),
+    started_at_s=st.integers(0, 1000).map(float),
+    is_burst=st.booleans(),
+    is_busy=st.none() | st.booleans(),
+    restart_generation=COUNTS,
+    template_hash=TEXTS,
+    memory_bytes=st.none() | COUNTS,
+)
+ACTIVITIES = st.builds(
+    WorkerActivity,
+    host=TEXTS,
+    pid=COUNTS,
+    is_busy=st.booleans(),
+    busy_since_s=st.none() | NUMBERS,
+    ended_jobs=st.none() | COUNTS,
+)
+
+
+def over_the_wire(message: Any) -> Any:
+    """The message as the other side reads it."""
+    return type(message).FromString(message.SerializeToString())
+
+
+@given(TEMPLATES)
+def test_a_template_arrives_as_it_was_told(template: Template) -> None:
+    assert codec.template_from_message(over_the_wire(codec.template_to_message(template))) == template
+
+
+@given(CAPACITIES)
+def test_a_capacity_arrives_as_it_was_told(capacity: HostCapacity) -> None:
+    assert codec.capacity_from_message(over_the_wire(codec.capacity_to_message(capacity))) == capacity
+
+
+@given(WORKERS)
+def test_a_worker_arrives_as_it_was_told_its_start_by_the_receivers_clock(worker: Worker) -> None:
+    message = over_the_wire(codec.worker_to_message(worker, now_s=1000.0))
+    assert codec.worker_from_message(message, now_s=1000.0) == worker
+
+
+@given(ACTIVITIES)
+def test_an_activity_arrives_as_it_was_told(activity: WorkerActivity) -> None:
+    batch = TelemetryBatch(producer="a", sequence=1, sent_at_s=0.0, activities=(activity,))
+    assert codec.batch_from_message(over_the_wire(codec.batch_to_message(batch))).activities == (activity,)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (codec.template_from_message, agent_pb2.Template(name="mail", content_hash="a", slots=1)),
+        (codec.capacity_from_message, agent_pb2.HostCapacity(cpu_cores=2.0, memory_bytes=1)),
+        (
+            lambda message: codec.worker_from_message(message, now_s=0.0),
+            agent_pb2.Worker(worker_id="a", state=agent_pb2.WORKER_STATE_RUNNING),
+        ),
+        (
+            lambda message: codec.batch_from_message(telemetry_pb2.IngestRequest(producer="a", activities=[message])),
+            telemetry_pb2.WorkerActivity(host="a", pid=1),
+        ),
+    ],
+)
+def test_what_an_older_side_does_not_say_is_not_known(told: Any, message: Any) -> None:
+    value = told(message)
+    value = value.activities[0] if isinstance(value, TelemetryBatch) else value
+    unknown = ("isolation_drain_after_s", "cpu_pressure", "memory_pressure", "memory_bytes", "ended_jobs", "is_busy")
+    optional = {
+        name for name in unknown if name in type(value).__dataclass_fields__ and _is_optional(type(value), name)
+    }
+    assert optional
+    assert {getattr(value, name) for name in optional} == {None}
+
+
+def _is_optional(kind: Any, name: str) -> bool:
+    return "None" in str(kind.__dataclass_fields__[name].type)
