@@ -47,8 +47,8 @@ def test_slots_are_what_the_command_line_says(library: str) -> None:
 
 
 def test_what_a_key_means_is_said_once(tmp_path: Path) -> None:
-    text = host_text({name: STARTERS[name] for name in ("rq", "arq")})
+    text = host_text({name: STARTERS[name] for name in ("procrastinate", "arq")})
     assert text.count("as you would type it, without a shell") == 1
-    assert list(tomllib.loads(text)["templates"]) == ["rq", "arq"]
+    assert list(tomllib.loads(text)["templates"]) == ["procrastinate", "arq"]
     assert not any(len(line) > 200 for line in text.splitlines())
     assert os.linesep.join(text.splitlines()).startswith("# What this host can run")

@@ -48,7 +48,7 @@ def test_init_writes_what_check_reads(capsys: pytest.CaptureFixture[str], monkey
     assert "wrote host.toml with templates: rq" in capsys.readouterr().out
     assert main(["agent", "check", "--offline"]) == 0
     told = capsys.readouterr().out
-    assert "rq worker QUEUE" in told
+    assert "rq worker --worker-class headway.workers.rq.DrainingWorker QUEUE" in told
     assert str(Path(sys.executable).with_name("rq")) in told
 
 

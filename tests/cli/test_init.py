@@ -18,6 +18,7 @@ from headway.cli.starter_files import Broker, host_text, pool_names, profiles_te
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 
+SAFE = ("--worker-class", "headway.workers.rq.DrainingWorker")
 ODD = ["plain", "a/b", "a-b", "with space", "true", "7", "quo\"te'", "ümlaut: #", "{x}", "\\back"]
 
 
@@ -55,7 +56,7 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
     host = templates.load(tmp_path / "host.toml")
     assert host.templates.keys() == {"emails", "reports"}
     emails = host.templates["emails"]
-    assert emails.argv == (str(Path(sys.executable).with_name("rq")), "worker", "--url", broker, "emails")
+    assert emails.argv == (str(Path(sys.executable).with_name("rq")), "worker", *SAFE, "--url", broker, "emails")
     assert emails.burst_arguments == ("--burst",)
     assert emails.working_directory == str(tmp_path)
     assert (emails.ready.pattern, emails.stop.stop_signal, emails.stop.drain_timeout_s) == ("Listening on", 15, 180.0)
@@ -66,6 +67,21 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
         f"wrote {tmp_path}/profiles.yaml and {tmp_path}/host.toml\n"
         "next: look both files over, then type\n"
         f"  headway up --profiles {tmp_path}/profiles.yaml --host-file {tmp_path}/host.toml\n"
+    )
+
+
+def test_an_rq_that_is_installed_elsewhere_is_started_as_its_own(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its Python may not have Headway's worker class."""
+    elsewhere = tmp_path / "bin" / "rq"
+    elsewhere.parent.mkdir()
+    elsewhere.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(elsewhere.parent))
+    assert initialised(broker, tmp_path) == 0
+    assert templates.load(tmp_path / "host.toml").templates["emails"].argv == (
+        *(str(elsewhere), "worker"),
+        *("--url", broker, "emails"),
     )
 
 
@@ -133,7 +149,7 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
     assert "readable by you only: the URL holds a password" in told
     assert "se,cret" not in told
     template = templates.load(tmp_path / "host.toml").templates["emails"]
-    assert template.argv[1:] == ("worker", "emails")
+    assert template.argv[1:] == ("worker", *SAFE, "emails")
     assert template.environment == {"RQ_REDIS_URL": url}
     assert load_profiles_file(tmp_path / "profiles.yaml").brokers == {"redis": url.replace(",", "%2C")}
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
@@ -158,7 +174,9 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(
 
 
 def test_names_of_every_kind_survive_both_files(tmp_path: Path) -> None:
-    starter = Broker(connection="my broker", url="redis://h", has_password=False, rq=sys.executable, queues=ODD)
+    starter = Broker(
+        connection="my broker", url="redis://h", has_password=False, rq=sys.executable, rq_has_headway=True, queues=ODD
+    )
     (tmp_path / "profiles.yaml").write_text(profiles_text(starter))
     (tmp_path / "host.toml").write_text(host_text(starter))
     profiles = load_profiles_file(tmp_path / "profiles.yaml").profiles

@@ -37,7 +37,7 @@ class Starter:
     """Key -> what is to be known of it."""
 
 
-_NOTES = MappingProxyType(
+NOTES = MappingProxyType(
     {
         "argv": "as you would type it, without a shell",
         "burst_arguments": "added for a worker that shall end when the queue is empty",
@@ -53,16 +53,19 @@ _NOTES = MappingProxyType(
 
 
 def _noted(**more: str) -> Mapping[str, str]:
-    return MappingProxyType({**_NOTES, **more})
+    return MappingProxyType({**NOTES, **more})
 
 
+RQ_SAFE = ("--worker-class", "headway.workers.rq.DrainingWorker")
 RQ = Starter(
-    argv=("rq", "worker", "QUEUE"),
+    argv=("rq", "worker", *RQ_SAFE, "QUEUE"),
     burst_arguments=("--burst",),
     ready_pattern="Listening on",
     drain_timeout_s=180,
     memory="128MB",
     notes=_noted(
+        argv="RQ's own worker can lose a job that it has just taken when it is told to stop; this one, which Headway "
+        "brings, cannot",
         drain_timeout_s="as long as RQ lets a job run unless it is told otherwise; then force_signal",
         memory_bytes="RQ's worker and the process of its job; add what your jobs need",
     ),

@@ -23,11 +23,13 @@ def main(words: list[str]) -> int:
     folder: Path = options.dir
     _refuse_to_overwrite(folder, is_forced=options.force)
     found = [queue for queue in discover(options.broker) if _is_text(queue.name)]
+    rq = _rq()
     broker = Broker(
         connection=options.name,
         url=options.broker,
         has_password=has_password(options.broker),
-        rq=_rq(),
+        rq=rq,
+        rq_has_headway=Path(rq).parent == Path(sys.executable).absolute().parent,
         queues=[queue.name for queue in found],
     )
     _write(folder, {PROFILES: profiles_text(broker), HOST: host_text(broker)}, is_secret=broker.has_password)

@@ -38,6 +38,8 @@ class Broker:
     has_password: bool
     rq: str
     """The program."""
+    rq_has_headway: bool
+    """Whether it finds Headway's worker class: it is installed beside this program."""
     queues: Sequence[str]
 
 
@@ -87,12 +89,14 @@ def _pool(broker: Broker, queue: str, pool: str, *, is_first: bool) -> str:
 
 def _starter(broker: Broker, queue: str) -> starters.Starter:
     url = [] if broker.has_password else ["--url", broker.url]
+    safe = starters.RQ_SAFE if broker.rq_has_headway else ()
+    plain = {} if safe else {"argv": starters.NOTES["argv"]}
     secret = {"environment": "the URL holds a password, which would show in the list of processes"}
     return replace(
         starters.RQ,
-        argv=(broker.rq, "worker", *url, queue),
+        argv=(broker.rq, "worker", *safe, *url, queue),
         environment={URL_VARIABLE: broker.url} if broker.has_password else {},
-        notes={**starters.RQ.notes, **secret},
+        notes={**starters.RQ.notes, **plain, **secret},
     )
 
 

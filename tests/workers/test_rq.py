@@ -1,0 +1,92 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+from rq import Queue, Worker
+from rq.job import Job
+
+from headway.workers.rq import DrainingWorker
+
+
+class StoppedInBetween(Queue):
+    """A queue whose worker gets its signal just when it has taken a job."""
+
+    is_armed = False
+
+    @classmethod
+    def dequeue_any(cls, *args, **kwargs):
+        taken = super().dequeue_any(*args, **kwargs)
+        if cls.is_armed and taken:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return taken
+
+
+@pytest.fixture
+def stops() -> Iterator[None]:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    StoppedInBetween.is_armed = True
+    yield
+    StoppedInBetween.is_armed = False
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def queue(valkey_url: str) -> Queue:
+    return Queue("mail", connection=redis.Redis.from_url(valkey_url))
+
+
+def two_jobs(queue: Queue) -> list[Job]:
+    return [queue.enqueue("time.sleep", 0.01) for _ in range(2)]
+
+
+def statuses(jobs: list[Job]) -> list[str]:
+    return [str(job.get_status(refresh=True).value) for job in jobs]
+
+
+@pytest.mark.usefixtures("stops")
+@pytest.mark.parametrize(
+    ("worker_class", "left"),
+    [
+        (DrainingWorker, ["finished", "queued"]),
+        (Worker, ["queued", "queued"]),  # RQ's own: the first is in no queue any more, and runs nowhere
+    ],
+)
+def test_a_stop_just_as_a_job_is_taken_loses_it_only_to_rqs_own_worker(
+    worker_class: type[Worker], left: list[str], queue: Queue
+) -> None:
+    jobs = two_jobs(queue)
+    worker_class(["mail"], connection=queue.connection, queue_class=StoppedInBetween).work(logging_level="ERROR")
+    assert statuses(jobs) == left
+    assert queue.job_ids == [jobs[1].id]
+
+
+def test_a_burst_worker_ends_when_the_queue_is_empty(queue: Queue) -> None:
+    jobs = two_jobs(queue)
+    assert DrainingWorker(["mail"], connection=queue.connection).work(burst=True, logging_level="ERROR")
+    assert statuses(jobs) == ["finished", "finished"]
+
+
+def test_a_worker_that_shall_not_idle_for_long_ends(queue: Queue) -> None:
+    DrainingWorker(["mail"], connection=queue.connection).work(max_idle_time=1, logging_level="ERROR")
+    assert Worker.count(connection=queue.connection) == 0
+
+
+def test_told_again_and_again_it_still_finishes_its_job(queue: Queue, valkey_url: str) -> None:
+    words = ["worker", "--url", valkey_url, "--worker-class", "headway.workers.rq.DrainingWorker", "mail"]
+    job = queue.enqueue("time.sleep", 2.5)
+    with subprocess.Popen([sys.executable, "-m", "rq.cli", *words]) as worker:
+        until_s = time.monotonic() + 20
+        while job.get_status() != "started":
+            assert time.monotonic() < until_s
+            time.sleep(0.01)
+        while job.get_status() == "started":
+            worker.terminate()
+            time.sleep(0.05)
+        assert worker.wait(20) == 0
+    assert statuses([job]) == ["finished"]
