@@ -51,6 +51,7 @@ class EnrolRequest(google.protobuf.message.Message):
     BOOT_ID_FIELD_NUMBER: builtins.int
     AGENT_VERSION_FIELD_NUMBER: builtins.int
     HOST_ID_FIELD_NUMBER: builtins.int
+    AGENT_ID_FIELD_NUMBER: builtins.int
     host_name: builtins.str
     join_token: builtins.str
     """One-time join token; empty where the control plane asks for none."""
@@ -58,6 +59,8 @@ class EnrolRequest(google.protobuf.message.Message):
     agent_version: builtins.str
     host_id: builtins.str
     """The id of an earlier enrolment, empty at the first."""
+    agent_id: builtins.str
+    """A secret of this agent's own: who asks again with the same join token, because the answer never arrived, is let in."""
     def __init__(
         self,
         *,
@@ -66,8 +69,9 @@ class EnrolRequest(google.protobuf.message.Message):
         boot_id: builtins.str = ...,
         agent_version: builtins.str = ...,
         host_id: builtins.str = ...,
+        agent_id: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["agent_version", b"agent_version", "boot_id", b"boot_id", "host_id", b"host_id", "host_name", b"host_name", "join_token", b"join_token"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["agent_id", b"agent_id", "agent_version", b"agent_version", "boot_id", b"boot_id", "host_id", b"host_id", "host_name", b"host_name", "join_token", b"join_token"]) -> None: ...
 
 global___EnrolRequest = EnrolRequest
 
