@@ -24,6 +24,9 @@ from headway.errors import Refused
 from headway.wire.v1 import agent_pb2
 
 HOST_FILE = f"""
+[host]
+labels = {{ zone = "a" }}
+
 [templates.sleep]
 argv = ["sleep", "600"]
 ready_after_s = 0.0
@@ -141,6 +144,7 @@ def test_what_the_control_plane_learns_of_a_host(host: Host) -> None:
     assert (enrolment.host_name, enrolment.boot_id, enrolment.host_id) == ("here", procfs.boot_id(), "")
     last = eventually(lambda: host.control.reports[-1].epoch_seen == 6 and host.control.reports[-1])
     assert (last.cluster_id, last.host_id, last.host_name) == ("cluster-1", "host-1", "here")
+    assert last.labels == {"zone": "a"}
     assert last.capacity.cpu_cores > 0
     assert last.capacity.memory_bytes > 0
     assert [template.name for template in last.templates] == ["sleep", "crash", "burst", "stubborn"]

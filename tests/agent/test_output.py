@@ -1,10 +1,12 @@
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from headway.agent import output
 from headway.agent.output import Output, Tail
+from headway.agent.templates import Log
 
 
 def test_a_pattern_is_seen_once_its_line_is_there_also_in_pieces(tmp_path: Path) -> None:
@@ -18,6 +20,15 @@ def test_a_pattern_is_seen_once_its_line_is_there_also_in_pieces(tmp_path: Path)
     assert tail.sees()
 
 
+def test_a_pattern_is_seen_in_a_log_that_was_cut_meanwhile(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("x" * 100)
+    tail = Tail(log, "^ready")
+    assert not tail.sees()
+    log.write_text("\nready")
+    assert tail.sees()
+
+
 def test_a_pattern_is_looked_for_in_each_line_alone(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("a\nb\n")
@@ -25,19 +36,53 @@ def test_a_pattern_is_looked_for_in_each_line_alone(tmp_path: Path) -> None:
     assert not Tail(log, r"a\sb").sees()
 
 
-def test_a_log_that_grew_too_long_is_cut_while_the_worker_goes_on_printing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(output, "BYTES_MAX", 100)
-    monkeypatch.setattr(output, "BYTES_KEPT", 10)
-    logs = Output(tmp_path)
-    worker = os.open(logs.log("w"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[int]:
+    """Where a worker prints to, as the agent opens it."""
+    printing = os.open(Output(tmp_path).log("w"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    yield printing
+    os.close(printing)
+
+
+def kept(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_a_log_that_grew_too_long_is_cut_while_the_worker_goes_on_printing(tmp_path: Path, worker: int) -> None:
     os.write(worker, b"x" * 200 + b"the end\n")
-    logs.bound({"w"})
+    Output(tmp_path).bound({"w": Log(bytes_max=10)})
     os.write(worker, b"anew\n")
-    os.close(worker)
-    assert logs.log("w").read_text() == "anew\n"
-    assert (tmp_path / "w.log.1").read_text() == "xxthe end\n"
+    assert kept(tmp_path) == {"w.log": "anew\n", "w.log.1": "xxthe end\n"}
+
+
+def test_a_log_that_is_short_enough_is_left_alone(tmp_path: Path, worker: int) -> None:
+    os.write(worker, b"short\n")
+    Output(tmp_path).bound({"w": Log(bytes_max=6), "not-yet": Log()})
+    assert kept(tmp_path) == {"w.log": "short\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        (0, {"w.log": ""}),
+        (1, {"w.log": "", "w.log.1": "third"}),
+        (2, {"w.log": "", "w.log.1": "third", "w.log.2": "second"}),
+        (5, {"w.log": "", "w.log.1": "third", "w.log.2": "second", "w.log.3": "first"}),
+    ],
+)
+def test_so_many_older_files_are_kept(tmp_path: Path, worker: int, files: int, left: dict[str, str]) -> None:
+    for text in (b"first", b"second", b"third"):
+        os.write(worker, text)
+        Output(tmp_path).bound({"w": Log(bytes_max=4, files=files)})
+    assert kept(tmp_path) == {name: text[-4:] for name, text in left.items()}
+
+
+def test_fewer_files_than_before_leave_none_too_many(tmp_path: Path, worker: int) -> None:
+    for name in ("w.log.1", "w.log.2", "w.log.3", "other.log.3"):
+        (tmp_path / name).write_text(name)
+    os.write(worker, b"long")
+    Output(tmp_path).bound({"w": Log(bytes_max=3, files=2)})
+    assert kept(tmp_path) == {"w.log": "", "w.log.1": "ong", "w.log.2": "w.log.1", "other.log.3": "other.log.3"}
 
 
 def test_logs_of_the_last_workers_that_ended_are_kept_and_those_of_running_ones(
@@ -48,8 +93,10 @@ def test_logs_of_the_last_workers_that_ended_are_kept_and_those_of_running_ones(
     for age_s, name in enumerate(["new", "newer", "old", "oldest", "running"]):
         logs.log(name).touch()
         os.utime(logs.log(name), (1_000 - age_s, 1_000 - age_s))
-    logs.bound({"running"})
-    assert {path.stem for path in tmp_path.iterdir()} == {"new", "newer", "running"}
+        (tmp_path / f"{name}.log.1").touch()
+    logs.clear(frozenset({"running"}))
+    assert {path.name.partition(".")[0] for path in tmp_path.iterdir()} == {"new", "newer", "running"}
+    assert len(list(tmp_path.iterdir())) == 6
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from headway.agent.host_file import load
 from headway.agent.starters import STARTERS, host_text
-from headway.agent.templates import load
 
 
 @pytest.fixture

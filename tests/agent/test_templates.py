@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.templates import HostFile, load
+from headway.agent.host_file import HostFile, load
+from headway.agent.templates import Log, Recycle
 from headway.agent.toml_table import EXPECTED_MEMORY, memory_bytes, signal_number
 from headway.errors import Invalid, Misconfigured
 
@@ -28,6 +29,20 @@ resources = { cpu_cores = 0.25, memory_bytes = "200MB" }
 
 [templates.plain]
 argv = ["sh"]
+"""
+LOOKED_AFTER = """
+[host]
+gpus = 4
+starting_max = 3
+labels = { zone = "a" }
+
+[templates.train]
+argv = ["sh"]
+isolation_drain_after_s = 30
+labels = { kind = "gpu" }
+resources = { gpus = 2, measured = false }
+recycle = { after_s = 3600, jobs = 500, memory_bytes = "300MB" }
+log = { bytes_max = "1MB", files = 4 }
 """
 
 
@@ -55,6 +70,66 @@ def test_a_file_says_what_the_host_can_run(tmp_path: Path) -> None:
     assert (mail.environment, mail.cpu_cores, mail.memory_bytes) == ({"LANG": "C.UTF-8"}, 0.25, 200_000_000)
     assert (plain.slots, plain.ready.pattern, plain.ready.after_s, plain.stop.stop_signal) == (1, None, 1.0, 15)
     assert plain.working_directory == str(tmp_path)
+
+
+def test_a_file_says_how_workers_are_looked_after(tmp_path: Path) -> None:
+    host = written(tmp_path, LOOKED_AFTER)
+    train = host.templates["train"]
+    assert (host.gpus, host.starting_max, host.labels) == (4, 3, {"zone": "a"})
+    assert (train.gpus, train.is_measured, train.labels) == (2, False, {"kind": "gpu"})
+    assert (train.recycle, train.log) == (
+        Recycle(after_s=3600.0, jobs=500, memory_bytes=300_000_000),
+        Log(bytes_max=1_000_000, files=4),
+    )
+    told = train.told()
+    assert (told.gpus, told.labels, told.isolation_drain_after_s) == (2, {"kind": "gpu"}, 30.0)
+    plain = written(tmp_path, WHOLE).templates["plain"]
+    assert (plain.recycle, plain.log, plain.user, plain.isolation_drain_after_s) == (Recycle(), Log(), None, None)
+
+
+def test_mistakes_in_how_workers_are_looked_after_are_told_too(tmp_path: Path) -> None:
+    told = breaches(
+        tmp_path,
+        """
+        [host]
+        starting_max = 0
+        labels = { zone = 1 }
+
+        [templates.train]
+        argv = ["sh"]
+        user = "nobody-of-this-name"
+        isolation_drain_after_s = 0
+        environment = { CUDA_VISIBLE_DEVICES = "0" }
+        labels = "gpu"
+        resources = { gpus = 1, measured = "no" }
+        recycle = { after_s = -1, jobs = 0, memory = 1 }
+        log = { bytes_max = 10, files = 1000 }
+        """,
+    )
+    assert told == [
+        "template 'train': user 'nobody-of-this-name' is not known on this machine: create it, or leave the key out",
+        "template 'train': recycle: after_s = -1: expected a number of more than 0",
+        "template 'train': recycle: jobs = 0: expected a whole number from 1 to 1000000000000",
+        "template 'train': recycle: unknown key 'memory'; did you mean 'memory_bytes'?",
+        "template 'train': log: files = 1000: expected a whole number from 0 to 100",
+        "template 'train': log: bytes_max must be at least 4096",
+        "template 'train': resources: measured = 'no': expected true or false",
+        "template 'train': labels = 'gpu': expected a table",
+        "template 'train': isolation_drain_after_s = 0: expected a number of more than 0",
+        "template 'train': resources: gpus = 1, but [host] says gpus = 0: no worker would fit",
+        "template 'train': environment sets CUDA_VISIBLE_DEVICES, which the agent gives to each worker that needs gpus",
+        "[host]: labels: 'zone' must have a text, as in labels = {zone = 'a'}",
+        "[host]: starting_max = 0: expected a whole number from 1 to 1000000000000",
+    ]
+
+
+def test_only_root_can_run_workers_as_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    (told,) = breaches(tmp_path, "[templates.a]\nargv = ['sh']\nuser = 'root'\n")
+    assert told == (
+        "template 'a': user 'root': only an agent that runs as root can run workers as another user; "
+        "run the agent as root"
+    )
 
 
 def test_every_mistake_is_told_at_once_and_by_name(tmp_path: Path) -> None:
@@ -86,10 +161,10 @@ def test_every_mistake_is_told_at_once_and_by_name(tmp_path: Path) -> None:
     )
     assert told == [
         "template 'mail': slots = 0: expected a whole number from 1 to 10000",
+        "template 'mail': stop_signal KILL would let no job finish: name the signal that the worker drains on",
         f"template 'mail': resources: memory_bytes = '12 apples': {EXPECTED_MEMORY}",
         "template 'mail': resources: unknown key 'disk'",
         "template 'mail': unknown key 'slotz'; did you mean 'slots'?",
-        "template 'mail': stop_signal KILL would let no job finish: name the signal that the worker drains on",
         "template 'mail': program 'rqq' is not on PATH: install it, or give its whole path in argv",
         "template 'web': argv is missing: the program and its arguments, as in argv = ['rq', 'worker', 'mail']",
         "template 'web': environment: 'PORT' must be a name without '=' and its value a text in quotes",
@@ -148,6 +223,28 @@ def test_a_template_has_the_same_hash_in_whatever_order_it_is_written(tmp_path: 
     same = written(tmp_path, "[templates.a]\nslots = 2\nargv = ['sh']\nready_after_s = 1\n").templates["a"].content_hash
     other = written(tmp_path, "[templates.a]\nslots = 3\nargv = ['sh']\n").templates["a"].content_hash
     assert one == same != other
+
+
+def test_a_change_of_how_workers_are_looked_after_changes_no_hash(tmp_path: Path) -> None:
+    """Else a longer drain timeout would cost every worker a restart."""
+    before = written(tmp_path, "[templates.a]\nargv = ['sh']\n").templates["a"]
+    after = written(
+        tmp_path,
+        "[templates.a]\nargv = ['sh']\ndrain_timeout_s = 9\nready_after_s = 3\nlabels = {zone = 'a'}\n"
+        "recycle = {jobs = 5}\nlog = {files = 3}\nresources = {memory_bytes = 5}\nisolation_drain_after_s = 9\n",
+    ).templates["a"]
+    assert before != after
+    assert before.content_hash == after.content_hash
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["argv = ['sh', '-x']", "niceness = 1", "environment = {A = 'b'}", "burst_arguments = ['-b']", "slots = 2"],
+)
+def test_a_change_of_what_is_started_changes_the_hash(tmp_path: Path, change: str) -> None:
+    before = written(tmp_path, "[templates.a]\nargv = ['sh']\n").templates["a"]
+    argv = "" if change.startswith("argv") else "argv = ['sh']\n"
+    assert written(tmp_path, f"[templates.a]\n{argv}{change}\n").templates["a"].content_hash != before.content_hash
 
 
 def test_the_control_plane_is_told_names_and_sizes_and_no_command(tmp_path: Path) -> None:

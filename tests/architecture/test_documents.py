@@ -12,7 +12,7 @@ import pytest
 from architecture.tree import ROOT, SERVICE, SPARK, modules
 from headway import settings
 from headway.__main__ import COMMANDS
-from headway.agent.templates import load as load_host_file
+from headway.agent.host_file import load as load_host_file
 from headway.agent.toml_table import TomlTable
 from headway.cli.candidates import read_candidates
 from headway.cli.files import load_profiles_file
@@ -159,9 +159,9 @@ def test_every_key_of_a_host_file_is_documented(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(TomlTable, "close", lambda table: asked.append(table._asked))
     (tmp_path / "host.toml").write_text(f'[templates.rq]\nargv = ["{sys.executable}"]\n')
     load_host_file(tmp_path / "host.toml")
-    headings = ("Resources", "Templates", "Host")
+    headings = ("Recycling", "Logs", "Resources", "Templates", "Host")
     documented = [{row[0].strip("`") for row in rows(DOCS / "reference/host-file.md", heading)} for heading in headings]
-    assert documented == asked[:3]
+    assert documented == asked[: len(headings)]
 
 
 def test_every_figure_of_a_queue_is_documented() -> None:

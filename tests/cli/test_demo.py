@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from headway.agent import templates
+from headway.agent import host_file
 from headway.cli import demo
 from headway.cli.layout import Layout
 from headway.cli.options import positive, seconds
@@ -40,7 +40,7 @@ def test_what_is_no_speed_is_refused(text):
 def test_the_agent_can_read_the_host_file_and_the_worker_in_it_is_the_draining_one(tmp_path):
     url = "unix:///tmp/a folder with 'quotes\" and ünicode/valkey.sock?db=0"
     (tmp_path / "host.toml").write_text(demo._host_file(url))
-    template = templates.load(tmp_path / "host.toml").templates[demo.PROFILE.template]
+    template = host_file.load(tmp_path / "host.toml").templates[demo.PROFILE.template]
     assert template.argv[template.argv.index("--url") + 1] == url
     assert "headway.cli.demo_worker.DrainingWorker" in template.argv
     assert template.argv[-1] == demo.PROFILE.queues[0].partition("/")[2]

@@ -12,7 +12,7 @@ import redis
 from rq import Queue
 
 from headway.__main__ import main
-from headway.agent import templates
+from headway.agent import host_file
 from headway.cli.files import load_profiles_file
 from headway.cli.starter_files import Broker, host_text, pool_names, profiles_text
 from headway.scaling.model import Objective
@@ -53,7 +53,7 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
         )
         for name in ("emails", "reports")
     )
-    host = templates.load(tmp_path / "host.toml")
+    host = host_file.load(tmp_path / "host.toml")
     assert host.templates.keys() == {"emails", "reports"}
     emails = host.templates["emails"]
     assert emails.argv == (str(Path(sys.executable).with_name("rq")), "worker", *SAFE, "--url", broker, "emails")
@@ -79,7 +79,7 @@ def test_an_rq_that_is_installed_elsewhere_is_started_as_its_own(
     elsewhere.touch(mode=0o755)
     monkeypatch.setenv("PATH", str(elsewhere.parent))
     assert initialised(broker, tmp_path) == 0
-    assert templates.load(tmp_path / "host.toml").templates["emails"].argv == (
+    assert host_file.load(tmp_path / "host.toml").templates["emails"].argv == (
         *(str(elsewhere), "worker"),
         *("--url", broker, "emails"),
     )
@@ -90,7 +90,7 @@ def test_the_worker_it_describes_takes_the_queues_jobs(
 ) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     initialised(broker, tmp_path)
-    template = templates.load(tmp_path / "host.toml").templates["emails"]
+    template = host_file.load(tmp_path / "host.toml").templates["emails"]
     worker = subprocess.run(
         [*template.argv, *template.burst_arguments],
         cwd=template.working_directory,
@@ -128,7 +128,7 @@ def test_without_queues_it_says_so_and_writes_an_example(
     for name in ("profiles.yaml", "host.toml"):  # taken out of its comment, the example is whole
         (tmp_path / name).write_text(_uncommented((tmp_path / name).read_text()))
     assert [profile.pool for profile in load_profiles_file(tmp_path / "profiles.yaml").profiles] == ["emails"]
-    assert templates.load(tmp_path / "host.toml").templates.keys() == {"emails"}
+    assert host_file.load(tmp_path / "host.toml").templates.keys() == {"emails"}
 
 
 def _uncommented(text: str) -> str:
@@ -148,7 +148,7 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
     told = capsys.readouterr().out
     assert "readable by you only: the URL holds a password" in told
     assert "se,cret" not in told
-    template = templates.load(tmp_path / "host.toml").templates["emails"]
+    template = host_file.load(tmp_path / "host.toml").templates["emails"]
     assert template.argv[1:] == ("worker", *SAFE, "emails")
     assert template.environment == {"RQ_REDIS_URL": url}
     assert load_profiles_file(tmp_path / "profiles.yaml").brokers == {"redis": url.replace(",", "%2C")}
@@ -180,7 +180,7 @@ def test_names_of_every_kind_survive_both_files(tmp_path: Path) -> None:
     (tmp_path / "profiles.yaml").write_text(profiles_text(starter))
     (tmp_path / "host.toml").write_text(host_text(starter))
     profiles = load_profiles_file(tmp_path / "profiles.yaml").profiles
-    host = templates.load(tmp_path / "host.toml")
+    host = host_file.load(tmp_path / "host.toml")
     assert [profile.queues for profile in profiles] == [(f"my broker/{queue}",) for queue in ODD]
     assert [profile.pool for profile in profiles] == [profile.template for profile in profiles] == list(host.templates)
     assert [template.argv[-1] for template in host.templates.values()] == ODD

@@ -1,7 +1,7 @@
 """What the agent asks of the control plane, over gRPC. Every call has a deadline; ages cross the wire, times do not."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import grpc
@@ -75,9 +75,10 @@ class HostNews:
     capacity: HostCapacity
     templates: Sequence[Template]
     workers: Sequence[Worker]
-    exit_codes: Mapping[str, int | None]
+    exit_codes: Mapping[str, int | None] = field(default_factory=dict)
     """Worker id -> exit code, of workers whose process has ended."""
-    start_ups: Sequence[tuple[str, float]]
+    start_ups: Sequence[tuple[str, float]] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class ControlClient:
@@ -130,6 +131,7 @@ class ControlClient:
             start_ups=[
                 agent_pb2.StartUp(template=template, start_up_s=start_up_s) for template, start_up_s in news.start_ups
             ],
+            labels=news.labels,
         )
         return self._call(self._stub.Report, request, CALL_TIMEOUT_S).cluster_id
 

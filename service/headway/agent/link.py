@@ -16,15 +16,13 @@ from headway.agent.client import Answer, ControlClient, HostNews
 from headway.agent.fleet import Ended
 from headway.agent.folder import Identity, StateFolder
 from headway.agent.orders import Orders
-from headway.errors import HeadwayError, NotFound, Refused
-from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
+from headway.agent.talk import PAUSE_MAX_S, Talk
+from headway.errors import HeadwayError, NotFound
+from headway.scaling.model import WorkerState
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
 REPORT_GAP_S = 0.2  # changes that come together are told together
-PAUSE_MIN_S = 0.2
-PAUSE_MAX_S = 10.0
-REFUSED_PAUSE_S = 30.0  # what only a person can cure is not asked for more often
 QUICK_S = 1.0  # an answer that brings nothing new comes after the wait, or something is wrong
 UNTOLD_MAX = 1_000
 
@@ -91,17 +89,15 @@ class Link:
 
     def publish(
         self,
+        news: HostNews,
         *,
-        capacity: HostCapacity,
-        templates: tuple[Template, ...],
-        workers: tuple[Worker, ...],
         ended: Iterable[Ended] = (),
         start_ups: Iterable[tuple[str, float]] = (),
         is_urgent: bool,
     ) -> None:
-        """Hand over what the next report tells. It goes out at once if it is urgent."""
+        """Hand over what the next report tells, beside these ends and start-ups: at once if it is urgent."""
         with self._changed:
-            self._news = HostNews(capacity=capacity, templates=templates, workers=workers, exit_codes={}, start_ups=())
+            self._news = news
             self._ended |= {each.worker.worker_id: each for each in ended}
             self._start_ups += start_ups
             # Cut off for long, the oldest are forgotten: what counts is what runs.
@@ -124,7 +120,7 @@ class Link:
     # --- reports -----------------------------------------------------------------------------------------------------
 
     def _run_reports(self) -> None:
-        talk = _Talk("report")
+        talk = Talk("report")
         while self._wait_until_due():
             self._try(self._report, talk)
             self._pause(REPORT_GAP_S)
@@ -180,7 +176,7 @@ class Link:
     # --- polls -------------------------------------------------------------------------------------------------------
 
     def _run_polls(self) -> None:
-        talk = _Talk("poll")
+        talk = Talk("poll")
         while not self._is_closing:
             asked_at_s = time.monotonic()
             has_news = self._try(self._poll, talk)
@@ -265,7 +261,7 @@ class Link:
 
     # --- trying again ------------------------------------------------------------------------------------------------
 
-    def _try(self, call: Callable[[], bool | None], talk: "_Talk", *, is_last: bool = False) -> bool | None:
+    def _try(self, call: Callable[[], bool | None], talk: Talk, *, is_last: bool = False) -> bool | None:
         """What ``call`` returns; ``None`` where it failed, after the pause that follows a failure."""
         identity = self._identity
         try:
@@ -290,28 +286,3 @@ class Link:
     def _pause(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._is_closing, seconds)
-
-
-class _Talk:
-    """How one kind of call goes, told once a change."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._failures = 0
-        self._failed_as: type[HeadwayError] | None = None
-
-    def succeeded(self) -> None:
-        if self._failed_as is not None:
-            log.info("%s: the control plane answers again", self.name)
-        self._failures, self._failed_as = 0, None
-
-    def failed(self, error: HeadwayError) -> float:
-        """How long to wait before the next try."""
-        if self._failed_as is not type(error):
-            log.warning("%s: %s; workers run on as they are", self.name, error)
-        self._failed_as = type(error)
-        self._failures += 1
-        if isinstance(error, Refused) and not isinstance(error, NotFound):
-            return REFUSED_PAUSE_S * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
-        # Full jitter: agents that were cut off together do not come back together.
-        return random.uniform(0.0, min(PAUSE_MAX_S, PAUSE_MIN_S * 2.0 ** min(self._failures - 1, 30)))  # noqa: S311

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from headway.agent import procfs
 from headway.agent.busy import SAMPLE_EVERY_S, Lookout
 from headway.agent.capacity import capacity, measure, memory_of
-from headway.agent.client import ControlClient
+from headway.agent.client import ControlClient, HostNews
 from headway.agent.fleet import Fleet
 from headway.agent.folder import StateFolder
+from headway.agent.host_file import HostFile
 from headway.agent.link import Link
 from headway.agent.records import Record
-from headway.agent.templates import HostFile
+from headway.agent.templates import Log
 from headway.agent.wakes import Wakes
 from headway.errors import Refused
 from headway.scaling.model import HostCapacity
@@ -163,15 +164,25 @@ class Agent:
                 reserve_cpu_cores=self._setup.host_file.reserve_cpu_cores,
                 reserve_memory_bytes=self._setup.host_file.reserve_memory_bytes,
             )
-            fleet.output.bound({record.worker_id for record in running})
+            fleet.output.clear(frozenset(record.worker_id for record in running))
+        templates = self._setup.host_file.templates
+        fleet.output.bound(
+            {
+                record.worker_id: templates[record.template].log if record.template in templates else Log()
+                for record in fleet.running()
+            }
+        )
         return True
 
     def _publish(self, fleet: Fleet, link: Link, *, is_urgent: bool) -> None:
         now_s = self._clock()
         link.publish(
-            capacity=self._capacity,
-            templates=self._templates,
-            workers=fleet.workers(lambda record: self._lookout.activity(record, now_s=now_s)),
+            HostNews(
+                capacity=self._capacity,
+                templates=self._templates,
+                workers=fleet.workers(lambda record: self._lookout.activity(record, now_s=now_s)),
+                labels=self._setup.host_file.labels,
+            ),
             ended=fleet.take_ended(),
             start_ups=fleet.take_start_ups(),
             is_urgent=is_urgent,

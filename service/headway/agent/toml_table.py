@@ -47,6 +47,10 @@ class TomlTable:
         value: Mapping[str, Mapping[str, Any]] = self._value(key, {}, fits, f"expected tables, as in [{key}.NAME]")
         return value
 
+    def inner(self, key: str) -> "TomlTable":
+        """The table at ``key``, its mistakes gathered with those of this one."""
+        return TomlTable(self.table(key), f"{self._name}: {key}", self.breaches)
+
     def text(self, key: str) -> str | None:
         """The text at ``key``, which is never empty."""
 
@@ -73,6 +77,24 @@ class TomlTable:
             return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= NUMBER_MAX
 
         return float(self._value(key, default, fits, "expected a number of at least 0"))
+
+    def number_if_any(self, key: str) -> float | None:
+        """The number at ``key``, more than 0; ``None`` where the table has none."""
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= NUMBER_MAX
+
+        value = self._value(key, None, fits, "expected a number of more than 0")
+        return None if value is None else float(value)
+
+    def whole_if_any(self, key: str, *, least: int) -> int | None:
+        """The whole number at ``key``; ``None`` where the table has none."""
+        self._asked.add(key)
+        return self.whole(key, default=least, least=least, most=int(NUMBER_MAX)) if self.has(key) else None
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Whether ``key`` is true."""
+        return bool(self._value(key, default, lambda value: isinstance(value, bool), "expected true or false"))
 
     def whole(self, key: str, *, default: int, least: int, most: int) -> int:
         """The whole number at ``key``."""
@@ -104,6 +126,14 @@ class TomlTable:
         ]
         for name in wrong:
             self.breach(f"{key}: {name!r} must be a name without '=' and its value a text in quotes")
+        return {name: value for name, value in given.items() if name not in wrong}
+
+    def labels(self, key: str) -> Mapping[str, str]:
+        """The labels at ``key``, as in zone = 'a'."""
+        given = self.table(key)
+        wrong = [name for name, value in given.items() if not (_is_text(value) and value and name)]
+        for name in wrong:
+            self.breach(f"{key}: {name!r} must have a text, as in {key} = {{zone = 'a'}}")
         return {name: value for name, value in given.items() if name not in wrong}
 
     def _value(self, key: str, default: Any, fits: Callable[[Any], bool], expected: str) -> Any:

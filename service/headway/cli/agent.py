@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterable, Mapping
 
 from headway.agent.folder import StateFolder
+from headway.agent.host_file import load
 from headway.agent.loop import Agent, AgentSetup, stop_left
 from headway.agent.records import Record
-from headway.agent.templates import load
 from headway.agent.wakes import Wakes
 from headway.cli import agent_setup, parent
 from headway.cli.logs import log_to_stderr

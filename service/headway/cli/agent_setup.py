@@ -13,8 +13,9 @@ import grpc
 
 from headway.agent.capacity import capacity, measure
 from headway.agent.folder import StateFolder
+from headway.agent.host_file import HostFile, load
 from headway.agent.starters import STARTERS, host_text
-from headway.agent.templates import HostFile, Template, load
+from headway.agent.templates import Template
 from headway.agent.unit import Unit, unit_text
 from headway.errors import Conflict, Misconfigured, Unavailable
 from headway.scaling.model import HostCapacity

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from headway.agent import procfs, templates
+from headway.agent import host_file, procfs
 from headway.agent.folder import read_json
 from headway.cli import leftovers
 from headway.cli.client import apply_profiles
@@ -42,7 +42,7 @@ def main(words: list[str]) -> int:
 
 def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, terminal: Terminal) -> None:
     file = load_profiles_file(_present(options.profiles))
-    host = templates.load(_present(options.host_file))
+    host = host_file.load(_present(options.host_file))
     brokers = _brokers(file, os.environ)
     plan = _plan(options, layout, host)
     for profile in file.profiles:
@@ -81,7 +81,7 @@ def _brokers(file: ProfilesFile, env: Mapping[str, str]) -> Mapping[str, str]:
     return file.brokers
 
 
-def _plan(options: argparse.Namespace, layout: Layout, host: templates.HostFile) -> Plan:
+def _plan(options: argparse.Namespace, layout: Layout, host: host_file.HostFile) -> Plan:
     settings = control_settings(options, os.environ, database_url="postgresql://embedded")
     require_free(settings.http, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
     require_free(settings.grpc, flag="--grpc-address", setting="HEADWAY_GRPC_ADDRESS")

@@ -1,0 +1,38 @@
+"""How long the agent waits before it asks the control plane again, and what it says of that."""
+
+import logging
+import random
+
+from headway.errors import HeadwayError, NotFound, Refused
+
+PAUSE_MIN_S = 0.2
+PAUSE_MAX_S = 10.0
+REFUSED_PAUSE_S = 30.0  # what only a person can cure is not asked for more often
+
+log = logging.getLogger(__name__)
+
+
+class Talk:
+    """How one kind of call goes, told once a change."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._failures = 0
+        self._failed_as: type[HeadwayError] | None = None
+
+    def succeeded(self) -> None:
+        """Say so, if it failed before."""
+        if self._failed_as is not None:
+            log.info("%s: the control plane answers again", self.name)
+        self._failures, self._failed_as = 0, None
+
+    def failed(self, error: HeadwayError) -> float:
+        """How long to wait before the next try."""
+        if self._failed_as is not type(error):
+            log.warning("%s: %s; workers run on as they are", self.name, error)
+        self._failed_as = type(error)
+        self._failures += 1
+        if isinstance(error, Refused) and not isinstance(error, NotFound):
+            return REFUSED_PAUSE_S * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
+        # Full jitter: agents that were cut off together do not come back together.
+        return random.uniform(0.0, min(PAUSE_MAX_S, PAUSE_MIN_S * 2.0 ** min(self._failures - 1, 30)))  # noqa: S311
