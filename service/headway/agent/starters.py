@@ -125,11 +125,12 @@ STARTERS: Mapping[str, Starter] = MappingProxyType(
         ),
         "procrastinate": Starter(
             argv=("procrastinate", "--app", "APP.app", "worker", "--queues", "QUEUE", "--concurrency", "1"),
+            environment={"PYTHONPATH": "."},
             burst_arguments=("--one-shot",),
             ready_pattern="Starting worker on",
             drain_timeout_s=60,
             memory="128MB",
-            notes=_noted(),
+            notes=_noted(environment="Procrastinate itself does not look for your code where it is started"),
         ),
         "rq": RQ,
         "sidekiq": Starter(
