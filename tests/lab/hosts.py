@@ -1,0 +1,156 @@
+"""One host of a lab: its agent, its cgroup, and the workers that really run there."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from headway.scaling.model import WorkerState
+from lab.cgroups import Cgroup
+from lab.network import Network
+from lab.programs import Program
+
+MARK, HOST = "LAB_RUN", "LAB_HOST"
+TESTS = Path(__file__).parents[1]
+STANDING = frozenset({WorkerState.STARTING, WorkerState.RUNNING})
+
+HOST_FILE = """\
+[host]
+name = {name}
+"""
+TEMPLATE = """
+[templates.{pool}]
+argv = {argv}
+environment = {{PYTHONPATH = {path}, LAB_CLOCK = ""}}
+ready_pattern = "Listening on"
+ready_timeout_s = 90
+drain_timeout_s = 180
+
+[templates.{pool}.resources]
+cpu_cores = 0.02
+memory_bytes = "64MB"
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A worker as its agent wrote it down."""
+
+    worker_id: str
+    pool: str
+    pid: int
+    state: WorkerState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A worker as the kernel knows it."""
+
+    worker_id: str
+    pool: str
+    host: str
+    pid: int
+
+
+class Host:
+    """A host with an agent."""
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        network: Network,
+        *,
+        control: str,
+        broker_url: str,
+        pools: tuple[str, ...],
+        token: str,
+        run: str,
+    ) -> None:
+        self.name = name
+        self.control = control
+        self.address = network.join(name)
+        self.cgroup = Cgroup(name)
+        self.clock = folder / f"{name}.clock"
+        self._folder = folder / name
+        self._folder.mkdir()
+        self._write_host_file(pools, broker_url)
+        self.agent = Program(
+            f"agent-{name}",
+            folder,
+            [*self.cgroup.words(), *network.words(name), sys.executable, "-m", "headway", "agent"],
+            {
+                **{key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")},
+                "HEADWAY_CONTROL": control,
+                "HEADWAY_HOST_FILE": str(self._folder / "host.toml"),
+                "HEADWAY_STATE_DIR": str(self._folder / "state"),
+                "HEADWAY_HOST_NAME": name,
+                "HEADWAY_TOKEN": token,
+                "PYTHONPATH": _path(TESTS / "lab" / "skew"),
+                "LAB_CLOCK": str(self.clock),
+                MARK: run,
+                HOST: name,
+            },
+            says_when_ready="agent of host=",
+        )
+
+    def recorded(self) -> list[Recorded]:
+        """The workers of its agent's state file."""
+        return [
+            Recorded(
+                worker_id=row["worker_id"], pool=row["pool"], pid=row["pid"], state=WorkerState(row["life"]["state"])
+            )
+            for row in self._state().get("workers", ())
+        ]
+
+    @property
+    def epoch(self) -> int:
+        """Of the orders that its agent obeys."""
+        return int(self._state().get("orders", {}).get("epoch", 0))
+
+    def remove(self) -> None:
+        self.agent.stop()
+        self.cgroup.remove()
+
+    def _state(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads((self._folder / "state" / "workers.json").read_text())
+        except FileNotFoundError:
+            return {}
+        return found
+
+    def _write_host_file(self, pools: tuple[str, ...], broker_url: str) -> None:
+        rq = str(Path(sys.executable).with_name("rq"))
+        worker = ["--worker-class", "headway.workers.rq.DrainingWorker"]  # loses no job to a signal
+        text = HOST_FILE.format(name=json.dumps(self.name))
+        for pool in pools:
+            argv = [rq, "worker", "--url", broker_url, *worker, pool]
+            text += TEMPLATE.format(pool=pool, argv=json.dumps(argv), path=json.dumps(_path(TESTS)))
+        (self._folder / "host.toml").write_text(text)
+
+
+def workers_of(run: str) -> list[Seen]:
+    """Every worker process of a run, found by the marks in its environment, which the processes of its jobs inherit."""
+    found: dict[int, Seen] = {}
+    parents: dict[int, int] = {}
+    for process in psutil.process_iter():
+        try:
+            marks: Mapping[str, str] = process.environ()
+            if marks.get(MARK) != run or "HEADWAY_WORKER_ID" not in marks or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            parents[process.pid] = process.ppid()
+        except psutil.Error:
+            continue
+        found[process.pid] = Seen(
+            worker_id=marks["HEADWAY_WORKER_ID"], pool=marks["HEADWAY_POOL"], host=marks[HOST], pid=process.pid
+        )
+    return [worker for pid, worker in found.items() if parents[pid] not in found]
+
+
+def _path(folder: Path) -> str:
+    return os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))

@@ -1,0 +1,299 @@
+"""A whole installation that a test can do harm to: control planes, a Postgres, a broker, and hosts with real workers.
+
+with installation(folder) as lab:
+    lab.scale("letters", 4)
+    lab.settle()
+"""
+
+import contextlib
+import os
+import random
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psycopg
+
+from headway.scaling.model import WorkerState
+from lab.hosts import MARK, STANDING, Host, workers_of
+from lab.jobs import Traffic
+from lab.network import Network, network
+from lab.programs import Program, sees
+from lab.servers import Broker, Database
+
+GRPC_PORT, HTTP_PORT = 8461, 8460
+TOKEN = "of-the-lab"  # it opens nothing else
+POOLS = ("letters", "figures")
+WORKERS_MAX = 40
+SETTLES_WITHIN_S = 90.0
+DONE_WITHIN_S = 180.0
+HELD_FOR_S = 3600
+JOBS_PER_S = 4.0
+LEADER_SILENT_S = 4.0  # two renewals
+MEMORY_BYTES_MIN = 1_000_000_000
+
+
+class Control:
+    """One control plane, on a host of its own."""
+
+    def __init__(self, name: str, folder: Path, network: Network, *, database_url: str, run: str) -> None:
+        self.name = name
+        self.address = network.join(name)
+        self.grpc = f"{self.address}:{GRPC_PORT}"
+        self.http = f"{self.address}:{HTTP_PORT}"
+        self.program = Program(
+            f"control-{name}",
+            folder,
+            [*network.words(name), sys.executable, "-m", "headway", "control"],
+            {
+                **{key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")},
+                "HEADWAY_DATABASE_URL": database_url,
+                "HEADWAY_EVENT_LOG": str(folder / "events"),
+                "HEADWAY_GRPC_ADDRESS": self.grpc,
+                "HEADWAY_HTTP_ADDRESS": self.http,
+                "HEADWAY_TOKEN": TOKEN,
+                MARK: run,
+            },
+            says_when_ready="serving http=",
+        )
+
+    @property
+    def leads_as(self) -> str:
+        """What it calls itself where it leads."""
+        return f"{socket.gethostname()}:{self.program.pid}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """Who leads, by Postgres."""
+
+    epoch: int
+    leader: str
+    taken_at_s: float
+
+
+class Installation:
+    """See above. ``wanted`` is what the operator asked for last, by pool."""
+
+    def __init__(self, folder: Path, *, hosts: int, controls: int, rng: random.Random) -> None:
+        self.folder = folder
+        self.run = f"{os.getpid()}-{folder.name}"
+        self.network = network()
+        self.database = Database(folder, self.network)
+        self.broker = Broker(folder, self.network)
+        self.controls = [
+            Control(f"control{number}", folder, self.network, database_url=self.database.url, run=self.run)
+            for number in range(1, controls + 1)
+        ]
+        self.hosts = [
+            Host(
+                f"host{number}",
+                folder,
+                self.network,
+                control=self.controls[number % controls].grpc,
+                broker_url=self.broker.url,
+                pools=POOLS,
+                token=TOKEN,
+                run=self.run,
+            )
+            for number in range(1, hosts + 1)
+        ]
+        self.wanted: dict[str, int] = {}
+        self.wanted_at_backup: dict[str, int] = {}
+        self._rng = rng
+        self._traffic: Traffic | None = None
+
+    @property
+    def traffic(self) -> Traffic:
+        assert self._traffic is not None
+        return self._traffic
+
+    def start(self) -> None:
+        self.database.start()
+        self.broker.start()
+        for control in self.controls:
+            control.program.start()
+            control.program.await_ready()  # one after the other: the first migrates
+        for host in self.hosts:
+            host.agent.start()
+        for host in self.hosts:
+            host.agent.await_ready()
+        for pool in POOLS:
+            body = {"queues": [f"redis/{pool}"], "template": pool, "workers_max": WORKERS_MAX, "hold_down_s": 0}
+            self._ask("PUT", f"/v1/profiles/{pool}", body)
+        self._traffic = Traffic(
+            self.broker.near_url,
+            POOLS,
+            self.folder / "jobs.txt",
+            per_s=JOBS_PER_S,
+            rng=random.Random(self._rng.random()),
+        )
+
+    # --- what an operator does ---------------------------------------------------------------------------------------
+
+    def scale(self, pool: str, workers: int) -> None:
+        """``headway scale``: without the pipeline nothing is measured here, so counts are set by hand."""
+        body = {"workers": workers, "for_s": HELD_FOR_S, "reason": "the lab"}
+        self._ask("PUT", f"/v1/pools/{pool}/override", body)
+        self.wanted[pool] = workers
+
+    def _ask(self, method: str, path: str, body: object) -> None:
+        """Ask whichever control plane answers, until one has done it."""
+
+        def is_done() -> bool:
+            for control in self.controls:
+                with contextlib.suppress(httpx.TransportError):
+                    answer = httpx.request(
+                        method,
+                        f"http://{control.http}{path}",
+                        json=body,
+                        headers={"Authorization": f"Bearer {TOKEN}"},
+                        timeout=2.0,
+                        trust_env=False,
+                    )
+                    assert answer.status_code < 400 or answer.status_code == 503, answer.text
+                    if answer.status_code < 400:
+                        return True
+            return False
+
+        assert sees(is_done, within_s=SETTLES_WITHIN_S), f"no control plane did {method} {path}"
+
+    # --- what is true ------------------------------------------------------------------------------------------------
+
+    def lead(self) -> Lead | None:
+        """Who leads; ``None`` while Postgres does not answer."""
+        try:
+            with psycopg.connect(self.database.near_url, connect_timeout=2) as connection:
+                row = connection.execute(
+                    "select epoch, leader, extract(epoch from taken_at)::float from leader_epoch"
+                ).fetchone()
+        except (psycopg.OperationalError, AssertionError):
+            return None
+        return None if row is None else Lead(epoch=row[0], leader=row[1], taken_at_s=row[2])
+
+    def control_of(self, host: Host) -> Control:
+        """Whom its agent calls."""
+        return next(each for each in self.controls if each.grpc == host.control)
+
+    def leader(self) -> Control | None:
+        """The control plane that leads, by Postgres."""
+        lead = self.lead()
+        known = (each for each in self.controls if each.program.is_running)
+        return next((each for each in known if lead and each.leads_as == lead.leader), None)
+
+    def unsettled(self) -> list[str]:
+        """What is not yet as it should be; empty once every pool has its workers, each once, and everyone knows."""
+        seen = workers_of(self.run)
+        recorded = {each.worker_id: (host.name, each) for host in self.hosts for each in host.recorded()}
+        wrong = [
+            f"worker {key} runs {count} times" for key, count in Counter(w.worker_id for w in seen).items() if count > 1
+        ]
+        wrong += [
+            f"{each.host}: pid {each.pid} of pool {each.pool} is in no agent's hands"
+            for each in seen
+            if recorded.get(each.worker_id, ("", None))[0] != each.host
+        ]
+        running = {each.worker_id for each in seen}
+        standing = {key: each for key, (_, each) in recorded.items() if each.state in STANDING}
+        wrong += [f"worker {key} is recorded and does not run" for key in sorted(standing.keys() - running)]
+        counts = Counter(each.pool for each in standing.values())
+        wrong += [
+            f"pool {pool}: {counts[pool]} workers, {wanted} wanted"
+            for pool, wanted in self.wanted.items()
+            if counts[pool] != wanted
+        ]
+        wrong += [
+            f"worker {key} is still {each.state.value}"
+            for key, each in standing.items()
+            if each.state is WorkerState.STARTING
+        ]
+        return wrong or self._unknown(set(standing))
+
+    def _unknown(self, standing: set[str]) -> list[str]:
+        """Where Postgres knows of something else than what runs."""
+        try:
+            with psycopg.connect(self.database.near_url, connect_timeout=2) as connection:
+                known = connection.execute("select worker_id from workers where state <> 'draining'").fetchall()
+                rows = connection.execute(
+                    "select pool, sum(base_workers + burst_workers)::int from assignments group by pool"
+                ).fetchall()
+                silent_s = connection.execute(
+                    "select extract(epoch from clock_timestamp() - renewed_at) from leader_heartbeat"
+                ).fetchone()
+                assert silent_s is not None
+        except (psycopg.OperationalError, AssertionError) as error:
+            return [f"Postgres does not answer: {error}"]
+        assigned = dict(rows)
+        wrong = [] if silent_s[0] < LEADER_SILENT_S else [f"nobody has led for {silent_s[0]:.0f} s"]
+        wrong += [
+            f"pool {pool}: {assigned.get(pool, 0)} assigned, {wanted} wanted"
+            for pool, wanted in self.wanted.items()
+            if assigned.get(pool, 0) != wanted
+        ]
+        differing = {worker_id for (worker_id,) in known} ^ standing
+        return [*wrong, *(f"worker {key} is known on one side only" for key in sorted(differing))]
+
+    def settle(self, *, within_s: float = SETTLES_WITHIN_S) -> float:
+        """Wait until nothing is unsettled. Returns the seconds it took."""
+        began_s = time.monotonic()
+        if not sees(lambda: not self.unsettled(), within_s=within_s):
+            raise AssertionError(f"not settled within {within_s:.0f} s: {'; '.join(self.unsettled())}")
+        return time.monotonic() - began_s
+
+    def finish_jobs(self) -> None:
+        """Send no more jobs, and wait until those that were sent are done."""
+        self.traffic.end()
+        assert sees(lambda: not self.traffic.left(), within_s=DONE_WITHIN_S), f"not done: {self.traffic.left()[:20]}"
+
+    def remove(self) -> None:
+        """Nothing of it is left, whatever has happened."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.network.remove)
+            stack.callback(self.database.stop)
+            stack.callback(self.broker.stop)
+            for control in self.controls:
+                stack.callback(control.program.stop)
+            for host in self.hosts:
+                stack.callback(host.remove)
+            for worker in workers_of(self.run):
+                stack.callback(_end, worker.pid)
+            for host in self.hosts:
+                stack.callback(host.cgroup.thaw)
+                stack.callback(host.agent.stop)
+            if self._traffic is not None:
+                self._traffic.end()
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, 9)
+
+
+@contextmanager
+def installation(
+    logs: Path, *, hosts: int = 4, controls: int = 2, rng: random.Random | None = None
+) -> Iterator[Installation]:
+    """An installation that runs, in memory where there is some. Of it nothing is left but ``logs``."""
+    memory = Path("/dev/shm")
+    has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MEMORY_BYTES_MIN
+    with tempfile.TemporaryDirectory(prefix="headway-lab-", dir=memory if has_room else None) as folder:
+        made = Installation(Path(folder), hosts=hosts, controls=controls, rng=rng or random.Random(0))
+        try:
+            made.start()
+            yield made
+        finally:
+            made.remove()
+            for log in (
+                *Path(folder).glob("*.log"),
+                *Path(folder).glob("jobs.txt"),
+                *Path(folder).glob("*/server.log"),
+            ):
+                shutil.copy(log, logs / log.relative_to(folder).as_posix().replace("/", "-"))

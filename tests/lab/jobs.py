@@ -1,0 +1,111 @@
+"""Jobs whose every start and end is a line of a file: what was lost, doubled or killed is counted, not guessed."""
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis
+from rq import Queue
+
+SEND_AGAIN_S = 0.2
+LONG_FRACTION = 0.03
+LONG_S = (4.0, 8.0)
+SHORT_S = (0.2, 1.5)
+
+
+def work(job: str, service_s: float, ledger: str) -> None:
+    """The job itself, as a worker runs it."""
+    _note(ledger, f"start {job} {os.getpid()}")
+    time.sleep(service_s)
+    _note(ledger, f"end {job} {os.getpid()}")
+
+
+def _note(ledger: str, line: str) -> None:
+    file = os.open(ledger, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(file, f"{line}\n".encode())  # one write: lines of many processes do not mix
+    finally:
+        os.close(file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the ledger says."""
+
+    starts: Counter[str]
+    ends: Counter[str]
+    cut_short: tuple[str, ...]
+    """Executions that began in a process that is no more, and never ended: `job pid`."""
+
+    @property
+    def done(self) -> int:
+        return len(self.ends)
+
+    @property
+    def doubled(self) -> int:
+        """Executions beyond the first of each job."""
+        return sum(self.starts.values()) - len(self.starts)
+
+
+class Traffic:
+    """Sends jobs to the queues, so many a second in all, from a thread of its own, until it is told to end."""
+
+    def __init__(self, url: str, queues: tuple[str, ...], ledger: Path, *, per_s: float, rng: random.Random) -> None:
+        self.sent: list[str] = []
+        self._ledger = ledger
+        self._rng = rng
+        self._per_s = per_s
+        self._redis = redis.Redis.from_url(url)
+        self._queues = [Queue(name, connection=self._redis) for name in queues]
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="traffic")
+        ledger.touch()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        """Send no more."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def told(self) -> Told:
+        starts: Counter[str] = Counter()
+        ends: Counter[str] = Counter()
+        running: Counter[str] = Counter()
+        for line in self._ledger.read_text().splitlines():
+            what, job, pid = line.split()
+            (starts if what == "start" else ends)[job] += 1
+            running[f"{job} {pid}"] += 1 if what == "start" else -1
+        cut_short = [each for each in (+running).elements() if not Path("/proc", each.split()[1]).exists()]
+        return Told(starts=starts, ends=ends, cut_short=tuple(cut_short))
+
+    def left(self) -> list[str]:
+        """The jobs that were sent and have not ended."""
+        ends = self.told().ends
+        return [job for job in self.sent if job not in ends]
+
+    def _run(self) -> None:
+        number = 0
+        while not self._ended.wait(self._rng.expovariate(self._per_s)):
+            job, number = f"job-{number:06d}", number + 1
+            bounds = LONG_S if self._rng.random() < LONG_FRACTION else SHORT_S
+            self._send(self._rng.choice(self._queues), job, self._rng.uniform(*bounds))
+
+    def _send(self, queue: Queue, job: str, service_s: float) -> None:
+        while True:
+            try:
+                # RQ writes job and queue in one transaction: what the last try left is all there or not at all.
+                if not self._redis.exists(f"rq:job:{job}"):
+                    args = (job, service_s, str(self._ledger))
+                    queue.enqueue("lab.jobs.work", *args, job_id=job, job_timeout=600, result_ttl=3600)
+                self.sent.append(job)
+                return
+            except redis.RedisError:
+                if self._ended.wait(SEND_AGAIN_S):
+                    return
