@@ -19,7 +19,7 @@ from headway.cli.files import load_profiles_file
 from headway.scaling import limits
 from headway.scaling.model import Mode, Objective, QueueMetrics
 from headway.scaling.presets import PRESETS
-from headway.scaling.profile import Override, Profile, profile_from_mapping
+from headway.scaling.profile import Override, Placement, Profile, profile_from_mapping
 from headway.scaling.schedule import Schedule
 from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
@@ -103,6 +103,7 @@ def test_every_command_is_documented_with_its_extra() -> None:
     [
         ("Keys", Profile, {"pool"}),
         ("Objective", Objective, set()),
+        ("Placement", Placement, set()),
         ("Schedules", Schedule, set()),
         ("Override", Override, set()),
     ],

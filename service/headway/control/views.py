@@ -7,10 +7,10 @@ from dataclasses import replace
 from headway.control.earlier import EarlierDays
 from headway.control.recent import RecentBuckets
 from headway.scaling.demand import exposed_s
-from headway.scaling.model import Host, Template, WorkerState
+from headway.scaling.model import Host, HostState, Template, WorkerState
 from headway.scaling.profile import Profile
 from headway.scaling.recall import MINUTE_S, minute_of
-from headway.scaling.room import Rooms
+from headway.scaling.room import Rooms, is_open
 from headway.scaling.view import PoolView
 from headway.store.deciding import Gathered
 from headway.zones import zones_of
@@ -33,8 +33,13 @@ class Views:
         self._capacities: dict[str, int | None] = {}
         self._templates = _templates(known)
         self._assigned: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
+        """By pool, what stays on hosts that get nothing new."""
+        closed = {host.host_id for host in known if not is_open(host) and host.state is not HostState.DRAINING}
         for row in gathered.assignments:
             self._assigned[row.pool] += row.workers
+            if row.host_id in closed:
+                self._kept[row.pool] += row.workers
         self._states = Counter((worker.pool, worker.state) for host in known for worker in host.workers)
         self._unknown = Counter(worker.pool for host in gathered.hosts if not host.is_known for worker in host.workers)
 
@@ -51,7 +56,7 @@ class Views:
             direct=tuple(direct[queue] for queue in profile.queues if queue in direct),
             slots_per_worker=slots,
             start_up_s=start_up_s,
-            capacity_workers=self._capacity(template),
+            capacity_workers=self._capacity(profile),
             assigned_workers=self._assigned[pool],
             running_workers=self._states[pool, WorkerState.RUNNING],
             starting_workers=self._states[pool, WorkerState.STARTING],
@@ -77,10 +82,12 @@ class Views:
             ahead_s=ahead_s,
         )
 
-    def _capacity(self, template: str) -> int | None:
-        if template not in self._capacities:
-            self._capacities[template] = self._rooms.capacity(template)
-        return self._capacities[template]
+    def _capacity(self, profile: Profile) -> int | None:
+        kind = self._rooms.kind(profile.template, profile.placement.labels)
+        if kind not in self._capacities:
+            self._capacities[kind] = self._rooms.capacity(kind)
+        room = self._capacities[kind]
+        return None if room is None else room + self._kept[profile.pool]
 
 
 def _templates(known: Iterable[Host]) -> dict[str, tuple[int, float | None]]:

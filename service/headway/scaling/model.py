@@ -31,6 +31,14 @@ class WorkerState(StrEnum):
     GONE = "gone"
 
 
+class HostState(StrEnum):
+    """What people have said of a host. A cordoned one keeps what runs and gets nothing new; a draining one empties."""
+
+    SERVING = "serving"
+    CORDONED = "cordoned"
+    DRAINING = "draining"
+
+
 class EventKind(StrEnum):
     """What happened to a job, or ``sample`` for a reading of a queue."""
 
@@ -238,6 +246,13 @@ class Host:
     workers: tuple[Worker, ...] = ()
     is_known: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
+    state: HostState = HostState.SERVING
+    silent_s: float | None = None
+    """Since its last report; ``None``: it never reported."""
+    failing: frozenset[str] = frozenset()
+    """Templates whose workers, of late, have done nothing here but end too early."""
+    is_undecided: bool = False
+    """Nobody has decided yet what it is to run: it is new, or was forgotten and is back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,18 @@
 
 Base and burst workers of a pool are two parts that are placed apart: a worker that exits by itself never turns into one
 that stays.
+
+A host that is not open (cordoned, or its memory under pressure) keeps what it has and gets nothing new; one that drains
+is none for placing: scaling/evacuation.py says when what it has may leave.
 """
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 from headway.errors import Invalid
-from headway.scaling.model import Assignment, Host
+from headway.scaling.model import Assignment, Host, HostState
 from headway.scaling.room import Rooms
 
 _host_id = attrgetter("host_id")
@@ -26,6 +29,10 @@ class PoolTarget:
     burst_workers: int = 0
     """How many of ``workers`` are burst."""
     priority: int = 100
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What a host, or the template there, must be labelled with."""
+    spread: str | None = None
+    """What workers are spread across where there is a choice: ``host``, or a label's name."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.burst_workers <= self.workers:
@@ -56,13 +63,17 @@ def place(
     ordered = sorted(targets, key=lambda target: (-target.priority, target.pool))
     rooms = Rooms(hosts, held=held)
     present = _by_pool(current, rooms)
-    parts = [part for target in ordered for part in _parts(target, present.get(target.pool, ()))]
+    parts = [part for target in ordered for part in _parts(target, present.get(target.pool, ()), rooms)]
     for part in parts:
         part.keep(rooms)
     idle = _Idle(hosts)
     for part in parts:
         if part.missing < 0:
             part.shrink(rooms, idle)
+    ailing = {host.host_id: host.failing for host in hosts if host.failing and host.host_id in rooms.by_host}
+    if ailing:
+        for part in parts:
+            part.leave_ailing(rooms, ailing)
     growth = _Growth(rooms, parts if may_take_over else ())
     for part in parts:
         if part.missing > 0:  # asked at its turn: a part before it may have taken a place of it
@@ -81,10 +92,11 @@ def placed_workers(rows: Iterable[Assignment]) -> dict[str, int]:
 class _Part:
     """The base workers of a pool, or its burst workers: how many are wanted, and where they are so far."""
 
-    __slots__ = ("by_host", "is_burst", "missing", "target")
+    __slots__ = ("by_host", "is_burst", "kind", "missing", "target")
 
-    def __init__(self, target: PoolTarget, *, is_burst: bool, present: Mapping[str, int]) -> None:
+    def __init__(self, target: PoolTarget, kind: str, *, is_burst: bool, present: Mapping[str, int]) -> None:
         self.target = target
+        self.kind = kind
         self.is_burst = is_burst
         self.by_host = dict(present)
         self.missing = (target.burst_workers if is_burst else target.workers - target.burst_workers) - sum(
@@ -93,9 +105,8 @@ class _Part:
 
     def keep(self, rooms: Rooms) -> None:
         """Let what is present stay where there is room for it."""
-        template = self.target.template
         for host_id, workers in self.by_host.items():
-            kept = rooms.by_host[host_id].keep(template, workers)
+            kept = rooms.by_host[host_id].keep(self.kind, workers)
             if kept != workers:
                 self.by_host[host_id] = kept
                 self.missing += workers - kept
@@ -106,7 +117,10 @@ class _Part:
         heapq.heapify(fullest)
         while self.missing < 0:
             host_id = fullest[0][-1]
-            rooms.put(host_id, self.target.template, -1)
+            if self.target.spread is not None and fullest[0] != (cost := self._cost_of_leaving(rooms, host_id, idle)):
+                heapq.heapreplace(fullest, cost)  # others have left its zone since
+                continue
+            rooms.put(host_id, self.kind, -1)
             idle.gone(self.target.pool, host_id, is_burst=self.is_burst)
             self.by_host[host_id] -= 1
             self.missing += 1
@@ -115,10 +129,38 @@ class _Part:
             else:
                 heapq.heappop(fullest)
 
-    def _cost_of_leaving(self, rooms: Rooms, host_id: str, idle: "_Idle") -> tuple[bool, float, str]:
+    def _cost_of_leaving(self, rooms: Rooms, host_id: str, idle: "_Idle") -> tuple[bool, int, float, str]:
         """Least where one should leave first."""
         has_idle = idle.workers(self.target.pool, host_id, is_burst=self.is_burst) > 0
-        return not has_idle, -rooms.by_host[host_id].load, host_id
+        beside = 0
+        if (key := self.target.spread) is not None:
+            beside = self.spread_counts(rooms).get(rooms.spread_value(host_id, key), 0)
+        return not has_idle, -beside, -rooms.by_host[host_id].load, host_id
+
+    def spread_counts(self, rooms: Rooms) -> dict[str, int]:
+        """The workers by what they are spread across."""
+        counts: dict[str, int] = {}
+        for host_id, workers in self.by_host.items():
+            value = rooms.spread_value(host_id, self.target.spread or "")
+            counts[value] = counts.get(value, 0) + workers
+        return counts
+
+    def leave_ailing(self, rooms: Rooms, ailing: Mapping[str, frozenset[str]]) -> None:
+        """Let what fails where it is go to hosts where it may live, as far as they have room."""
+        for host_id in sorted(self.by_host.keys() & ailing.keys()):
+            while self.by_host[host_id] and self.target.template in ailing[host_id]:
+                other = self.add(rooms, is_last_resort=False)
+                if other is None:
+                    return
+                rooms.put(host_id, self.kind, -1)
+                self.by_host[host_id] -= 1
+                self.by_host[other] = self.by_host.get(other, 0) + 1
+
+    def add(self, rooms: Rooms, *, is_last_resort: bool = True) -> str | None:
+        """The host on which one more has its place now; ``None`` where there is none."""
+        if (key := self.target.spread) is None:
+            return rooms.add(self.kind, is_last_resort=is_last_resort)
+        return rooms.add_apart(self.kind, key, self.spread_counts(rooms), is_last_resort=is_last_resort)
 
 
 class _Idle:
@@ -151,13 +193,12 @@ class _Growth:
         self._givers = givers
         self._by_host: dict[str, list[_Part]] | None = None
         self._full: set[str] = set()
-        """Templates for which no part of lower priority has a place to give."""
+        """Kinds of worker for which no part of lower priority has a place to give."""
 
     def grow(self, part: _Part) -> None:
         """Add what is missing while there is a place."""
-        template = part.target.template
         while part.missing > 0:
-            host_id = self._rooms.add(template) or self._taken_over(part)
+            host_id = part.add(self._rooms) or self._taken_over(part)
             if host_id is None:
                 return
             part.by_host[host_id] = part.by_host.get(host_id, 0) + 1
@@ -168,41 +209,41 @@ class _Growth:
 
         What was shared out fits, so this is for room in pieces: enough of it, but nowhere enough for one worker.
         """
-        template = part.target.template
-        if not self._givers or template in self._full:
+        kind = part.kind
+        if not self._givers or kind in self._full:
             return None
         found = min(self._offers(part), key=lambda offer: len(offer[1]), default=None)
         if found is None:
-            self._full.add(template)
+            self._full.add(kind)
             return None
         host_id, leavers = found
         for leaver in leavers:
-            self._rooms.put(host_id, leaver.target.template, -1)
+            self._rooms.put(host_id, leaver.kind, -1)
             leaver.by_host[host_id] -= 1
             leaver.missing += 1
-        self._rooms.put(host_id, template, 1)
+        self._rooms.put(host_id, kind, 1)
         self._full.clear()  # a large worker that left may have made room for more than this one
         return host_id
 
     def _offers(self, part: _Part) -> Iterator[tuple[str, list[_Part]]]:
         """Hosts that can give ``part`` a place, with the parts that lose a worker there, lowest priority first."""
-        template = part.target.template
+        kind = part.kind
         for host_id, room in self._rooms.by_host.items():
-            if template not in room.costs:
+            if kind not in room.costs or not self._rooms.is_open(room):
                 continue
             leavers: list[_Part] = []
             for each in self._lowest_first(host_id):
-                if each.target.priority >= part.target.priority or room.fitting(template):
+                if each.target.priority >= part.target.priority or room.fitting(kind):
                     break
                 for _ in range(each.by_host[host_id]):
-                    if room.fitting(template):
+                    if room.fitting(kind):
                         break
-                    room.take(each.target.template, -1)
+                    room.take(each.kind, -1)
                     leavers.append(each)
-            if room.fitting(template):
+            if room.fitting(kind):
                 yield host_id, list(leavers)
             for leaver in leavers:
-                room.take(leaver.target.template, 1)
+                room.take(leaver.kind, 1)
 
     def _lowest_first(self, host_id: str) -> Sequence[_Part]:
         # Parts that may give have not grown yet, as their turn comes later: where they are does not change meanwhile.
@@ -215,20 +256,22 @@ class _Growth:
 
 
 def _by_pool(current: Iterable[Assignment], rooms: Rooms) -> dict[str, list[Assignment]]:
-    """The rows on known hosts by pool, by host id."""
+    """The rows on known hosts that do not drain by pool, by host id."""
+    staying = {host_id for host_id, room in rooms.by_host.items() if room.host.state is not HostState.DRAINING}
     present: dict[str, list[Assignment]] = {}
     for row in current:
-        if row.host_id in rooms.by_host:
+        if row.host_id in staying:
             present.setdefault(row.pool, []).append(row)
     for rows in present.values():
         rows.sort(key=_host_id)
     return present
 
 
-def _parts(target: PoolTarget, present: Sequence[Assignment]) -> Iterator[_Part]:
-    yield _Part(target, is_burst=False, present={row.host_id: row.base_workers for row in present})
+def _parts(target: PoolTarget, present: Sequence[Assignment], rooms: Rooms) -> Iterator[_Part]:
+    kind = rooms.kind(target.template, target.labels)
+    yield _Part(target, kind, is_burst=False, present={row.host_id: row.base_workers for row in present})
     if target.burst_workers or any(row.burst_workers for row in present):
-        yield _Part(target, is_burst=True, present={row.host_id: row.burst_workers for row in present})
+        yield _Part(target, kind, is_burst=True, present={row.host_id: row.burst_workers for row in present})
 
 
 def _rows(parts: Iterable[_Part], present: Mapping[str, Sequence[Assignment]]) -> Iterator[Assignment]:

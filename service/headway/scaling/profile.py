@@ -21,6 +21,7 @@ __all__ = [
     "WORKERS_MAX",
     "Forecast",
     "Override",
+    "Placement",
     "Profile",
     "profile_from_mapping",
     "profile_to_mapping",
@@ -51,6 +52,16 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Which hosts a pool's workers may be on, and what they are spread across."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What the host must be labelled with, or the template there; empty: nothing."""
+    spread: str | None = None
+    """``host``, or a label's name, as ``zone``: where there is a choice, workers go where the fewest are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What an operator wants of a pool: its queues in strict order, the objective, the bounds and the pace."""
 
@@ -74,6 +85,7 @@ class Profile:
     priority: int = 100
     weight: float = 1.0
     """Its share of scarce room among pools of the same priority."""
+    placement: Placement = field(default_factory=Placement)
     strategy: str = "hybrid"
     strategy_options: Mapping[str, float] = field(default_factory=dict)
     risk: float = 1.0

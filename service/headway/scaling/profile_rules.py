@@ -151,6 +151,17 @@ def _shares(given: Any) -> Told:
             yield "strategy_options", f"strategy_options.{name}={value} must be a number up to {RATE_MAX:g}"
 
 
+def _places(given: Any) -> Told:
+    for name, value in given.placement.labels.items():
+        if not is_name(name) or not is_name(value):
+            yield (
+                "placement",
+                f"placement.labels: {name!r}={value!r}: both are 1 to {NAME_LENGTH_MAX} printable characters",
+            )
+    if given.placement.spread is not None and not is_name(given.placement.spread):
+        yield "placement", "placement.spread must be host, or name a label of hosts"
+
+
 def _costs(given: Any) -> Told:
     for name in ("rate_limit_per_s", "cost_per_worker_hour", "budget_per_hour", "budget_per_day"):
         value = getattr(given, name)
@@ -164,7 +175,7 @@ def _costs(given: Any) -> Told:
             )
 
 
-RULES = (_names, _objectives, _bounds, _counts, _pace, _shares, _costs)
+RULES = (_names, _objectives, _bounds, _counts, _pace, _shares, _places, _costs)
 
 
 def is_name(text: str) -> bool:

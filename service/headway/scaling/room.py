@@ -1,57 +1,87 @@
 """What hosts have left while workers are put on them. Placement and share fill the same rooms, so they never disagree.
 
-A room is counted in CPU cores, memory and processes; a worker takes what its template on that host says. Amounts are
-whole numbers, millionths of a core and bytes, so that the order in which workers come cannot matter.
+A room is counted in CPU cores, memory, GPUs and processes; a worker takes what its template on that host says.
+Amounts are whole numbers, millionths of a core and bytes, so that the order in which workers come cannot matter.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from headway.scaling.model import Assignment, Host, Template
+from headway.scaling.model import Assignment, Host, HostState, Template
 
 MICRO = 1_000_000  # of a core
 PROCESSES_MAX = 10_000  # a template that costs nothing still has an end: a host is no place for a million processes
+# Tasks that wait for memory in a tenth of the time say that what is there is too much already, whatever sizes say.
+MEMORY_PRESSURE_MAX = 0.1
 
 ROUNDING = 1e-9  # a load of 0.29 is of level 29, whatever binary fractions make of it
+SPREAD_HOSTS = "host"  # the one word that is no label
 LEVELS = 100  # a host's load counts in hundredths: what differs by less is equally full
+
+
+def is_open(host: Host) -> bool:
+    """Whether the host may get anything new: it serves, and its memory is not under pressure."""
+    pressure = host.capacity.memory_pressure
+    return host.is_known and host.state is HostState.SERVING and (pressure is None or pressure < MEMORY_PRESSURE_MAX)
+
+
+def labels_of(host: Host, template: Template) -> Mapping[str, str]:
+    """What is said of the host, and beside it what is said of the template there, which counts more."""
+    return {**host.labels, **template.labels} if template.labels else host.labels
 
 
 class Room:
     """What is left of one host."""
 
-    __slots__ = ("_cpu_left", "_cpu_total", "_memory_left", "_memory_total", "_workers", "costs", "host_id")
+    __slots__ = (
+        "_cpu_left",
+        "_cpu_total",
+        "_gpus_left",
+        "_gpus_total",
+        "_memory_left",
+        "_memory_total",
+        "_workers",
+        "costs",
+        "host",
+        "host_id",
+    )
 
     def __init__(self, host: Host) -> None:
+        self.host = host
         self.host_id = host.host_id
         self.costs = {template.name: _cost(template) for template in host.templates}
-        """Template -> millionths of a core and bytes of one of its workers."""
+        """Kind of worker -> millionths of a core, bytes and GPUs of one."""
         self._cpu_left = self._cpu_total = round(host.capacity.cpu_cores * MICRO)
         self._memory_left = self._memory_total = host.capacity.memory_bytes
+        self._gpus_left = self._gpus_total = host.capacity.gpus
         self._workers = 0
 
-    def fitting(self, template: str) -> int:
-        """How many more workers of ``template`` fit; none where the host does not report it."""
-        cost = self.costs.get(template)
+    def fitting(self, kind: str) -> int:
+        """How many more workers of ``kind`` fit; none where the host cannot run it."""
+        cost = self.costs.get(kind)
         if cost is None:
             return 0
-        cpu, memory = cost
+        cpu, memory, gpus = cost
         fitting = PROCESSES_MAX - self._workers
         if cpu:
             fitting = min(fitting, self._cpu_left // cpu)
         if memory:
             fitting = min(fitting, self._memory_left // memory)
+        if gpus:
+            fitting = min(fitting, self._gpus_left // gpus)
         return max(0, fitting)
 
-    def keep(self, template: str, workers: int) -> int:
+    def keep(self, kind: str, workers: int) -> int:
         """Put here as many of ``workers`` as fit, and say how many."""
-        kept = min(workers, self.fitting(template))
-        self.take(template, kept)
+        kept = min(workers, self.fitting(kind))
+        self.take(kind, kept)
         return kept
 
-    def take(self, template: str, workers: int) -> None:
-        """Put ``workers`` here, or take them away if negative. One of a template that is not reported costs nothing."""
-        cpu, memory = self.costs.get(template, (0, 0))
+    def take(self, kind: str, workers: int) -> None:
+        """Put ``workers`` here, or take them away if negative. Of a kind that the host cannot run they cost nothing."""
+        cpu, memory, gpus = self.costs.get(kind, NOTHING)
         self._cpu_left -= cpu * workers
         self._memory_left -= memory * workers
+        self._gpus_left -= gpus * workers
         self._workers += workers
 
     @property
@@ -59,19 +89,30 @@ class Room:
         """The part that is taken of the host's scarcest resource."""
         cpu_load = 1 - self._cpu_left / self._cpu_total if self._cpu_total else 0.0
         memory_load = 1 - self._memory_left / self._memory_total if self._memory_total else 0.0
-        return max(cpu_load, memory_load)
+        if not self._gpus_total:
+            return max(cpu_load, memory_load)
+        return max(cpu_load, memory_load, 1 - self._gpus_left / self._gpus_total)
 
 
 class Rooms:
-    """The rooms of the hosts that are known, by host id in its order."""
+    """The rooms of the hosts that are known, by host id in its order.
+
+    A kind of worker is its template's name, or what ``kind`` made of it and the labels that it asks of a host.
+    """
 
     def __init__(self, hosts: Sequence[Host], *, held: Iterable[Assignment] = ()) -> None:
         """Rooms in which ``held`` workers have their place already."""
         known = sorted((host for host in hosts if host.is_known), key=lambda host: host.host_id)
         self.by_host = {host.host_id: Room(host) for host in known}
+        self.shut = frozenset(room for room in self.by_host.values() if not is_open(room.host))
+        """Those that get nothing new."""
+        self._ailing = [room for room in self.by_host.values() if room.host.failing]
+        self._templates: dict[str, str] = {}
+        """Kind that asks for labels -> its template."""
         self._total = (
             max(1, sum(round(host.capacity.cpu_cores * MICRO) for host in known)),
             max(1, sum(host.capacity.memory_bytes for host in known)),
+            max(1, sum(host.capacity.gpus for host in known)),
             max(1, len(known)) * PROCESSES_MAX,
         )
         self._levels: list[dict[Room, None]] | None = None
@@ -81,17 +122,62 @@ class Rooms:
         """No room is less full than this; the level itself may have emptied since."""
         self._parts: dict[str, float] = {}
         self._closed: dict[str, set[Room]] = {}
-        """Template -> rooms in which no worker of it fits any more."""
+        """Kind -> rooms in which no worker of it fits any more, or none shall be while there is another place."""
+        self._closed_at_last: dict[str, set[Room]] = {}
+        """Kind that fails somewhere -> rooms in which no worker of it fits at all."""
         for row in held:
             if row.host_id in self.by_host:
                 self.by_host[row.host_id].take(row.template, row.workers)
 
-    def add(self, template: str) -> str | None:
+    def kind(self, template: str, labels: Mapping[str, str]) -> str:
+        """The kind of the workers of ``template`` that may be only where ``labels`` are said."""
+        if not labels:
+            return template
+        kind = "\0".join([template, *(f"{name}={value}" for name, value in sorted(labels.items()))])
+        if kind not in self._templates:
+            self._templates[kind] = template
+            for room in self.by_host.values():
+                if any(each.name == template and _has(room.host, each, labels) for each in room.host.templates):
+                    room.costs[kind] = room.costs[template]
+        return kind
+
+    def is_open(self, room: Room) -> bool:
+        """Whether ``room`` may get anything new."""
+        return room not in self.shut
+
+    def add(self, kind: str, *, is_last_resort: bool = True) -> str | None:
         """Put one worker on the host that is least full, in proportion to what the host is; ``None`` if nowhere.
 
-        So hosts fill evenly, each by its capacity, and no pool stands on one host alone while there are others.
+        So hosts fill evenly, each by its capacity, and no pool stands on one host alone while there are others. A host
+        where such workers fail gets one only if there is no other place, and with ``is_last_resort``.
         """
-        closed = self._closed.setdefault(template, set())
+        room = self._least_full(self._closed_to(kind), kind)
+        if room is None and is_last_resort and kind in self._closed_at_last:
+            room = self._least_full(self._closed_at_last[kind], kind)
+        return None if room is None else self._put_one(room, kind)
+
+    def add_apart(self, kind: str, key: str, counts: Mapping[str, int], *, is_last_resort: bool) -> str | None:
+        """Like ``add``, but of the places there are, one with the fewest of ``counts``, by ``spread_value``."""
+        room = self._furthest_apart(self._closed_to(kind), kind, key, counts)
+        if room is None and is_last_resort and kind in self._closed_at_last:
+            room = self._furthest_apart(self._closed_at_last[kind], kind, key, counts)
+        return None if room is None else self._put_one(room, kind)
+
+    def spread_value(self, host_id: str, key: str) -> str:
+        """What the host has of what workers are spread across: its own id, or the label ``key``, empty without one."""
+        return host_id if key == SPREAD_HOSTS else self.by_host[host_id].host.labels.get(key, "")
+
+    def _closed_to(self, kind: str) -> set[Room]:
+        closed = self._closed.get(kind)
+        if closed is None:
+            template = self._templates.get(kind, kind)
+            failing = {room for room in self._ailing if template in room.host.failing}
+            closed = self._closed[kind] = {*self.shut, *failing}
+            if failing:
+                self._closed_at_last[kind] = set(self.shut)
+        return closed
+
+    def _least_full(self, closed: set[Room], kind: str) -> Room | None:
         if len(closed) == len(self.by_host):
             return None
         levels = self._leveled()
@@ -101,21 +187,42 @@ class Rooms:
             for room in levels[level]:
                 if room in closed:
                     continue
-                if room.fitting(template):
-                    room.take(template, 1)
-                    self._moved(room)
-                    return room.host_id
+                if room.fitting(kind):
+                    return room
                 closed.add(room)
         return None
 
-    def put(self, host_id: str, template: str, workers: int) -> None:
+    def _furthest_apart(self, closed: set[Room], kind: str, key: str, counts: Mapping[str, int]) -> Room | None:
+        """The first, from the least full on, of those with the fewest of ``counts``."""
+        found: Room | None = None
+        fewest = 0
+        for level in self._leveled():
+            for room in level:
+                count = counts.get(self.spread_value(room.host_id, key), 0)
+                if room in closed or (found is not None and count >= fewest):
+                    continue
+                if room.fitting(kind):
+                    found, fewest = room, count
+                    if not count:
+                        return found
+                else:
+                    closed.add(room)
+        return found
+
+    def _put_one(self, room: Room, kind: str) -> str:
+        room.take(kind, 1)
+        self._moved(room)
+        return room.host_id
+
+    def put(self, host_id: str, kind: str, workers: int) -> None:
         """Put ``workers`` on a host, or take them away if negative."""
         room = self.by_host[host_id]
-        room.take(template, workers)
+        room.take(kind, workers)
         if self._levels is not None:
             self._moved(room)
         if workers < 0:
             self._closed.clear()
+            self._closed_at_last.clear()
 
     def _leveled(self) -> list[dict[Room, None]]:
         if self._levels is None:
@@ -135,25 +242,39 @@ class Rooms:
         self._level_of[room.host_id] = level
         self._least_level = min(self._least_level, level)
 
-    def capacity(self, template: str) -> int | None:
-        """Workers of ``template`` that still fit; ``None`` where no known host reports it: not known is not zero."""
-        rooms = [room for room in self.by_host.values() if template in room.costs]
-        return sum(room.fitting(template) for room in rooms) if rooms else None
+    def capacity(self, kind: str) -> int | None:
+        """Workers of ``kind`` that may still come; ``None`` where no known host can run it: not known is not zero."""
+        rooms = [room for room in self.by_host.values() if kind in room.costs]
+        return sum(room.fitting(kind) for room in rooms if room not in self.shut) if rooms else None
 
-    def part_of(self, template: str) -> float:
-        """The part that one worker of ``template`` takes of all that the hosts had, by what it takes most of.
+    def does_fail(self, kind: str) -> bool:
+        """Whether workers of ``kind`` fail wherever one could be."""
+        template = self._templates.get(kind, kind)
+        rooms = [room for room in self.by_host.values() if kind in room.costs and room not in self.shut]
+        return bool(rooms) and all(template in room.host.failing for room in rooms)
+
+    def part_of(self, kind: str) -> float:
+        """The part that one worker of ``kind`` takes of all that the hosts had, by what it takes most of.
 
         Where hosts differ in the template, the greatest; never 0 where there is one, as a worker is a process at least.
         """
-        if template not in self._parts:
-            costs = [room.costs[template] for room in self.by_host.values() if template in room.costs]
-            self._parts[template] = max((self._part(cpu, memory) for cpu, memory in costs), default=0.0)
-        return self._parts[template]
+        if kind not in self._parts:
+            costs = [room.costs[kind] for room in self.by_host.values() if kind in room.costs]
+            self._parts[kind] = max((self._part(*cost) for cost in costs), default=0.0)
+        return self._parts[kind]
 
-    def _part(self, cpu: int, memory: int) -> float:
-        cpu_total, memory_total, processes = self._total
-        return max(cpu / cpu_total if cpu else 0.0, memory / memory_total if memory else 0.0, 1 / processes)
+    def _part(self, cpu: int, memory: int, gpus: int) -> float:
+        cpu_total, memory_total, gpus_total, processes = self._total
+        return max(cpu / cpu_total, memory / memory_total, gpus / gpus_total, 1 / processes)
 
 
-def _cost(template: Template) -> tuple[int, int]:
-    return round(template.cpu_cores * MICRO), template.memory_bytes
+NOTHING = (0, 0, 0)
+
+
+def _cost(template: Template) -> tuple[int, int, int]:
+    return round(template.cpu_cores * MICRO), template.memory_bytes, template.gpus
+
+
+def _has(host: Host, template: Template, labels: Mapping[str, str]) -> bool:
+    said = labels_of(host, template)
+    return all(said.get(name) == value for name, value in labels.items())

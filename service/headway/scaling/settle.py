@@ -53,7 +53,7 @@ def settled(
     got = placed_workers(rows)
     if all(got.get(outcome.decision.pool, 0) == outcome.decision.target_workers for outcome in acting):
         return tuple(outcomes), rows
-    granted = share(map(_claim, acting), hosts, held=held)
+    granted = share(map(_claim, acting), hosts, held=held, current=current)
     left = tuple(_left(outcome, granted.get(outcome.decision.pool)) for outcome in outcomes)
     targets = [_target(outcome) for outcome in left if outcome.decision.pool in granted]
     return left, place(targets, hosts, current, held=held)
@@ -66,6 +66,8 @@ def _target(outcome: Outcome) -> PoolTarget:
         workers=outcome.decision.target_workers,
         burst_workers=outcome.decision.burst_workers,
         priority=outcome.view.profile.priority,
+        labels=outcome.view.profile.placement.labels,
+        spread=outcome.view.profile.placement.spread,
     )
 
 
@@ -79,6 +81,7 @@ def _claim(outcome: Outcome) -> Claim:
         priority=profile.priority,
         weight=profile.weight,
         urgency=urgency(outcome.decision),
+        labels=profile.placement.labels,
     )
 
 

@@ -47,6 +47,15 @@ class ScheduleBody(Taken):
     name: str = ""
 
 
+class PlacementBody(Taken):
+    """Which hosts a pool's workers may be on, and what they are spread across."""
+
+    labels: dict[str, str] = Field(default={})
+    """What the host must be labelled with, or the template there."""
+    spread: str | None = Field(default=None, min_length=1)
+    """`host`, or the name of a label of hosts, as `zone`: where there is a choice, workers go where the fewest are."""
+
+
 class ProfileBody(Taken):
     """The policy of a pool. It is checked by the rules that `headway apply` knows, and every breach is told at once.
 
@@ -76,6 +85,7 @@ class ProfileBody(Taken):
     """Greater is placed first when room is short."""
     weight: float = Field(default=1.0, gt=0, le=1_000)
     """Its share of scarce room among pools of the same priority."""
+    placement: PlacementBody = PlacementBody()
     strategy: str = Field(default="hybrid", min_length=1)
     strategy_options: dict[str, float] = Field(default={})
     """The strategy's own numbers, by name."""
