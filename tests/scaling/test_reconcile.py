@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.model import Assignment, Worker, WorkerState
-from headway.scaling.reconcile import COUNTED, SURGE_WORKERS, Action, Drain, Start, reconcile
+from headway.scaling.reconcile import (
+    COUNTED,
+    DRAINING_FRACTION,
+    SURGE_WORKERS,
+    Action,
+    Drain,
+    Start,
+    Upkeep,
+    reconcile,
+)
 
 RUNNING, STARTING = WorkerState.RUNNING, WorkerState.STARTING
 
@@ -21,7 +30,7 @@ def row(base_workers: int, burst_workers: int = 0, **values: Any) -> Assignment:
     return Assignment(base_workers=base_workers, burst_workers=burst_workers, **(given | values))
 
 
-def applied(workers: list[Worker], actions: tuple[Action, ...]) -> list[Worker]:
+def applied(workers: list[Worker], actions: tuple[Action, ...], *, template_hash: str = "") -> list[Worker]:
     """The workers once ``actions`` have begun."""
     drained = {action.worker_id for action in actions if isinstance(action, Drain)}
     after = [replace(each, state=WorkerState.DRAINING) if each.worker_id in drained else each for each in workers]
@@ -34,6 +43,7 @@ def applied(workers: list[Worker], actions: tuple[Action, ...]) -> list[Worker]:
                 is_burst=action.is_burst,
                 restart_generation=action.restart_generation,
                 state=STARTING,
+                template_hash=template_hash,
             )
         )
     return after
@@ -129,6 +139,43 @@ def test_scaling_down_amid_a_restart_drains_the_outdated_first() -> None:
     assert drains(reconcile(there, [row(1, restart_generation=1)])) == ["a", "b"]
 
 
+def test_a_changed_template_replaces_its_workers_and_one_that_is_not_known_here_replaces_none() -> None:
+    there = [worker("a", template_hash="old"), worker("b", template_hash="new")]
+    changed = Upkeep(template_hashes={"rq": "new"})
+    assert starts(reconcile(there, [row(2)], upkeep=changed)) == [Start(pool="mail", template="rq")]
+    assert reconcile(there, [row(2)], upkeep=Upkeep(template_hashes={"other": "new"})) == ()
+
+
+def test_a_worn_worker_goes_when_its_replacement_runs_the_idle_one_first() -> None:
+    there = [worker("a", is_busy=True), worker("b", is_busy=False), worker("c", is_busy=False)]
+    worn = Upkeep(worn={"a", "b"})
+    assert reconcile(there, [row(3)], upkeep=worn) == (Start(pool="mail", template="rq"),)
+    assert drains(reconcile([*there, worker("d")], [row(3)], upkeep=worn)) == ["b"]
+
+
+def test_while_many_still_finish_their_jobs_no_more_are_replaced() -> None:
+    """Else a pool with long jobs would run twice, and take the memory of two."""
+    outdated = [worker(f"{number}") for number in range(8)]
+    finishing = [worker(f"d{number}", state=WorkerState.DRAINING) for number in range(3)]
+    wanted = [row(8, restart_generation=1)]
+    assert len(finishing) > DRAINING_FRACTION * 8
+    assert reconcile([*outdated, *finishing], wanted) == ()
+    assert len(starts(reconcile([*outdated, *finishing[1:]], wanted))) == 1
+
+
+def test_where_there_is_no_room_for_one_more_one_goes_first_and_the_next_once_its_replacement_runs() -> None:
+    cramped = Upkeep(template_hashes={"rq": "new"}, cramped={"rq"})
+    there = [worker("a", template_hash="old", is_busy=False), worker("b", template_hash="old")]
+    first = reconcile(there, [row(2)], upkeep=cramped)
+    assert (drains(first), len(starts(first))) == (["a"], 1)
+    leaving = replace(there[0], state=WorkerState.DRAINING)
+    waiting = reconcile([leaving, there[1]], [row(2)], upkeep=cramped)  # its place is not free yet
+    assert (drains(waiting), len(starts(waiting))) == ([], 1)
+    coming = worker("c", template_hash="new", state=STARTING)
+    assert reconcile([coming, there[1]], [row(2)], upkeep=cramped) == ()
+    assert drains(reconcile([replace(coming, state=RUNNING), there[1]], [row(2)], upkeep=cramped)) == ["b"]
+
+
 # --- laws ------------------------------------------------------------------------------------------------------------
 
 POOLS = st.sampled_from(["mail", "web"])
@@ -144,6 +191,7 @@ WORKERS = st.lists(
         is_busy=st.sampled_from([None, False, True]),
         busy_since_s=st.none() | st.floats(0, 100),
         restart_generation=st.integers(0, 2),
+        template_hash=st.sampled_from(["old", "new"]),
     ),
     max_size=12,
     unique_by=lambda each: each.worker_id,
@@ -153,6 +201,12 @@ ROWS = st.lists(
     unique_by=lambda each: each.pool,
 )
 SPENT = st.dictionaries(POOLS, st.integers(0, 3))
+UPKEEPS = st.builds(
+    Upkeep,
+    template_hashes=st.dictionaries(st.sampled_from(["rq", "rq2"]), st.just("new")),
+    worn=st.sets(st.integers(0, 99).map(str)),
+    cramped=st.sets(st.just("rq")),
+)
 
 
 @given(WORKERS, ROWS, SPENT)
@@ -230,6 +284,91 @@ def test_workers_that_become_ready_always_end_in_what_is_assigned(
     counts = {(each.pool, is_burst): 0 for each in rows for is_burst in (False, True)}
     for each in workers:
         assert each.template == "rq"
+        counts[each.pool, each.is_burst] += 1
+    assert counts == {
+        (each.pool, is_burst): count
+        for each in rows
+        for is_burst, count in ((False, each.base_workers), (True, each.burst_workers))
+    }
+
+
+@given(WORKERS, ROWS, SPENT, UPKEEPS)
+def test_upkeep_done_twice_does_nothing_the_second_time(
+    workers: list[Worker], rows: list[Assignment], spent: dict[str, int], upkeep: Upkeep
+) -> None:
+    after = applied(workers, reconcile(workers, rows, spent=spent, upkeep=upkeep), template_hash="new")
+    assert reconcile(after, rows, spent=spent, upkeep=upkeep) == ()
+
+
+def is_current(found: Worker, wanted: Assignment, upkeep: Upkeep) -> bool:
+    return (
+        found.template == "rq"
+        and found.restart_generation >= wanted.restart_generation
+        and upkeep.template_hashes.get("rq", found.template_hash) == found.template_hash
+        and found.worker_id not in upkeep.worn
+    )
+
+
+@given(WORKERS, ROWS, UPKEEPS)
+def test_upkeep_takes_away_no_running_worker_before_another_runs_and_but_one_where_there_is_no_room(
+    workers: list[Worker], rows: list[Assignment], upkeep: Upkeep
+) -> None:
+    drained = set(drains(reconcile(workers, rows, upkeep=upkeep)))
+    for each, is_burst in ((each, is_burst) for each in rows for is_burst in (False, True)):
+        count = each.burst_workers if is_burst else each.base_workers
+        running = [
+            found for found in workers if (found.pool, found.is_burst, found.state) == (each.pool, is_burst, RUNNING)
+        ]
+        left = sum(found.worker_id not in drained or is_current(found, each, upkeep) for found in running)
+        assert left >= min(len(running), count - (each.template in upkeep.cramped))
+
+
+@given(WORKERS, ROWS, UPKEEPS)
+def test_upkeep_adds_no_more_than_one_worker_to_what_is_assigned_and_none_where_there_is_no_room(
+    workers: list[Worker], rows: list[Assignment], upkeep: Upkeep
+) -> None:
+    added = starts(reconcile(workers, rows, upkeep=upkeep))
+    for each, is_burst in ((each, is_burst) for each in rows for is_burst in (False, True)):
+        count = each.burst_workers if is_burst else each.base_workers
+        new = sum((start.pool, start.is_burst) == (each.pool, is_burst) for start in added)
+        there = [
+            found
+            for found in workers
+            if (found.pool, found.is_burst) == (each.pool, is_burst) and found.state in COUNTED
+        ]
+        surge = 0 if each.template in upkeep.cramped else SURGE_WORKERS
+        assert new == 0 or len(there) - len(_drained_of(there, workers, rows, upkeep)) + new <= count + surge
+
+
+def _drained_of(there: list[Worker], workers: list[Worker], rows: list[Assignment], upkeep: Upkeep) -> list[Worker]:
+    drained = drains(reconcile(workers, rows, upkeep=upkeep))
+    return [each for each in there if each.worker_id in drained]
+
+
+@given(WORKERS, ROWS, UPKEEPS)
+def test_upkeep_comes_to_an_end_with_what_is_assigned_all_of_it_current(
+    workers: list[Worker], rows: list[Assignment], upkeep: Upkeep
+) -> None:
+    ended: set[str] = set()
+    for turn in range(200):
+        actions = reconcile(workers, rows, upkeep=upkeep)
+        if not actions and all(each.state is RUNNING for each in workers):
+            break
+        going = [each.worker_id for each in workers if each.state is WorkerState.DRAINING]
+        ended.update(going)
+        workers = [
+            replace(each, worker_id=f"t{turn}-{number}" if each.state is STARTING else each.worker_id, state=RUNNING)
+            if each.state in COUNTED
+            else each
+            for number, each in enumerate(applied(workers, actions, template_hash="new"))
+            if each.worker_id not in going and each.state is not WorkerState.GONE
+        ]
+    assert reconcile(workers, rows, upkeep=upkeep) == ()
+    counts = {(each.pool, is_burst): 0 for each in rows for is_burst in (False, True)}
+    for each in workers:
+        assert each.template == "rq"
+        assert each.worker_id not in upkeep.worn
+        assert upkeep.template_hashes.get("rq", each.template_hash) == each.template_hash
         counts[each.pool, each.is_burst] += 1
     assert counts == {
         (each.pool, is_burst): count

@@ -4,13 +4,16 @@ Draining workers do not count: they are on their way out. A worker that backs of
 started again when its pause is over.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from headway.scaling.model import Assignment, Worker, WorkerState
 
 COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF})
 SURGE_WORKERS = 1  # how many more than wanted run while outdated workers are replaced
+DRAINING_FRACTION = (
+    0.25  # of a pool's workers: more do not finish their jobs beside their replacements, which take room
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,56 +36,120 @@ class Drain:
 Action = Start | Drain
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What makes a worker outdated beside its assignment, and which may only be replaced once they are gone."""
+
+    template_hashes: Mapping[str, str] = field(default_factory=dict)
+    """Template -> its hash now. A worker of one that is not named here is not outdated by it."""
+    worn: Collection[str] = frozenset()
+    """Ids of workers that have served for long enough."""
+    cramped: Collection[str] = frozenset()
+    """Templates of which no worker more than wanted has room: there one goes first and is replaced then."""
+
+
+AS_IS = Upkeep()
+
+
 def reconcile(
-    workers: Iterable[Worker], assignments: Iterable[Assignment], *, spent: Mapping[str, int] | None = None
+    workers: Iterable[Worker],
+    assignments: Iterable[Assignment],
+    *,
+    spent: Mapping[str, int] | None = None,
+    upkeep: Upkeep = AS_IS,
 ) -> tuple[Action, ...]:
     """The actions that turn ``workers`` of one host into its ``assignments``.
 
     Workers of a pool without a row are drained. Where some must go, those without a job go first, then those whose job
-    is the youngest. Workers of an older restart generation or another template are replaced one by one: one goes when
-    its replacement runs.
+    is the youngest. Outdated workers (of an older restart generation, another or a changed template, or worn) are
+    replaced one by one: one goes when its replacement runs; of a cramped template the replacement comes when one went.
 
     Args:
         workers: every worker of the host.
         assignments: all that the host is to run, at most one row a pool.
         spent: pool -> burst workers that ended by themselves under this revision; their places stay empty.
+        upkeep: what else makes workers outdated.
     """
     wanted = {row.pool: row for row in assignments}
     present: dict[tuple[str, bool], list[Worker]] = {}
+    draining: dict[tuple[str, bool], int] = {}
     for worker in workers:
+        place = (worker.pool, worker.is_burst)
         if worker.state in COUNTED:
-            present.setdefault((worker.pool, worker.is_burst), []).append(worker)
+            present.setdefault(place, []).append(worker)
+        elif worker.state is WorkerState.DRAINING:
+            draining[place] = draining.get(place, 0) + 1
     places = set(present) | {(pool, is_burst) for pool in wanted for is_burst in (False, True)}
     actions: list[Action] = []
     for pool, is_burst in sorted(places):
         row, there = wanted.get(pool), present.get((pool, is_burst), [])
         if row is None:
             actions += _drains(there, len(there))
-        else:
-            count = max(0, row.burst_workers - (spent or {}).get(pool, 0)) if is_burst else row.base_workers
-            actions += _of_one_place(there, row, count=count, is_burst=is_burst)
+            continue
+        count = max(0, row.burst_workers - (spent or {}).get(pool, 0)) if is_burst else row.base_workers
+        actions += _of_one_place(
+            _Place(
+                start=_start(row, is_burst=is_burst),
+                count=count,
+                outdated=[worker for worker in there if _is_outdated(worker, row, upkeep)],
+                current=[worker for worker in there if not _is_outdated(worker, row, upkeep)],
+                draining=draining.get((pool, is_burst), 0),
+                is_cramped=row.template in upkeep.cramped,
+            )
+        )
     return tuple(actions)
 
 
-def _of_one_place(there: Sequence[Worker], row: Assignment, *, count: int, is_burst: bool) -> list[Action]:
-    """What makes ``there`` into ``count`` workers of ``row``."""
-    current = [worker for worker in there if _is_current(worker, row)]
-    outdated = [worker for worker in there if not _is_current(worker, row)]
-    running = sum(worker.state is WorkerState.RUNNING for worker in current)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """The base or the burst workers of one pool."""
+
+    start: Start
+    count: int
+    """How many there shall be."""
+    outdated: Sequence[Worker]
+    current: Sequence[Worker]
+    draining: int
+    is_cramped: bool
+
+
+def _of_one_place(place: _Place) -> list[Action]:
+    """What makes the place into ``count`` current workers, in as many rounds as it takes."""
+    running = sum(worker.state is WorkerState.RUNNING for worker in place.current)
+    missing = place.count - len(place.current)
     # An outdated worker holds its place until a replacement runs. What is too much of the current ones goes anyway.
-    kept = min(len(outdated), max(0, count - running))
-    missing = count - len(current)
-    room = missing - kept + (SURGE_WORKERS if kept else 0)
-    start = Start(pool=row.pool, template=row.template, is_burst=is_burst, restart_generation=row.restart_generation)
+    kept = min(len(place.outdated), max(0, place.count - running))
+    if place.is_cramped:
+        kept, surge = min(kept, _kept_in_little_room(place, running=running)), 0
+    else:
+        surge = SURGE_WORKERS if kept and place.draining <= DRAINING_FRACTION * place.count else 0
     return [
-        *_drains(outdated, len(outdated) - kept),
-        *_drains(current, -missing),
-        *[start] * min(missing, room),
+        *_drains(place.outdated, len(place.outdated) - kept),
+        *_drains(place.current, -missing),
+        *[place.start] * min(missing, missing - kept + surge),
     ]
 
 
-def _is_current(worker: Worker, row: Assignment) -> bool:
-    return worker.template == row.template and worker.restart_generation >= row.restart_generation
+def _kept_in_little_room(place: _Place, *, running: int) -> int:
+    """Outdated workers that stay where no more than ``count`` fit: one goes before its replacement comes, once all is
+    calm. So many go that no more than ``count`` are left, and so few that no more than one is missed.
+    """
+    missing = place.count - len(place.current)
+    is_calm = running == len(place.current) and place.draining == 0 and missing <= len(place.outdated)
+    return max(missing - int(is_calm), place.count - running - 1, 0)
+
+
+def _start(row: Assignment, *, is_burst: bool) -> Start:
+    return Start(pool=row.pool, template=row.template, is_burst=is_burst, restart_generation=row.restart_generation)
+
+
+def _is_outdated(worker: Worker, row: Assignment, upkeep: Upkeep) -> bool:
+    return (
+        worker.template != row.template
+        or worker.restart_generation < row.restart_generation
+        or upkeep.template_hashes.get(row.template, worker.template_hash) != worker.template_hash
+        or worker.worker_id in upkeep.worn
+    )
 
 
 def _drains(workers: Sequence[Worker], count: int) -> list[Action]:
