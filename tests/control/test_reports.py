@@ -11,7 +11,9 @@ from headway.control.reports import Enrolment, Having, Reports
 from headway.errors import NotFound
 from headway.scaling.model import HostCapacity
 from headway.store.engine import WAKE, Engine, create_engine, listen, transaction
-from headway.store.hosts import HostReport, Standing, load_hosts
+from headway.store.hosts import load_hosts
+from headway.store.reports import HostReport
+from headway.store.standing import Standing
 
 BOUND_S = 10.0
 

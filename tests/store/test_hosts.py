@@ -10,15 +10,9 @@ from sqlalchemy import text
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker, WorkerState
 from headway.store.engine import Connection, Engine, create_engine, transaction
-from headway.store.hosts import (
-    Hint,
-    HostReport,
-    enrol,
-    load_hosts,
-    read_cluster_id,
-    read_standing,
-    record_report,
-)
+from headway.store.hosts import enrol, load_hosts, read_cluster_id
+from headway.store.reports import HostReport, record_report
+from headway.store.standing import Hint, read_standing
 
 NOW_S = 1_000.0  # of the receiver's clock, which only differences are taken from
 TEMPLATE = Template(name="rq", content_hash="h", slots=2, cpu_cores=0.5, memory_bytes=1_000)
@@ -293,3 +287,55 @@ async def test_what_was_said_of_a_pid_before_the_worker_started_was_said_of_anot
 
 async def test_the_cluster_has_one_id(conn: Connection) -> None:
     assert await read_cluster_id(conn) == await read_cluster_id(conn) != ""
+
+
+# --- what a host is and has ------------------------------------------------------------------------------------------
+
+
+async def test_a_host_is_what_its_last_report_says_of_it(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    capacity = HostCapacity(cpu_cores=4.0, memory_bytes=8_000, gpus=2, cpu_pressure=0.5, memory_pressure=0.25)
+    template = replace(TEMPLATE, gpus=1, labels={"model": "a100"}, isolation_drain_after_s=60.0)
+    told = worker(template_hash="h", memory_bytes=1_000)
+    await record_report(
+        conn, report(host_id, capacity=capacity, labels={"zone": "a"}, templates=(template,), workers=(told,))
+    )
+    (host,) = await load_hosts(conn)
+    assert (host.capacity, host.labels, host.templates) == (capacity, {"zone": "a"}, (template,))
+    assert (host.workers[0].template_hash, host.workers[0].memory_bytes) == ("h", 1_000)
+    assert host.silent_s == 0.0
+    await record_report(conn, report(host_id, 2))
+    (host,) = await load_hosts(conn)
+    assert (host.labels, host.capacity.memory_pressure) == ({}, None)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "failing"),
+    [
+        (WorkerState.BACKING_OFF, WorkerState.BACKING_OFF, {"rq"}),
+        (WorkerState.BACKING_OFF, WorkerState.STARTING, {"rq"}),  # it may end again
+        (WorkerState.BACKING_OFF, WorkerState.RUNNING, set()),
+        (WorkerState.RUNNING, WorkerState.RUNNING, set()),
+    ],
+)
+async def test_a_template_fails_on_a_host_until_one_of_its_workers_runs_there(
+    conn: Connection, first: WorkerState, then: WorkerState, failing: set[str]
+) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, 1, workers=(worker(state=first),)))
+    await record_report(conn, report(host_id, 2, workers=(worker(state=then),)))
+    assert (await load_hosts(conn))[0].failing == failing
+
+
+async def test_one_worker_that_fails_beside_one_that_runs_says_nothing_of_the_host(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    both = (worker("w1"), worker("w2", state=WorkerState.BACKING_OFF))
+    await record_report(conn, report(host_id, workers=both))
+    assert (await load_hosts(conn))[0].failing == frozenset()
+
+
+async def test_what_failed_long_ago_is_forgotten(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, workers=(worker(state=WorkerState.BACKING_OFF),)))
+    await conn.execute(text("update hosts set failing = '{\"rq\": 0}'"))
+    assert (await load_hosts(conn))[0].failing == frozenset()

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from headway.store.engine import WAKE, Engine, transaction
-from headway.store.hosts import LEASE_S, HostReport, Standing, enrol, read_cluster_id, read_standing, record_report
+from headway.store.hosts import LEASE_S, enrol, read_cluster_id
+from headway.store.reports import HostReport, record_report
+from headway.store.standing import Standing, read_standing
 
 POLL_WAIT_MAX_S = 60.0
 # When every agent connects anew they queue here, so that the tick, ingest and people still find a connection free.

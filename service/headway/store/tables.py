@@ -103,6 +103,8 @@ profiles = Table(
     # Set by hand beside the profile, so that applying it again undoes neither.
     Column("override", JSONB(none_as_null=True)),
     Column("pause", Text),
+    # Raised by hand: workers of an older generation are replaced.
+    Column("restart_generation", BigInteger, nullable=False, server_default="0"),
 )
 
 profile_queues = Table(
@@ -285,6 +287,18 @@ hosts = Table(
     _stamp("enrolled_at"),
     Column("reported_at", DateTime(timezone=True)),
     Column("lease_ends_at", DateTime(timezone=True)),
+    # What its agent says of it beside what it has.
+    Column("labels", JSONB, nullable=False, server_default="{}"),
+    Column("gpus", Integer, nullable=False, server_default="0"),
+    Column("cpu_pressure", Double),
+    Column("memory_pressure", Double),
+    # Template -> when its workers were last seen to do nothing but end too early; Unix seconds of Postgres's clock.
+    Column("failing", JSONB, nullable=False, server_default="{}"),
+    # Set by hand: serving, cordoned, draining; and since when, by whom and why.
+    Column("state", Text, nullable=False, server_default="serving"),
+    Column("cordoned_at", DateTime(timezone=True)),
+    Column("cordoned_by", Text),
+    Column("cordon_reason", Text),
 )
 
 workers = Table(
@@ -301,6 +315,8 @@ workers = Table(
     Column("restart_generation", BigInteger, nullable=False, server_default="0"),
     Column("started_at", DateTime(timezone=True), nullable=False),
     _stamp("reported_at"),
+    Column("template_hash", Text, nullable=False, server_default=""),
+    Column("memory_bytes", BigInteger),
 )
 
 template_start_ups = Table(
@@ -312,6 +328,15 @@ template_start_ups = Table(
     Column("start_up_s", Double, nullable=False),
     Column("starts", BigInteger, nullable=False),
     PrimaryKeyConstraint("host_id", "template"),
+)
+
+hosts_wanted = Table(
+    "hosts_wanted",
+    metadata,
+    # What more or fewer hosts would be good for, one row a sort of host, since when.
+    Column("key", Text, primary_key=True),
+    Column("body", JSONB, nullable=False),
+    _stamp("since_at"),
 )
 
 # --- what was decided ------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import grpc.aio
 from headway.control.reports import Enrolment, Having, Reports
 from headway.control.rpc.errors import with_status
 from headway.errors import Invalid
-from headway.store.hosts import HostReport
+from headway.store.reports import HostReport
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
@@ -82,6 +82,7 @@ def _report(request: agent_pb2.ReportRequest) -> HostReport:
         templates=tuple(codec.template_from_message(template) for template in request.templates),
         workers=tuple(codec.worker_from_message(worker, now_s=now_s) for worker in request.workers),
         start_ups=tuple((start_up.template, start_up.start_up_s) for start_up in request.start_ups),
+        labels=dict(request.labels),
     )
 
 

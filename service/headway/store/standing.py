@@ -1,0 +1,74 @@
+"""What a host is to run, as its agent is told it."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, func, literal_column, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.errors import NotFound
+from headway.scaling.model import Assignment
+from headway.store.hosts import age_s, seconds
+from headway.store.tables import assignments, hosts, worker_activities
+
+HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """What the broker says of one worker process of a host."""
+
+    pid: int
+    is_busy: bool
+    since_age_s: float | None
+    """How long it has been busy; ``None`` where the broker does not say."""
+    age_s: float
+    """How old this knowledge is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a host is to run, and what the broker says of its workers. Revision 0: nobody has decided yet."""
+
+    epoch: int
+    revision: int
+    assignments: tuple[Assignment, ...] = ()
+    hints: tuple[Hint, ...] = ()
+
+
+async def read_standing(conn: AsyncConnection, host_id: str) -> Standing:
+    """What the host is to run, in one statement: the revision and its rows belong together.
+
+    Raises:
+        NotFound: no host has this id.
+    """
+    told = func.coalesce(func.jsonb_agg(literal_column("told")), literal_column("'[]'::jsonb"))
+    rows = select(
+        *(
+            assignments.c[name]
+            for name in ("pool", "host_id", "template", "base_workers", "burst_workers", "restart_generation")
+        )
+    ).where(assignments.c.host_id == hosts.c.host_id)
+    seen = select(
+        worker_activities.c.pid,
+        worker_activities.c.is_busy,
+        age_s(func.to_timestamp(worker_activities.c.busy_since_s)).label("since_age_s"),
+        age_s(worker_activities.c.seen_at).label("age_s"),
+    ).where(
+        worker_activities.c.host_name == hosts.c.name,
+        worker_activities.c.seen_at > func.now() - seconds(bindparam("hint_age_max_s", HINT_AGE_MAX_S)),
+    )
+    statement = select(
+        hosts.c.assignment_epoch,
+        hosts.c.assignment_revision,
+        select(told).select_from(rows.correlate(hosts).subquery("told")).scalar_subquery().label("assignments"),
+        select(told).select_from(seen.correlate(hosts).subquery("told")).scalar_subquery().label("hints"),
+    ).where(hosts.c.host_id == host_id)
+    row = (await conn.execute(statement)).one_or_none()
+    if row is None:
+        raise NotFound(f"no host has the id {host_id!r}: its agent must enrol again")
+    return Standing(
+        epoch=row.assignment_epoch,
+        revision=row.assignment_revision,
+        assignments=tuple(sorted((Assignment(**each) for each in row.assignments), key=lambda each: each.pool)),
+        hints=tuple(Hint(**each) for each in row.hints),
+    )
