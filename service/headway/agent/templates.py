@@ -120,4 +120,5 @@ class Template:
             gpus=self.gpus,
             labels=self.labels,
             isolation_drain_after_s=self.isolation_drain_after_s,
+            drain_timeout_s=self.stop.drain_timeout_s,
         )

@@ -195,6 +195,8 @@ class Template:
     labels: Mapping[str, str] = field(default_factory=dict)
     isolation_drain_after_s: float | None = None
     """Cut off from the control plane for this long, the host drains its workers; ``None``: never."""
+    drain_timeout_s: float | None = None
+    """For how long one that drains may work on before it is ended; ``None``: for ever, or not known."""
     start_up_s: float | None = None
     """Measured time from spawn to ready on that host."""
 

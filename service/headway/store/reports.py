@@ -165,6 +165,7 @@ def _template_to_json(template: Template) -> Mapping[str, Any]:
         "gpus": template.gpus,
         "labels": dict(template.labels),
         "isolation_drain_after_s": template.isolation_drain_after_s,
+        "drain_timeout_s": template.drain_timeout_s,
     }
 
 

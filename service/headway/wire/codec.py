@@ -177,6 +177,7 @@ def template_to_message(template: Template) -> agent_pb2.Template:
         gpus=template.gpus,
         labels=template.labels,
         isolation_drain_after_s=template.isolation_drain_after_s,
+        drain_timeout_s=template.drain_timeout_s,
     )
 
 
@@ -195,6 +196,7 @@ def template_from_message(message: agent_pb2.Template) -> Template:
         isolation_drain_after_s=(
             message.isolation_drain_after_s if message.HasField("isolation_drain_after_s") else None
         ),
+        drain_timeout_s=message.drain_timeout_s if message.HasField("drain_timeout_s") else None,
     )
 
 

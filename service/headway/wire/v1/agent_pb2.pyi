@@ -376,6 +376,7 @@ class Template(google.protobuf.message.Message):
     GPUS_FIELD_NUMBER: builtins.int
     LABELS_FIELD_NUMBER: builtins.int
     ISOLATION_DRAIN_AFTER_S_FIELD_NUMBER: builtins.int
+    DRAIN_TIMEOUT_S_FIELD_NUMBER: builtins.int
     name: builtins.str
     content_hash: builtins.str
     slots: builtins.int
@@ -385,6 +386,8 @@ class Template(google.protobuf.message.Message):
     gpus: builtins.int
     isolation_drain_after_s: builtins.float
     """Cut off from the control plane for this long, the host drains the template's workers; absent: never."""
+    drain_timeout_s: builtins.float
+    """For how long one that drains may work on before it is ended; absent: for ever."""
     @property
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]: ...
     def __init__(
@@ -398,9 +401,13 @@ class Template(google.protobuf.message.Message):
         gpus: builtins.int = ...,
         labels: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         isolation_drain_after_s: builtins.float | None = ...,
+        drain_timeout_s: builtins.float | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_isolation_drain_after_s", b"_isolation_drain_after_s", "isolation_drain_after_s", b"isolation_drain_after_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_isolation_drain_after_s", b"_isolation_drain_after_s", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "labels", b"labels", "memory_bytes", b"memory_bytes", "name", b"name", "slots", b"slots"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "drain_timeout_s", b"drain_timeout_s", "isolation_drain_after_s", b"isolation_drain_after_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "drain_timeout_s", b"drain_timeout_s", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "labels", b"labels", "memory_bytes", b"memory_bytes", "name", b"name", "slots", b"slots"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_drain_timeout_s", b"_drain_timeout_s"]) -> typing.Literal["drain_timeout_s"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_isolation_drain_after_s", b"_isolation_drain_after_s"]) -> typing.Literal["isolation_drain_after_s"] | None: ...
 
 global___Template = Template
