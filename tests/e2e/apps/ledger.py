@@ -1,0 +1,29 @@
+"""What the jobs of every application here do: write a line as they begin, work a little, write a line as they end."""
+
+import os
+import time
+
+TURN_S = 0.1
+WORK_S = 0.01
+
+
+def work(job_id: str, seconds: float) -> None:
+    """Take ``seconds``, and a tenth of a core meanwhile: most jobs wait for others most of the time."""
+    until_s = time.monotonic() + seconds
+    _note("start", job_id)
+    while (left_s := until_s - time.monotonic()) > 0:
+        enough_s = time.thread_time() + WORK_S
+        while time.thread_time() < enough_s:
+            pass
+        time.sleep(min(TURN_S, left_s))
+    _note("end", job_id)
+
+
+def _note(kind: str, job_id: str) -> None:
+    # One write to a file that is open for appending: lines of many processes do not mix.
+    line = f"{kind} {job_id} {os.environ['HEADWAY_WORKER_ID']}\n"
+    file = os.open(os.environ["LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)

@@ -1,0 +1,3 @@
+from ledger import work
+
+__all__ = ["work"]

@@ -1,0 +1,118 @@
+"""Workers leave while they have long jobs and more come in. Four libraries, their real workers, a real agent.
+
+The jobs keep a ledger. Whatever a worker is told, each job begins once and ends once.
+"""
+
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agent.fake_control import FakeControl, eventually, serving
+from agent.workers import runs
+from e2e.shops import SHOPS, Shop, Site
+from headway.agent import procfs
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+
+JOB_MIN_S, JOB_MAX_S = 2.0, 6.0
+LONG_JOB_S = 20.0  # the agent has seen twice who is busy before it ends
+DEADLINE_S = 3
+MORE_JOBS = 2  # waiting, beside those that run
+
+
+@pytest.fixture(params=SHOPS)
+def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
+    fixture = "database_url" if request.param == "procrastinate" else "valkey_url"
+    with SHOPS[request.param](request.getfixturevalue(fixture)) as shop:
+        yield shop
+
+
+@contextmanager
+def site_of(shop: Shop, folder: Path, *, drain_timeout_s: int) -> Iterator[Site]:
+    control = FakeControl()
+    with serving(control) as port:
+        site = Site(shop, control, port=port, folder=folder, drain_timeout_s=drain_timeout_s)
+        with site.agent():
+            yield site
+
+
+@contextmanager
+def jobs_coming_in(site: Site) -> Iterator[None]:
+    """While the block runs, more jobs wait than workers can take."""
+    rng = random.Random(7)
+    is_over = threading.Event()
+
+    def feed() -> None:
+        while not is_over.wait(0.1):
+            while site.unfinished() < site.shop.slots * len(site.control.workers()) + MORE_JOBS:
+                site.send(rng.uniform(JOB_MIN_S, JOB_MAX_S))
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        feeder.join()
+
+
+def test_idle_workers_leave_first(shop: Shop, tmp_path: Path) -> None:
+    with site_of(shop, tmp_path, drain_timeout_s=60) as site:
+        site.scale(3)
+        site.until_running(3)
+        for _ in range(2):
+            site.send(LONG_JOB_S)
+        eventually(lambda: len(site.count("start")) == 2)
+        busy = site.at_work()  # one worker with slots may have taken both
+
+        def is_known() -> bool:
+            site.scale(3)  # new orders are answered by a report
+            return {each.worker_id for each in site.control.workers() if each.is_busy} == busy
+
+        eventually(is_known)
+        site.scale(len(busy))
+        eventually(lambda: {each.worker_id for each in site.control.workers()} == busy)
+        assert site.at_work() == busy, "they went by themselves"
+        assert set(site.exit_codes().values()) == {0}
+
+
+def test_no_job_is_lost_and_none_is_killed_while_workers_come_and_go(shop: Shop, tmp_path: Path) -> None:
+    with site_of(shop, tmp_path, drain_timeout_s=60) as site:
+        with jobs_coming_in(site):
+            for workers in (3, 1, 3, 1, 2):
+                site.scale(workers)
+                site.until_running(workers)
+                begun = len(site.count("start"))
+                eventually(lambda begun=begun: len(site.count("start")) >= begun + 2)
+        eventually(lambda: not site.unfinished(), within_s=60)
+        site.scale(0)
+        eventually(lambda: not site.control.workers())
+        sent = {f"job{number}" for number in range(1, site.sent + 1)}
+        assert site.count("start") == dict.fromkeys(sent, 1)
+        assert site.count("end") == dict.fromkeys(sent, 1)
+        assert set(site.exit_codes().values()) == {0}
+        assert len(site.exit_codes()) >= 6
+        assert "forcing" not in site.logged()
+
+
+def test_a_job_longer_than_the_deadline_is_killed_after_it_and_that_is_told(shop: Shop, tmp_path: Path) -> None:
+    with site_of(shop, tmp_path, drain_timeout_s=DEADLINE_S) as site:
+        site.scale(1)
+        (worker_id,) = site.until_running(1)
+        (pid,) = (each.pid for each in site.control.workers())
+        site.send(600)
+        eventually(lambda: site.at_work())
+        family = [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+        told_at_s = procfs.since_boot_s()
+        site.scale(0)
+        eventually(lambda: not any(map(runs, family)))
+        assert procfs.since_boot_s() - told_at_s >= DEADLINE_S
+        assert f"forcing pool=mail pid={pid}: it did not end within {DEADLINE_S} s" in site.logged()
+        eventually(lambda: site.exit_codes() == {worker_id: -signal.SIGKILL})
+        assert site.count("end") == {}
