@@ -6,6 +6,7 @@
     │   ├── NotFound       the thing named does not exist
     │   ├── Conflict       the thing changed since it was read, or exists already
     │   ├── Unauthenticated  no token, or one that is not known
+    │   ├── Forbidden      whoever asks is known, and may not do this
     │   └── Misconfigured  this process cannot start as it was set up
     └── Unavailable        the request is right, the moment is not; retry later
         └── Overloaded     accepting more would break a promise; retry after a pause
@@ -41,6 +42,10 @@ class Conflict(Refused):
 
 class Unauthenticated(Refused):
     """No token came with the request, or one that is not known."""
+
+
+class Forbidden(Refused):
+    """Whoever asks may not do this, or asked by a way that requests are not taken from."""
 
 
 class Misconfigured(Refused):

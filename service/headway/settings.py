@@ -8,7 +8,7 @@ import ipaddress
 import math
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.errors import Invalid, Misconfigured
@@ -140,6 +140,8 @@ class AgentSettings:
     state_dir: Path
     host_name: str
     token: str | None
+    join_token: str | None = field(repr=False)
+    join_token_file: Path | None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "AgentSettings":
@@ -151,6 +153,8 @@ class AgentSettings:
             state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/agent"),
             host_name=env.get("HEADWAY_HOST_NAME") or socket.gethostname(),
             token=read.token(),
+            join_token=env.get("HEADWAY_JOIN_TOKEN") or None,
+            join_token_file=read.file("HEADWAY_JOIN_TOKEN_FILE"),
         )
         read.close()
         return settings
@@ -225,6 +229,10 @@ class _Reader:
                 f"{name}={value} is no folder: what is kept there needs renames and locks; mount a disk or NFSv4"
             )
         return Path(value).expanduser().absolute()
+
+    def file(self, name: str) -> Path | None:
+        value = self._env.get(name)
+        return Path(value).expanduser().absolute() if value else None
 
     def path_or_uri(self, name: str, default: str) -> Path | str:
         value = self._env.get(name) or default

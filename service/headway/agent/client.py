@@ -9,7 +9,7 @@ import grpc
 from headway import __version__
 from headway.agent.busy import Hint
 from headway.agent.folder import Identity
-from headway.errors import Conflict, HeadwayError, NotFound, Refused, Unauthenticated, Unavailable
+from headway.errors import Conflict, Forbidden, HeadwayError, NotFound, Refused, Unauthenticated, Unavailable
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
@@ -41,6 +41,7 @@ _RETRYABLE = {
 }
 _REFUSALS: dict[grpc.StatusCode, type[Refused]] = {
     grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: Forbidden,
     grpc.StatusCode.NOT_FOUND: NotFound,
     grpc.StatusCode.ABORTED: Conflict,
 }
@@ -55,6 +56,23 @@ class Enrolled:
     cluster_id: str
     host_id: str
     credential: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What a host shows when it asks to be let in: something that it calls with, or a join token. Never told."""
+
+    shown: str = field(default="", repr=False)
+    join_token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What answers a report."""
+
+    cluster_id: str
+    credential: str
+    """A new one, to be used from now on; empty: keep the one there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,31 +105,44 @@ class ControlClient:
     def __init__(self, address: str, *, token: str | None, clock: Callable[[], float]) -> None:
         self._address = address
         self._clock = clock
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._token = token or ""
         self._channel = grpc.insecure_channel(address, options=_OPTIONS)
         self._stub = agent_pb2_grpc.AgentServiceStub(self._channel)
+
+    @property
+    def has_token(self) -> bool:
+        """Whether there is a shared token to call with."""
+        return bool(self._token)
 
     def close(self) -> None:
         """Hang up: calls that wait for an answer end at once."""
         self._channel.close()
 
-    def enrol(self, *, host_name: str, host_id: str, boot_id: str) -> Enrolled:
-        """Make the host known. Raises as ``report`` does."""
+    def enrol(
+        self, *, host_name: str, host_id: str, boot_id: str, agent_id: str = "", proof: Proof | None = None
+    ) -> Enrolled:
+        """Make the host known by ``proof``, or by the shared token. Raises as ``report`` does."""
+        proof = proof or Proof(shown=self._token)
         request = agent_pb2.EnrolRequest(
-            host_name=host_name, host_id=host_id, boot_id=boot_id, agent_version=__version__
+            host_name=host_name,
+            host_id=host_id,
+            boot_id=boot_id,
+            agent_version=__version__,
+            agent_id=agent_id,
+            join_token=proof.join_token,
         )
-        response = self._call(self._stub.Enrol, request, CALL_TIMEOUT_S)
+        response = self._call(self._stub.Enrol, request, CALL_TIMEOUT_S, shown=proof.shown)
         return Enrolled(cluster_id=response.cluster_id, host_id=response.host_id, credential=response.credential)
 
     def report(
         self, news: HostNews, *, identity: Identity, host_name: str, boot_id: str, sequence: int, epoch_seen: int
-    ) -> str:
-        """Tell what the host has and runs. Returns the id of the cluster that heard it.
+    ) -> Heard:
+        """Tell what the host has and runs.
 
         Raises:
             Unavailable: try again later.
             NotFound: the host is not known there; enrol again.
-            Unauthenticated: the token is missing or wrong.
+            Unauthenticated: the token or the host's credential is missing or not valid.
             Refused: the control plane understood, and does not want it.
         """
         now_s = self._clock()
@@ -133,7 +164,8 @@ class ControlClient:
             ],
             labels=news.labels,
         )
-        return self._call(self._stub.Report, request, CALL_TIMEOUT_S).cluster_id
+        response = self._call(self._stub.Report, request, CALL_TIMEOUT_S, shown=identity.credential)
+        return Heard(cluster_id=response.cluster_id, credential=response.credential)
 
     def poll(self, identity: Identity, *, epoch: int, revision: int) -> Answer:
         """What the host is to run, once that is newer than ``epoch`` and ``revision``, or the same after a while.
@@ -147,7 +179,7 @@ class ControlClient:
             revision=revision,
             max_wait_s=POLL_WAIT_S,
         )
-        response = self._call(self._stub.Poll, request, POLL_TIMEOUT_S)
+        response = self._call(self._stub.Poll, request, POLL_TIMEOUT_S, shown=identity.credential)
         heard_at_s = self._clock()
         return Answer(
             cluster_id=response.cluster_id,
@@ -166,9 +198,11 @@ class ControlClient:
             ),
         )
 
-    def _call(self, method: Callable[..., _Response], request: Any, timeout_s: float) -> _Response:
+    def _call(self, method: Callable[..., _Response], request: Any, timeout_s: float, *, shown: str) -> _Response:
+        secret = shown or ("" if getattr(request, "join_token", "") else self._token)
         try:
-            return method(request, timeout=timeout_s, metadata=self._metadata)
+            metadata = (("authorization", f"Bearer {secret}"),) if secret else ()
+            return method(request, timeout=timeout_s, metadata=metadata)
         except grpc.RpcError as error:
             raise self._told(error) from error
         except ValueError as error:  # how gRPC says that the channel was closed meanwhile

@@ -34,6 +34,9 @@ class Identity:
     cluster_id: str = ""
     host_id: str = ""
     credential: str = ""
+    """What this host shows with each call; empty: it has none of its own."""
+    former_credential: str = ""
+    """The one before: after its database was restored, a control plane may know no newer one."""
 
 
 class StateFolder:
@@ -103,8 +106,13 @@ class StateFolder:
             return self._new_identity()
 
     def save_identity(self, identity: Identity) -> None:
-        """Remember who this agent is. Raises ``OSError``."""
+        """Remember who this agent is, also if the power goes once this returns. Raises ``OSError``."""
         write_json(self.root / IDENTITY, asdict(identity))
+        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def _new_identity(self) -> Identity:
         identity = Identity(agent_id=uuid4().hex)

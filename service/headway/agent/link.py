@@ -16,8 +16,9 @@ from headway.agent.client import Answer, ControlClient, HostNews
 from headway.agent.fleet import Ended
 from headway.agent.folder import Identity, StateFolder
 from headway.agent.orders import Orders
+from headway.agent.proofs import let_in, own
 from headway.agent.talk import PAUSE_MAX_S, Talk
-from headway.errors import HeadwayError, NotFound
+from headway.errors import HeadwayError, NotFound, Unauthenticated, Unavailable
 from headway.scaling.model import WorkerState
 
 REPORT_EVERY_S = 15.0
@@ -49,8 +50,10 @@ class Link:
         host_name: str,
         orders: Orders,
         wake: Callable[[], None],
+        join_token: str | None = None,
     ) -> None:
         self._client = client
+        self._join_token = join_token or ""
         self._folder = folder
         self._host_name = host_name
         self._wake = wake
@@ -152,7 +155,7 @@ class Link:
             self._sequence += 1
             sequence, epoch_seen = self._sequence, self._epoch_seen
         try:
-            cluster_id = self._client.report(
+            heard = self._client.report(
                 news,
                 identity=identity,
                 host_name=self._host_name,
@@ -164,10 +167,11 @@ class Link:
             with self._changed:
                 self._is_due = True
             raise
-        if self._is_stranger(identity, cluster_id):
+        if self._is_stranger(identity, heard.cluster_id):
             with self._changed:
                 self._is_due = True
             return
+        self._renew(identity, heard.credential)
         with self._changed:
             for key in ended:
                 self._ended.pop(key, None)
@@ -194,7 +198,7 @@ class Link:
 
     def _hear(self, answer: Answer, identity: Identity) -> bool:
         with self._changed:
-            if self._identity != identity:
+            if (self._identity.cluster_id, self._identity.host_id) != (identity.cluster_id, identity.host_id):
                 return False  # enrolled anew meanwhile: this answer was for who the host was before
             self._epoch_seen = max(self._epoch_seen, answer.epoch)
             orders = self._heard.orders
@@ -219,18 +223,47 @@ class Link:
             if self._is_enrolled:
                 return self._identity
             before = self._identity
-            given = self._client.enrol(host_name=self._host_name, host_id=before.host_id, boot_id=self._boot_id)
-            identity = Identity(
-                agent_id=before.agent_id,
+            given, proof = let_in(
+                self._client, before, join_token=self._join_token, host_name=self._host_name, boot_id=self._boot_id
+            )
+            # Nothing new is given to a host that has shown its own, nor where nobody is asked for anything.
+            credential = given.credential or (proof.shown if proof.shown in own(before) else before.credential)
+            identity = replace(
+                before,
                 cluster_id=given.cluster_id,
                 host_id=given.host_id,
-                credential=given.credential,
+                credential=credential,
+                former_credential=before.credential if credential != before.credential else before.former_credential,
             )
             self._keep(identity)
             log.info("enrolled host=%s host_id=%s cluster_id=%s", self._host_name, given.host_id, given.cluster_id)
             return identity
 
+    def _renew(self, identity: Identity, credential: str) -> None:
+        """Use a new credential from now on, once it cannot be lost any more."""
+        if not credential:
+            return
+        fresh = replace(identity, credential=credential, former_credential=identity.credential)
+        with self._enrolling:
+            if self._identity != identity:
+                return  # enrolled anew meanwhile
+            try:
+                self._folder.save_identity(fresh)
+            except OSError as error:
+                log.error("not written file=identity.json: %s; the old credential stays in use", error)  # noqa: TRY400
+                return
+            with self._changed:
+                self._identity = fresh
+        log.info("the control plane has renewed this host's credential")
+
     def _keep(self, identity: Identity) -> None:
+        try:
+            self._folder.save_identity(identity)
+        except OSError as error:
+            if identity.credential != self._identity.credential:
+                # Used and then lost, it would lock this host out. Unused, it can be asked for again.
+                raise Unavailable(f"identity.json cannot be written in {self._folder.root}: {error}") from error
+            log.error("not written file=identity.json: %s", error)  # noqa: TRY400 - its trace tells nothing
         with self._changed:
             orders = self._heard.orders
             is_same = (identity.host_id, identity.cluster_id) == (self._identity.host_id, orders.cluster_id)
@@ -239,10 +272,6 @@ class Link:
                 # Revisions are counted for a host of a cluster: what is told to the new one is newer whatever it says.
                 self._heard = Heard(orders=orders.moved_to(identity.cluster_id))
                 self._epoch_seen = 0
-        try:
-            self._folder.save_identity(identity)
-        except OSError as error:
-            log.error("not written file=identity.json: %s", error)  # noqa: TRY400 - its trace tells nothing
         if not is_same:
             self._wake()
 
@@ -269,8 +298,10 @@ class Link:
         except HeadwayError as error:
             if self._is_closing:
                 return None
+            if isinstance(error, Unauthenticated) and self._identity.credential != identity.credential:
+                return None  # made with a credential that was replaced meanwhile
             pause_s = talk.failed(error)
-            if isinstance(error, NotFound):
+            if isinstance(error, NotFound | Unauthenticated):
                 self._forget(identity)
             if not is_last:
                 self._pause(pause_s)

@@ -46,6 +46,8 @@ class AgentSetup:
     """What workers inherit, less what is the agent's own."""
     stops_workers: bool
     """Whether the workers end with the agent."""
+    join_token: str | None = None
+    """What lets this host in while it has no credential of its own."""
 
 
 class Agent:
@@ -86,6 +88,7 @@ class Agent:
                 host_name=setup.host_name,
                 orders=fleet.orders,
                 wake=self._wakes.wake,
+                join_token=setup.join_token,
             )
             link.start()
             try:

@@ -15,6 +15,7 @@ from headway.agent.records import Record
 from headway.agent.wakes import Wakes
 from headway.cli import agent_setup, parent
 from headway.cli.logs import log_to_stderr
+from headway.errors import Misconfigured
 from headway.settings import AgentSettings
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,20 @@ def _stop_workers(settings: AgentSettings) -> int:
     return 1 if left else 0
 
 
+def _join_token(settings: AgentSettings) -> str | None:
+    """The join token. Its file may be gone: it serves once, and this may be a later start."""
+    if settings.join_token or settings.join_token_file is None:
+        return settings.join_token
+    try:
+        return settings.join_token_file.read_text().strip() or None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Misconfigured(
+            f"HEADWAY_JOIN_TOKEN_FILE={settings.join_token_file} cannot be read: {error.strerror}"
+        ) from error
+
+
 def _run(settings: AgentSettings, env: Mapping[str, str], *, stops_workers: bool) -> int:
     wakes = Wakes()
     host_file = load(settings.host_file)
@@ -89,6 +104,7 @@ def _run(settings: AgentSettings, env: Mapping[str, str], *, stops_workers: bool
         token=settings.token,
         environment=os.environ,
         stops_workers=stops_workers,
+        join_token=_join_token(settings),
     )
     parent.watch(wakes.stop)
     log.info("agent of host=%s control=%s templates=%s", setup.host_name, setup.control, ",".join(host_file.templates))

@@ -16,6 +16,8 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from headway.cli import parent
 from headway.cli.logs import log_to_stderr
+from headway.control.admission import Admission
+from headway.control.callers import Callers
 from headway.control.garbage import collect_rarely
 from headway.control.http.app import create_app
 from headway.control.http.feed import Feed
@@ -76,8 +78,13 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
         )
         ticker = Ticker(engine=engine, leadership=leadership, clock=time.time, strategies=strategies)
         reports, feed = Reports(engine=engine), Feed()
+        callers = Callers(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
+        admission = Admission(engine=engine, callers=callers)
         rpc = await serve(
-            [AgentServicer(reports), TelemetryServicer(ingest)], address=settings.grpc, token=settings.token
+            [AgentServicer(reports, admission), TelemetryServicer(ingest)],
+            address=settings.grpc,
+            token=settings.token,
+            callers=callers,
         )
         stack.push_async_callback(rpc.stop, STOP_GRACE_S)
         http = HttpServer(
@@ -103,6 +110,7 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
             leadership.run(ticker.all_due),
             ticker.run(),
             _listen(settings.database_url, ticker, reports, feed),
+            callers.watch(),
         )
         log.info("stopping")
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts import LEASE_S, enrol, read_cluster_id
+from headway.store.joining import Enrolment
 from headway.store.reports import HostReport, record_report
 from headway.store.standing import Standing, read_standing
 
@@ -16,16 +17,6 @@ POLL_WAIT_MAX_S = 60.0
 STATEMENTS_AT_ONCE = 4
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolment:
-    """A host that asks to be known. ``host_id`` is that of an earlier enrolment, empty at the first."""
-
-    name: str
-    host_id: str
-    boot_id: str
-    agent_version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +84,13 @@ class Reports:
                     log.info("ignored late report host_id=%s sequence=%d", report.host_id, report.sequence)
         return LEASE_S
 
-    async def poll(self, having: Having, *, wait_s: float) -> Standing:
+    async def poll(
+        self, having: Having, *, wait_s: float, recheck: Callable[[], Awaitable[None]] | None = None
+    ) -> Standing:
         """What the host is to run, as soon as that is newer than what it has, else the same again after ``wait_s``.
 
-        For a host of another cluster that is nothing, at once.
+        For a host of another cluster that is nothing, at once. ``recheck`` is asked before a wait that was ended goes
+        on, and raises where who asks may no longer be told.
 
         Raises:
             NotFound: the host is not enrolled.
@@ -117,6 +111,8 @@ class Reports:
                 except TimeoutError:
                     # Not read again: the agent's next poll begins with reading, and most have nothing new for hours.
                     return _aged(standing, loop.time() - read_at_s)
+                if recheck is not None:
+                    await recheck()
 
     async def _standing(self, host_id: str) -> Standing:
         async with self._statements, transaction(self._engine) as connection:

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Text,
     Uuid,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -384,4 +385,46 @@ assignments = Table(
     PrimaryKeyConstraint("pool", "host_id"),
     CheckConstraint("base_workers >= 0 and burst_workers >= 0", name="not_negative"),
     Index("ix_assignments_host_id", "host_id"),
+)
+
+# --- who may call ----------------------------------------------------------------------------------------------------
+
+credentials = Table(
+    "credentials",
+    metadata,
+    # A token of a person or a program, a join token, or what a host shows with each call. Secrets are kept as SHA-256.
+    Column("credential_id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
+    Column("sha256", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE")),
+    # Of a join token: the only host that may join with it, and how many still may.
+    Column("host_name", Text),
+    Column("uses_left", Integer),
+    # Of a host's credential: the join token that it was given for, and the secret of the agent that asked.
+    Column("joined_by", Uuid),
+    Column("agent_id", Text, nullable=False, server_default=""),
+    Column("created_by", Text, nullable=False),
+    _stamp("created_at"),
+    Column("used_at", DateTime(timezone=True)),
+    Column("renew_at", DateTime(timezone=True)),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+    # Of the last change that those must hear of who know this row: the revision of credential_changes.
+    Column("changed", BigInteger, nullable=False, server_default="0"),
+    CheckConstraint("(role = 'host') = (host_id is not null)", name="host"),
+    CheckConstraint("(role = 'join') = (uses_left is not null)", name="join"),
+    Index("uq_credentials_sha256", "sha256", unique=True),
+    Index("ix_credentials_host_id", "host_id"),
+    Index("ix_credentials_changed", "changed"),
+    Index("uq_credentials_name", "name", unique=True, postgresql_where=text("role <> 'host' and revoked_at is null")),
+)
+
+credential_changes = Table(
+    "credential_changes",
+    metadata,
+    # One row. Who changes what others know locks it until the end of its transaction: revisions come in their order.
+    Column("is_only", Boolean, primary_key=True, server_default="true"),
+    Column("revision", BigInteger, nullable=False, server_default="0"),
+    CheckConstraint("is_only", name="one_row"),
 )

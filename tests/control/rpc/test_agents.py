@@ -15,6 +15,8 @@ from sqlalchemy import text
 from headway.agent import procfs
 from headway.agent.client import ControlClient, HostNews
 from headway.agent.folder import Identity
+from headway.control.admission import Admission
+from headway.control.callers import Callers
 from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.server import serve
@@ -70,7 +72,10 @@ async def door(migrated_url: str) -> AsyncIterator[Door]:
             reports.host_changed(payload)
 
     hearing = asyncio.create_task(hear())
-    server = await serve([AgentServicer(reports)], address=Address(host="127.0.0.1", port=0), token=TOKEN)
+    callers = Callers(token=TOKEN, engine=engine)
+    servicer = AgentServicer(reports, Admission(engine=engine, callers=callers))
+    address = Address(host="127.0.0.1", port=0)
+    server = await serve([servicer], address=address, token=TOKEN, callers=callers)
     yield Door(engine, reports, server.port)
     await server.stop(0)
     hearing.cancel()
@@ -86,7 +91,9 @@ def report(client: ControlClient, identity: Identity, sequence: int = 1, **value
     news = HostNews(
         **{"capacity": CAPACITY, "templates": (TEMPLATE,), "workers": (), "exit_codes": {}, "start_ups": (), **values}
     )
-    return client.report(news, identity=identity, host_name="a", boot_id="boot", sequence=sequence, epoch_seen=4)
+    return client.report(
+        news, identity=identity, host_name="a", boot_id="boot", sequence=sequence, epoch_seen=4
+    ).cluster_id
 
 
 async def test_a_host_enrols_reports_and_learns_what_to_run(door: Door) -> None:
@@ -131,7 +138,7 @@ async def test_each_refusal_tells_the_agent_what_it_can_do(door: Door) -> None:
     nobody = Identity(agent_id="agent", cluster_id=await door.reports.cluster_id(), host_id="nobody")
 
     def calls() -> None:
-        with pytest.raises(Unauthenticated, match="HEADWAY_TOKEN"):
+        with pytest.raises(Unauthenticated, match="HEADWAY_JOIN_TOKEN"):
             enrolled(stranger)
         with pytest.raises(NotFound, match="must enrol again"):
             report(client, nobody)

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headway.control.http.problems import Forbidden, TooLarge, problem_response
-from headway.errors import HeadwayError, Unauthenticated
+from headway.control.http.problems import TooLarge, problem_response
+from headway.errors import Forbidden, HeadwayError, Unauthenticated
 
 BODY_BYTES_MAX = 1024 * 1024
 TELEMETRY_BYTES_MAX = 8 * 1024 * 1024  # some 40,000 events

@@ -10,15 +10,21 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from headway.errors import Conflict, HeadwayError, Invalid, NotFound, Overloaded, Refused, Unauthenticated, Unavailable
+from headway.errors import (
+    Conflict,
+    Forbidden,
+    HeadwayError,
+    Invalid,
+    NotFound,
+    Overloaded,
+    Refused,
+    Unauthenticated,
+    Unavailable,
+)
 from headway.store.profiles import StaleVersion, VersionUnstated
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
-
-
-class Forbidden(Refused):
-    """The request came by a way that this door does not take requests from."""
 
 
 class TooLarge(Refused):

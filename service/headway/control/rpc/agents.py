@@ -1,13 +1,19 @@
 """AgentService over gRPC."""
 
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import grpc.aio
 
-from headway.control.reports import Enrolment, Having, Reports
+from headway.control.admission import Admission
+from headway.control.callers import LOCAL, Caller
+from headway.control.reports import Having, Reports
 from headway.control.rpc.errors import with_status
-from headway.errors import Invalid
+from headway.control.rpc.rights import CALLER
+from headway.errors import Invalid, Misconfigured
+from headway.store.joining import Enrolment, Joined
 from headway.store.reports import HostReport
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
@@ -16,8 +22,9 @@ from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
     """Hands what agents ask to the reports and answers in messages."""
 
-    def __init__(self, reports: Reports) -> None:
+    def __init__(self, reports: Reports, admission: Admission | None = None) -> None:
         self._reports = reports
+        self._admission = admission
 
     def add_to(self, server: grpc.aio.Server) -> None:
         """Make ``server`` route the service's calls here."""
@@ -25,39 +32,48 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
 
     @with_status
     async def Enrol(  # noqa: N802 - the name in the .proto file
-        self, request: agent_pb2.EnrolRequest, _context: Any
+        self, request: agent_pb2.EnrolRequest, context: Any
     ) -> agent_pb2.EnrolResponse:
         """Make a host known."""
         _require(host_name=request.host_name, boot_id=request.boot_id)
-        host_id = await self._reports.enrol(
-            Enrolment(
-                name=request.host_name,
-                host_id=request.host_id,
-                boot_id=request.boot_id,
-                agent_version=request.agent_version,
-            )
+        enrolment = Enrolment(
+            name=request.host_name,
+            host_id=request.host_id,
+            boot_id=request.boot_id,
+            agent_version=request.agent_version,
+            agent_id=request.agent_id,
+            join_token=request.join_token,
         )
-        return agent_pb2.EnrolResponse(cluster_id=await self._reports.cluster_id(), host_id=host_id)
+        joined = await self._joined(enrolment, _certified(context))
+        return agent_pb2.EnrolResponse(
+            cluster_id=await self._reports.cluster_id(), host_id=joined.host_id, credential=joined.credential
+        )
 
     @with_status
     async def Report(  # noqa: N802 - the name in the .proto file
-        self, request: agent_pb2.ReportRequest, _context: Any
+        self, request: agent_pb2.ReportRequest, context: Any
     ) -> agent_pb2.ReportResponse:
         """Take what a host tells of itself."""
         _require(host_id=request.host_id, boot_id=request.boot_id)
+        caller = await self._entitled(request, context)
         lease_s = await self._reports.report(_report(request), cluster_id=request.cluster_id)
-        return agent_pb2.ReportResponse(cluster_id=await self._reports.cluster_id(), lease_s=lease_s)
+        return agent_pb2.ReportResponse(
+            cluster_id=await self._reports.cluster_id(),
+            lease_s=lease_s,
+            credential=await self._admission.renewed(caller) if self._admission else "",
+        )
 
     @with_status
     async def Poll(  # noqa: N802 - the name in the .proto file
-        self, request: agent_pb2.PollRequest, _context: Any
+        self, request: agent_pb2.PollRequest, context: Any
     ) -> agent_pb2.PollResponse:
         """Answer when the host's assignment differs from what it has, or when its wait is over."""
         _require(host_id=request.host_id)
+        caller = await self._entitled(request, context)
         having = Having(
             cluster_id=request.cluster_id, host_id=request.host_id, epoch=request.epoch, revision=request.revision
         )
-        standing = await self._reports.poll(having, wait_s=request.max_wait_s)
+        standing = await self._reports.poll(having, wait_s=request.max_wait_s, recheck=self._recheck(caller))
         return agent_pb2.PollResponse(
             cluster_id=await self._reports.cluster_id(),
             epoch=standing.epoch,
@@ -68,6 +84,34 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
                 for hint in standing.hints
             ],
         )
+
+    async def _joined(self, enrolment: Enrolment, certified: frozenset[str]) -> Joined:
+        caller = CALLER.get()
+        if caller is LOCAL and not certified:
+            return Joined(host_id=await self._reports.enrol(enrolment))
+        if self._admission is None:
+            raise Misconfigured("this control plane asks who calls, and cannot let hosts in")
+        return await self._admission.join(enrolment, caller, certified=certified)
+
+    async def _entitled(self, request: agent_pb2.ReportRequest | agent_pb2.PollRequest, context: Any) -> Caller:
+        """Who calls, if that may speak for the host of the request. A host of another cluster is nobody's here."""
+        caller, certified = CALLER.get(), _certified(context)
+        if (caller is LOCAL and not certified) or request.cluster_id != await self._reports.cluster_id():
+            return caller
+        if self._admission is None:
+            raise Misconfigured("this control plane asks who calls, and cannot tell which host may speak")
+        await self._admission.require_right(caller, request.host_id, certified=certified)
+        return caller
+
+    def _recheck(self, caller: Caller) -> Callable[[], Awaitable[None]] | None:
+        return None if self._admission is None else partial(self._admission.recheck, caller)
+
+
+def _certified(context: Any) -> frozenset[str]:
+    """The names in the certificate that the other end has shown; none where it was asked for none."""
+    shown = context.auth_context()
+    names = (*shown.get("x509_common_name", ()), *shown.get("x509_subject_alternative_name", ()))
+    return frozenset(name.decode(errors="replace") for name in names)
 
 
 def _report(request: agent_pb2.ReportRequest) -> HostReport:

@@ -10,6 +10,7 @@ import grpc.aio
 
 from headway.errors import (
     Conflict,
+    Forbidden,
     HeadwayError,
     Invalid,
     Misconfigured,
@@ -27,6 +28,7 @@ STATUSES: dict[type[HeadwayError], grpc.StatusCode] = {
     NotFound: grpc.StatusCode.NOT_FOUND,
     Conflict: grpc.StatusCode.ABORTED,
     Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    Forbidden: grpc.StatusCode.PERMISSION_DENIED,
     Misconfigured: grpc.StatusCode.FAILED_PRECONDITION,
     Refused: grpc.StatusCode.INVALID_ARGUMENT,
     Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,

@@ -1,13 +1,15 @@
-"""The gRPC server: its options, its token and its port."""
+"""The gRPC server: its options, who may call it, and its port."""
 
-import hmac
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
 import grpc
 import grpc.aio
 
-from headway.errors import Misconfigured
+from headway.control.callers import Caller, Callers
+from headway.control.rpc.errors import status_of
+from headway.control.rpc.rights import CALLER, ENROL, NOBODY, may_call
+from headway.errors import HeadwayError, Misconfigured
 
 SETTING = "HEADWAY_GRPC_ADDRESS"
 _OPTIONS: tuple[tuple[str, int], ...] = (
@@ -61,15 +63,17 @@ class RpcServer:
         await self._server.stop(grace_s)
 
 
-async def serve(servicers: Iterable[Servicer], *, address: Address, token: str | None) -> RpcServer:
+async def serve(
+    servicers: Iterable[Servicer], *, address: Address, token: str | None, callers: Callers | None = None
+) -> RpcServer:
     """A running server that answers for ``servicers``.
 
-    With a ``token``, each call must carry ``authorization: Bearer <token>``.
+    With a ``token``, each call must carry ``authorization: Bearer …`` with it, or with what ``callers`` know.
 
     Raises:
         Misconfigured: the address cannot be bound.
     """
-    server = grpc.aio.server(interceptors=[TokenCheck(token)] if token else [], options=_OPTIONS)
+    server = grpc.aio.server(interceptors=[CallerCheck(callers or Callers(token=token))], options=_OPTIONS)
     for servicer in servicers:
         servicer.add_to(server)
     try:
@@ -83,11 +87,11 @@ async def serve(servicers: Iterable[Servicer], *, address: Address, token: str |
     return RpcServer(server, port=port)
 
 
-class TokenCheck(grpc.aio.ServerInterceptor):
-    """Refuses every call that does not carry the token, whatever its method."""
+class CallerCheck(grpc.aio.ServerInterceptor):
+    """Refuses every call of somebody who may not make it, whatever its method; ``CALLER`` tells the others."""
 
-    def __init__(self, token: str) -> None:
-        self._expected = f"Bearer {token}".encode()
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
 
     async def intercept_service(
         self,
@@ -95,18 +99,32 @@ class TokenCheck(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
         """The handler of the call, or one that refuses it."""
-        for key, value in handler_call_details.invocation_metadata or ():
-            if key == "authorization" and hmac.compare_digest(_bytes(value), self._expected):
-                return await continuation(handler_call_details)
-        return grpc.unary_unary_rpc_method_handler(_refuse)
+        method = handler_call_details.method
+        try:
+            caller = await self._who(method, _shown(handler_call_details.invocation_metadata or ()))
+            if not may_call(caller, method):
+                raise await self._callers.refusal(caller, why=f"its role is {caller.role}", subject=method)
+        except HeadwayError as error:
+            return _refusing(error)
+        CALLER.set(caller)
+        return await continuation(handler_call_details)
+
+    async def _who(self, method: str, secret: str | None) -> Caller:
+        if method == ENROL and secret is None and not self._callers.is_open:
+            return NOBODY
+        return await self._callers.who(secret)
 
 
-async def _refuse(_request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-    await context.abort(
-        grpc.StatusCode.UNAUTHENTICATED,
-        "the call carries no token or another one than the control plane's: set the same HEADWAY_TOKEN here and there",
-    )
+def _shown(metadata: Iterable[tuple[str, str | bytes]]) -> str | None:
+    for key, value in metadata:
+        text = value.decode("latin-1") if isinstance(value, bytes) else value
+        if key == "authorization" and text.startswith("Bearer "):
+            return text.removeprefix("Bearer ")
+    return None
 
 
-def _bytes(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value
+def _refusing(error: HeadwayError) -> Any:
+    async def refuse(_request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        await context.abort(status_of(error), str(error))
+
+    return grpc.unary_unary_rpc_method_handler(refuse)

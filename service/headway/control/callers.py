@@ -1,0 +1,239 @@
+"""Who calls: what a request shows, looked up in Postgres once and then known for as long as that is heard to hold.
+
+A call must not cost a round trip to the database, and yet a revocation must hold at once. So what is known is kept, and
+``watch`` asks twice a second what has changed. When it has had no answer for ``HEARD_S``, nothing kept is believed:
+then each call is looked up, and where the database does not answer it is refused as ``Unavailable``.
+"""
+
+import asyncio
+import hmac
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headway.errors import Forbidden, HeadwayError, Unauthenticated
+from headway.store.credentials import (
+    PREFIXES,
+    TOKEN_PREFIX,
+    Known,
+    Role,
+    digest,
+    find,
+    read_changed,
+    read_revision,
+    read_valid,
+    record_act,
+)
+from headway.store.engine import Engine, transaction
+
+WATCH_S = 0.5
+HEARD_S = 1.0  # the longest that a revocation can go unheard
+KNOWN_MAX = 50_000  # 20 MB; whoever is beyond is looked up with each call
+CHANGES_MAX = 5_000  # read at once
+LOOKUPS_AT_ONCE = 2  # strangers who guess must not take every connection to the database
+SHOWN = (TOKEN_PREFIX, PREFIXES[Role.HOST])
+TOLD_EVERY_S = 60.0
+TOLD_MAX = 1_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whoever makes a request."""
+
+    role: Role
+    name: str
+    """Whom the audit log names; of a host its own name."""
+    host_id: str = ""
+    sha256: str = ""
+    """Of what was shown; empty where nothing had to be looked up."""
+    is_shared: bool = False
+    """Shows HEADWAY_TOKEN, which many have."""
+    wants_renewal: bool = False
+
+    @property
+    def actor(self) -> str:
+        """The audit log's word for it."""
+        return f"token {self.name}" if self.sha256 else self.name
+
+
+LOCAL = Caller(role=Role.ADMIN, name="local")
+SHARED = Caller(role=Role.ADMIN, name="HEADWAY_TOKEN", is_shared=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    known: Known
+    expires_at_s: float
+    renews_at_s: float
+
+
+class Callers:
+    """Tells who calls. Without a shared token nobody is asked: then only this machine reaches the doors."""
+
+    def __init__(
+        self,
+        *,
+        token: str | None,
+        engine: Engine | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        on_cut_off: Callable[[str], None] = lambda _host_id: None,
+    ) -> None:
+        self._shared = digest(token) if token else None
+        self._engine = engine
+        self._clock = clock
+        self._on_cut_off = on_cut_off
+        self._kept: dict[str, _Kept] = {}
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+        self._heard_at_s = float("-inf")
+        self._revision: int | None = None
+        self._told_at_s: dict[str, float] = {}
+        self.refused: Counter[str] = Counter()
+        """Calls that were refused, by why."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody is asked for anything."""
+        return self._shared is None
+
+    async def who(self, secret: str | None) -> Caller:
+        """Who shows ``secret``.
+
+        Raises:
+            Unauthenticated: nothing is shown, or nothing that is valid.
+            Unavailable: that cannot be found out now.
+        """
+        if self._shared is None:
+            return LOCAL
+        if not secret:
+            self.refused["nothing shown"] += 1
+            raise Unauthenticated(
+                "this control plane asks for a token: send `Authorization: Bearer` with HEADWAY_TOKEN or a token of "
+                "`headway token create`"
+            )
+        sha256 = digest(secret)
+        # Digests are compared, so the time it takes says nothing of the secret.
+        if hmac.compare_digest(sha256, self._shared):
+            return SHARED
+        if not secret.startswith(SHOWN):
+            self.refused["not known"] += 1
+            raise Unauthenticated(_why(None))  # no guess of this kind costs the database anything
+        return await self._known(sha256)
+
+    async def recheck(self, caller: Caller) -> None:
+        """Return if ``caller`` is still who it was when its call began, however long ago. Raises as ``who``."""
+        if caller.sha256:
+            await self._known(caller.sha256)
+
+    async def anew(self, caller: Caller) -> Caller:
+        """Who ``caller`` is by the database, as after its host got another name. Raises as ``who``."""
+        self._kept.pop(caller.sha256, None)
+        return await self._known(caller.sha256)
+
+    async def refusal(self, caller: Caller, *, why: str, subject: str) -> Forbidden:
+        """The refusal of what ``caller`` asked: counted, and once a minute and caller told in log and audit log."""
+        self.refused[why] += 1
+        now_s = self._clock()
+        if now_s - self._told_at_s.get(caller.name, float("-inf")) >= TOLD_EVERY_S:
+            if len(self._told_at_s) >= TOLD_MAX:
+                self._told_at_s.clear()
+            self._told_at_s[caller.name] = now_s
+            log.warning("refused caller=%s subject=%s: %s", caller.name, subject, why)
+            if self._engine is not None:
+                async with transaction(self._engine) as conn:
+                    await record_act(
+                        conn, actor=caller.actor, action="call refused", subject=subject, after={"why": why}
+                    )
+        return Forbidden(f"{caller.name} may not do this: {why} ({subject})")
+
+    async def watch(self) -> None:
+        """Hear what changes, for ever. What was never asked for is not heard of: open doors ask nobody."""
+        if self._engine is None or self.is_open:
+            await asyncio.Event().wait()
+        while True:
+            try:
+                await self.hear()
+            except HeadwayError as error:
+                log.warning("changes of credentials unheard: %s", error)
+            except Exception:
+                # A defect of ours must not end the doors; unheard, nothing kept is believed.
+                log.exception("changes of credentials unheard")
+            await asyncio.sleep(WATCH_S)
+
+    async def hear(self) -> None:
+        """Take in what has changed since the last time; the first time everything that is valid."""
+        assert self._engine is not None
+        asked_at_s = self._clock()
+        async with transaction(self._engine) as conn:
+            if self._revision is None:
+                self._revision = await read_revision(conn)  # before the rows: what changes meanwhile is read again
+                self._kept.clear()
+                for known in await read_valid(conn, rows_max=KNOWN_MAX):
+                    self._keep(known)
+            changed, self._revision = await read_changed(conn, after=self._revision, rows_max=CHANGES_MAX)
+        for known in changed:
+            if known.is_revoked or known.sha256 in self._kept:
+                self._kept.pop(known.sha256, None)
+                if not known.is_revoked:
+                    self._keep(known)
+                elif known.host_id:
+                    self._on_cut_off(known.host_id)
+        if len(changed) < CHANGES_MAX:
+            self._heard_at_s = asked_at_s
+
+    async def _known(self, sha256: str) -> Caller:
+        now_s = self._clock()
+        kept = self._kept.get(sha256) if now_s - self._heard_at_s <= HEARD_S else None
+        if kept is None:
+            kept = await self._looked_up(sha256)
+        if kept is None or kept.known.is_revoked or now_s >= kept.expires_at_s:
+            self.refused["not known"] += 1
+            raise Unauthenticated(_why(kept))
+        known = kept.known
+        return Caller(
+            role=known.role,
+            name=known.name,
+            host_id=known.host_id,
+            sha256=sha256,
+            wants_renewal=now_s >= kept.renews_at_s,
+        )
+
+    async def _looked_up(self, sha256: str) -> _Kept | None:
+        if self._engine is None:
+            return None
+        revision = self._revision
+        async with self._lookups, transaction(self._engine) as conn:
+            known = await find(conn, sha256)
+        if known is None:
+            return None
+        # What was read before a change and comes after it was heard must not be believed any longer.
+        return self._keep(known) if self._revision == revision else self._stamped(known)
+
+    def _stamped(self, known: Known) -> _Kept:
+        now_s = self._clock()
+        return _Kept(
+            known,
+            expires_at_s=float("inf") if known.expires_in_s is None else now_s + known.expires_in_s,
+            renews_at_s=float("inf") if known.renews_in_s is None else now_s + known.renews_in_s,
+        )
+
+    def _keep(self, known: Known) -> _Kept:
+        kept = self._stamped(known)
+        if len(self._kept) >= KNOWN_MAX:
+            del self._kept[next(iter(self._kept))]
+        self._kept[known.sha256] = kept
+        return kept
+
+
+def _why(kept: _Kept | None) -> str:
+    if kept is None:
+        return (
+            "the token or credential is not known here: set this control plane's HEADWAY_TOKEN or another valid token, "
+            "or let the host join anew"
+        )
+    if kept.known.is_revoked:
+        return f"the token or credential of {kept.known.name!r} was revoked"
+    return f"the token or credential of {kept.known.name!r} has expired, or a newer one took its place"

@@ -1,0 +1,274 @@
+"""Who may call: tokens of people and programs, join tokens, and the credential of each host.
+
+A secret is 256 random bits behind a prefix that says what it is; only its SHA-256 is kept. Whoever takes from a caller
+what others may still believe it has (revoked, replaced, to be renewed) raises the revision of ``credential_changes``,
+so that every control plane can ask for what is news to it.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.errors import NotFound
+from headway.store.tables import audit_log, credential_changes, credentials, hosts
+
+RENEW_AFTER_S = 30 * 86_400.0
+RENEW_SPREAD = 0.1  # hosts that joined together do not renew together
+KEPT_S = 7 * 86_400.0  # what has ended can be listed for so long
+
+
+class Role(StrEnum):
+    """What a secret is for."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    INGEST = "ingest"
+    JOIN = "join"
+    HOST = "host"
+
+
+PREFIXES: Mapping[Role, str] = {Role.JOIN: "hwj_", Role.HOST: "hwh_"}
+TOKEN_PREFIX = "hwt_"  # noqa: S105 - in front of secrets, none itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A secret that the database knows: whose it is, and for how long that can be believed."""
+
+    sha256: str
+    role: Role
+    name: str
+    host_id: str = ""
+    expires_in_s: float | None = None
+    """``None``: never. Not above 0: it has expired, or a newer one took its place."""
+    renews_in_s: float | None = None
+    is_revoked: bool = False
+
+
+def digest(secret: str) -> str:
+    """What is kept of ``secret``."""
+    return sha256(secret.encode(errors="surrogateescape")).hexdigest()
+
+
+def drawn(role: Role) -> str:
+    """A new secret for ``role``: 256 random bits."""
+    return PREFIXES.get(role, TOKEN_PREFIX) + secrets.token_urlsafe(32)
+
+
+# --- who is known ----------------------------------------------------------------------------------------------------
+
+
+async def read_revision(conn: AsyncConnection) -> int:
+    """The revision of the last change that others must hear of."""
+    return int((await conn.execute(select(credential_changes.c.revision))).scalar_one())
+
+
+async def read_changed(conn: AsyncConnection, *, after: int, rows_max: int) -> tuple[list[Known], int]:
+    """What has changed for those who know it since revision ``after``, and the newest revision."""
+    rows = (
+        await conn.execute(
+            _known()
+            .add_columns(credentials.c.changed)
+            .where(credentials.c.changed > after)
+            .order_by(credentials.c.changed)
+            .limit(rows_max)
+        )
+    ).all()
+    return [_to_known(row) for row in rows], rows[-1].changed if rows else after
+
+
+async def read_valid(conn: AsyncConnection, *, rows_max: int) -> list[Known]:
+    """What is shown with calls and valid now."""
+    rows = await conn.execute(
+        _known()
+        .where(
+            credentials.c.role != Role.JOIN,
+            or_(credentials.c.role != Role.HOST, credentials.c.used_at.is_not(None)),
+            is_valid(),
+        )
+        .limit(rows_max)
+    )
+    return [_to_known(row) for row in rows]
+
+
+async def find(conn: AsyncConnection, sha256_hex: str) -> Known | None:
+    """What is known of a secret that a call shows. The first use of a host's credential ends those it had before."""
+    row = (await conn.execute(_known().where(credentials.c.sha256 == sha256_hex))).one_or_none()
+    if row is None or row.role == Role.JOIN:
+        return None
+    known = _to_known(row)
+    if row.used_at is None and _serves(known):
+        await conn.execute(
+            update(credentials).where(credentials.c.sha256 == sha256_hex).values(used_at=func.now()),
+        )
+        if known.role is Role.HOST:
+            await end(conn, of_host(known.host_id), credentials.c.sha256 != sha256_hex)
+    return known
+
+
+async def host_facts(conn: AsyncConnection, host_id: str) -> tuple[str, bool]:
+    """The name of a host, and whether it has shown a credential of its own.
+
+    Raises:
+        NotFound: no host has this id.
+    """
+    own = select(credentials.c.sha256).where(of_host(host_id), credentials.c.used_at.is_not(None)).exists()
+    row = (await conn.execute(select(hosts.c.name, own.label("has_own")).where(hosts.c.host_id == host_id))).first()
+    if row is None:
+        raise NotFound(f"no host has the id {host_id!r}: its agent must enrol again")
+    return row.name, row.has_own
+
+
+# --- credentials of hosts --------------------------------------------------------------------------------------------
+
+
+async def issue(
+    conn: AsyncConnection, host_id: str, *, created_by: str, joined_by: UUID | None = None, agent_id: str = ""
+) -> str:
+    """A new credential of the host. What it shows today stays valid until it shows this one."""
+    await conn.execute(delete(credentials).where(of_host(host_id), credentials.c.used_at.is_(None)))
+    secret = drawn(Role.HOST)
+    spread = int(digest(secret)[:4], 16) / 0xFFFF * RENEW_SPREAD
+    await conn.execute(
+        insert(credentials).values(
+            credential_id=uuid4(),
+            sha256=digest(secret),
+            role=Role.HOST,
+            name="",
+            host_id=host_id,
+            joined_by=joined_by,
+            agent_id=agent_id,
+            created_by=created_by,
+            renew_at=func.now() + seconds(RENEW_AFTER_S * (1.0 - spread)),
+        )
+    )
+    return secret
+
+
+async def rotate(conn: AsyncConnection, host_name: str, *, actor: str) -> None:
+    """Have the host's credential replaced with its next report. Raises ``NotFound``."""
+    host_id = await _host_id(conn, host_name)
+    revision = await next_revision(conn)
+    valid = and_(of_host(host_id), credentials.c.used_at.is_not(None), is_valid())
+    due = await conn.execute(update(credentials).where(valid).values(renew_at=func.now(), changed=revision))
+    if due.rowcount == 0:
+        raise NotFound(f"host {host_name!r} has no credential of its own that could be replaced")
+    await record_act(conn, actor=actor, action="credential rotated", subject=f"host {host_name}")
+
+
+async def revoke_host(conn: AsyncConnection, host_name: str, *, actor: str) -> None:
+    """End every credential of the host: it is let in again only with a join token made for it. Raises ``NotFound``."""
+    host_id = await _host_id(conn, host_name)
+    revision = await next_revision(conn)
+    mine = and_(of_host(host_id), credentials.c.revoked_at.is_(None))
+    ended = await conn.execute(
+        update(credentials)
+        .where(mine)
+        # One that was never shown counts as shown, so that a shared token cannot bring the host back either.
+        .values(revoked_at=func.now(), used_at=func.coalesce(credentials.c.used_at, func.now()), changed=revision)
+    )
+    if ended.rowcount == 0:
+        raise NotFound(
+            f"host {host_name!r} has no credential of its own that could be revoked: while it calls with "
+            "HEADWAY_TOKEN, only another HEADWAY_TOKEN keeps it out"
+        )
+    await record_act(conn, actor=actor, action="credential revoked", subject=f"host {host_name}")
+
+
+async def forget_ended(conn: AsyncConnection) -> None:
+    """Delete what ended long ago. A host's revoked credential stays: it says that the host once had one."""
+    long_ago = func.now() - seconds(KEPT_S)
+    is_over = or_(credentials.c.revoked_at < long_ago, credentials.c.expires_at < long_ago)
+    is_replaced = and_(credentials.c.role == Role.HOST, credentials.c.expires_at < long_ago)
+    await conn.execute(delete(credentials).where(or_(and_(credentials.c.role != Role.HOST, is_over), is_replaced)))
+
+
+async def record_act(
+    conn: AsyncConnection,
+    *,
+    actor: str,
+    action: str,
+    subject: str,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a line of the audit log."""
+    await conn.execute(
+        insert(audit_log).values(actor=actor, action=action, subject=subject, before=before, after=after)
+    )
+
+
+async def end(conn: AsyncConnection, *which: ColumnElement[bool]) -> None:
+    """Let credentials end now, because others take their place, and have it heard."""
+    standing = and_(*which, credentials.c.revoked_at.is_(None), credentials.c.expires_at.is_(None))
+    if (await conn.execute(select(credentials.c.sha256).where(standing).limit(1))).first() is None:
+        return  # nothing that anybody could have heard of: no need to wait for others' changes
+    revision = await next_revision(conn)
+    await conn.execute(update(credentials).where(standing).values(expires_at=func.now(), changed=revision))
+
+
+async def next_revision(conn: AsyncConnection) -> int:
+    """The revision of the change that this transaction makes; other changes wait until it ends."""
+    raised = update(credential_changes).values(revision=credential_changes.c.revision + 1)
+    return int((await conn.execute(raised.returning(credential_changes.c.revision))).scalar_one())
+
+
+async def _host_id(conn: AsyncConnection, host_name: str) -> str:
+    found = (await conn.execute(select(hosts.c.host_id).where(hosts.c.name == host_name))).scalar()
+    if found is None:
+        raise NotFound(f"no host {host_name!r}: `headway get hosts` lists them")
+    return str(found)
+
+
+def of_host(host_id: str) -> ColumnElement[bool]:
+    """Rows that are credentials of this host."""
+    return and_(credentials.c.role == Role.HOST, credentials.c.host_id == host_id)
+
+
+def is_valid() -> ColumnElement[bool]:
+    """Rows that are neither revoked nor expired."""
+    is_young = or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > func.now())
+    return and_(credentials.c.revoked_at.is_(None), is_young)
+
+
+def _serves(known: Known) -> bool:
+    return not known.is_revoked and (known.expires_in_s is None or known.expires_in_s > 0)
+
+
+def _known() -> Any:
+    """What ``Known`` is made of. Times become spans by Postgres's clock."""
+    return select(
+        credentials.c.sha256,
+        credentials.c.role,
+        func.coalesce(hosts.c.name, credentials.c.name).label("name"),
+        func.coalesce(credentials.c.host_id, "").label("host_id"),
+        credentials.c.used_at,
+        func.extract("epoch", credentials.c.expires_at - func.now()).label("expires_in_s"),
+        func.extract("epoch", credentials.c.renew_at - func.now()).label("renews_in_s"),
+        credentials.c.revoked_at.is_not(None).label("is_revoked"),
+    ).join_from(credentials, hosts, hosts.c.host_id == credentials.c.host_id, isouter=True)
+
+
+def _to_known(row: Row[Any]) -> Known:
+    return Known(
+        sha256=row.sha256,
+        role=Role(row.role),
+        name=row.name,
+        host_id=row.host_id,
+        expires_in_s=None if row.expires_in_s is None else float(row.expires_in_s),
+        renews_in_s=None if row.renews_in_s is None else float(row.renews_in_s),
+        is_revoked=row.is_revoked,
+    )
+
+
+def seconds(value: float) -> ColumnElement[Any]:
+    """An interval."""
+    return func.make_interval(0, 0, 0, 0, 0, 0, value)

@@ -1,0 +1,161 @@
+"""How a host is let in: with its own credential, with a join token, or for the time being with the shared token."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Row, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.errors import Forbidden, NotFound, Unauthenticated
+from headway.store.credentials import (
+    Known,
+    Role,
+    digest,
+    end,
+    host_facts,
+    is_valid,
+    issue,
+    of_host,
+    record_act,
+    seconds,
+)
+from headway.store.hosts import enrol
+from headway.store.tables import credentials
+
+ASK_AGAIN_S = 600.0  # for so long an answer with a credential may be lost and asked for again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolment:
+    """A host that asks to be known. ``host_id`` is that of an earlier enrolment, empty at the first."""
+
+    name: str
+    host_id: str
+    boot_id: str
+    agent_version: str
+    agent_id: str = ""
+    """A secret of the agent's own, by which it is known again when it asks a second time."""
+    join_token: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """A host that is known. ``credential``: what it shows from now on; empty: what it has shown."""
+
+    host_id: str
+    credential: str = ""
+
+
+async def join(conn: AsyncConnection, enrolment: Enrolment, *, caller: Known | None, is_trusted: bool) -> Joined:
+    """Make a host known to whom ``caller`` or a join token entitles, and give it a credential unless it has shown one.
+
+    Args:
+        conn: the transaction.
+        enrolment: who asks.
+        caller: the host's own credential, if the call shows one.
+        is_trusted: the call shows the installation's shared token.
+
+    Raises:
+        Conflict: another machine has this name.
+        Forbidden: what was shown does not entitle to this host.
+        Unauthenticated: nothing was shown, or a join token that does not serve.
+    """
+    if caller is not None:
+        if enrolment.host_id not in {"", caller.host_id}:
+            raise Forbidden(f"the credential of host {caller.name!r} does not speak for host {enrolment.host_id!r}")
+        await _require_not_forgotten(conn, caller)
+        return Joined(host_id=await _enrolled(conn, replace(enrolment, host_id=caller.host_id)))
+    if enrolment.join_token:
+        return await _join_by_token(conn, enrolment)
+    if not is_trusted:
+        raise Unauthenticated(
+            "this control plane lets a host in with a join token: make one with `headway token create --join` and set "
+            "HEADWAY_JOIN_TOKEN on the host"
+        )
+    host_id = await _enrolled(conn, enrolment)
+    if (await host_facts(conn, host_id))[1]:
+        raise Forbidden(_has_own(enrolment.name))
+    return Joined(host_id=host_id, credential=await issue(conn, host_id, created_by="HEADWAY_TOKEN"))
+
+
+async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
+    # Two hosts that come with the last use at once: the second waits here, and finds none.
+    row = (
+        await conn.execute(
+            select(credentials, is_valid().label("is_valid"))
+            .where(credentials.c.sha256 == digest(enrolment.join_token), credentials.c.role == Role.JOIN)
+            .with_for_update()
+        )
+    ).first()
+    if row is None or not row.is_valid:
+        raise Unauthenticated("the join token is not known, has expired or was revoked: ask for a new one")
+    if row.host_name not in {None, enrolment.name}:
+        raise Forbidden(f"the join token is for host {row.host_name!r}, not for host {enrolment.name!r}")
+    if not await _asks_again(conn, row, enrolment):
+        if row.uses_left < 1:
+            raise Unauthenticated("the join token has been used: ask for a new one, or for one with more --uses")
+        await conn.execute(
+            update(credentials)
+            .where(credentials.c.credential_id == row.credential_id)
+            .values(uses_left=row.uses_left - 1, used_at=func.now())
+        )
+    host_id = await _enrolled(conn, enrolment)
+    if (await host_facts(conn, host_id))[1]:
+        if row.host_name is None:
+            raise Forbidden(_has_own(enrolment.name))
+        await end(conn, of_host(host_id))
+    joined = await issue(
+        conn,
+        host_id,
+        created_by=f"join token {row.name}",
+        joined_by=row.credential_id,
+        agent_id=digest(enrolment.agent_id) if enrolment.agent_id else "",
+    )
+    await record_act(
+        conn,
+        actor=f"join token {row.name}",
+        action="host joined",
+        subject=f"host {enrolment.name}",
+        after={"host_id": host_id},
+    )
+    return Joined(host_id=host_id, credential=joined)
+
+
+async def _asks_again(conn: AsyncConnection, token: Row[Any], enrolment: Enrolment) -> bool:
+    """Whether this agent has been answered already, a short while ago, and has never shown what it was given."""
+    if not enrolment.agent_id:
+        return False
+    given = select(credentials.c.sha256).where(
+        credentials.c.joined_by == token.credential_id,
+        credentials.c.agent_id == digest(enrolment.agent_id),
+        credentials.c.used_at.is_(None),
+        credentials.c.revoked_at.is_(None),
+        credentials.c.created_at > func.now() - seconds(ASK_AGAIN_S),
+    )
+    return (await conn.execute(given)).first() is not None
+
+
+async def _require_not_forgotten(conn: AsyncConnection, caller: Known) -> None:
+    try:
+        await host_facts(conn, caller.host_id)
+    except NotFound as error:
+        raise Unauthenticated(
+            f"host {caller.name!r} was forgotten, and its credential with it: it needs a new join token"
+        ) from error
+
+
+async def _enrolled(conn: AsyncConnection, enrolment: Enrolment) -> str:
+    return await enrol(
+        conn,
+        name=enrolment.name,
+        host_id=enrolment.host_id,
+        boot_id=enrolment.boot_id,
+        agent_version=enrolment.agent_version,
+    )
+
+
+def _has_own(name: str) -> str:
+    return (
+        f"host {name!r} has a credential of its own, and this call does not show it: "
+        f"let it in anew with `headway token create --join --host {name}`"
+    )

@@ -1,0 +1,137 @@
+"""Tokens of people and programs, and join tokens: made, listed, revoked."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.errors import Conflict, Invalid, NotFound
+from headway.store.credentials import Role, digest, drawn, is_valid, next_revision, record_act, seconds
+from headway.store.tables import credentials
+
+LISTED_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token as it is listed: its secret is nowhere."""
+
+    token_id: str
+    name: str
+    role: Role
+    created_by: str
+    created_at_s: float
+    expires_at_s: float | None
+    host_name: str | None
+    uses_left: int | None
+    used_at_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenWanted:
+    """A token to be made."""
+
+    name: str
+    role: Role
+    for_s: float | None = None
+    uses: int | None = None
+    host_name: str | None = None
+
+    def __post_init__(self) -> None:
+        breaches = []
+        if self.role is Role.HOST:
+            breaches.append("role 'host': hosts get their credentials by joining")
+        if (self.role is Role.JOIN) != (self.uses is not None):
+            breaches.append("uses: how often a join token serves, and of no other token")
+        if self.host_name is not None and self.role is not Role.JOIN:
+            breaches.append("host: only a join token can be for one host")
+        if self.uses is not None and self.uses < 1:
+            breaches.append(f"uses={self.uses}: expected at least 1")
+        if self.for_s is not None and self.for_s <= 0:
+            breaches.append(f"for_s={self.for_s:g}: expected more than 0")
+        if breaches:
+            raise Invalid(*breaches)
+
+
+async def create_token(conn: AsyncConnection, wanted: TokenWanted, *, actor: str) -> tuple[Token, str]:
+    """Make a token. Returns it and its secret, which nobody can be told again.
+
+    Raises:
+        Conflict: there is a valid token of this name.
+    """
+    same_name = and_(credentials.c.name == wanted.name, credentials.c.role != Role.HOST)
+    await conn.execute(
+        update(credentials)
+        .where(same_name, credentials.c.revoked_at.is_(None), credentials.c.expires_at < func.now())
+        .values(revoked_at=credentials.c.expires_at)
+    )
+    taken = select(credentials.c.name).where(same_name, credentials.c.revoked_at.is_(None))
+    if (await conn.execute(taken)).first() is not None:
+        raise Conflict(f"token {wanted.name!r} exists: revoke it first, or give the new one another name")
+    secret = drawn(wanted.role)
+    made = insert(credentials).values(
+        sha256=digest(secret),
+        role=wanted.role,
+        name=wanted.name,
+        host_name=wanted.host_name,
+        uses_left=wanted.uses,
+        created_by=actor,
+        expires_at=None if wanted.for_s is None else func.now() + seconds(wanted.for_s),
+    )
+    token_id = (await conn.execute(made.returning(credentials.c.credential_id))).scalar_one()
+    token = _to_token((await conn.execute(_tokens().where(credentials.c.credential_id == token_id))).one())
+    told = {"role": token.role, "expires_at_s": token.expires_at_s, "host": token.host_name, "uses": token.uses_left}
+    await record_act(conn, actor=actor, action="token created", subject=f"token {token.name}", after=told)
+    return token, secret
+
+
+async def list_tokens(conn: AsyncConnection) -> list[Token]:
+    """The valid tokens, newest first. Credentials of hosts are not among them."""
+    listed = _tokens().where(credentials.c.role != Role.HOST, is_valid()).order_by(credentials.c.created_at.desc())
+    return [_to_token(row) for row in await conn.execute(listed.limit(LISTED_MAX))]
+
+
+async def revoke_token(conn: AsyncConnection, name: str, *, actor: str) -> None:
+    """End the token ``name``. Raises ``NotFound``."""
+    revision = await next_revision(conn)
+    ended = await conn.execute(
+        update(credentials)
+        .where(credentials.c.name == name, credentials.c.role != Role.HOST, credentials.c.revoked_at.is_(None))
+        .values(revoked_at=func.now(), changed=revision)
+        .returning(credentials.c.role)
+    )
+    if (row := ended.first()) is None:
+        raise NotFound(f"no token {name!r}: `headway token list` lists them")
+    await record_act(conn, actor=actor, action="token revoked", subject=f"token {name}", before={"role": row.role})
+
+
+def _tokens() -> Any:
+    def seconds_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return func.extract("epoch", column)
+
+    return select(
+        credentials.c.credential_id,
+        credentials.c.name,
+        credentials.c.role,
+        credentials.c.created_by,
+        seconds_of(credentials.c.created_at).label("created_at_s"),
+        seconds_of(credentials.c.expires_at).label("expires_at_s"),
+        credentials.c.host_name,
+        credentials.c.uses_left,
+        seconds_of(credentials.c.used_at).label("used_at_s"),
+    )
+
+
+def _to_token(row: Row[Any]) -> Token:
+    return Token(
+        token_id=str(row.credential_id),
+        name=row.name,
+        role=Role(row.role),
+        created_by=row.created_by,
+        created_at_s=float(row.created_at_s),
+        expires_at_s=None if row.expires_at_s is None else float(row.expires_at_s),
+        host_name=row.host_name,
+        uses_left=row.uses_left,
+        used_at_s=None if row.used_at_s is None else float(row.used_at_s),
+    )

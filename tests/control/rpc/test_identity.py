@@ -1,0 +1,433 @@
+"""Who a host is to the control plane, over a real channel and a real Postgres, with the agent's own client."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from headway.agent import procfs
+from headway.agent.client import ControlClient, Enrolled, Heard, HostNews, Proof
+from headway.agent.folder import Identity
+from headway.control.admission import Admission
+from headway.control.callers import HEARD_S, Callers
+from headway.control.reports import Reports
+from headway.control.rpc.agents import AgentServicer
+from headway.control.rpc.rights import RIGHTS
+from headway.control.rpc.server import serve
+from headway.errors import Conflict, Forbidden, NotFound, Unauthenticated
+from headway.scaling.model import HostCapacity
+from headway.settings import Address
+from headway.store.credentials import Role, digest, revoke_host, rotate
+from headway.store.engine import Engine, create_engine, transaction
+from headway.store.tokens import TokenWanted, create_token, revoke_token
+from headway.wire.v1 import agent_pb2, telemetry_pb2
+
+SHARED = "shared"
+BOUND_S = 20.0
+
+
+class Door:
+    """The agents' door, and what an administrator does. Calls run in threads: the agent's client is synchronous."""
+
+    def __init__(self, engine: Engine, callers: Callers, port: int) -> None:
+        self.engine = engine
+        self.callers = callers
+        self.address = f"127.0.0.1:{port}"
+        self._clients: list[ControlClient] = []
+
+    def client(self, token: str | None = None) -> ControlClient:
+        client = ControlClient(self.address, token=token, clock=procfs.since_boot_s)
+        self._clients.append(client)
+        return client
+
+    async def join_token(self, **values: Any) -> str:
+        wanted = TokenWanted(**{"name": f"join-{time.monotonic_ns()}", "role": Role.JOIN, "uses": 1, **values})
+        async with transaction(self.engine) as conn:
+            return (await create_token(conn, wanted, actor="test"))[1]
+
+    async def act(self, what: Callable[..., Any], name: str) -> None:
+        async with transaction(self.engine) as conn:
+            await what(conn, name, actor="test")
+
+    async def enrolled(self, name: str = "a", **values: Any) -> Identity:
+        """A host that has joined and shown its credential."""
+        client = self.client()
+        given = await self.enrol(client, Proof(join_token=await self.join_token()), name, **values)
+        identity = identity_of(given)
+        await self.report(client, identity)
+        return identity
+
+    async def enrol(self, client: ControlClient, proof: Proof, name: str = "a", **values: Any) -> Enrolled:
+        given = {"host_name": name, "host_id": "", "boot_id": f"boot-{name}", "agent_id": f"agent-{name}", **values}
+        return await asyncio.to_thread(lambda: client.enrol(**given, proof=proof))
+
+    async def report(self, client: ControlClient, identity: Identity, host_id: str | None = None) -> Heard:
+        news = HostNews(
+            capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
+            templates=(),
+            workers=(),
+            exit_codes={},
+            start_ups=(),
+        )
+        told = identity if host_id is None else Identity(**{**as_dict(identity), "host_id": host_id})
+        return await asyncio.to_thread(
+            lambda: client.report(
+                news, identity=told, host_name="a", boot_id="boot", sequence=time.monotonic_ns(), epoch_seen=0
+            )
+        )
+
+    async def rows(self, sql: str) -> list[Any]:
+        async with transaction(self.engine) as conn:
+            return list(await conn.execute(text(sql)))
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+def as_dict(identity: Identity) -> dict[str, str]:
+    return {name: getattr(identity, name) for name in ("agent_id", "cluster_id", "host_id", "credential")}
+
+
+def identity_of(given: Enrolled) -> Identity:
+    return Identity(agent_id="agent", cluster_id=given.cluster_id, host_id=given.host_id, credential=given.credential)
+
+
+@pytest.fixture
+async def door(migrated_url: str) -> AsyncIterator[Door]:
+    engine = create_engine(migrated_url)
+    reports = Reports(engine=engine)
+    callers = Callers(token=SHARED, engine=engine, on_cut_off=reports.host_changed)
+    servicer = AgentServicer(reports, Admission(engine=engine, callers=callers))
+    server = await serve([servicer], address=Address(host="127.0.0.1", port=0), token=SHARED, callers=callers)
+    watching = asyncio.create_task(callers.watch())
+    door = Door(engine, callers, server.port)
+    yield door
+    door.close()
+    watching.cancel()
+    await server.stop(0)
+    await engine.dispose()
+
+
+# --- join tokens -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_join_token_gives_a_host_a_credential_of_its_own_once(door: Door) -> None:
+    token = await door.join_token()
+    client = door.client()
+    given = await door.enrol(client, Proof(join_token=token))
+    assert given.credential.startswith("hwh_")
+    assert len(given.credential) >= 4 + 43  # 256 bits in base 64
+    await door.report(client, identity_of(given))
+    with pytest.raises(Unauthenticated, match="the join token has been used"):
+        await door.enrol(client, Proof(join_token=token), "b")
+    (row,) = await door.rows("select sha256, created_by from credentials where role = 'host'")
+    assert row.sha256 == digest(given.credential)  # and the secret itself is nowhere
+    assert row.created_by.startswith("join token join-")
+    assert [row.action for row in await door.rows("select action from audit_log order by acted_at")] == [
+        "token created",
+        "host joined",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["unknown", "expired", "revoked", "of a person"])
+async def test_a_join_token_that_does_not_serve_lets_nobody_in(door: Door, kind: str) -> None:
+    token = "hwj_never"
+    if kind != "unknown":
+        token = await door.join_token(name="t")
+    if kind == "expired":
+        await _execute(door, "update credentials set expires_at = now() - interval '1 s'")
+    if kind == "revoked":
+        await door.act(revoke_token, "t")
+    if kind == "of a person":
+        async with transaction(door.engine) as conn:
+            _, token = await create_token(conn, TokenWanted(name="ci", role=Role.ADMIN), actor="test")
+    with pytest.raises(Unauthenticated, match="not known, has expired or was revoked"):
+        await door.enrol(door.client(), Proof(join_token=token))
+    assert await door.rows("select * from hosts") == []
+
+
+async def test_a_join_token_for_one_host_lets_no_other_in(door: Door) -> None:
+    token = await door.join_token(host_name="b")
+    with pytest.raises(Forbidden, match="is for host 'b', not for host 'a'"):
+        await door.enrol(door.client(), Proof(join_token=token), "a")
+    await door.enrol(door.client(), Proof(join_token=token), "b")
+
+
+async def test_of_two_hosts_that_come_with_the_last_use_at_once_one_gets_in(door: Door) -> None:
+    token = await door.join_token(uses=2)
+    names = [f"h{number}" for number in range(6)]
+    tries = [door.enrol(door.client(), Proof(join_token=token), name) for name in names]
+    given = await asyncio.gather(*tries, return_exceptions=True)
+    assert sorted(type(each).__name__ for each in given) == ["Enrolled"] * 2 + ["Unauthenticated"] * 4
+
+
+async def test_an_answer_that_never_arrived_can_be_asked_for_again_by_the_same_agent(door: Door) -> None:
+    """The agent was killed between the answer and the disc: its token must not be spent for nothing."""
+    token, client = await door.join_token(), door.client()
+    lost = await door.enrol(client, Proof(join_token=token))
+    with pytest.raises(Unauthenticated, match="has been used"):  # a stranger who has the token has not the agent's id
+        await door.enrol(client, Proof(join_token=token), "a", agent_id="stranger")
+    again = await door.enrol(client, Proof(join_token=token))
+    assert again.host_id == lost.host_id
+    assert again.credential != lost.credential
+    with pytest.raises(Unauthenticated):
+        await door.report(client, identity_of(lost))  # what was lost is worth nothing
+    await door.report(client, identity_of(again))
+    with pytest.raises(Unauthenticated, match="has been used"):  # shown, so it has arrived
+        await door.enrol(client, Proof(join_token=token))
+
+
+async def test_after_ten_minutes_nobody_can_ask_again(door: Door) -> None:
+    token, client = await door.join_token(), door.client()
+    await door.enrol(client, Proof(join_token=token))
+    await _execute(door, "update credentials set created_at = now() - interval '11 minutes' where role = 'host'")
+    with pytest.raises(Unauthenticated, match="has been used"):
+        await door.enrol(client, Proof(join_token=token))
+
+
+async def test_without_any_proof_nobody_gets_in(door: Door) -> None:
+    with pytest.raises(Unauthenticated, match="headway token create --join"):
+        await door.enrol(door.client(), Proof())
+
+
+# --- one host cannot speak for another -------------------------------------------------------------------------------
+
+
+async def test_a_host_speaks_for_itself_only(door: Door) -> None:
+    a, b, client = await door.enrolled("a"), await door.enrolled("b"), door.client()
+    with pytest.raises(Forbidden, match="its credential is another host's"):
+        await door.report(client, a, host_id=b.host_id)
+    stolen = Identity(**{**as_dict(a), "host_id": b.host_id})
+    with pytest.raises(Forbidden, match="its credential is another host's"):
+        await asyncio.to_thread(lambda: client.poll(stolen, epoch=0, revision=0))
+    with pytest.raises(Forbidden, match="does not speak for host"):
+        await door.enrol(client, Proof(shown=a.credential), "b", host_id=b.host_id)
+    assert door.callers.refused["its credential is another host's"] == 2
+    acts = await door.rows("select actor, subject, after from audit_log where action = 'call refused'")
+    assert [(row.actor, row.subject) for row in acts] == [("token a", f"host {b.host_id}")]  # once a minute
+
+
+async def test_a_host_that_has_a_credential_is_not_enrolled_without_it(door: Door) -> None:
+    a = await door.enrolled("a")
+    for proof in (Proof(shown=SHARED), Proof(join_token=await door.join_token())):
+        with pytest.raises((Forbidden, Conflict)):
+            await door.enrol(door.client(), proof, "a", host_id=a.host_id, agent_id="thief", boot_id="boot-a")
+        with pytest.raises((Forbidden, Conflict)):
+            await door.enrol(door.client(), proof, "a", agent_id="thief", boot_id="boot")
+    with pytest.raises(Unauthenticated):
+        await door.enrol(door.client(), Proof(), "a", host_id=a.host_id)
+    await door.report(door.client(), a)  # whose it is goes on
+
+
+async def test_an_administrator_lets_a_reinstalled_host_in_anew(door: Door) -> None:
+    lost = await door.enrolled("a")
+    token = await door.join_token(host_name="a")
+    given = await door.enrol(door.client(), Proof(join_token=token), "a", agent_id="new", boot_id="boot")
+    assert given.host_id == lost.host_id
+    await door.report(door.client(), identity_of(given))
+    with pytest.raises(Unauthenticated):
+        await eventually_refused(door, lost)
+
+
+async def test_a_forgotten_host_does_not_come_back_by_its_credential(door: Door) -> None:
+    a = await door.enrolled("a")
+    await _execute(door, "delete from hosts")
+    with pytest.raises(NotFound):
+        await door.report(door.client(), a)
+    with pytest.raises(Unauthenticated):
+        await door.enrol(door.client(), Proof(shown=a.credential), "a", host_id=a.host_id)
+
+
+# --- the shared token, for as long as an upgrade takes ---------------------------------------------------------------
+
+
+async def test_a_host_of_before_gets_its_own_credential_with_the_shared_token(door: Door) -> None:
+    """Its identity.json has an id and no credential."""
+    client = door.client(SHARED)
+    first = await door.enrol(client, Proof())
+    old = Identity(agent_id="agent", cluster_id=first.cluster_id, host_id=first.host_id)
+    await door.report(client, old)  # as an agent of the old version does, which does not know what it was given
+    again = await door.enrol(client, Proof(), host_id=first.host_id)
+    await door.report(client, old)
+    await door.report(client, identity_of(again))  # the new version shows it, and from now on
+    with pytest.raises(Forbidden, match="has a credential of its own, and the call does not show it"):
+        await door.report(client, old)
+    with pytest.raises(Forbidden, match="has a credential of its own"):
+        await door.enrol(client, Proof(), host_id=first.host_id)
+
+
+# --- rotation and revocation -----------------------------------------------------------------------------------------
+
+
+async def test_a_rotated_credential_is_replaced_with_the_next_report_and_both_serve_until_then(door: Door) -> None:
+    old, client = await door.enrolled("a"), door.client()
+    assert (await door.report(client, old)).credential == ""
+    await door.act(rotate, "a")
+    fresh = await eventually(lambda: renewed(door, client, old))
+    await door.report(client, old)  # the answer may have been lost
+    newest = (await door.report(client, old)).credential
+    assert newest != fresh
+    with pytest.raises(Unauthenticated):  # only one is under way at a time
+        await door.report(client, Identity(**{**as_dict(old), "credential": fresh}))
+    now = Identity(**{**as_dict(old), "credential": newest})
+    assert (await door.report(client, now)).credential == ""
+    with pytest.raises(Unauthenticated, match="a newer one took its place"):
+        await eventually_refused(door, old)
+
+
+async def test_credentials_are_renewed_by_age(door: Door) -> None:
+    old, client = await door.enrolled("a"), door.client()
+    (row,) = await door.rows(
+        "select extract(epoch from renew_at - now()) / 86400 as days from credentials where role = 'host'"
+    )
+    assert 27 - 0.01 <= row.days <= 30
+    await _execute(door, "update credentials set renew_at = now() where role = 'host'")
+    assert (await door.report(client, old)).credential == ""  # what is known is believed
+    fresh = Callers(token=SHARED, engine=door.engine)
+    assert (await fresh.who(old.credential)).wants_renewal
+
+
+async def test_rotation_under_load_refuses_nobody(door: Door) -> None:
+    """Reports and polls of many hosts while every credential is replaced again and again."""
+    hosts = [await door.enrolled(f"h{number}") for number in range(4)]
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def host_life(identity: Identity) -> int:
+        client, renewals = door.client(), 0
+        news = HostNews(
+            capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=(), exit_codes={}, start_ups=()
+        )
+        sequence = 0
+        while not stop.is_set():
+            sequence += 1
+            try:
+                heard = client.report(
+                    news, identity=identity, host_name="", boot_id="b", sequence=sequence, epoch_seen=0
+                )
+            except BaseException as error:  # noqa: BLE001 - told below
+                failures.append(error)
+                return renewals
+            if heard.credential:
+                renewals += 1
+                identity = Identity(**{**as_dict(identity), "credential": heard.credential})
+        return renewals
+
+    lives = [asyncio.create_task(asyncio.to_thread(host_life, identity)) for identity in hosts]
+    for _ in range(3):
+        before = await _renewals(door)
+        for number in range(4):
+            await door.act(rotate, f"h{number}")
+        async with asyncio.timeout(BOUND_S):
+            while await _renewals(door) < before + 4 and not failures:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    stop.set()
+    renewals = await asyncio.gather(*lives)
+    assert failures == []
+    assert min(renewals) >= 2
+
+
+async def _renewals(door: Door) -> int:
+    (row,) = await door.rows(
+        "select count(*) as n from credentials where created_by = 'renewal' and used_at is not null"
+    )
+    return row.n
+
+
+async def test_a_revoked_host_is_cut_off_at_once_also_while_its_poll_is_held(door: Door) -> None:
+    a, client = await door.enrolled("a"), door.client()
+    poll = asyncio.create_task(asyncio.to_thread(lambda: client.poll(a, epoch=0, revision=0)))
+    await asyncio.sleep(0)
+    await eventually(lambda: door.callers._kept)
+    revoked_at_s = time.monotonic()
+    await door.act(revoke_host, "a")
+    with pytest.raises(Unauthenticated, match="was revoked"):
+        await asyncio.wait_for(poll, BOUND_S)
+    assert time.monotonic() - revoked_at_s < 10.0  # far below the 20 s that a poll is held
+    with pytest.raises(Unauthenticated, match="was revoked"):
+        await door.report(client, a)
+    with pytest.raises(Forbidden):  # nor by the shared token
+        await door.enrol(door.client(SHARED), Proof(), "a", host_id=a.host_id)
+
+
+async def test_what_was_kept_is_not_believed_once_changes_go_unheard(door: Door, migrated_url: str) -> None:
+    now_s = [0.0]
+    callers = Callers(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
+    a = await door.enrolled("a")
+    await callers.hear()
+    assert (await callers.who(a.credential)).host_id == a.host_id
+    await door.act(revoke_host, "a")
+    now_s[0] = HEARD_S
+    assert (await callers.who(a.credential)).host_id == a.host_id  # the bound that the document gives
+    now_s[0] = HEARD_S + 0.001
+    with pytest.raises(Unauthenticated, match="was revoked"):
+        await callers.who(a.credential)
+    await callers.hear()
+    with pytest.raises(Unauthenticated, match="was revoked"):
+        await callers.who(a.credential)
+
+
+async def test_known_callers_cost_the_database_nothing(door: Door) -> None:
+    a = await door.enrolled("a")
+    callers = Callers(token=SHARED, engine=door.engine)
+    await callers.hear()
+    await callers._engine.dispose()
+    callers._engine = None  # whoever is looked up now is not known
+    for _ in range(100):
+        assert (await callers.who(a.credential)).name == "a"
+    with pytest.raises(Unauthenticated):
+        await callers.who("hwh_another")
+
+
+# --- the table of rights ---------------------------------------------------------------------------------------------
+
+
+def test_every_method_of_the_wire_says_who_may_call_it() -> None:
+    services = [*agent_pb2.DESCRIPTOR.services_by_name.values(), *telemetry_pb2.DESCRIPTOR.services_by_name.values()]
+    methods = {f"/{service.full_name}/{method.name}" for service in services for method in service.methods}
+    assert methods == RIGHTS.keys()
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.INGEST, Role.ADMIN])
+async def test_a_token_of_a_person_speaks_for_no_host(door: Door, role: Role) -> None:
+    async with transaction(door.engine) as conn:
+        _, token = await create_token(conn, TokenWanted(name="ci", role=role), actor="test")
+    a = await door.enrolled("a")
+    with pytest.raises(Forbidden, match=f"its role is {role}"):
+        await door.report(door.client(), Identity(**{**as_dict(a), "credential": token}))
+
+
+# --- waiting ---------------------------------------------------------------------------------------------------------
+
+
+async def renewed(door: Door, client: ControlClient, identity: Identity) -> str:
+    return (await door.report(client, identity)).credential
+
+
+async def eventually(holds: Callable[[], Any]) -> Any:
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            found = holds()
+            found = await found if asyncio.iscoroutine(found) else found
+            if found:
+                return found
+            await asyncio.sleep(0.01)
+
+
+async def eventually_refused(door: Door, identity: Identity) -> None:
+    """Report until that is refused; the refusal is raised."""
+    client = door.client()
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            await door.report(client, identity)
+            await asyncio.sleep(0.01)
+
+
+async def _execute(door: Door, sql: str) -> None:
+    async with transaction(door.engine) as conn:
+        await conn.execute(text(sql))
