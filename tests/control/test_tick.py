@@ -251,7 +251,7 @@ async def test_a_silent_hosts_share_moves_and_its_workers_count_as_unknown(
     migrated_url: str, database: Database
 ) -> None:
     database.profile(workers_max=5)
-    database.host("silent", lease_s=-1.0)
+    database.host("silent", lease_s=-3600.0)
     database.host("b")
     database.run(
         "insert into workers (worker_id, host_id, pool, template, pid, state, started_at) "

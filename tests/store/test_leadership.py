@@ -6,8 +6,17 @@ import psycopg
 import pytest
 
 from headway.errors import Unavailable
+from headway.store import leadership
 from headway.store.engine import create_engine
-from headway.store.leadership import LeaderSession, Superseded, fence, heartbeat
+from headway.store.leadership import (
+    EPOCH_MAX,
+    LeaderSession,
+    Superseded,
+    address_anew,
+    fence,
+    heartbeat,
+    note_ahead,
+)
 
 
 async def _led(session: LeaderSession, leader: str) -> int:
@@ -35,6 +44,97 @@ async def test_a_new_epoch_is_above_every_epoch_a_host_has_seen(migrated_url: st
     session = await LeaderSession.open(migrated_url)
     assert await session.try_lead("restored") == 42
     await session.close()
+
+
+async def test_a_host_that_tells_nonsense_does_not_use_the_epochs_up(migrated_url: str) -> None:
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'h', %s)", [EPOCH_MAX])
+    session = await LeaderSession.open(migrated_url)
+    assert await session.try_lead("sane") == 1
+    await session.renew(1)
+    await session.close()
+
+
+async def test_a_leader_gives_way_once_a_host_has_seen_a_later_epoch(migrated_url: str) -> None:
+    session = await LeaderSession.open(migrated_url)
+    epoch = await session.try_lead("restored")
+    assert epoch is not None
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'h', %s)", [epoch + 7])
+    with pytest.raises(Superseded, match="restored"):
+        await session.renew(epoch)
+    await session.close()
+
+
+@pytest.mark.parametrize(
+    ("lease_s", "silent_s", "known"),
+    [
+        (30.0, 3600.0, True),  # it had half a minute left when the last leader fell silent, and has it still
+        (-5.0, 3600.0, False),  # it was lost before
+    ],
+)
+async def test_a_lease_does_not_run_while_nobody_leads(
+    migrated_url: str, lease_s: float, silent_s: float, known: bool
+) -> None:
+    """Perhaps nobody could hear the hosts: Postgres was down, or this is a backup of it."""
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("update leader_heartbeat set renewed_at = now() - make_interval(secs => %s)", [silent_s])
+        connection.execute(
+            """
+            insert into hosts (host_id, name, lease_ends_at)
+            select 'h', 'h', renewed_at + make_interval(secs => %s) from leader_heartbeat
+            """,
+            [lease_s],
+        )
+        session = await LeaderSession.open(migrated_url)
+        await session.try_lead("next")
+        row = connection.execute("select lease_ends_at > now() from hosts").fetchone()
+        assert row == (known,)
+        await session.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "has", "now_told"),
+    [
+        ((5, 7), (5, 9), (5, 10)),  # the backup is of the same epoch: it counts on from what the host has
+        ((5, 7), (6, 2), (9, 8)),  # of an earlier one: the leader, whose epoch is 9, addresses it anew
+        ((5, 7), (5, 7), (5, 7)),  # nothing was restored
+    ],
+)
+async def test_a_host_that_is_ahead_of_the_database_is_told_its_orders_again(
+    migrated_url: str, told: tuple[int, int], has: tuple[int, int], now_told: tuple[int, int]
+) -> None:
+    engine = create_engine(migrated_url)
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql(
+            "insert into hosts (host_id, name, epoch_seen, assignment_epoch, assignment_revision) "
+            f"values ('h', 'h', {told[0]}, {told[0]}, {told[1]})"
+        )
+        if has > told:
+            await note_ahead(connection, "h", epoch=has[0], revision=has[1])
+        await address_anew(connection, epoch=9)
+        rows = await connection.exec_driver_sql("select assignment_epoch, assignment_revision from hosts")
+        assert tuple(rows.one()) == now_told
+    await engine.dispose()
+
+
+async def test_a_leader_that_hangs_inside_a_transaction_does_not_hold_the_next_one_up(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has locked the epoch's row and says nothing more; its session was ended, that of its tick was not."""
+    monkeypatch.setattr(leadership, "FENCED_IDLE_S", 1)
+    engine = create_engine(migrated_url)
+    hung, following = await LeaderSession.open(migrated_url), await LeaderSession.open(migrated_url)
+    epoch = await hung.try_lead("hung")
+    assert epoch is not None
+    connection = await engine.connect()
+    await fence(connection, epoch=epoch)
+    await hung.close()
+    assert await _led(following, "following") == epoch + 1
+    await connection.invalidate()
+    await connection.close()
+    await following.close()
+    await engine.dispose()
 
 
 async def test_a_superseded_leader_writes_nothing(migrated_url: str) -> None:

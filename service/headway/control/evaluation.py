@@ -33,7 +33,11 @@ class Evaluation:
         self._failures: dict[str, str] = {}
 
     def forget(self) -> None:
-        """Decide everything anew: others may have led meanwhile."""
+        """Read and decide everything anew: others may have led meanwhile, or the database is a restored one.
+
+        That one counts its rows from an earlier revision on; those that are new in it would never be read.
+        """
+        self.recent = RecentBuckets()
         self._outcomes.clear()
 
     def exposed_s(self, gathered: Gathered, *, now_s: float) -> dict[str, float]:

@@ -33,9 +33,13 @@ class Leadership:
         """A tick went through. Without this the lease is not renewed: a stuck leader must not look alive."""
         self._progressed_at_s = self._clock()
 
-    def step_down(self) -> None:
-        """Stop leading; whoever noticed that another leads calls this."""
-        self.epoch = None
+    def step_down(self, epoch: int) -> None:
+        """Stop leading under ``epoch``; whoever noticed that another leads calls this.
+
+        What was begun under an earlier epoch of this process, and is refused now, ends nothing.
+        """
+        if self.epoch == epoch:
+            self.epoch = None
 
     async def run(self, on_lead: Callable[[], None]) -> None:
         """Lead whenever the lock can be had, until cancelled. ``on_lead`` is called at each new epoch."""

@@ -69,7 +69,7 @@ class Ticker:
                 self._leadership.progressed()
             except Superseded as error:
                 log.warning("stepping down: %s", error)
-                self._leadership.step_down()
+                self._leadership.step_down(epoch)
             except Unavailable as error:
                 log.warning("tick missed: %s", error)  # as while Postgres restarts
             except Exception:
@@ -84,6 +84,7 @@ class Ticker:
             self._epoch = epoch
         recent = self._evaluation.recent
         gathered = await gather(self._engine, revision=recent.revision, from_s=now_s - KEPT_S)
+        self._leadership.progressed()  # the first tick of a lead reads minutes of everything
         recent.forget(now_s=now_s)
         waiting = recent.take(gathered.buckets, revision=gathered.revision)
         due = gathered.profiles if is_all_due else _asleep(gathered, waiting)

@@ -27,7 +27,7 @@ from headway.scaling.model import (
 from headway.store.decisions import insert_decisions, read_worker_hours_today
 from headway.store.engine import transaction
 from headway.store.hosts import load_hosts
-from headway.store.leadership import fence
+from headway.store.leadership import address_anew, fence
 from headway.store.overview import read_buckets, read_samples
 from headway.store.profiles import in_force
 from headway.store.tables import assignments, hosts, pool_states, profiles
@@ -94,6 +94,7 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
     """
     async with transaction(engine) as connection:
         await fence(connection, epoch=epoch)
+        await address_anew(connection, epoch=epoch)
         await _save_pool_states(connection, news.remembered, epoch=epoch)
         if news.decisions:
             previous = {pool: state.target_workers for pool, state in gathered.states.items()}

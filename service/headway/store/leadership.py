@@ -1,25 +1,43 @@
 """Who leads. A session advisory lock makes one leader; the epoch fences whatever an older one still tries to write.
 
 The lock lives on a connection of its own, never one of a pool: it is lost exactly when that session ends. TCP settings
-end a session that the network has cut off within seconds; the server's defaults take two hours.
+end a session that the network has cut off within seconds, on both sides; the defaults take up to two hours.
+
+A database that was restored from a backup knows older epochs and revisions than its hosts do. The hosts tell: a leader
+takes an epoch above every one they have seen, and addresses anew those whose orders the database does not know.
 """
 
+import asyncio
+import contextlib
+import os
+import socket
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
 import psycopg
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Unavailable
-from headway.store.tables import leader_epoch, leader_heartbeat
+from headway.store.hosts import LEASE_S
+from headway.store.tables import hosts, leader_epoch, leader_heartbeat
 
 LEADER_LOCK = 0x4845_4144  # "HEAD": any number that no other program of this database takes
 
+ANSWER_S = 5.0  # whoever has not answered the leader by then is hung or cut off
 SESSION_OPTIONS = (
     "-c tcp_keepalives_idle=2 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3 -c tcp_user_timeout=5000 "
-    "-c statement_timeout=5000"
+    "-c statement_timeout=4000"
 )
+OUR_SIDE: dict[str, Any] = {
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 5000,
+}
+# A leader that hangs inside a transaction holds the epoch's row: the next one's bump waits for no longer than this.
+FENCED_IDLE_S = 5
+EPOCH_MAX = 1 << 62  # one host that tells nonsense must not use the numbers up
 
 
 class Superseded(Unavailable):
@@ -54,6 +72,7 @@ class LeaderSession:
                 connect_timeout=5,
                 options=SESSION_OPTIONS,
                 application_name="headway leader",
+                **OUR_SIDE,
             )
         except psycopg.OperationalError as error:
             raise Unavailable(f"cannot open the leader's session: {str(error).strip()}") from error
@@ -62,28 +81,50 @@ class LeaderSession:
     async def try_lead(self, leader: str) -> int | None:
         """The new epoch if the lock is free now, else ``None``.
 
-        The epoch is above every one that any host has seen, so that a restored database does not lock agents out.
+        The epoch is above every one that any host has seen, so that a restored database does not lock agents out. Hosts
+        that were known when the last leader fell silent are held for known as long as they were then: while nobody
+        led, perhaps nobody could hear them.
         """
         ((is_mine,),) = await self._rows("select pg_try_advisory_lock(%s)", LEADER_LOCK)
         if not is_mine:
             return None
         ((epoch,),) = await self._rows(
             """
+            with prolonged as (
+                update hosts set lease_ends_at = least(
+                    hosts.lease_ends_at + (now() - last.renewed_at), now() + make_interval(secs => %s))
+                from leader_heartbeat last
+                where hosts.lease_ends_at between last.renewed_at and now() + make_interval(secs => %s)
+            )
             update leader_epoch set
-                epoch = greatest(epoch, coalesce((select max(epoch_seen) from hosts), 0)) + 1,
+                epoch = greatest(epoch, coalesce((select max(epoch_seen) from hosts where epoch_seen < %s), 0)) + 1,
                 leader = %s, backend_pid = pg_backend_pid(), taken_at = now()
             returning epoch
             """,
+            LEASE_S,
+            LEASE_S,
+            EPOCH_MAX,
             leader,
         )
         await self.renew(epoch)
         return int(epoch)
 
     async def renew(self, epoch: int) -> None:
-        """Show that this leader lives."""
-        await self._rows(
-            "update leader_heartbeat set epoch = %s, renewed_at = clock_timestamp() returning epoch", epoch
+        """Show that this leader lives.
+
+        Raises:
+            Superseded: a host has seen a later epoch: no order of this one would be taken there.
+        """
+        ((seen,),) = await self._rows(
+            """
+            update leader_heartbeat set epoch = %s, renewed_at = clock_timestamp()
+            returning (select max(epoch_seen) from hosts where epoch_seen < %s)
+            """,
+            epoch,
+            EPOCH_MAX,
         )
+        if seen is not None and seen > epoch:
+            raise Superseded(f"a host has seen epoch {seen}, later than {epoch}: this database was restored")
 
     async def end_silent_leader(self, *, lease_s: float) -> bool:
         """End the session of a leader that has not renewed for ``lease_s``. Returns whether one was ended."""
@@ -105,12 +146,23 @@ class LeaderSession:
         await self._connection.close()
 
     async def _rows(self, sql: LiteralString, *values: object) -> list[tuple[Any, ...]]:
-        """The rows ``sql`` returns. Raises ``Unavailable`` when the session is gone."""
+        """The rows ``sql`` returns. Raises ``Unavailable`` when the session is gone, or does not answer in time."""
+        patience = asyncio.get_running_loop().call_later(ANSWER_S, self._hang_up)
         try:
             cursor = await self._connection.execute(sql, values)
             return await cursor.fetchall()
         except psycopg.Error as error:
             raise Unavailable(f"the leader's session ended: {str(error).strip()}") from error
+        finally:
+            patience.cancel()
+
+    def _hang_up(self) -> None:
+        # Cancelling would ask the server, which does not answer. Whoever waits for the socket sees its end.
+        with (
+            contextlib.suppress(OSError, psycopg.Error),
+            socket.socket(fileno=os.dup(self._connection.fileno())) as line,
+        ):
+            line.shutdown(socket.SHUT_RDWR)
 
 
 async def fence(connection: AsyncConnection, *, epoch: int) -> None:
@@ -120,10 +172,50 @@ async def fence(connection: AsyncConnection, *, epoch: int) -> None:
         Superseded: when ``epoch`` is no longer the leader's.
     """
     row = await connection.execute(
-        select(leader_epoch.c.epoch).where(leader_epoch.c.epoch == epoch).with_for_update(read=True)
+        select(
+            leader_epoch.c.epoch,
+            func.set_config("idle_in_transaction_session_timeout", f"{FENCED_IDLE_S}s", text("true")),
+        )
+        .where(leader_epoch.c.epoch == epoch)
+        .with_for_update(read=True)
     )
     if row.first() is None:
         raise Superseded(f"epoch {epoch} was superseded; this process no longer leads")
+
+
+async def address_anew(connection: AsyncConnection, *, epoch: int) -> tuple[str, ...]:
+    """Tell hosts that have seen a later epoch than that of their orders, as after a restore, their orders again.
+
+    Returns:
+        The ids of those hosts. Only inside ``fence``.
+    """
+    rows = await connection.execute(
+        update(hosts)
+        .where(hosts.c.epoch_seen > hosts.c.assignment_epoch)
+        .values(assignment_epoch=epoch, assignment_revision=hosts.c.assignment_revision + 1)
+        .returning(hosts.c.host_id)
+    )
+    host_ids = tuple(sorted(row.host_id for row in rows))
+    for host_id in host_ids:
+        await connection.execute(select(func.pg_notify("headway_assignments", host_id)))
+    return host_ids
+
+
+async def note_ahead(connection: AsyncConnection, host_id: str, *, epoch: int, revision: int) -> None:
+    """A host acts on orders that this database does not know, since it was restored: what it is told counts on.
+
+    Orders of the epoch that the database knows go on after the host's revision at once. Those of a later epoch are the
+    leader's to address anew, once it leads under a later one still.
+    """
+    is_same_epoch = hosts.c.assignment_epoch == epoch
+    await connection.execute(
+        update(hosts)
+        .where(hosts.c.host_id == host_id, is_same_epoch, hosts.c.assignment_revision <= revision)
+        .values(assignment_revision=revision + 1)
+    )
+    await connection.execute(
+        update(hosts).where(hosts.c.host_id == host_id, hosts.c.epoch_seen < epoch).values(epoch_seen=epoch)
+    )
 
 
 async def heartbeat(connection: AsyncConnection) -> Heartbeat:

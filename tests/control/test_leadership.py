@@ -1,0 +1,108 @@
+"""Leading on a real Postgres: what a process believes of itself while others, the network or Postgres fail it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+import pytest
+
+from headway.control import leadership
+from headway.control.leadership import Leadership
+from headway.store import leadership as store
+
+
+class Wire:
+    """A way to Postgres that can be cut without a word to either side."""
+
+    def __init__(self, database_url: str) -> None:
+        self._far = parse_qs(urlsplit(database_url).query)["host"][0] + "/.s.PGSQL.5432"
+        self._name = urlsplit(database_url).path
+        self._open = asyncio.Event()
+        self._open.set()
+
+    async def start(self) -> str:
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        return f"postgresql://headway@127.0.0.1:{port}{self._name}"
+
+    def cut(self) -> None:
+        self._open.clear()
+
+    def mend(self) -> None:
+        self._open.set()
+
+    def close(self) -> None:
+        self.mend()
+        self._server.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_unix_connection(self._far)
+        await asyncio.gather(self._pass(reader, far_writer), self._pass(far_reader, writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                await self._open.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
+async def _becomes(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - what changes is in another process
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def _leading(database_url: str) -> AsyncIterator[Leadership]:
+    one = Leadership(database_url=database_url, name="one", clock=time.monotonic)
+    task = asyncio.ensure_future(one.run(lambda: None))
+    try:
+        yield one
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leadership, "STAND_BY_S", 0.05)
+    monkeypatch.setattr(leadership, "RENEW_S", 0.05)
+    monkeypatch.setattr(store, "ANSWER_S", 0.3)
+
+
+async def test_a_leader_that_is_cut_off_from_postgres_stops_leading_by_itself(migrated_url: str) -> None:
+    """Nothing tells it: neither Postgres, which it cannot hear, nor the next leader."""
+    wire = Wire(migrated_url)
+    async with _leading(await wire.start()) as one:
+        await _becomes(lambda: one.epoch is not None)
+        wire.cut()
+        await _becomes(lambda: one.epoch is None)
+        wire.mend()
+        await _becomes(lambda: one.epoch is not None)
+        wire.close()
+
+
+async def test_a_leader_takes_a_later_epoch_once_a_host_has_seen_one(migrated_url: str) -> None:
+    """As after a restore: the host reports what the leader of the lost day has told it."""
+    async with _leading(migrated_url) as one:
+        await _becomes(lambda: one.epoch is not None)
+        with psycopg.connect(migrated_url, autocommit=True) as connection:
+            connection.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'h', 41)")
+        await _becomes(lambda: one.epoch == 42)
+
+
+async def test_what_an_earlier_epoch_of_the_same_process_is_refused_ends_nothing(migrated_url: str) -> None:
+    """A tick that was begun before the lead was lost may be refused after it was taken again."""
+    async with _leading(migrated_url) as one:
+        await _becomes(lambda: one.epoch is not None)
+        assert one.epoch is not None
+        one.step_down(one.epoch - 1)
+        assert one.epoch is not None
+        one.step_down(one.epoch)
+        assert one.epoch is None
