@@ -1,7 +1,7 @@
 """What came at this time of earlier days."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 MINUTE_S = 60.0
 DAY_MINUTES = 1440
@@ -31,10 +31,10 @@ def recalled_jobs(jobs: Mapping[int, int], *, since: int | None, now_s: float, a
     Returns:
         Of the minutes the most; ``None`` until a whole day has been seen.
     """
-    if since is None or _ended_minute(now_s) - since < DAY_MINUTES:
+    if since is None or ended_minute(now_s) - since < DAY_MINUTES:
         return None
     minutes = minutes_ahead(now_s=now_s, ahead_s=ahead_s)
-    return max(max(0, _busiest(jobs, minute, since=since) - jobs.get(minute, 0)) for minute in minutes)
+    return max(max(0, busiest(jobs, minute, since=since) - jobs.get(minute, 0)) for minute in minutes)
 
 
 class Recall:
@@ -47,7 +47,7 @@ class Recall:
 
     def take(self, jobs: int, *, at_s: float) -> None:
         """Count ``jobs`` that arrived up to ``at_s``."""
-        minute = _ended_minute(at_s)
+        minute = ended_minute(at_s)
         if self._first is None:
             self._first = minute
         if jobs:
@@ -60,13 +60,23 @@ class Recall:
         """``recalled_jobs`` of what was taken."""
         return recalled_jobs(self._jobs, since=self._first, now_s=now_s, ahead_s=ahead_s)
 
+    def arrived_jobs(self, *, now_s: float) -> int:
+        """What the minute that runs at ``now_s`` has brought so far."""
+        return self._jobs.get(minute_of(now_s), 0)
 
-def _ended_minute(at_s: float) -> int:
-    return math.ceil(at_s / MINUTE_S) - 1  # a span that ends with a minute belongs to it
+
+def ended_minute(at_s: float) -> int:
+    """The minute that a span which ends at ``at_s`` belongs to: it may end with it."""
+    return math.ceil(at_s / MINUTE_S) - 1
 
 
-def _busiest(jobs: Mapping[int, int], minute: int, *, since: int) -> int:
-    """The most that an earlier day had; of three days or more the second most: one odd day proves nothing."""
+def busiest(jobs: Mapping[int, int], minute: int, *, since: int) -> int:
+    """The most that ``minute`` of an earlier day had, as ``most_of`` takes it."""
     days = (minute - day * DAY_MINUTES for day in range(1, DAYS + 1))
-    counts = sorted((jobs.get(earlier, 0) for earlier in days if earlier >= since), reverse=True)
-    return counts[1] if len(counts) >= ODD_DAYS else counts[0] if counts else 0
+    return most_of([jobs.get(earlier, 0) for earlier in days if earlier >= since])
+
+
+def most_of(counts: Sequence[int]) -> int:
+    """The most of some days; of three days or more the second most: one odd day proves nothing."""
+    ranked = sorted(counts, reverse=True)
+    return ranked[1] if len(ranked) >= ODD_DAYS else ranked[0] if ranked else 0
