@@ -1,5 +1,6 @@
 """The pipeline by spark-submit: the same stream, on a master and two workers that are processes of their own."""
 
+import json
 import os
 import re
 import socket
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from random import Random
 
 import psutil
 import pyspark
@@ -16,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from architecture.tree import ROOT
+from headway.__main__ import main
 from headway.scaling.measure import BucketRow, bucket_rows, class_rows
 from headway.scaling.model import JobEvent, QueueSample
 from headway_spark.bulk import packaged
@@ -110,6 +113,30 @@ def test_a_cluster_gives_the_rows_that_the_embedded_stream_gives(
     assert differing(keyed([*bucket_rows(told), *class_rows(e for e in told if isinstance(e, JobEvent))]), found) == []
 
 
+def test_a_backtest_on_a_cluster_gives_the_figures_that_simulate_gives(tmp_path: Path) -> None:
+    """`headway backtest --master` as a process, its packages sent to the executors, and `headway simulate` here."""
+    chance, at_s = Random(1), 0.0
+    trace = tmp_path / "mail.csv"
+    with trace.open("w") as lines:
+        lines.write("t_arrival,service_s\n")
+        for _ in range(400):
+            at_s += chance.expovariate(1 / 6)
+            lines.write(f"{at_s:.3f},{chance.lognormvariate(0.5, 1):.3f}\n")
+    with cluster(tmp_path, memory="1g") as (master_url, env, _):
+        words = ["--grid", "risk=0.5,2", "--master", master_url, "--json", str(tmp_path / "backtest.json")]
+        argv = [sys.executable, "-m", "headway", "backtest", str(trace), *words]
+        with running(*argv, log=tmp_path / "backtest.log", env=env) as process:
+            until(lambda: process.poll() is not None, tmp_path / "backtest.log")
+        assert process.returncode == 0, (tmp_path / "backtest.log").read_text()[-3000:]
+    (pool,) = json.loads((tmp_path / "backtest.json").read_text())["pools"]
+    assert main(["simulate", str(trace), "--json", str(tmp_path / "simulate.json")]) == 0
+    (alone,) = json.loads((tmp_path / "simulate.json").read_text())["rehearsals"]
+    played = {each["candidate"]: each for each in pool["rehearsals"]}
+    assert set(played) == {"as it is", "risk=0.5", "risk=2"}
+    figures = set(alone) - {"workload", "strategy", "risk", "pool"}
+    assert {name: alone[name] for name in figures} == {name: played["as it is"][name] for name in figures}
+
+
 def await_rows(database_url: str, told: list[JobEvent | QueueSample], log: Path) -> None:
     jobs = sum(isinstance(each, JobEvent) for each in told)
     until(lambda: sum(totals(stored(database_url))[name] for name in COUNTS) == jobs, log)
@@ -140,7 +167,7 @@ def embedded_rows(spark: SparkSession, folder: Path, files: list[list[JobEvent |
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[tuple[str, dict[str, str], Path]]:
+def cluster(folder: Path, *, memory: str = "512m") -> Iterator[tuple[str, dict[str, str], Path]]:
     """A master and two workers of one core each: where the master is, an environment for a driver, its log."""
     port = free_port()
     env = {
@@ -159,7 +186,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, dict[str, str], Path]]:
         stack.enter_context(running(*master, log=log, env=env))
         until(lambda: "ALIVE" in log.read_text(), log)
         for number in range(2):
-            worker = [spark_class, f"{deploy}.worker.Worker", "--cores", "1", "--memory", "512m", *quiet]
+            worker = [spark_class, f"{deploy}.worker.Worker", "--cores", "1", "--memory", memory, *quiet]
             words = ["--work-dir", str(folder / f"apps-{number}"), master_url]
             stack.enter_context(running(*worker, *words, log=folder / f"worker-{number}.log", env=env))
         until(lambda: log.read_text().count("Registering worker") == 2, log)
