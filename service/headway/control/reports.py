@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts import LEASE_S, enrol, read_cluster_id
 from headway.store.joining import Enrolment
+from headway.store.leadership import note_ahead
 from headway.store.reports import HostReport, record_report
 from headway.store.standing import Standing, read_standing
 
@@ -99,12 +100,17 @@ class Reports:
             return Standing(epoch=0, revision=0)
         loop = asyncio.get_running_loop()
         until_s = loop.time() + min(max(wait_s, 0.0), POLL_WAIT_MAX_S)
+        is_noted = False
         with self._hold(having.host_id) as held:
             while True:
                 changed = held.changed  # taken before reading: what changes from here on ends the wait
                 standing, read_at_s = await self._standing(having.host_id), loop.time()
                 if (standing.epoch, standing.revision) > (having.epoch, having.revision):
                     return standing
+                if (standing.epoch, standing.revision) < (having.epoch, having.revision) and not is_noted:
+                    await self._note_ahead(having)
+                    is_noted = True
+                    continue
                 try:
                     async with asyncio.timeout_at(until_s):
                         await changed.wait()
@@ -117,6 +123,14 @@ class Reports:
     async def _standing(self, host_id: str) -> Standing:
         async with self._statements, transaction(self._engine) as connection:
             return await read_standing(connection, host_id)
+
+    async def _note_ahead(self, having: Having) -> None:
+        log.warning(
+            "host_id=%s acts on orders of epoch=%d revision=%d, which this database does not know: it was restored",
+            *(having.host_id, having.epoch, having.revision),
+        )
+        async with self._statements, transaction(self._engine) as connection:
+            await note_ahead(connection, having.host_id, epoch=having.epoch, revision=having.revision)
 
     @contextmanager
     def _hold(self, host_id: str) -> Iterator["_Held"]:

@@ -191,7 +191,7 @@ async def address_anew(connection: AsyncConnection, *, epoch: int) -> tuple[str,
     """
     rows = await connection.execute(
         update(hosts)
-        .where(hosts.c.epoch_seen > hosts.c.assignment_epoch)
+        .where(hosts.c.epoch_seen > hosts.c.assignment_epoch, hosts.c.epoch_seen < EPOCH_MAX)
         .values(assignment_epoch=epoch, assignment_revision=hosts.c.assignment_revision + 1)
         .returning(hosts.c.host_id)
     )
@@ -207,10 +207,11 @@ async def note_ahead(connection: AsyncConnection, host_id: str, *, epoch: int, r
     Orders of the epoch that the database knows go on after the host's revision at once. Those of a later epoch are the
     leader's to address anew, once it leads under a later one still.
     """
-    is_same_epoch = hosts.c.assignment_epoch == epoch
+    if max(epoch, revision) >= EPOCH_MAX:
+        return
     await connection.execute(
         update(hosts)
-        .where(hosts.c.host_id == host_id, is_same_epoch, hosts.c.assignment_revision <= revision)
+        .where(hosts.c.host_id == host_id, hosts.c.assignment_epoch == epoch, hosts.c.assignment_revision <= revision)
         .values(assignment_revision=revision + 1)
     )
     await connection.execute(
