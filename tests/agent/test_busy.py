@@ -6,7 +6,7 @@ import pytest
 from agent.workers import eventually
 from headway.agent import procfs
 from headway.agent.busy import HINT_FRESH_S, NOT_KNOWN, Activity, Hint, Lookout, Sample, Watch, by_hint
-from headway.agent.held import unrecorded
+from headway.agent.records import unrecorded
 
 NOW_S = 1_000.0
 CREW = frozenset({(11, 1), (12, 1)})

@@ -2,8 +2,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headway.agent.capacity import Machine, capacity, measure, memory_of
+from headway.agent.capacity import Machine, capacity, measure, steadied
 from headway.scaling.model import HostCapacity
 
 GIB = 1024**3
@@ -80,5 +82,33 @@ def test_this_machine_can_be_measured() -> None:
     machine = measure()
     assert 0 < machine.cpu_cores <= CORES
     assert 0 < machine.used_bytes < machine.memory_bytes
-    assert 1_000_000 < memory_of([os.getpid()]) < machine.memory_bytes
-    assert memory_of([0]) == 0
+
+
+def of(memory_gib: float, cpu_cores: float = 4.0) -> HostCapacity:
+    return HostCapacity(cpu_cores=cpu_cores, memory_bytes=int(memory_gib * GIB))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (None, of(8.0), of(8.0)),
+        (of(8.0), of(8.3), of(8.0)),  # noise
+        (of(8.0), of(7.7), of(8.0)),
+        (of(8.0), of(4.0), of(6.0)),  # half of the way
+        (of(8.0), of(12.0), of(10.0)),
+        (of(8.0), of(8.0, 2.0), of(8.0, 2.0)),  # cores are a setting
+        (of(0.0), of(0.0), of(0.0)),
+    ],
+)
+def test_what_is_told_of_memory_follows_what_stays_and_not_what_comes_and_goes(
+    before: HostCapacity | None, now: HostCapacity, told: HostCapacity
+) -> None:
+    assert steadied(before, now) == told
+
+
+@given(st.lists(st.floats(0.97, 1.03), max_size=20))
+def test_noise_is_never_told(noise: list[float]) -> None:
+    told = of(8.0)
+    for factor in noise:
+        told = steadied(told, of(8.0 * factor))
+    assert told == of(8.0)

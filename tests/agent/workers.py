@@ -11,6 +11,7 @@ from typing import Any
 from headway.agent import procfs
 from headway.agent.fleet import Fleet
 from headway.agent.folder import StateFolder
+from headway.agent.host_file import HostFile
 from headway.agent.templates import Ready, Stop, Template
 from headway.scaling.reconcile import Start
 
@@ -72,12 +73,12 @@ class Stage:
         self.environment = {**os.environ, "HEADWAY_TOKEN": "s3cret"}
 
     @contextmanager
-    def fleet(self, *templates: Template) -> Iterator[Fleet]:
+    def fleet(self, *templates: Template, gpus: int = 0) -> Iterator[Fleet]:
         """A fleet that has taken over what is there. At its end it lets go, as an agent that is restarted does."""
         with self.folder.only_agent():
             fleet = Fleet(
                 self.folder,
-                templates={each.name: each for each in templates},
+                host_file=HostFile(templates={each.name: each for each in templates}, gpus=gpus),
                 agent_id=self.folder.identity().agent_id,
                 environment=self.environment,
                 clock=self.clock,

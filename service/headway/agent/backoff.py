@@ -32,6 +32,10 @@ class Backoff:
         until_s = self.until_s(kind)
         return until_s is not None and now_s < until_s
 
+    def without(self, kind: tuple[str, str]) -> "Backoff":
+        """After a change of how the kind is started: what failed before says nothing of it any more."""
+        return replace(self, pauses={each: pause for each, pause in self.pauses.items() if each != kind})
+
     def failed(self, kind: tuple[str, str], *, started_at_s: float, now_s: float) -> "Backoff":
         """After a worker of the kind, started then, has failed.
 

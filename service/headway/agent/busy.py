@@ -22,6 +22,7 @@ class Hint:
     since_age_s: float | None
     age_s: float
     heard_at_s: float
+    ended_jobs: int | None = None
 
     @property
     def known_at_s(self) -> float:
@@ -35,6 +36,10 @@ class Activity:
 
     is_busy: bool | None
     busy_since_s: float | None = None
+    memory_bytes: int | None = None
+    """What it and its children took when that was last measured."""
+    ended_jobs: int | None = None
+    """Since it began, by its broker's count."""
 
 
 NOT_KNOWN = Activity(is_busy=None)
@@ -109,6 +114,11 @@ class Lookout:
                 watch = watches[record.worker_id] = self._watches.get(record.worker_id, Watch())
                 watch.see(sampled(process, procfs.descendants(record.pid), now_s=now_s))
         self._watches = watches
+
+    def ended_jobs(self, record: Record) -> int | None:
+        """Jobs that the worker has ended, by its broker's last word of it, however old: they only grow."""
+        hint = self._hints.get(record.pid)
+        return None if hint is None or hint.known_at_s < record.life.started_at_s else hint.ended_jobs
 
     def activity(self, record: Record, *, now_s: float) -> Activity:
         """Whether the worker is busy, as far as that is known."""

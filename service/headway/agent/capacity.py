@@ -6,12 +6,12 @@ Cgroups of version 1 and 2 are both read, each from the own one up to the root: 
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headway.agent import procfs
 from headway.scaling.model import HostCapacity
 
+MEMORY_BAND = 0.05  # of the memory: a change of less is noise
 UNLIMITED_BYTES = 1 << 60  # version 1 says "no limit" by a number near 2^63
 
 
@@ -26,14 +26,28 @@ class Machine:
 
 
 def capacity(
-    machine: Machine, *, workers_bytes: int, reserve_cpu_cores: float, reserve_memory_bytes: int
+    machine: Machine, *, workers_bytes: int, reserve_cpu_cores: float, reserve_memory_bytes: int, gpus: int = 0
 ) -> HostCapacity:
     """What workers may take in all, present ones included: what others use and what is reserved is taken off."""
     others_bytes = max(0, machine.used_bytes - workers_bytes)
     return HostCapacity(
         cpu_cores=max(0.0, machine.cpu_cores - reserve_cpu_cores),
         memory_bytes=max(0, machine.memory_bytes - others_bytes - reserve_memory_bytes),
+        gpus=gpus,
     )
+
+
+def steadied(before: HostCapacity | None, now: HostCapacity) -> HostCapacity:
+    """The capacity that is told after ``before``, so that what other programs take for a moment moves no worker.
+
+    Memory goes half of the way with each look, and stays as it is while that is little. Cores and GPUs are settings.
+    """
+    if before is None:
+        return now
+    difference_bytes = now.memory_bytes - before.memory_bytes
+    if abs(difference_bytes) <= MEMORY_BAND * max(before.memory_bytes, now.memory_bytes):
+        return replace(now, memory_bytes=before.memory_bytes)
+    return replace(now, memory_bytes=before.memory_bytes + difference_bytes // 2)
 
 
 def measure(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> Machine:
@@ -48,12 +62,6 @@ def measure(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) 
         if limit.memory_bytes is not None and limit.memory_bytes < total_bytes:
             total_bytes, used_bytes = limit.memory_bytes, limit.used_bytes
     return Machine(cpu_cores=cores, memory_bytes=total_bytes, used_bytes=used_bytes)
-
-
-def memory_of(pids: list[int]) -> int:
-    """The bytes that these processes and their descendants take, what they share counted once."""
-    family = {pid for main in pids for pid in (main, *(child.pid for child in procfs.descendants(main)))}
-    return sum(map(procfs.proportional_memory_bytes, family))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,6 +193,7 @@ class ControlClient:
                     since_age_s=hint.since_age_s if hint.HasField("since_age_s") else None,
                     age_s=hint.age_s,
                     heard_at_s=heard_at_s,
+                    ended_jobs=hint.ended_jobs if hint.HasField("ended_jobs") else None,
                 )
                 for hint in response.hints
             ),

@@ -7,17 +7,17 @@ be done. Nothing here waits.
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from uuid import uuid4
 
-from headway.agent import processes, procfs, records, states
+from headway.agent import gpus, processes, procfs, records, states
+from headway.agent.adoption import left_behind
 from headway.agent.backoff import Backoff
 from headway.agent.busy import NOT_KNOWN, Activity
-from headway.agent.folder import StateFolder, read_json, write_json
-from headway.agent.held import LATER_S, Held, unrecorded
+from headway.agent.folder import StateFolder
+from headway.agent.held import LATER_S, Held
+from headway.agent.host_file import HostFile
 from headway.agent.orders import Orders
 from headway.agent.output import Output
 from headway.agent.records import Ledger, Record
-from headway.agent.templates import Ready, Stop, Template
 from headway.errors import Unavailable
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
@@ -40,14 +40,14 @@ class Fleet:
         self,
         folder: StateFolder,
         *,
-        templates: Mapping[str, Template],
+        host_file: HostFile,
         agent_id: str,
         environment: Mapping[str, str],
         clock: Callable[[], float] = procfs.since_boot_s,
     ) -> None:
         self.output = Output(folder.logs)
         self._folder = folder
-        self._templates = templates
+        self._host_file = host_file
         self._agent_id = agent_id
         self._environment = environment
         self._clock = clock
@@ -78,6 +78,11 @@ class Fleet:
         """The workers that have a process."""
         return tuple(held.record for held in self._held.values() if held.process is not None)
 
+    def free_gpus(self) -> tuple[int, ...]:
+        """The numbers of the GPUs that no worker has."""
+        alive = (held.record for held in self._held.values() if held.record.life.is_alive)
+        return gpus.free(self._host_file.gpus, (record.gpus for record in alive))
+
     def watchable(self) -> frozenset[int]:
         """File descriptors that become readable when a worker ends which is not this agent's child."""
         found = (held.process.pidfd for held in self._held.values() if held.process is not None)
@@ -107,6 +112,18 @@ class Fleet:
         if (orders.cluster_id, orders.epoch, orders.revision) != (before.cluster_id, before.epoch, before.revision):
             self._spent = {}
         self._orders = orders
+
+    def use(self, host_file: HostFile) -> None:
+        """Go by ``host_file`` from now on. What failed before says nothing of what is started otherwise now."""
+        self._host_file = host_file
+        for held in self._held.values():
+            template = host_file.templates.get(held.record.template)
+            if template is None:
+                continue
+            if template.content_hash == held.record.template_hash:
+                held.record = replace(held.record, stop=template.stop)
+            elif held.state is WorkerState.BACKING_OFF:
+                self._backoff = self._backoff.without(held.record.kind)
 
     def look(self) -> bool:
         """Take note of ends, of readiness and of times that are over. Returns whether anything has changed."""
@@ -153,43 +170,22 @@ class Fleet:
             pauses=self._backoff.pauses,
             records=[held.record for held in self._held.values()],
         )
-        body = records.to_json(ledger, boot_id=procfs.boot_id())
-        try:
-            write_json(self._folder.workers, body, is_durable=is_durable)
-        except OSError as error:
-            log.error("not written file=%s: %s", self._folder.workers, error)  # noqa: TRY400 - its trace tells nothing
+        records.write(ledger, self._folder, is_durable=is_durable)
 
     # --- taking over -------------------------------------------------------------------------------------------------
 
     def adopt(self) -> None:
         """Go on where the last agent of this folder ended: its orders, and every worker of its that still runs."""
-        ledger = self._read()
+        ledger = left_behind(self._folder, self._agent_id)
         self._orders, self._spent, self._backoff = ledger.orders, dict(ledger.spent), Backoff(ledger.pauses)
-        marked = processes.find_marked(self._agent_id, self._folder.logs)
         now_s = self._clock()
         for record in ledger.records:
-            pid, started_ticks, _ = marked.pop(record.worker_id, (0, 0, ""))
-            known = record if record.pid else replace(record, pid=pid, started_ticks=started_ticks)
-            self._adopt(known, now_s)
-        for worker_id, (pid, started_ticks, pool) in marked.items():
-            self._adopt(unrecorded(worker_id, pid=pid, started_ticks=started_ticks, pool=pool), now_s)
+            self._adopt(record, now_s)
         if self._held:
             log.info("took over workers=%d of an earlier agent", len(self.running()))
         self.save()
 
-    def _read(self) -> Ledger:
-        body = read_json(self._folder.workers)
-        if body is None:
-            return records.EMPTY
-        try:
-            return records.from_json(body, boot_id=procfs.boot_id())
-        except ValueError as error:
-            log.warning("unreadable file=%s: %s; its workers are looked for by marks", self._folder.workers, error)
-            return records.EMPTY
-
     def _adopt(self, record: Record, now_s: float) -> None:
-        if record.life.is_alive and not record.pid:
-            return  # the agent died before it could start it
         held = self._held[record.worker_id] = Held(record=record, is_ours=False)
         if not record.life.is_alive:
             return
@@ -204,20 +200,12 @@ class Fleet:
     def _place(self, start: Start, now_s: float) -> Held:
         """A place for one worker, in which it either is to be spawned or backs off."""
         kind = (start.pool, start.template)
-        template = self._templates.get(start.template)
+        template = self._host_file.templates.get(start.template)
         if template is None and not self._backoff.holds(kind, now_s=now_s):
             self._fail(kind, f"host.toml has no template {start.template!r}", started_at_s=now_s, now_s=now_s)
         begin = states.held_back if self._backoff.holds(kind, now_s=now_s) else states.spawned
-        record = Record(
-            worker_id=uuid4().hex,
-            pool=start.pool,
-            template=start.template,
-            template_hash=template.content_hash if template else "",
-            restart_generation=start.restart_generation,
-            ready=template.ready if template else Ready(),
-            stop=template.stop if template else Stop(),
-            life=begin(now_s=now_s, is_burst=start.is_burst),
-        )
+        life = begin(now_s=now_s, is_burst=start.is_burst)
+        record = records.placed(start, template, life=life, own_gpus=self.free_gpus())
         self._held[record.worker_id] = Held(record=record)
         return self._held[record.worker_id]
 
@@ -226,8 +214,10 @@ class Fleet:
         log_file = self.output.log(record.worker_id)
         try:
             process = processes.spawn(
-                self._templates[record.template],
-                marks=processes.marks_of(worker_id=record.worker_id, pool=record.pool, agent_id=self._agent_id),
+                self._host_file.templates[record.template],
+                marks=processes.marks_of(
+                    worker_id=record.worker_id, pool=record.pool, agent_id=self._agent_id, own_gpus=record.gpus
+                ),
                 environment=self._environment,
                 log=log_file,
                 is_burst=record.life.is_burst,

@@ -4,13 +4,12 @@ import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headway.agent import procfs, states
+from headway.agent import states
 from headway.agent.busy import Activity
 from headway.agent.output import Tail
 from headway.agent.processes import Process
 from headway.agent.records import Record
 from headway.agent.states import Life
-from headway.agent.templates import Ready, Stop
 from headway.scaling.model import Worker, WorkerState
 
 PATTERN_LOOK_S = 0.1
@@ -50,6 +49,8 @@ class Held:
             is_busy=activity.is_busy,
             busy_since_s=activity.busy_since_s,
             restart_generation=record.restart_generation,
+            template_hash=record.template_hash,
+            memory_bytes=activity.memory_bytes,
         )
 
     def become(self, life: Life) -> None:
@@ -111,20 +112,3 @@ class Held:
         if life.state is WorkerState.DRAINING:
             return self.forced_at_s + FORCE_AGAIN_S if life.is_forced else life.since_s + record.stop.drain_timeout_s
         return now_s + LATER_S
-
-
-def unrecorded(worker_id: str, *, pid: int, started_ticks: int, pool: str) -> Record:
-    """A worker that only its marks tell of. It has no template's name, so it is replaced once its pool has workers."""
-    started_at_s = started_ticks / procfs.TICKS_PER_S
-    return Record(
-        worker_id=worker_id,
-        pool=pool,
-        template="",
-        template_hash="",
-        restart_generation=0,
-        ready=Ready(),
-        stop=Stop(),
-        life=Life(state=WorkerState.RUNNING, started_at_s=started_at_s, since_s=started_at_s),
-        pid=pid,
-        started_ticks=started_ticks,
-    )

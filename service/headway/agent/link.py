@@ -15,6 +15,7 @@ from headway.agent.busy import Hint
 from headway.agent.client import Answer, ControlClient, HostNews
 from headway.agent.fleet import Ended
 from headway.agent.folder import Identity, StateFolder
+from headway.agent.isolation import Contact
 from headway.agent.orders import Orders
 from headway.agent.proofs import let_in, own
 from headway.agent.talk import PAUSE_MAX_S, Talk
@@ -51,9 +52,11 @@ class Link:
         orders: Orders,
         wake: Callable[[], None],
         join_token: str | None = None,
+        contact: Contact,
     ) -> None:
         self._client = client
         self._join_token = join_token or ""
+        self._contact = contact
         self._folder = folder
         self._host_name = host_name
         self._wake = wake
@@ -154,6 +157,7 @@ class Link:
             self._is_due = False
             self._sequence += 1
             sequence, epoch_seen = self._sequence, self._epoch_seen
+        sent_at_s = procfs.since_boot_s()
         try:
             heard = self._client.report(
                 news,
@@ -171,6 +175,7 @@ class Link:
             with self._changed:
                 self._is_due = True
             return
+        self._contact.heard(sent_at_s=sent_at_s)
         self._renew(identity, heard.credential)
         with self._changed:
             for key in ended:

@@ -6,26 +6,29 @@ report   tells what the host has and runs       }
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from headway.agent import procfs
-from headway.agent.busy import SAMPLE_EVERY_S, Lookout
-from headway.agent.capacity import capacity, measure, memory_of
+from headway.agent.admission import admitted, starting_max
 from headway.agent.client import ControlClient, HostNews
 from headway.agent.fleet import Fleet
 from headway.agent.folder import StateFolder
 from headway.agent.host_file import HostFile
+from headway.agent.isolation import Contact, Isolation
 from headway.agent.link import Link
+from headway.agent.measures import Measures
 from headway.agent.records import Record
+from headway.agent.recycling import Recycling
+from headway.agent.rollout import unisolated, upkeep
 from headway.agent.templates import Log
 from headway.agent.wakes import Wakes
+from headway.agent.watched import WatchedFile
 from headway.errors import Refused
-from headway.scaling.model import HostCapacity
-from headway.scaling.reconcile import reconcile
+from headway.scaling.model import Worker
+from headway.scaling.reconcile import Upkeep, reconcile
 
 LOOK_S = 0.5
-HOUSEKEEPING_S = 60.0  # measuring memory and bounding logs: neither is cheap, neither is urgent
 END_MARGIN_S = 10.0  # from the force signal to the end of the last process
 LAST_REPORT_S = 2.0
 
@@ -37,7 +40,7 @@ class AgentSetup:
     """What an agent is given."""
 
     folder: StateFolder
-    host_file: HostFile
+    host_file: WatchedFile
     host_name: str
     control: str
     """Address of the control plane's gRPC door."""
@@ -57,12 +60,17 @@ class Agent:
         self._setup = setup
         self._wakes = wakes
         self._clock = clock
-        self._lookout = Lookout()
-        self._capacity = HostCapacity(cpu_cores=0.0, memory_bytes=0)
-        self._templates = tuple(template.told() for template in setup.host_file.templates.values())
-        self._sampled_at_s = self._kept_house_at_s = float("-inf")
+        self._measures = Measures(setup.folder, clock=clock)
+        self._recycling = Recycling()
+        self._isolation = Isolation()
+        self._has_waiting = False
+        """Whether there are starts that there was no room for."""
         self._ends_by_s: float | None = None
         """Until when workers may drain; ``None`` while this agent is not about to end them."""
+
+    @property
+    def _host_file(self) -> HostFile:
+        return self._setup.host_file.now
 
     def run(self) -> tuple[Record, ...]:
         """Work until told to stop. Returns the workers that still run.
@@ -75,12 +83,14 @@ class Agent:
             identity = setup.folder.identity()
             fleet = Fleet(
                 setup.folder,
-                templates=setup.host_file.templates,
+                host_file=self._host_file,
                 agent_id=identity.agent_id,
                 environment=setup.environment,
                 clock=self._clock,
             )
             fleet.adopt()
+            fleet.use(self._host_file)
+            contact = Contact(setup.folder, clock=self._clock)
             link = Link(
                 ControlClient(setup.control, token=setup.token, clock=self._clock),
                 setup.folder,
@@ -89,26 +99,32 @@ class Agent:
                 orders=fleet.orders,
                 wake=self._wakes.wake,
                 join_token=setup.join_token,
+                contact=contact,
             )
             link.start()
             try:
-                self._look_after(fleet, link)
+                self._look_after(fleet, link, contact)
             finally:
                 link.close(within_s=LAST_REPORT_S)
                 left = fleet.running()
                 fleet.close()
             return left
 
-    def _look_after(self, fleet: Fleet, link: Link) -> None:
+    def _look_after(self, fleet: Fleet, link: Link, contact: Contact) -> None:
         is_first = True
         while True:
             is_ending = self._begin_to_end(fleet)
             has_orders = self._take_orders(fleet, link)
-            is_news = fleet.look() or is_ending or has_orders or is_first
+            is_measured = self._measures.look(fleet.running(), self._host_file)
+            has_file = self._take_host_file(fleet, is_due=is_measured)
+            is_news = fleet.look() or is_ending or has_orders or has_file or is_first
+            if is_news or is_measured or self._has_waiting:
+                is_news = self._reconcile(fleet, contact) or is_news
             if is_news:
-                self._reconcile(fleet)
                 fleet.save(is_durable=has_orders)
-            if self._measure(fleet) or is_news:
+            if is_measured:
+                self._bound_logs(fleet)
+            if is_measured or is_news:
                 self._publish(fleet, link, is_urgent=is_news)
             if self._is_over(fleet):
                 return
@@ -135,56 +151,71 @@ class Agent:
 
     def _take_orders(self, fleet: Fleet, link: Link) -> bool:
         heard = link.heard
-        self._lookout.hear(heard.hints)
+        self._measures.hear(heard.hints)
         if heard.orders is fleet.orders:
             return False
         fleet.obey(heard.orders)
         return True
 
-    def _reconcile(self, fleet: Fleet) -> None:
-        """Do what there is to be done. Without orders that is nothing: silence is not zero."""
-        if fleet.orders.assignments is None or self._ends_by_s is not None:
-            return
-        now_s = self._clock()
-        workers = fleet.workers(lambda record: self._lookout.activity(record, now_s=now_s))
-        actions = reconcile(workers, fleet.orders.assignments, spent=fleet.spent)
-        if actions:
-            fleet.act(actions)
-
-    def _measure(self, fleet: Fleet) -> bool:
-        """Whether it was time to look who is busy, and now and then also at the host."""
-        now_s = self._clock()
-        if now_s - self._sampled_at_s < SAMPLE_EVERY_S:
+    def _take_host_file(self, fleet: Fleet, *, is_due: bool) -> bool:
+        is_asked = self._wakes.take_reload()
+        if not (is_asked or is_due) or not self._setup.host_file.is_changed(is_asked=is_asked):
             return False
-        self._sampled_at_s = now_s
-        self._lookout.look(fleet.running(), now_s=now_s)
-        if now_s - self._kept_house_at_s >= HOUSEKEEPING_S:
-            self._kept_house_at_s = now_s
-            running = fleet.running()
-            self._capacity = capacity(
-                measure(),
-                workers_bytes=memory_of([record.pid for record in running]),
-                reserve_cpu_cores=self._setup.host_file.reserve_cpu_cores,
-                reserve_memory_bytes=self._setup.host_file.reserve_memory_bytes,
-            )
-            fleet.output.clear(frozenset(record.worker_id for record in running))
-        templates = self._setup.host_file.templates
-        fleet.output.bound(
-            {
-                record.worker_id: templates[record.template].log if record.template in templates else Log()
-                for record in fleet.running()
-            }
-        )
+        fleet.use(self._host_file)
         return True
 
+    def _reconcile(self, fleet: Fleet, contact: Contact) -> bool:
+        """Do what is to be done. Returns whether that was anything: without orders it never is, silence is not zero."""
+        if fleet.orders.assignments is None or self._ends_by_s is not None:
+            return False
+        host_file = self._host_file
+        isolated = self._isolation.templates(host_file.templates, lost_for_s=contact.lost_for_s())
+        workers = fleet.workers(self._measures.activity)
+        due = reconcile(
+            workers,
+            unisolated(fleet.orders.assignments, isolated),
+            spent=fleet.spent,
+            upkeep=self._upkeep(fleet, workers),
+        )
+        actions = admitted(
+            due,
+            workers,
+            starting_max=starting_max(host_file.starting_max, cpu_cores=self._measures.capacity.cpu_cores),
+            free_gpus=len(fleet.free_gpus()),
+            gpus_of={name: template.gpus for name, template in host_file.templates.items()},
+        )
+        self._has_waiting = len(actions) < len(due)
+        if actions:
+            fleet.act(actions)
+        return bool(actions)
+
+    def _upkeep(self, fleet: Fleet, workers: Iterable[Worker]) -> Upkeep:
+        host_file = self._host_file
+        seen = ((record, self._measures.activity(record)) for record in fleet.running())
+        return upkeep(
+            host_file,
+            workers=workers,
+            templates={template.name: template for template in self._measures.templates(host_file)},
+            capacity=self._measures.capacity,
+            free_gpus=len(fleet.free_gpus()),
+            worn=self._recycling.worn(seen, host_file.templates, now_s=self._clock()),
+        )
+
+    def _bound_logs(self, fleet: Fleet) -> None:
+        templates = self._host_file.templates
+        running = fleet.running()
+        fleet.output.bound(
+            {each.worker_id: templates[each.template].log if each.template in templates else Log() for each in running}
+        )
+        fleet.output.clear(frozenset(record.worker_id for record in running))
+
     def _publish(self, fleet: Fleet, link: Link, *, is_urgent: bool) -> None:
-        now_s = self._clock()
         link.publish(
             HostNews(
-                capacity=self._capacity,
-                templates=self._templates,
-                workers=fleet.workers(lambda record: self._lookout.activity(record, now_s=now_s)),
-                labels=self._setup.host_file.labels,
+                capacity=self._measures.capacity,
+                templates=self._measures.templates(self._host_file),
+                workers=fleet.workers(self._measures.activity),
+                labels=self._host_file.labels,
             ),
             ended=fleet.take_ended(),
             start_ups=fleet.take_start_ups(),
@@ -201,7 +232,9 @@ def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] =
     if not folder.was_used:
         raise Refused(f"no agent has worked in the state folder {folder.root}: name another with --state-dir")
     with folder.only_agent(), wakes.listening():
-        fleet = Fleet(folder, templates={}, agent_id=folder.identity().agent_id, environment={}, clock=clock)
+        fleet = Fleet(
+            folder, host_file=HostFile(templates={}), agent_id=folder.identity().agent_id, environment={}, clock=clock
+        )
         fleet.adopt()
         fleet.drain_all()
         ends_by_s = clock() + drain_bound_s(fleet)

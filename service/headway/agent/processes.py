@@ -8,12 +8,15 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from headway.agent import procfs
-from headway.agent.templates import AGENT_ID, POOL, WORKER_ID, Template
+from headway.agent import gpus, procfs
+from headway.agent.accounts import account
+from headway.agent.templates import AGENT_ID, GPUS, POOL, VISIBLE_GPUS, WORKER_ID, Template
 from headway.errors import Unavailable
 
 OWN_VARIABLES = "HEADWAY_"
@@ -90,6 +93,7 @@ def spawn(
     argv = [*template.argv, *(template.burst_arguments if is_burst else ())]
     inherited = {name: value for name, value in environment.items() if not name.startswith(OWN_VARIABLES)}
     try:
+        login, who = _login(template.user)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             # No preexec_fn: slow, and unsafe beside threads. No death signal: it would come when a thread of ours ends.
@@ -99,8 +103,9 @@ def spawn(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=template.working_directory,
-                env={**inherited, **template.environment, **marks},
+                env={**inherited, **login, **template.environment, **marks},
                 start_new_session=True,
+                **who,
             )
         finally:
             os.close(output)
@@ -115,9 +120,20 @@ def spawn(
     return Process(child.pid, started_ticks=known.started_ticks if known else 0, child=child, pidfd=None)
 
 
-def marks_of(*, worker_id: str, pool: str, agent_id: str) -> dict[str, str]:
+def _login(user: str | None) -> tuple[Mapping[str, str], dict[str, Any]]:
+    """What ``user`` has in its environment, and how the standard library is told to run a program as that user."""
+    found = account(user) if user else None
+    if found is None:
+        return {}, {}
+    return found.environment, {"user": found.uid, "group": found.gid, "extra_groups": found.groups}
+
+
+def marks_of(*, worker_id: str, pool: str, agent_id: str, own_gpus: Sequence[int] = ()) -> dict[str, str]:
     """What a worker's environment says of it, so that it is found also where no file tells of it."""
-    return {WORKER_ID: worker_id, POOL: pool, AGENT_ID: agent_id}
+    marks = {WORKER_ID: worker_id, POOL: pool, AGENT_ID: agent_id}
+    if own_gpus:
+        marks[GPUS] = marks[VISIBLE_GPUS] = gpus.text(own_gpus)
+    return marks
 
 
 def adopt(pid: int, started_ticks: int) -> Process | None:
@@ -133,34 +149,51 @@ def adopt(pid: int, started_ticks: int) -> Process | None:
     return None
 
 
-def find_marked(agent_id: str, logs: Path) -> dict[str, tuple[int, int, str]]:
-    """Every worker of this agent that ``/proc`` shows: worker id -> pid, start in ticks, pool (empty if not known).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """A worker that was found by its marks. Its pool is empty where it could not be read."""
+
+    worker_id: str
+    pid: int
+    started_ticks: int
+    pool: str
+    gpus: tuple[int, ...]
+
+
+def find_marked(agent_id: str, logs: Path) -> dict[str, Marked]:
+    """Every worker of this agent that ``/proc`` shows, by its id.
 
     A process may overwrite its environment, as those do that set their title; then its output still leads to its log.
     """
-    found: dict[str, list[tuple[procfs.Stat, str]]] = {}
+    found: dict[str, list[tuple[procfs.Stat, Mapping[str, str]]]] = {}
     for pid in procfs.pids():
-        worker_id, pool = _marked(pid, agent_id, logs)
+        worker_id, marks = _marked(pid, agent_id, logs)
         known = procfs.stat(pid) if worker_id else None
         if known is not None and not known.is_over:
-            found.setdefault(worker_id, []).append((known, pool))
+            found.setdefault(worker_id, []).append((known, marks))
     workers = {}
     for worker_id, family in found.items():
         # Its children bear its marks. The first of them all is the worker.
-        main, pool = min(family, key=lambda each: (each[0].started_ticks, each[0].session != each[0].pid, each[0].pid))
-        workers[worker_id] = (main.pid, main.started_ticks, pool)
+        main, marks = min(family, key=lambda each: (each[0].started_ticks, each[0].session != each[0].pid, each[0].pid))
+        workers[worker_id] = Marked(
+            worker_id=worker_id,
+            pid=main.pid,
+            started_ticks=main.started_ticks,
+            pool=marks.get(POOL, ""),
+            gpus=gpus.numbers(marks.get(GPUS, "")),
+        )
     return workers
 
 
-def _marked(pid: int, agent_id: str, logs: Path) -> tuple[str, str]:
+def _marked(pid: int, agent_id: str, logs: Path) -> tuple[str, Mapping[str, str]]:
     environment = procfs.environment(pid)
     if environment.get(AGENT_ID) == agent_id and WORKER_ID in environment:
-        return environment[WORKER_ID], environment.get(POOL, "")
+        return environment[WORKER_ID], environment
     for output in procfs.output_files(pid):
         folder, _, name = output.rpartition("/")
         if folder == str(logs) and name.endswith(".log"):
-            return name.removesuffix(".log"), ""
-    return "", ""
+            return name.removesuffix(".log"), {}
+    return "", {}
 
 
 def _is_same(pid: int, started_ticks: int) -> bool:

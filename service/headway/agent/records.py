@@ -3,17 +3,24 @@
 A worker's record says all that is needed to end it, whatever ``host.toml`` says by then.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+from uuid import uuid4
 
+from headway.agent import procfs
 from headway.agent.backoff import Pause
+from headway.agent.folder import StateFolder, write_json
 from headway.agent.orders import Orders
 from headway.agent.states import Life
-from headway.agent.templates import Ready, Stop
+from headway.agent.templates import Ready, Stop, Template
 from headway.scaling.model import Assignment, WorkerState
+from headway.scaling.reconcile import Start
 
 VERSION = 1
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +37,45 @@ class Record:
     life: Life
     pid: int = 0
     started_ticks: int = 0
+    gpus: tuple[int, ...] = ()
+    """The numbers of those that it has to itself."""
 
     @property
     def kind(self) -> tuple[str, str]:
         """What backs off together."""
         return self.pool, self.template
+
+
+def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Sequence[int]) -> Record:
+    """A new worker of ``template``, with as many as it needs of the GPUs that no other has."""
+    return Record(
+        worker_id=uuid4().hex,
+        pool=start.pool,
+        template=start.template,
+        template_hash=template.content_hash if template else "",
+        restart_generation=start.restart_generation,
+        ready=template.ready if template else Ready(),
+        stop=template.stop if template else Stop(),
+        life=life,
+        gpus=tuple(own_gpus[: template.gpus]) if template else (),
+    )
+
+
+def unrecorded(worker_id: str, *, pid: int, started_ticks: int, pool: str) -> Record:
+    """A worker that only its marks tell of. It has no template's name, so it is replaced once its pool has workers."""
+    started_at_s = started_ticks / procfs.TICKS_PER_S
+    return Record(
+        worker_id=worker_id,
+        pool=pool,
+        template="",
+        template_hash="",
+        restart_generation=0,
+        ready=Ready(),
+        stop=Stop(),
+        life=Life(state=WorkerState.RUNNING, started_at_s=started_at_s, since_s=started_at_s),
+        pid=pid,
+        started_ticks=started_ticks,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +90,15 @@ class Ledger:
 
 
 EMPTY = Ledger(orders=Orders(), spent={}, pauses={}, records=())
+
+
+def write(ledger: Ledger, folder: StateFolder, *, is_durable: bool) -> None:
+    """Write the ledger down, for the next agent of the folder."""
+    body = to_json(ledger, boot_id=procfs.boot_id())
+    try:
+        write_json(folder.workers, body, is_durable=is_durable)
+    except OSError as error:
+        log.error("not written file=%s: %s", folder.workers, error)  # noqa: TRY400 - its trace tells nothing
 
 
 def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:
@@ -95,4 +145,12 @@ def _orders(body: Mapping[str, Any]) -> Orders:
 
 def _record(body: Mapping[str, Any]) -> Record:
     life = {**body["life"], "state": WorkerState(body["life"]["state"])}
-    return Record(**{**body, "ready": Ready(**body["ready"]), "stop": Stop(**body["stop"]), "life": Life(**life)})
+    return Record(
+        **{
+            **body,
+            "ready": Ready(**body["ready"]),
+            "stop": Stop(**body["stop"]),
+            "life": Life(**life),
+            "gpus": tuple(body.get("gpus", ())),
+        }
+    )

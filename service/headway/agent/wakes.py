@@ -11,10 +11,11 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Wakes:
-    """A pipe that ends the main thread's wait, and how often this process was asked to stop."""
+    """A pipe that ends the main thread's wait, and what signals have asked of this process."""
 
     def __init__(self) -> None:
         self.stops_asked = 0
+        self._is_reload_asked = False
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
@@ -28,6 +29,11 @@ class Wakes:
         """Ask this process to stop, from any thread. Unlike a signal it presses nobody when it comes second."""
         self.stops_asked = self.stops_asked or 1
         self.wake()
+
+    def take_reload(self) -> bool:
+        """Whether this process was asked to read its files again since the last call."""
+        asked, self._is_reload_asked = self._is_reload_asked, False
+        return asked
 
     def wait(self, seconds: float, fds: Iterable[int] = ()) -> None:
         """Return when something has happened, or after ``seconds``."""
@@ -55,5 +61,17 @@ class Wakes:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _asked(self, _number: int, _frame: FrameType | None) -> None:
-        self.stops_asked += 1
+    def _asked(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGHUP and not _has_terminal():
+            self._is_reload_asked = True
+        else:
+            self.stops_asked += 1
+
+
+def _has_terminal() -> bool:
+    """Whether a hang-up is that of a terminal, and not how a service is asked to read its files again."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True

@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterable, Mapping
 
 from headway.agent.folder import StateFolder
-from headway.agent.host_file import load
 from headway.agent.loop import Agent, AgentSetup, stop_left
 from headway.agent.records import Record
 from headway.agent.wakes import Wakes
+from headway.agent.watched import WatchedFile
 from headway.cli import agent_setup, parent
 from headway.cli.logs import log_to_stderr
 from headway.errors import Misconfigured
@@ -94,12 +94,12 @@ def _join_token(settings: AgentSettings) -> str | None:
 
 def _run(settings: AgentSettings, env: Mapping[str, str], *, stops_workers: bool) -> int:
     wakes = Wakes()
-    host_file = load(settings.host_file)
+    host_file = WatchedFile(settings.host_file)
     setup = AgentSetup(
         folder=StateFolder(settings.state_dir),
         host_file=host_file,
         # What the environment or a flag says counts more than the file, and the file more than the system.
-        host_name=settings.host_name if env.get("HEADWAY_HOST_NAME") else host_file.name or settings.host_name,
+        host_name=settings.host_name if env.get("HEADWAY_HOST_NAME") else host_file.now.name or settings.host_name,
         control=str(settings.control),
         token=settings.token,
         environment=os.environ,
@@ -107,7 +107,9 @@ def _run(settings: AgentSettings, env: Mapping[str, str], *, stops_workers: bool
         join_token=_join_token(settings),
     )
     parent.watch(wakes.stop)
-    log.info("agent of host=%s control=%s templates=%s", setup.host_name, setup.control, ",".join(host_file.templates))
+    log.info(
+        "agent of host=%s control=%s templates=%s", setup.host_name, setup.control, ",".join(host_file.now.templates)
+    )
     left_running = Agent(setup, wakes=wakes).run()
     log.info("agent ended; %s", _told(left_running))
     return 0

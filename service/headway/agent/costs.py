@@ -1,0 +1,89 @@
+"""What one worker of each template costs: as measured here once enough were seen, else as ``host.toml`` says.
+
+A cost rises at once and falls slowly: workers that have nothing to do for an hour do not make room for twice as many.
+What is told changes only when it has changed by enough to matter, so that noise moves no worker.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from headway.agent.templates import Template
+from headway.agent.weighing import Weight
+from headway.scaling import model
+
+ENOUGH = 5  # looks at a worker, a minute apart
+WARM_S = 60.0  # younger ones are still loading
+RISE = 0.5  # of the difference a minute
+FALL = 0.02  # half of it in 35 minutes
+BAND = 0.1  # told anew when it differs by more
+CPU_CORES_LEAST = 0.01
+MEMORY_BYTES_LEAST = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one worker of a template takes, over so many looks."""
+
+    cpu_cores: float
+    memory_bytes: float
+    looks: int = 0
+
+
+class Costs:
+    """The measured cost of each template, and what was told of it."""
+
+    def __init__(self, known: Mapping[str, Cost] | None = None) -> None:
+        self._known = dict(known or {})
+        self._told: dict[str, Cost] = {}
+
+    @property
+    def known(self) -> Mapping[str, Cost]:
+        """Template -> what is known of it."""
+        return self._known
+
+    def learn(self, weights: Mapping[str, Sequence[Weight]]) -> None:
+        """Fold one look at the workers of each template into what is known."""
+        for template, each in weights.items():
+            if each:
+                self._known[template] = learnt(self._known.get(template), each)
+
+    def told(self, template: Template) -> model.Template:
+        """What the control plane may know of the template, at its cost now."""
+        known = self._known.get(template.name)
+        if not template.is_measured or known is None or known.looks < ENOUGH:
+            return template.told()
+        before = self._told.get(template.name)
+        if before is None or differs(before, known):
+            self._told[template.name] = before = known
+        return replace(
+            template.told(),
+            cpu_cores=round(max(CPU_CORES_LEAST, before.cpu_cores), 3),
+            memory_bytes=int(max(MEMORY_BYTES_LEAST, before.memory_bytes)),
+        )
+
+
+def learnt(known: Cost | None, weights: Sequence[Weight]) -> Cost:
+    """What is known after one more look at some workers, the mean of which counts."""
+    memory_bytes = sum(weight.memory_bytes for weight in weights) / len(weights)
+    cpu_cores = [weight.cpu_cores for weight in weights if weight.cpu_cores is not None]
+    if not cpu_cores:
+        return known or Cost(cpu_cores=0.0, memory_bytes=memory_bytes)
+    mean_cores = sum(cpu_cores) / len(cpu_cores)
+    if known is None or not known.looks:
+        return Cost(cpu_cores=mean_cores, memory_bytes=memory_bytes, looks=len(weights))
+    return Cost(
+        cpu_cores=_moved(known.cpu_cores, mean_cores),
+        memory_bytes=_moved(known.memory_bytes, memory_bytes),
+        looks=known.looks + len(weights),
+    )
+
+
+def differs(told: Cost, known: Cost) -> bool:
+    """Whether what is known is no longer what was told."""
+    return abs(known.memory_bytes - told.memory_bytes) > BAND * told.memory_bytes or abs(
+        known.cpu_cores - told.cpu_cores
+    ) > BAND * max(told.cpu_cores, CPU_CORES_LEAST)
+
+
+def _moved(known: float, seen: float) -> float:
+    return known + (RISE if seen > known else FALL) * (seen - known)

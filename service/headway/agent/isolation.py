@@ -1,0 +1,73 @@
+"""For how long this host has been cut off from the control plane, and whose workers may not go on so.
+
+Counted from when the last report was sent that was answered, by the host's clock since boot: the control plane holds
+the host for known from the moment that it got it, which was not before that.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from headway.agent import procfs
+from headway.agent.folder import StateFolder, read_json, write_json
+from headway.agent.templates import Template
+
+WRITE_EVERY_S = 5.0
+FIRST_CALL_S = 10.0  # an agent that has just begun is given the time to call before it counts as cut off
+
+log = logging.getLogger(__name__)
+
+
+class Contact:
+    """When the control plane last heard of this host; the next agent of the folder knows it, too."""
+
+    def __init__(self, folder: StateFolder, *, clock: Callable[[], float] = procfs.since_boot_s) -> None:
+        self._path = folder.root / "contact.json"
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began_at_s = clock()
+        # After a reboot nothing runs that could be too much.
+        kept = read_json(self._path) or {}
+        is_kept = kept.get("boot_id") == procfs.boot_id()
+        self._heard_at_s = float(kept["at_s"]) if is_kept and "at_s" in kept else self._began_at_s
+        self._written_at_s = float("-inf")
+
+    def heard(self, *, sent_at_s: float) -> None:
+        """Note that a report was answered which was sent then. From any thread."""
+        with self._lock:
+            self._heard_at_s = max(self._heard_at_s, sent_at_s)
+            if sent_at_s - self._written_at_s < WRITE_EVERY_S:
+                return
+            self._written_at_s = sent_at_s
+        with suppress(
+            OSError
+        ):  # what could not be written makes the next agent count from its own beginning or earlier
+            write_json(self._path, {"boot_id": procfs.boot_id(), "at_s": sent_at_s}, is_durable=False)
+
+    def lost_for_s(self) -> float:
+        """Seconds since the control plane last heard of this host; 0 while an agent has only just begun."""
+        now_s = self._clock()
+        with self._lock:
+            return now_s - self._heard_at_s if now_s - self._began_at_s >= FIRST_CALL_S else 0.0
+
+
+class Isolation:
+    """The templates whose workers may not go on while this host is cut off, told of once a change."""
+
+    def __init__(self) -> None:
+        self._templates: frozenset[str] = frozenset()
+
+    def templates(self, known: Mapping[str, Template], *, lost_for_s: float) -> frozenset[str]:
+        """The names of those that are cut off for longer than they may be."""
+        now = frozenset(
+            name
+            for name, template in known.items()
+            if template.isolation_drain_after_s is not None and lost_for_s >= template.isolation_drain_after_s
+        )
+        for name in sorted(now - self._templates):
+            log.warning("cut off for %.0f s: draining the workers of template=%s", lost_for_s, name)
+        for name in sorted(self._templates - now):
+            log.info("no longer cut off: template=%s may run again", name)
+        self._templates = now
+        return now

@@ -1,0 +1,91 @@
+"""What the agent measures of its host and its workers: who is busy, what each takes, what there is for all of them."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+
+from headway.agent.busy import SAMPLE_EVERY_S, Activity, Hint, Lookout
+from headway.agent.capacity import capacity, measure, steadied
+from headway.agent.costs import WARM_S, Cost, Costs
+from headway.agent.folder import StateFolder, read_json, write_json
+from headway.agent.host_file import HostFile
+from headway.agent.pressure import pressure
+from headway.agent.records import Record
+from headway.agent.weighing import Scales
+from headway.scaling import model
+from headway.scaling.model import HostCapacity
+
+WEIGH_EVERY_S = 60.0  # neither cheap nor urgent
+
+
+class Measures:
+    """The newest of everything that is measured."""
+
+    def __init__(self, folder: StateFolder, *, clock: Callable[[], float]) -> None:
+        self._file = folder.root / "costs.json"
+        self._clock = clock
+        self._lookout = Lookout()
+        self._scales = Scales()
+        self._costs = Costs(self._kept())
+        self._room: HostCapacity | None = None
+        self._looked_at_s = self._weighed_at_s = float("-inf")
+        self.capacity = HostCapacity(cpu_cores=0.0, memory_bytes=0)
+        """What the host can give to workers."""
+
+    def hear(self, hints: tuple[Hint, ...]) -> None:
+        """Take what the broker says of workers."""
+        self._lookout.hear(hints)
+
+    def look(self, records: Sequence[Record], host_file: HostFile) -> bool:
+        """Whether it was time to look again."""
+        now_s = self._clock()
+        if now_s - self._looked_at_s < SAMPLE_EVERY_S:
+            return False
+        self._looked_at_s = now_s
+        self._lookout.look(records, now_s=now_s)
+        if now_s - self._weighed_at_s >= WEIGH_EVERY_S:
+            self._weighed_at_s = now_s
+            self._weigh(records, host_file, now_s=now_s)
+        assert self._room is not None, "weighed above, at the first look"
+        self.capacity = replace(self._room, cpu_pressure=pressure("cpu"), memory_pressure=pressure("memory"))
+        return True
+
+    def activity(self, record: Record) -> Activity:
+        """What is known of what the worker does and takes."""
+        weight = self._scales.weight(record.worker_id)
+        seen = self._lookout.activity(record, now_s=self._clock())
+        return replace(
+            seen,
+            memory_bytes=weight.memory_bytes if weight else None,
+            ended_jobs=self._lookout.ended_jobs(record),
+        )
+
+    def templates(self, host_file: HostFile) -> tuple[model.Template, ...]:
+        """What the control plane may know of the templates, at what their workers cost."""
+        return tuple(self._costs.told(template) for template in host_file.templates.values())
+
+    def _weigh(self, records: Sequence[Record], host_file: HostFile, *, now_s: float) -> None:
+        workers_bytes = self._scales.weigh(records, now_s=now_s)
+        self._costs.learn(self._scales.by_template(records, older_than_s=WARM_S, now_s=now_s))
+        self._room = steadied(
+            self._room,
+            capacity(
+                measure(),
+                workers_bytes=workers_bytes,
+                reserve_cpu_cores=host_file.reserve_cpu_cores,
+                reserve_memory_bytes=host_file.reserve_memory_bytes,
+                gpus=host_file.gpus,
+            ),
+        )
+        if self._costs.known:
+            self._keep()
+
+    def _kept(self) -> dict[str, Cost]:
+        try:
+            return {name: Cost(**cost) for name, cost in (read_json(self._file) or {}).items()}
+        except TypeError:
+            return {}  # of another version: measured anew
+
+    def _keep(self) -> None:
+        with suppress(OSError):  # only lets the next agent begin with what host.toml says
+            write_json(self._file, {name: asdict(cost) for name, cost in self._costs.known.items()}, is_durable=False)

@@ -1,0 +1,65 @@
+"""Which workers have served for long enough, by their age, their jobs or their memory. Whether and when one is replaced
+is for ``reconcile``: one by one, and every job is finished.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from headway.agent.busy import Activity
+from headway.agent.records import Record
+from headway.agent.templates import Recycle, Template
+from headway.scaling.model import WorkerState
+
+JITTER = 0.2  # of the age: workers that were started together are not replaced together
+FAIR_TRIAL_S = 60.0  # a worker that takes too much memory from the start is not replaced again and again at once
+
+log = logging.getLogger(__name__)
+
+
+class Recycling:
+    """The workers that are due to be replaced. Each is told of once, with the reason."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, str] = {}
+
+    def worn(
+        self, seen: Iterable[tuple[Record, Activity]], templates: Mapping[str, Template], *, now_s: float
+    ) -> frozenset[str]:
+        """The ids of the running workers that have served for long enough."""
+        found: dict[str, str] = {}
+        for record, activity in seen:
+            template = templates.get(record.template)
+            if template is None or record.life.state is not WorkerState.RUNNING:
+                continue
+            why = worn_by(template.recycle, record, activity, now_s=now_s)
+            if why is not None:
+                found[record.worker_id] = why
+                if record.worker_id not in self._told:
+                    log.info("to be recycled pool=%s template=%s pid=%d: %s", *record.kind, record.pid, why)
+        self._told = found
+        return frozenset(found)
+
+
+def worn_by(recycle: Recycle, record: Record, activity: Activity, *, now_s: float) -> str | None:
+    """Why the worker has served for long enough, ``None`` if it has not."""
+    age_s = now_s - record.life.started_at_s
+    if recycle.after_s is not None and age_s >= recycle.after_s * (1.0 - JITTER * _lot(record.worker_id)):
+        return f"it has run for {age_s:.0f} s"
+    ended_jobs = activity.ended_jobs
+    if recycle.jobs is not None and ended_jobs is not None and ended_jobs >= recycle.jobs:
+        return f"it has ended {ended_jobs} jobs"
+    memory_bytes = activity.memory_bytes
+    is_tried = age_s >= FAIR_TRIAL_S
+    if (
+        recycle.memory_bytes is not None
+        and memory_bytes is not None
+        and memory_bytes >= recycle.memory_bytes
+        and is_tried
+    ):
+        return f"it takes {memory_bytes / 1e6:.0f} MB"
+    return None
+
+
+def _lot(worker_id: str) -> float:
+    """A number from 0 to 1 that stays the worker's own, also under the next agent: ids are random."""
+    return int(worker_id[:8], 16) / 0xFFFFFFFF

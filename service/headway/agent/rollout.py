@@ -1,0 +1,47 @@
+"""What ``reconcile`` must know beside the orders to replace this host's workers: changed, worn, and how much room."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from headway.agent.host_file import HostFile
+from headway.scaling.model import Assignment, HostCapacity, Template, Worker
+from headway.scaling.reconcile import Upkeep
+
+
+def upkeep(
+    host_file: HostFile,
+    *,
+    workers: Iterable[Worker],
+    templates: Mapping[str, Template],
+    capacity: HostCapacity,
+    free_gpus: int,
+    worn: Collection[str],
+) -> Upkeep:
+    """What makes workers outdated here, and of which templates one more than wanted has no room.
+
+    Args:
+        host_file: how workers are started now.
+        workers: every worker of the host.
+        templates: what one worker of each takes.
+        capacity: what the host can give to workers.
+        free_gpus: GPUs that no worker has.
+        worn: ids of workers that have served for long enough.
+    """
+    left_bytes = capacity.memory_bytes - sum(
+        worker.memory_bytes or templates[worker.template].memory_bytes
+        for worker in workers
+        if worker.pid and worker.template in templates
+    )
+    return Upkeep(
+        template_hashes={name: template.content_hash for name, template in host_file.templates.items()},
+        worn=worn,
+        cramped={
+            name
+            for name, template in templates.items()
+            if template.gpus > free_gpus or (template.memory_bytes > left_bytes)
+        },
+    )
+
+
+def unisolated(assignments: Iterable[Assignment], isolated: Collection[str]) -> tuple[Assignment, ...]:
+    """What the host is to run of its assignments while it is cut off: nothing of the templates that may not go on."""
+    return tuple(row for row in assignments if row.template not in isolated)

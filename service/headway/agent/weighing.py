@@ -1,0 +1,65 @@
+"""What each worker takes with all its children: memory, what is shared counted once, and processor time."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from headway.agent import procfs
+from headway.agent.records import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """One worker at one moment."""
+
+    at_s: float
+    memory_bytes: int
+    cpu_s: float
+    """Since its start."""
+    cpu_cores: float | None = None
+    """On average since it was weighed before; ``None`` the first time."""
+
+
+class Scales:
+    """The newest weight of every worker."""
+
+    def __init__(self) -> None:
+        self._weights: dict[str, Weight] = {}
+
+    def weigh(self, records: Iterable[Record], *, now_s: float) -> int:
+        """Weigh these workers and forget all others. Returns the memory of all together."""
+        weights: dict[str, Weight] = {}
+        for record in records:
+            process = procfs.stat(record.pid)
+            if process is not None:
+                family = (process, *procfs.descendants(record.pid))
+                weights[record.worker_id] = weighed(
+                    now_s,
+                    memory_bytes=sum(procfs.proportional_memory_bytes(each.pid) for each in family),
+                    cpu_s=sum(each.cpu_s for each in family),
+                    before=self._weights.get(record.worker_id),
+                )
+        self._weights = weights
+        return sum(weight.memory_bytes for weight in weights.values())
+
+    def weight(self, worker_id: str) -> Weight | None:
+        """The worker's newest weight, ``None`` if it was never weighed."""
+        return self._weights.get(worker_id)
+
+    def by_template(
+        self, records: Iterable[Record], *, older_than_s: float, now_s: float
+    ) -> dict[str, Sequence[Weight]]:
+        """Template -> the weights of its workers that have run for so long."""
+        found: dict[str, list[Weight]] = {}
+        for record in records:
+            weight = self._weights.get(record.worker_id)
+            if weight is not None and now_s - record.life.started_at_s >= older_than_s:
+                found.setdefault(record.template, []).append(weight)
+        return dict(found)
+
+
+def weighed(at_s: float, *, memory_bytes: int, cpu_s: float, before: Weight | None) -> Weight:
+    """The weight of a worker that was weighed ``before``. A child that took its processor time along counts as none."""
+    cpu_cores = None
+    if before is not None and at_s > before.at_s:
+        cpu_cores = max(0.0, cpu_s - before.cpu_s) / (at_s - before.at_s)
+    return Weight(at_s=at_s, memory_bytes=memory_bytes, cpu_s=cpu_s, cpu_cores=cpu_cores)
