@@ -4,8 +4,10 @@ A fault that this machine cannot make is not drawn: see ``host_faults`` and ``ce
 """
 
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lab.hosts import Host
 from lab.installation import Control, Installation
@@ -29,8 +31,8 @@ class Fault:
     """Whether another control plane must lead before it is over."""
 
 
-def host_fault(lab: Installation, host: Host, rng: random.Random, *, may_be_long: bool) -> Fault:
-    """A fault of one host."""
+def host_fault(lab: Installation, host: Host, rng: random.Random, *, had: Counter[str], may_be_long: bool) -> Fault:
+    """A fault of one host, of a kind that ``had`` counts least of."""
     kinds: list[tuple[str, Callable[[], None], Callable[[], None]]] = [
         ("agent killed", host.agent.kill, lambda: _started_again(host)),
         ("agent paused", host.agent.pause, host.agent.resume),
@@ -51,15 +53,15 @@ def host_fault(lab: Installation, host: Host, rng: random.Random, *, may_be_long
                 lambda: lab.network.unsilence(control.name, towards=host.name),
             ),
         ]
-    kind, begin, end = rng.choice(kinds)
+    kind, begin, end = _least(kinds, had, rng)
     lasts_s = rng.uniform(0.2, 5.0)
     if may_be_long and kind.startswith("host parted"):
         kind, lasts_s = f"{kind} for longer than its lease", LOST_S
     return Fault(kind=kind, on=host.name, lasts_s=lasts_s, begin=begin, end=end)
 
 
-def central_fault(lab: Installation, leader: Control, rng: random.Random) -> Fault:
-    """A fault of the leader, of a standby or of Postgres."""
+def central_fault(lab: Installation, leader: Control, rng: random.Random, *, had: Counter[str]) -> Fault:
+    """A fault of the leader, of a standby or of Postgres, of a kind that ``had`` counts least of."""
     standby = rng.choice([each for each in lab.controls if each is not leader])
     long_s, short_s = rng.uniform(0.0, 3.0) + TAKEN_OVER_AFTER_S, rng.uniform(0.5, 4.0)
     name = leader.name
@@ -90,8 +92,13 @@ def central_fault(lab: Installation, leader: Control, rng: random.Random) -> Fau
             ),
             ("leader parted", name, long_s, True, lambda: network.part(name), lambda: network.rejoin(name)),
         ]
-    kind, on, lasts_s, ends_lead, begin, end = rng.choice(kinds)
+    kind, on, lasts_s, ends_lead, begin, end = _least(kinds, had, rng)
     return Fault(kind=kind, on=on, lasts_s=lasts_s, begin=begin, end=end, ends_lead=ends_lead)
+
+
+def _least(kinds: Sequence[Any], had: Counter[str], rng: random.Random) -> Any:
+    fewest = min(had[kind[0]] for kind in kinds)
+    return rng.choice([kind for kind in kinds if had[kind[0]] == fewest])
 
 
 def _started_again(host: Host) -> None:

@@ -3,8 +3,9 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lab.faults import Fault, central_fault, host_fault
@@ -28,6 +29,8 @@ class Findings:
     took_over_s: dict[str, list[float]] = field(default_factory=dict)
     """Kind of fault -> seconds from its begin until another control plane led."""
     epochs: list[int] = field(default_factory=list)
+    asked_for: int = 0
+    """Workers that there were not before, summed over all changes: what was started beyond is what faults moved."""
 
 
 class Soak:
@@ -49,7 +52,7 @@ class Soak:
         self._lab.traffic.start()
         for pool in POOLS:
             self._lab.scale(pool, self._rng.randint(2, WORKERS[1]))
-        self._lab.settle()
+        self._settle({})
         self._note_epochs()
 
     def round(self) -> None:
@@ -59,6 +62,7 @@ class Soak:
         was = self._lab.lead()
         assert was is not None
         central = next((fault for fault in faults if fault.ends_lead), None)
+        wanted = dict(self._lab.wanted)
         began_at_s, took = time.time(), None
         for begins_s, act in plan:
             took = self._wait(began_at_s + begins_s, after=None if central is None or took else was) or took
@@ -66,7 +70,7 @@ class Soak:
         for fault in faults:
             self.found.faults[fault.kind] += 1
         try:
-            self.found.settled_s.append(round(self._lab.settle(), 1))
+            self._settle(wanted)
         except AssertionError as error:
             told = ", ".join(f"{fault.kind} ({fault.on}, {fault.lasts_s:.1f} s)" for fault in faults)
             raise AssertionError(f"after {told}: {error}") from error
@@ -80,7 +84,7 @@ class Soak:
         lab.finish_jobs()
         for pool in POOLS:
             lab.scale(pool, 0)
-        self.found.settled_s.append(round(lab.settle(), 1))
+        self._settle(lab.wanted)
         told = lab.traffic.told()
         assert not told.cut_short, f"cut short: {told.cut_short}"
         forced = sum(host.agent.said("forcing pool=") for host in lab.hosts)
@@ -97,6 +101,7 @@ class Soak:
             "jobs_doubled": told.doubled,
             "busy_killed": len(told.cut_short) + forced,
             "workers_started": sum(host.agent.said("started pool=") for host in lab.hosts),
+            "workers_asked_for": self.found.asked_for,
             "epochs": len(set(self.found.epochs)),
             "stale_writes_refused": sum(each.program.said("stepping down: ") for each in lab.controls),
             "took_over_s": {kind: [round(each, 2) for each in took] for kind, took in self.found.took_over_s.items()},
@@ -106,6 +111,10 @@ class Soak:
             },
         }
 
+    def _settle(self, before: Mapping[str, int]) -> None:
+        self.found.settled_s.append(round(self._lab.settle(), 1))
+        self.found.asked_for += sum(max(0, workers - before.get(pool, 0)) for pool, workers in self._lab.wanted.items())
+
     # --- one round ---------------------------------------------------------------------------------------------------
 
     def _drawn(self) -> list[Fault]:
@@ -113,10 +122,14 @@ class Soak:
         faults = []
         leader = lab.leader()
         if leader is not None and rng.random() < CENTRAL_FRACTION:
-            faults.append(central_fault(lab, leader, rng))
+            faults.append(central_fault(lab, leader, rng, had=self.found.faults))
         is_long = rng.random() < LONG_FRACTION
         struck = rng.sample(lab.hosts, rng.randint(1, len(lab.hosts) - 1))
-        return [*faults, *(host_fault(lab, host, rng, may_be_long=is_long) for host in struck)]
+        had = self.found.faults.copy()
+        for host in struck:
+            faults.append(host_fault(lab, host, rng, had=had, may_be_long=is_long))
+            had[faults[-1].kind] += 1
+        return faults
 
     def _plan(self, faults: list[Fault]) -> list[tuple[float, Callable[[], None]]]:
         """What to do when, in seconds from the round's begin; of the fault that ends a lead, the begin comes first."""
@@ -128,7 +141,7 @@ class Soak:
             # While Postgres is away nobody takes an order: an operator would try again, and so does scale().
             if self._rng.random() < 0.5 and not any(fault.on == "db" for fault in faults):
                 workers = self._rng.randint(*WORKERS)
-                plan.append((self._rng.uniform(0.1, BEGINS_WITHIN_S), lambda p=pool, w=workers: self._lab.scale(p, w)))  # type: ignore[misc]
+                plan.append((self._rng.uniform(0.1, BEGINS_WITHIN_S), partial(self._lab.scale, pool, workers)))
         return sorted(plan, key=lambda step: step[0])
 
     def _wait(self, until_s: float, *, after: Lead | None) -> Lead | None:
