@@ -200,3 +200,29 @@ def test_durations_are_told_in_the_unit_a_reader_thinks_in(seconds: float, text:
 
 def test_one_thing_is_not_told_as_several() -> None:
     assert [counted(number, "worker") for number in (0, 1, 2)] == ["no workers", "1 worker", "2 workers"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "weeks", "told"),
+    [
+        (None, None, ""),
+        (0.0, None, ""),
+        (12.0, None, "This minute of earlier days tells of 12 jobs yet to come."),
+        (1.2, 3, "This hour of the week, known from 3 earlier weeks, tells of 1 job yet to come."),
+        (0.4, 2, "This hour of the week, known from 2 earlier weeks, tells of no more than comes."),
+    ],
+)
+def test_what_the_past_tells_is_told_with_how_much_of_it_tells_so(
+    jobs: float | None, weeks: int | None, told: str
+) -> None:
+    pool = PoolView(
+        profile=Profile(pool="mail", queues=("redis/mail",), template="rq"),
+        queues=(QUEUE,),
+        start_up_s=30.0,
+        recalled_jobs=jobs,
+        recalled_weeks=weeks,
+    )
+    decision, _ = decide(pool, Memory(), now_s=NOW_S)
+    assert (decision.recalled_jobs, decision.recalled_weeks) == (jobs, weeks)
+    sentences = explained(decision)
+    assert (told in sentences) if told else not any("tells of" in sentence for sentence in sentences)

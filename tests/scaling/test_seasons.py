@@ -14,8 +14,8 @@ from headway.scaling.seasons import (
     WEEK_MINUTES,
     Counted,
     Errors,
+    Member,
     Season,
-    Seen,
     Weeks,
     agreed,
     error,
@@ -78,7 +78,7 @@ def test_an_hour_has_its_mean_and_what_most_of_its_minutes_do_not_exceed() -> No
     season = learned(weeks_of(pattern, weeks=3))
     assert season.mean_jobs[9] == pytest.approx(2.9)
     assert season.high_jobs[9] == 2
-    assert (season.weeks_seen, season.mean_jobs[10], season.time_zone) == (3, 0.0, "UTC")
+    assert (season.weeks_seen, season.mean_jobs[10]) == (3, 0.0)
 
 
 def test_a_minute_that_stands_out_of_its_hour_every_week_is_remembered_by_itself() -> None:
@@ -233,38 +233,52 @@ def test_whoever_expects_nothing_is_as_wrong_as_the_last_minute(
     assert told.season == pytest.approx(told.recent)  # whoever expects nothing leaves it to the last minute
 
 
-def seen(minute: int, *, second: float = 30.0, ahead_s: float = 20.0, arrived: int = 0, rate: float = 0.0) -> Seen:
-    return Seen(
-        now_s=(MONDAY + minute) * 60.0 + second, ahead_s=ahead_s, tick_s=5.0, arrived_jobs=arrived, rate_per_s=rate
-    )
+def recalled(
+    season: Season,
+    minute: int,
+    *,
+    second: float = 30.0,
+    ahead_s: float = 20.0,
+    arrived: int = 0,
+    rate: float = 0.0,
+    members: int = 1,
+) -> float:
+    """What is recalled of ``members`` queues with ``season`` that have these arrivals together."""
+    member = Member(season=season, arrived_jobs=arrived // members, rate_per_s=rate / members)
+    now_s = (MONDAY + minute) * 60.0 + second
+    return seasonal_jobs([member] * members, now_s=now_s, ahead_s=ahead_s, tick_s=5.0)
 
 
 OFFICE, NINE = learned(weeks_of(office(), weeks=3)), learned(weeks_of(at_nine(), weeks=3))
 
 
 @pytest.mark.parametrize(
-    ("season", "at", "expected"),
+    ("found", "expected"),
     [
-        (OFFICE, seen(HOUR_9), 20.0),  # one a second for 20 s
-        (OFFICE, seen(HOUR_9 - 1, second=50.0), 10.0),  # of which it is nine for 10 s
-        (OFFICE, seen(HOUR_9, rate=1.0), 5.0),  # the rate tells of all but the first tick's, which the guard takes off
-        (OFFICE, seen(HOUR_9, rate=9.0), 0.0),
-        (OFFICE, seen(SATURDAY + HOUR_9), 0.0),
-        (NINE, seen(HOUR_9), 100.0),
-        (NINE, seen(HOUR_9, arrived=40), 60.0),
-        (NINE, seen(HOUR_9, arrived=400), 1.67 / 3),  # what is left is the hour's mean
-        (NINE, seen(HOUR_9 - 1, second=40.0), 100.0),
-        (NINE, seen(SATURDAY + HOUR_9), 0.0),
+        (recalled(OFFICE, HOUR_9), 20.0),  # one a second for 20 s
+        (recalled(OFFICE, HOUR_9 - 1, second=50.0), 10.0),  # of which it is nine for 10 s
+        (
+            recalled(OFFICE, HOUR_9, rate=1.0),
+            5.0,
+        ),  # the rate tells of all but the first tick's, which the guard takes off
+        (recalled(OFFICE, HOUR_9, rate=9.0), 0.0),
+        (recalled(OFFICE, SATURDAY + HOUR_9), 0.0),
+        (recalled(NINE, HOUR_9), 100.0),
+        (recalled(NINE, HOUR_9, arrived=40), 60.0),
+        (recalled(NINE, HOUR_9, arrived=400), 1.67 / 3),  # what is left is the hour's mean
+        (recalled(NINE, HOUR_9 - 1, second=40.0), 100.0),
+        (recalled(NINE, SATURDAY + HOUR_9), 0.0),
     ],
 )
 def test_what_is_recalled_is_what_hours_bring_beyond_the_rate_or_a_minute_beyond_what_it_has(
-    season: Season, at: Seen, expected: float
+    found: float, expected: float
 ) -> None:
-    assert seasonal_jobs([(season, UTC)], at) == pytest.approx(expected, abs=0.01)
+    assert found == pytest.approx(expected, abs=0.01)
 
 
 def test_the_members_of_a_pool_add_up() -> None:
-    assert seasonal_jobs([(NINE, UTC), (NINE, UTC), (OFFICE, UTC)], seen(HOUR_9, arrived=40)) == pytest.approx(160.0)
+    assert recalled(NINE, HOUR_9, members=2, arrived=40) == pytest.approx(160.0)
+    assert recalled(OFFICE, HOUR_9, members=3, rate=1.5) == pytest.approx(60.0 - 1.5 * 15)
 
 
 @given(
@@ -272,10 +286,7 @@ def test_the_members_of_a_pool_add_up() -> None:
 )
 def test_a_rate_never_takes_off_more_than_it_brings(rate: float, more: float, ahead_s: float, minute: int) -> None:
     """What the rate brings and what is recalled are asked for together: more arrivals never ask for less."""
-    slow, fast = (
-        each * ahead_s + seasonal_jobs([(OFFICE, UTC)], seen(minute, ahead_s=ahead_s, rate=each))
-        for each in (rate, rate + more)
-    )
+    slow, fast = (each * ahead_s + recalled(OFFICE, minute, ahead_s=ahead_s, rate=each) for each in (rate, rate + more))
     assert slow <= fast + 1e-6
 
 

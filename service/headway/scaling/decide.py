@@ -74,6 +74,8 @@ def decide(
         demands=advice.demands,
         steps=steps,
         metrics=seen.queues,
+        recalled_jobs=view.recalled_jobs,
+        recalled_weeks=view.recalled_weeks,
         running_workers=view.running_workers,
         starting_workers=view.starting_workers,
         unknown_workers=view.unknown_workers,

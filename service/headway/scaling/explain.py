@@ -18,6 +18,7 @@ def explained(decision: Decision, *, previous_workers: int | None = None) -> Sen
     return (
         *_outcome(decision, previous_workers),
         *_seen(decision),
+        *_recalled(decision),
         *_demands(decision),
         *_limits(decision),
         *_prediction(decision),
@@ -75,6 +76,17 @@ def _seen(decision: Decision) -> Sentences:
     together = (_queue(pooled(decision.metrics), "In its queues together" if len(known) > 1 else "In its queue"),)
     apart = tuple(_queue(queue, f"In {queue.queue}") for queue in known) if len(known) > 1 else ()
     return (*together, *apart, *freshness)
+
+
+def _recalled(decision: Decision) -> Sentences:
+    """What the past tells of this time: weeks whatever it is, because it may be why nobody stands; days if anything."""
+    jobs, weeks = decision.recalled_jobs, decision.recalled_weeks
+    if jobs is None or (weeks is None and round(jobs) == 0):
+        return ()
+    told = "no more than comes" if round(jobs) == 0 else f"{counted(round(jobs), 'job')} yet to come"
+    if weeks is None:
+        return (f"This minute of earlier days tells of {told}.",)
+    return (f"This hour of the week, known from {counted(weeks, 'earlier week')}, tells of {told}.",)
 
 
 def _queue(queue: QueueMetrics, where: str) -> str:

@@ -315,6 +315,10 @@ class Decision:
     demands: tuple[Demand, ...] = ()
     steps: tuple[Step, ...] = ()
     metrics: tuple[QueueMetrics, ...] = ()
+    recalled_jobs: float | None = None
+    """What the past tells of this time and has not come yet, where the pool is exposed."""
+    recalled_weeks: int | None = None
+    """How many weeks tell so; ``None`` where earlier days do."""
     running_workers: int = 0
     starting_workers: int = 0
     unknown_workers: int = 0

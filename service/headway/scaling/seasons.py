@@ -84,8 +84,8 @@ class Season:
     """Minute of the week -> what comes in it, where that stands out of its hour in every week."""
     errors: Errors | None = None
     """In the last week; ``None`` where there is none to judge by."""
-    time_zone: str = "UTC"
-    version: int = SEASONS_VERSION
+    zone: tzinfo = UTC
+    """Whose hours they are."""
 
     @property
     def weeks_seen(self) -> int:
@@ -106,7 +106,7 @@ def hour_of_week(hour: int, zone: tzinfo = UTC) -> int:
     return begins.weekday() * 24 + begins.hour
 
 
-def trained(counted: Counted, *, zone: tzinfo = UTC, time_zone: str = "UTC") -> Season | None:
+def trained(counted: Counted, *, zone: tzinfo = UTC) -> Season | None:
     """The season that ``counted`` speaks for, with its errors in the last week as learned from the weeks before it.
 
     Returns:
@@ -115,12 +115,12 @@ def trained(counted: Counted, *, zone: tzinfo = UTC, time_zone: str = "UTC") -> 
     judged_hour = counted.end_hour - WEEK_HOURS
     if counted.end_hour - counted.first_hour < WEEKS_MIN * WEEK_HOURS:
         return None
-    before = _learned(counted.before(judged_hour), zone, time_zone=time_zone)
-    errors = errors_of(before, counted, zone=zone, from_hour=judged_hour)
-    return _learned(counted, zone, time_zone=time_zone, errors=errors)
+    before = _learned(counted.before(judged_hour), zone)
+    errors = errors_of(before, counted, from_hour=judged_hour)
+    return _learned(counted, zone, errors=errors)
 
 
-def _learned(counted: Counted, zone: tzinfo, *, time_zone: str, errors: Errors | None = None) -> Season:
+def _learned(counted: Counted, zone: tzinfo, *, errors: Errors | None = None) -> Season:
     totals: list[list[tuple[int, float]]] = [[] for _ in range(WEEK_HOURS)]
     highs: list[list[tuple[int, float]]] = [[] for _ in range(WEEK_HOURS)]
     rushes: dict[int, dict[int, float]] = {}
@@ -142,7 +142,7 @@ def _learned(counted: Counted, zone: tzinfo, *, time_zone: str, errors: Errors |
         weeks=tuple(len(each) for each in totals),
         peaks=dict(_peaks(rushes, mean_jobs, ages=[[age for age, _ in each] for each in highs])),
         errors=errors,
-        time_zone=time_zone,
+        zone=zone,
     )
 
 
@@ -185,7 +185,7 @@ def agreed(values: Iterable[tuple[int, float]]) -> float:
     return 0.0
 
 
-def errors_of(season: Season, counted: Counted, *, zone: tzinfo = UTC, from_hour: int) -> Errors:
+def errors_of(season: Season, counted: Counted, *, from_hour: int) -> Errors:
     """How wrong ``season`` would have been from ``from_hour`` on, beside the last minute and earlier days.
 
     Earlier days and seasons add to what the last minute tells, as they do where they are used.
@@ -194,7 +194,7 @@ def errors_of(season: Season, counted: Counted, *, zone: tzinfo = UTC, from_hour
     # By position, earlier days are a slice: this looks at every minute of a week, for every queue there is.
     known = [counted.minutes.get(minute, 0) for minute in range(counted.since, counted.until)]
     for hour in range(from_hour, counted.end_hour):
-        slot = hour_of_week(hour, zone)
+        slot = hour_of_week(hour, season.zone)
         first = hour * HOUR_MINUTES - counted.since
         for minute in range(HOUR_MINUTES):
             at = first + minute
@@ -220,45 +220,41 @@ def error(expected_jobs: float, jobs: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """How it stands in a pool while something is recalled."""
+class Member:
+    """A queue of a pool whose season is believed, and what it brings today."""
 
-    now_s: float
-    ahead_s: float
-    """How far to look."""
-    tick_s: float
+    season: Season
     arrived_jobs: int
     """In this minute so far."""
     rate_per_s: float
     """Of late."""
 
 
-def seasonal_jobs(seasons: Iterable[tuple[Season, tzinfo]], seen: Seen) -> float:
+def seasonal_jobs(members: Sequence[Member], *, now_s: float, ahead_s: float, tick_s: float) -> float:
     """The jobs that weeks tell of by ``ahead_s`` from now, and that neither this minute nor the recent rate tells of.
 
     Of two the greater: what the hours bring on average in that time less what the rate brings after the first tick
     (which the guard takes off), and the most that a minute begun by then brings, less what it has brought.
     """
-    hours_jobs = 0.0
-    minutes = minutes_ahead(now_s=seen.now_s, ahead_s=seen.ahead_s)
+    minutes = minutes_ahead(now_s=now_s, ahead_s=ahead_s)
     rushes = dict.fromkeys(minutes, 0.0)
-    for season, zone in seasons:
-        for minute in minutes:
-            slot = hour_of_week(minute // HOUR_MINUTES, zone)
-            begins_s = max(seen.now_s, minute * MINUTE_S)
-            lasts_s = max(0.0, min(seen.now_s + seen.ahead_s, (minute + 1) * MINUTE_S) - begins_s)
-            hours_jobs += season.mean_jobs[slot] * lasts_s / MINUTE_S
+    beyond_rate = -sum(member.rate_per_s for member in members) * max(0.0, ahead_s - tick_s)
+    for minute in minutes:
+        ends_s = min(now_s + ahead_s, (minute + 1) * MINUTE_S)
+        lasts_s = max(0.0, ends_s - max(now_s, minute * MINUTE_S))
+        for season in (member.season for member in members):
+            slot = hour_of_week(minute // HOUR_MINUTES, season.zone)
+            beyond_rate += season.mean_jobs[slot] * lasts_s / MINUTE_S
             rushes[minute] += season.peaks.get(slot * HOUR_MINUTES + minute % HOUR_MINUTES, 0.0)
-    rushes[minutes[0]] -= seen.arrived_jobs
-    beyond_rate = hours_jobs - seen.rate_per_s * max(0.0, seen.ahead_s - seen.tick_s)
+    rushes[minutes[0]] -= sum(member.arrived_jobs for member in members)
     return max(0.0, beyond_rate, *rushes.values())
 
 
 class Weeks:
     """Arrivals of one queue, and the season they speak for, learned anew when a day is over."""
 
-    def __init__(self, *, zone: tzinfo = UTC, time_zone: str = "UTC") -> None:
-        self._zone, self._time_zone = zone, time_zone
+    def __init__(self, zone: tzinfo = UTC) -> None:
+        self._zone = zone
         self._minutes: dict[int, int] = {}
         self._hours: dict[int, int] = {}
         self._first: int | None = None
@@ -291,4 +287,4 @@ class Weeks:
             hours_since=-(-self._first // HOUR_MINUTES),
             hours=self._hours,
         )
-        self.season = trained(counted, zone=self._zone, time_zone=self._time_zone)
+        self.season = trained(counted, zone=self._zone)

@@ -41,6 +41,8 @@ class PoolView:
     """Running workers that have a job; ``None`` where it is not known."""
     recalled_jobs: float | None = None
     """Jobs that earlier days had at this time and today has not had yet; ``None`` without such days."""
+    recalled_weeks: int | None = None
+    """How many weeks tell of them by the hour of the week; ``None`` where it is earlier days that do."""
     lag_s: float = 0.0
     """How old what is seen may be: the way from the broker to the decision."""
     options: Mapping[str, float] = field(default_factory=dict)

@@ -11,10 +11,11 @@ from headway.errors import Invalid
 from headway.scaling.decide import decide
 from headway.scaling.demand import exposed_s
 from headway.scaling.estimate import Recent, Span
-from headway.scaling.model import Decision, Memory, Objective
+from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.recall import Recall
 from headway.scaling.schedule import DAY_S, Zones
+from headway.scaling.seasons import Member, Weeks, seasonal_jobs
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView
@@ -79,6 +80,7 @@ class Controller:
         options: Mapping[str, float] | None = None,
         zones: Zones | None = None,
         slots_per_worker: int = 1,
+        is_weekly: bool = True,
     ) -> None:
         self.profile = profile or Profile(
             pool="simulated",
@@ -99,6 +101,7 @@ class Controller:
         self._taken_at_s: float | None = None
         self._recent = Recent(target_s=self.profile.objective.target_s, tick_s=tick_s)
         self._recall = Recall()
+        self._weeks = Weeks() if is_weekly else None
         self._exposed_s = exposed_s(PoolView(profile=self.profile, queues=(), start_up_s=start_up_s, tick_s=tick_s))
         self._memory = Memory()
         self._standing: tuple[int, Decision] | None = None
@@ -156,15 +159,20 @@ class Controller:
     def _take(self, seen: Observation) -> None:
         self._count_hours(seen)
         self._recent.take(_span(seen))
-        self._recall.take(seen.arrived, at_s=seen.at_s)
+        if self._exposed_s > 0:  # nobody else asks what was
+            self._recall.take(seen.arrived, at_s=seen.at_s)
+            if self._weeks is not None:
+                self._weeks.take(seen.arrived, at_s=seen.at_s)
         self._taken_at_s = seen.at_s
 
     def _view(self, seen: Observation, *, now_s: float) -> PoolView:
         if seen.at_s != self._taken_at_s:
             self._take(seen)
+        queue = self._recent.metrics(self.profile.queues[0], now_s=now_s)
+        recalled_jobs, recalled_weeks = self._recalled(seen, queue)
         return PoolView(
             profile=self.profile,
-            queues=(self._recent.metrics(self.profile.queues[0], now_s=now_s),),
+            queues=(queue,),
             slots_per_worker=self._slots_per_worker,
             start_up_s=self._start_up_s,
             capacity_workers=self.profile.workers_max,
@@ -172,18 +180,28 @@ class Controller:
             running_workers=seen.busy + seen.idle,
             starting_workers=seen.starting,
             busy_workers=seen.busy,
-            recalled_jobs=self._recalled_jobs(seen),
+            recalled_jobs=recalled_jobs,
+            recalled_weeks=recalled_weeks,
             worker_hours_today=self._worker_hours_today,
             zones=self._zones,
             options=self._options,
             tick_s=self._tick_s,
         )
 
-    def _recalled_jobs(self, seen: Observation) -> float | None:
-        """What earlier days had, where the pool is exposed: nobody else asks."""
+    def _recalled(self, seen: Observation, queue: QueueMetrics) -> tuple[float | None, int | None]:
+        """What weeks tell, or earlier days and no weeks, where the pool is exposed: nobody else asks."""
         if self._exposed_s == 0:
-            return None
-        return self._recall.jobs(now_s=seen.at_s, ahead_s=self._exposed_s)
+            return None, None
+        season = None if self._weeks is None else self._weeks.season
+        if season is None or not season.is_better:
+            return self._recall.jobs(now_s=seen.at_s, ahead_s=self._exposed_s), None
+        member = Member(
+            season=season,
+            arrived_jobs=self._recall.arrived_jobs(now_s=seen.at_s),
+            rate_per_s=queue.arrival_rate_per_s or 0.0,
+        )
+        jobs = seasonal_jobs([member], now_s=seen.at_s, ahead_s=self._exposed_s, tick_s=self._tick_s)
+        return jobs, season.weeks_seen
 
 
 def _is_quiet(seen: Observation) -> bool:
