@@ -103,7 +103,15 @@ def test_an_activity_arrives_as_it_was_told(activity: WorkerActivity) -> None:
 def test_what_an_older_side_does_not_say_is_not_known(told: Any, message: Any) -> None:
     value = told(message)
     value = value.activities[0] if isinstance(value, TelemetryBatch) else value
-    unknown = ("isolation_drain_after_s", "drain_timeout_s", "cpu_pressure", "memory_pressure", "memory_bytes", "ended_jobs", "is_busy")
+    unknown = (
+        "isolation_drain_after_s",
+        "drain_timeout_s",
+        "cpu_pressure",
+        "memory_pressure",
+        "memory_bytes",
+        "ended_jobs",
+        "is_busy",
+    )
     optional = {
         name for name in unknown if name in type(value).__dataclass_fields__ and _is_optional(type(value), name)
     }

@@ -8,6 +8,7 @@ from headway.control.earlier import EarlierDays
 from headway.control.recent import RecentBuckets
 from headway.scaling.demand import exposed_s
 from headway.scaling.model import Host, HostState, Template, WorkerState
+from headway.scaling.presence import unknown_workers
 from headway.scaling.profile import Profile
 from headway.scaling.recall import MINUTE_S, minute_of
 from headway.scaling.room import Rooms, is_open
@@ -35,13 +36,14 @@ class Views:
         self._assigned: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         """By pool, what stays on hosts that get nothing new."""
-        closed = {host.host_id for host in known if not is_open(host) and host.state is not HostState.DRAINING}
+        staying = {host.host_id: is_open(host) for host in known if host.state is not HostState.DRAINING}
         for row in gathered.assignments:
-            self._assigned[row.pool] += row.workers
-            if row.host_id in closed:
-                self._kept[row.pool] += row.workers
+            if row.host_id in staying:
+                self._assigned[row.pool] += row.workers
+                if not staying[row.host_id]:
+                    self._kept[row.pool] += row.workers
         self._states = Counter((worker.pool, worker.state) for host in known for worker in host.workers)
-        self._unknown = Counter(worker.pool for host in gathered.hosts if not host.is_known for worker in host.workers)
+        self._unknown = unknown_workers(gathered.hosts, gathered.assignments)
 
     def of(self, profile: Profile) -> PoolView:
         """The view of the pool of ``profile``."""

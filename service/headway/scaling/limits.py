@@ -12,7 +12,7 @@ from functools import lru_cache
 from headway.scaling.demand import service_time_s
 from headway.scaling.hold import SLACK_S
 from headway.scaling.model import Memory, Mode
-from headway.scaling.profile import Profile
+from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.schedule import DAY_S, Bounds
 from headway.scaling.view import PoolView, metrics_age_s, pooled
 
@@ -38,8 +38,8 @@ Limit = Callable[[int, Ground], int]
 
 
 def hold_stale(count: int, ground: Ground) -> int:
-    """No data is not zero load: without fresh metrics nothing goes down."""
-    return count if ground.is_fresh else max(count, ground.last_workers)
+    """No data is not zero load: without fresh metrics nothing goes down, nor what is there on hosts that are back."""
+    return count if ground.is_fresh else max(count, ground.last_workers, ground.view.assigned_workers)
 
 
 def hold_down(count: int, ground: Ground) -> int:
@@ -196,6 +196,14 @@ def capacity(count: int, ground: Ground) -> int:
     """Never more than known hosts can hold. While no host is known, what runs is held: unknown is not zero."""
     room = ground.view.capacity_workers
     return min(count, ground.last_workers if room is None else room)
+
+
+def ceiling_of(ground: Ground) -> int:
+    """The count that the pool may never exceed, whatever room there is."""
+    count = WORKERS_MAX
+    for limit in (workers_max, pinned, rate_limit, budget):
+        count = limit(count, ground)
+    return count
 
 
 def in_order(come_down: Limit) -> tuple[Limit, ...]:

@@ -1,11 +1,17 @@
-"""From what each pool wants alone to what all get together: shared where room is short, and placed on hosts."""
+"""From what each pool wants alone to what all get together: shared where room is short, and placed on hosts.
 
-from collections.abc import Iterable, Sequence
+Hosts that went silent keep the rows they have; hosts that drain keep theirs until what replaces them runs.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headway.scaling.decide import predicted_pickup_s
+from headway.scaling.evacuation import Leaving, elsewhere, leaving, staying
+from headway.scaling.limits import Ground, ceiling_of
 from headway.scaling.model import Assignment, Decision, Host, LastMove, Memory, Mode, Step
 from headway.scaling.placement import PoolTarget, place, placed_workers
+from headway.scaling.presence import kept_rows
 from headway.scaling.share import Claim, share, urgency
 from headway.scaling.view import PoolView
 
@@ -41,42 +47,109 @@ def settled(
         held: rows of pools that were not decided and stay as they are; they are not returned.
     """
     held = tuple(held)
+    acting = _acting(outcomes, current)
+    moves = _moves(acting, hosts, current)
+    # While no known host can run its template, a pool's target is held, and there is nothing to place or to share.
+    placeable = [outcome for outcome in acting if outcome.view.capacity_workers is not None]
+    targets = [_target(outcome, moves.get(outcome.decision.pool)) for outcome in placeable]
+    rows = place(targets, hosts, current, held=held, may_take_over=False)
+    got = placed_workers(rows)
+    if any(got.get(target.pool, 0) != target.workers for target in targets):
+        claims = [_claim(outcome, target) for outcome, target in zip(placeable, targets, strict=True)]
+        granted = share(claims, hosts, held=held, current=current)
+        short = {target.pool: granted[target.pool] for target in targets if granted[target.pool] < target.workers}
+        outcomes = tuple(_left(outcome, short.get(outcome.decision.pool)) for outcome in outcomes)
+        rows = place([_cut(target, granted[target.pool]) for target in targets], hosts, current, held=held)
+    pools = {outcome.decision.pool for outcome in acting}
+    silent = kept_rows(hosts, (row for row in current if row.pool in pools))
+    return tuple(outcomes), (*rows, *_waiting(moves, rows), *silent)
+
+
+def _acting(outcomes: Iterable[Outcome], current: Iterable[Assignment]) -> list[Outcome]:
+    """Those to be placed. Most pools of a large installation have nothing and want nothing: no place is looked for."""
     present = {row.pool for row in current}
-    # Most pools of a large installation have nothing and want nothing: no place is looked for.
-    acting = [
+    return [
         outcome
         for outcome in outcomes
         if outcome.decision.mode is not Mode.RECOMMEND
         and (outcome.decision.target_workers or outcome.decision.pool in present)
     ]
-    rows = place(map(_target, acting), hosts, current, held=held, may_take_over=False)
-    got = placed_workers(rows)
-    if all(got.get(outcome.decision.pool, 0) == outcome.decision.target_workers for outcome in acting):
-        return tuple(outcomes), rows
-    granted = share(map(_claim, acting), hosts, held=held, current=current)
-    left = tuple(_left(outcome, granted.get(outcome.decision.pool)) for outcome in outcomes)
-    targets = [_target(outcome) for outcome in left if outcome.decision.pool in granted]
-    return left, place(targets, hosts, current, held=held)
 
 
-def _target(outcome: Outcome) -> PoolTarget:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Move:
+    """A pool that has workers on hosts that drain."""
+
+    target_workers: int
+    ceiling_workers: int
+    leaving: Leaving
+
+    @property
+    def elsewhere_workers(self) -> int:
+        return elsewhere(self.target_workers, ceiling_workers=self.ceiling_workers, leaving=self.leaving)
+
+
+def _moves(acting: Iterable[Outcome], hosts: Sequence[Host], current: Sequence[Assignment]) -> dict[str, _Move]:
+    away = leaving(hosts, current)
+    return {
+        outcome.decision.pool: _Move(
+            target_workers=outcome.decision.target_workers,
+            ceiling_workers=max(outcome.decision.target_workers, _ceiling_workers(outcome)),
+            leaving=away[outcome.decision.pool],
+        )
+        for outcome in acting
+        if outcome.decision.pool in away
+    }
+
+
+def _ceiling_workers(outcome: Outcome) -> int:
+    ground = Ground(
+        view=outcome.view,
+        memory=outcome.before,
+        last_workers=_last_workers(outcome),
+        is_fresh=outcome.decision.is_fresh,
+        now_s=outcome.decision.at_s,
+    )
+    return ceiling_of(ground)
+
+
+def _waiting(moves: Mapping[str, _Move], rows: Iterable[Assignment]) -> Iterator[Assignment]:
+    """The rows of hosts that drain."""
+    placed: dict[str, list[Assignment]] = {pool: [] for pool in moves}
+    if not moves:
+        return
+    for row in rows:
+        if row.pool in placed:
+            placed[row.pool].append(row)
+    for pool, move in moves.items():
+        yield from staying(
+            move.target_workers, placed[pool], ceiling_workers=move.ceiling_workers, leaving=move.leaving
+        )
+
+
+def _cut(target: PoolTarget, workers: int) -> PoolTarget:
+    return replace(target, workers=workers, burst_workers=min(target.burst_workers, workers))
+
+
+def _target(outcome: Outcome, move: _Move | None) -> PoolTarget:
+    workers = outcome.decision.target_workers if move is None else move.elsewhere_workers
     return PoolTarget(
         pool=outcome.decision.pool,
         template=outcome.view.profile.template,
-        workers=outcome.decision.target_workers,
-        burst_workers=outcome.decision.burst_workers,
+        workers=workers,
+        burst_workers=min(outcome.decision.burst_workers, workers),
         priority=outcome.view.profile.priority,
         labels=outcome.view.profile.placement.labels,
         spread=outcome.view.profile.placement.spread,
     )
 
 
-def _claim(outcome: Outcome) -> Claim:
+def _claim(outcome: Outcome, target: PoolTarget) -> Claim:
     profile = outcome.view.profile
     return Claim(
         pool=profile.pool,
         template=profile.template,
-        workers=outcome.decision.target_workers,
+        workers=target.workers,
         guaranteed_workers=_guaranteed_workers(outcome),
         priority=profile.priority,
         weight=profile.weight,

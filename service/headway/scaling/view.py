@@ -34,6 +34,7 @@ class PoolView:
     ``None`` while no known host reports its template.
     """
     assigned_workers: int = 0
+    """On known hosts that do not drain."""
     running_workers: int = 0
     starting_workers: int = 0
     unknown_workers: int = 0

@@ -3,7 +3,7 @@
 It gathers in one transaction and applies in one, which the leader's epoch fences.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from headway.scaling.model import (
     QueueSample,
     Wanted,
 )
+from headway.scaling.presence import found_rows
 from headway.store.decisions import insert_decisions, read_worker_hours_today
 from headway.store.engine import transaction
 from headway.store.hosts import load_hosts
@@ -53,10 +54,13 @@ class Gathered:
     states: Mapping[str, PoolState]
     hosts: tuple[Host, ...]
     assignments: tuple[Assignment, ...]
+    """Those that are stored, and ``found``."""
     direct: Mapping[str, QueueSample]
     """The newest reading of each queue that came round the pipeline."""
     worker_hours_today: Mapping[str, float]
     """Pool with a budget of the day -> what its workers have run since midnight UTC, where it is known."""
+    found: tuple[Assignment, ...] = ()
+    """What hosts run that nobody has decided about: they hear of what is made of it, even if it stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +78,16 @@ async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gather
         buckets, newest = await read_buckets(connection, from_s=from_s, after_revision=revision)
         wanted = await _profiles(connection)
         budgeted = [pool for pool, body in wanted.items() if body.get("budget_per_day") is not None]
+        present = await load_hosts(connection)
+        found = tuple(found_rows(present))
         return Gathered(
             revision=newest,
             buckets=tuple(buckets),
             profiles=wanted,
             states=await _pool_states(connection),
-            hosts=await load_hosts(connection),
-            assignments=await _assignments(connection),
+            hosts=present,
+            assignments=(*await _assignments(connection), *found),
+            found=found,
             direct=await read_samples(connection),
             worker_hours_today=await read_worker_hours_today(connection, budgeted) if budgeted else {},
         )
@@ -103,10 +110,11 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
             await connection.execute(select(func.pg_notify("headway_decisions", "")))
         # Whatever the tick asks for: what is only recommended moves nothing.
         advised = await _only_advised(connection)
-        before, after = (
-            [row for row in rows if row.pool not in advised] for rows in (gathered.assignments, news.assignments)
-        )
-        await _save_assignments(connection, before, after, epoch=epoch)
+        found = set(map(id, gathered.found))
+        stored = (row for row in gathered.assignments if id(row) not in found)
+        before, after = ([row for row in rows if row.pool not in advised] for rows in (stored, news.assignments))
+        undecided = {row.host_id for row in gathered.found}
+        await _save_assignments(connection, before, after, undecided=undecided, epoch=epoch)
 
 
 async def _profiles(connection: AsyncConnection) -> dict[str, Mapping[str, Any]]:
@@ -182,14 +190,19 @@ async def _save_pool_states(
 
 
 async def _save_assignments(
-    connection: AsyncConnection, before: Iterable[Assignment], after: Iterable[Assignment], *, epoch: int
+    connection: AsyncConnection,
+    before: Iterable[Assignment],
+    after: Iterable[Assignment],
+    *,
+    undecided: Collection[str],
+    epoch: int,
 ) -> None:
-    """Turn the assignments ``before`` into ``after`` and tell the hosts they differ on, when this commits."""
+    """Turn the assignments ``before`` into ``after``, and tell ``undecided`` hosts and those that they differ on."""
     old = {(row.pool, row.host_id): row for row in before}
     new = {(row.pool, row.host_id): row for row in after}
     gone = [key for key in old if key not in new]
     changed = [row for key, row in new.items() if old.get(key) != row]
-    host_ids = tuple(sorted({host_id for _, host_id in gone} | {row.host_id for row in changed}))
+    host_ids = tuple(sorted({host_id for _, host_id in gone} | {row.host_id for row in changed} | set(undecided)))
     if not host_ids:
         return
     revisions = await _bump(connection, host_ids, epoch=epoch)

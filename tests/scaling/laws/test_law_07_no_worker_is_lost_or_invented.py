@@ -17,10 +17,14 @@ from scaling.laws.fleets import HOSTS, TEMPLATE, pools
 @LAW
 @given(hosts=HOSTS, data=st.data())
 def test_what_was_decided_stands_somewhere_and_nothing_else_does(hosts: list[Host], data: st.DataObject) -> None:
-    outcomes, rows = settled(data.draw(pools(hosts)), hosts, [])
+    """Where no known host can run it, the target is held and nothing stands: unknown is not zero."""
+    before = data.draw(pools(hosts))
+    outcomes, rows = settled(before, hosts, [])
     placed = placed_workers(rows)
-    for outcome in outcomes:
-        assert placed.get(outcome.decision.pool, 0) == outcome.decision.target_workers
+    for was, outcome in zip(before, outcomes, strict=True):
+        is_placeable = outcome.view.capacity_workers is not None
+        assert placed.get(outcome.decision.pool, 0) == (outcome.decision.target_workers if is_placeable else 0)
+        assert is_placeable or outcome.decision == was.decision
     assert placed.keys() <= {outcome.decision.pool for outcome in outcomes}
     known = {host.host_id for host in hosts if host.is_known}
     assert {row.host_id for row in rows} <= known

@@ -1,0 +1,92 @@
+"""What runs beyond what rows say: on hosts that went silent, and on hosts that nobody has decided about.
+
+Unknown is not zero. A host that is cut off keeps what it was told to run, so its rows stay as they are, and what it may
+run counts against every bound, until it is back, is forgotten, or has surely drained by itself.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from headway.scaling.model import Assignment, Host, Template, WorkerState
+
+# From the last report that arrived to the moment at which the host notices that it is cut off: two reports, the longest
+# poll, and the time that ending a process takes.
+ISOLATION_MARGIN_S = 120.0
+
+COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF})
+
+
+def is_surely_gone(host: Host, template: str) -> bool:
+    """Whether the workers of ``template`` on a silent host have ended by now, by what the host does when it is cut off.
+
+    It drains them after the template's ``isolation_drain_after_s``, and ends what has not finished by the timeout.
+    """
+    if host.is_known or host.silent_s is None:
+        return False
+    return any(each.name == template and host.silent_s > _gone_after_s(each) for each in host.templates)
+
+
+def _gone_after_s(template: Template) -> float:
+    if template.isolation_drain_after_s is None or template.drain_timeout_s is None:
+        return float("inf")
+    return template.isolation_drain_after_s + template.drain_timeout_s + ISOLATION_MARGIN_S
+
+
+def unknown_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counter[str]:
+    """Pool -> workers that may run on hosts that went silent.
+
+    Of what was there and what the host was told to run the greater: it may have started them since its last report.
+    """
+    silent = {host.host_id: host for host in hosts if not host.is_known}
+    counts: Counter[str] = Counter()
+    if not silent:
+        return counts
+    told: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        if row.host_id in silent and not is_surely_gone(silent[row.host_id], row.template):
+            told[row.pool, row.host_id] += row.workers
+    seen: Counter[tuple[str, str]] = Counter()
+    for host in silent.values():
+        for worker in host.workers:
+            if worker.state is WorkerState.GONE or is_surely_gone(host, worker.template):
+                continue
+            if worker.state in COUNTED:
+                seen[worker.pool, host.host_id] += 1
+            else:
+                counts[worker.pool] += 1  # it drained, and what the host was told does not count it
+    for pool, host_id in told.keys() | seen.keys():
+        counts[pool] += max(told[pool, host_id], seen[pool, host_id])
+    return counts
+
+
+def kept_rows(hosts: Iterable[Host], rows: Iterable[Assignment]) -> tuple[Assignment, ...]:
+    """The rows that silent hosts may still act on. Taken away, the host would let go of what runs when it is back."""
+    silent = {host.host_id: host for host in hosts if not host.is_known}
+    if not silent:
+        return ()
+    return tuple(row for row in rows if row.host_id in silent and not is_surely_gone(silent[row.host_id], row.template))
+
+
+def found_rows(hosts: Sequence[Host]) -> Iterator[Assignment]:
+    """What hosts run that nobody has decided about, as if they had been told to: deciding starts from there.
+
+    Such a host was forgotten, or its row was lost with the database that was restored. What it runs is no reason to
+    start the same again elsewhere, nor to end it before anybody has looked.
+    """
+    for host in hosts:
+        if not host.is_known or not host.is_undecided:
+            continue
+        base: Counter[tuple[str, str]] = Counter()
+        burst: Counter[tuple[str, str]] = Counter()
+        for worker in host.workers:
+            if worker.state in COUNTED:
+                (burst if worker.is_burst else base)[worker.pool, worker.template] += 1
+        by_pool = dict(sorted(base.keys() | burst.keys()))  # of two templates of a pool the one later in the alphabet
+        for pool, template in by_pool.items():
+            yield Assignment(
+                pool=pool,
+                host_id=host.host_id,
+                template=template,
+                base_workers=base[pool, template],
+                burst_workers=burst[pool, template],
+            )

@@ -1,0 +1,117 @@
+"""Ticks on a real Postgres while hosts go silent, come back, are cordoned and drain."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from control.test_tick import LATE, Database, leading
+
+
+@pytest.fixture
+async def database(migrated_url: str) -> AsyncIterator[Database]:
+    database = Database(migrated_url)
+    yield database
+    database.close()
+
+
+async def tick(url: str) -> None:
+    async with leading(url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+
+
+def worker(database: Database, host: str, name: str = "w") -> None:
+    database.run(
+        "insert into workers (worker_id, host_id, pool, template, pid, state, started_at) "
+        f"values ('{name}', '{host}', 'mail', 'mail', 1, 'running', now())"
+    )
+
+
+def lease(database: Database, host: str, *, ends_in_s: int) -> None:
+    database.run(f"update hosts set lease_ends_at = now() + interval '{ends_in_s} s' where host_id = '{host}'")
+
+
+async def test_a_lost_host_keeps_its_assignment_and_loses_nothing_by_coming_back(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile()
+    database.host("a")
+    database.bucket(**LATE)
+    await tick(migrated_url)
+    assert database.assigned() == {("mail", "a"): 4}
+    told = database.revision_of("a")
+    lease(database, "a", ends_in_s=-5)
+    database.host("b")
+    await tick(migrated_url)
+    assert database.assigned() == {("mail", "a"): 4, ("mail", "b"): 4}
+    assert database.revision_of("a") == told
+
+
+async def test_a_pinned_worker_of_a_lost_host_is_neither_started_twice_nor_stopped_when_it_is_back(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile(workers_min=1, workers_max=1, pinned=1)
+    database.host("a")
+    database.bucket()
+    await tick(migrated_url)
+    told = database.revision_of("a")
+    database.host("b")
+    for ends_in_s in (-5, 3600):
+        lease(database, "a", ends_in_s=ends_in_s)
+        await tick(migrated_url)
+        assert database.assigned() == {("mail", "a"): 1}
+    assert (database.revision_of("a"), database.revision_of("b")) == (told, 0)
+
+
+async def test_what_a_host_runs_that_nobody_decided_about_is_taken_over_as_it_is(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile(workers_min=1, workers_max=1, pinned=1)
+    database.host("a")
+    database.host("b")
+    worker(database, "b")
+    database.bucket()
+    await tick(migrated_url)
+    assert database.assigned() == {("mail", "b"): 1}
+    assert (database.revision_of("a"), database.revision_of("b")) == (0, 1)  # it is told, so that it is sure
+
+
+async def test_what_a_forgotten_host_still_runs_is_told_to_go_where_it_was_replaced(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile(workers_min=1, workers_max=1, pinned=1)
+    database.host("b")
+    database.bucket()
+    await tick(migrated_url)
+    database.host("a")
+    worker(database, "a")
+    await tick(migrated_url)
+    assert sum(database.assigned().values()) == 1
+    assert database.revision_of("a") == 1
+
+
+async def test_a_cordoned_host_keeps_what_runs_and_gets_nothing_new(migrated_url: str, database: Database) -> None:
+    database.profile()
+    database.host("a")
+    database.bucket(**LATE)
+    await tick(migrated_url)
+    database.run("update hosts set state = 'cordoned'")
+    database.host("b")
+    database.bucket(**{**LATE, "waiting_jobs": 9}, at_s=1_000_005.0)
+    await tick(migrated_url)
+    assigned = database.assigned()
+    assert (assigned["mail", "a"], sum(assigned.values())) == (4, 9)
+
+
+async def test_workers_of_a_draining_host_are_placed_elsewhere_first(migrated_url: str, database: Database) -> None:
+    database.profile()
+    database.host("a")
+    database.bucket(**LATE)
+    await tick(migrated_url)
+    database.run("update hosts set state = 'draining'")
+    database.host("b")
+    await tick(migrated_url)
+    assert database.assigned() == {("mail", "a"): 4, ("mail", "b"): 4}
+    for number in range(4):
+        worker(database, "b", f"w{number}")
+    await tick(migrated_url)
+    assert database.assigned() == {("mail", "b"): 4}
