@@ -15,7 +15,7 @@ from lab.installation import Control, Installation
 TAKEN_OVER_AFTER_S = 9.5  # a leader's lease and a standby's look, with a margin
 LOST_S = 50.0  # longer than a host's lease
 SKEW_S = 86_400.0
-ROOM_BYTES = 48_000_000
+KEPT_BACK_MB, LEFT_MB = 400, 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,14 +116,19 @@ def _skew(host: Host, seconds: float) -> None:
 
 
 def _take_memory(host: Host) -> None:
-    """A limit a little above what is used. The agent looks at it when it starts, and else once a minute."""
-    host.cgroup.limit(host.cgroup.used_bytes + ROOM_BYTES)
+    """Next to nothing is left beside what runs: a cgroup limits it, and ``host.toml`` keeps most of the rest back.
+
+    So nothing gets so close to the limit that the kernel would kill. The agent is started anew to look at once.
+    """
+    host.cgroup.limit(host.cgroup.used_bytes + (KEPT_BACK_MB + LEFT_MB) * 1_000_000)
+    host.reserve_memory(KEPT_BACK_MB)
     host.agent.kill()
     _started_again(host)
 
 
 def _give_memory(host: Host) -> None:
     host.cgroup.limit(None)
+    host.reserve_memory(0)
     host.agent.kill()
     _started_again(host)
 

@@ -22,6 +22,7 @@ STANDING = frozenset({WorkerState.STARTING, WorkerState.RUNNING})
 HOST_FILE = """\
 [host]
 name = {name}
+reserve_memory = "{reserve_mb}MB"
 """
 TEMPLATE = """
 [templates.{pool}]
@@ -79,7 +80,8 @@ class Host:
         self.clock = folder / f"{name}.clock"
         self._folder = folder / name
         self._folder.mkdir()
-        self._write_host_file(pools, broker_url)
+        self._pools, self._broker_url = pools, broker_url
+        self.reserve_memory(0)
         self.agent = Program(
             f"agent-{name}",
             folder,
@@ -124,12 +126,13 @@ class Host:
             return {}
         return found
 
-    def _write_host_file(self, pools: tuple[str, ...], broker_url: str) -> None:
+    def reserve_memory(self, megabytes: int) -> None:
+        """Let ``host.toml`` keep so much back from workers."""
         rq = str(Path(sys.executable).with_name("rq"))
         worker = ["--worker-class", "headway.workers.rq.DrainingWorker"]  # loses no job to a signal
-        text = HOST_FILE.format(name=json.dumps(self.name))
-        for pool in pools:
-            argv = [rq, "worker", "--url", broker_url, *worker, pool]
+        text = HOST_FILE.format(name=json.dumps(self.name), reserve_mb=megabytes)
+        for pool in self._pools:
+            argv = [rq, "worker", "--url", self._broker_url, *worker, pool]
             text += TEMPLATE.format(pool=pool, argv=json.dumps(argv), path=json.dumps(_path(TESTS)))
         (self._folder / "host.toml").write_text(text)
 

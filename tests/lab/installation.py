@@ -251,7 +251,10 @@ class Installation:
     def finish_jobs(self) -> None:
         """Send no more jobs, and wait until those that were sent are done."""
         self.traffic.end()
-        assert sees(lambda: not self.traffic.left(), within_s=DONE_WITHIN_S), f"not done: {self.traffic.left()[:20]}"
+        sees(lambda: not self.traffic.left() or self.traffic.failures(), within_s=DONE_WITHIN_S)
+        left, failures = self.traffic.left(), self.traffic.failures()
+        assert not left, f"not done: {left}; {failures}"
+        assert not failures, f"failed: {failures}"
 
     def remove(self) -> None:
         """Nothing of it is left, whatever has happened."""

@@ -12,6 +12,7 @@ import redis
 from rq import Queue
 
 SEND_AGAIN_S = 0.2
+WORDS_SHOWN = 300
 LONG_FRACTION = 0.03
 LONG_S = (4.0, 8.0)
 SHORT_S = (0.2, 1.5)
@@ -89,6 +90,16 @@ class Traffic:
         """The jobs that were sent and have not ended."""
         ends = self.told().ends
         return [job for job in self.sent if job not in ends]
+
+    def failures(self) -> list[str]:
+        """The last words of jobs that RQ calls failed."""
+        found = []
+        for queue in self._queues:
+            for job_id in queue.failed_job_registry.get_job_ids():
+                job = queue.fetch_job(job_id)
+                result = job.latest_result() if job else None
+                found.append(f"{job_id}: {result.exc_string[-WORDS_SHOWN:] if result else 'gone'}")
+        return found
 
     def _run(self) -> None:
         number = 0
