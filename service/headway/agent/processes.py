@@ -111,7 +111,8 @@ def spawn(
             os.close(output)
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise Unavailable(f"template {template.name!r}: {argv[0]!r} cannot be started: {said}") from error
+        who_runs = f" as {template.user}" if template.user else ""
+        raise Unavailable(f"template {template.name!r}: {argv[0]!r} cannot be started{who_runs}: {said}") from error
     if template.niceness:
         with suppress(OSError):
             os.setpriority(os.PRIO_PGRP, child.pid, template.niceness)

@@ -1,0 +1,116 @@
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.workers import SLEEP, template
+from headway.agent import procfs
+from headway.agent.costs import BAND, CPU_CORES_LEAST, ENOUGH, MEMORY_BYTES_LEAST, Cost, Costs, learnt
+from headway.agent.records import unrecorded
+from headway.agent.weighing import Scales, Weight, weighed
+
+MB = 10**6
+
+
+def weight(memory_bytes: float = 100 * MB, cpu_cores: float | None = 0.5) -> Weight:
+    return Weight(at_s=0.0, memory_bytes=int(memory_bytes), cpu_s=0.0, cpu_cores=cpu_cores)
+
+
+def learnt_by(looks: int, *weights: Weight) -> Costs:
+    costs = Costs()
+    for _ in range(looks):
+        costs.learn({"py": weights})
+    return costs
+
+
+def test_what_host_toml_says_counts_until_enough_workers_were_seen() -> None:
+    configured = template(cpu_cores=0.1, memory_bytes=50 * MB)
+    assert learnt_by(ENOUGH - 1, weight()).told(configured) == configured.told()
+    told = learnt_by(ENOUGH, weight()).told(configured)
+    assert (told.cpu_cores, told.memory_bytes) == (0.5, 100 * MB)
+    assert replace(told, cpu_cores=0.1, memory_bytes=50 * MB) == configured.told()
+
+
+def test_many_workers_are_enough_after_one_look() -> None:
+    assert learnt_by(1, *[weight()] * ENOUGH).told(template()).memory_bytes == 100 * MB
+
+
+def test_the_mean_of_the_workers_counts() -> None:
+    told = learnt_by(ENOUGH, weight(100 * MB, 0.2), weight(300 * MB, 0.6)).told(template())
+    assert (told.cpu_cores, told.memory_bytes) == (pytest.approx(0.4), 200 * MB)
+
+
+def test_who_does_not_want_it_measured_is_told_as_configured() -> None:
+    configured = template(is_measured=False)
+    assert learnt_by(ENOUGH, weight()).told(configured) == configured.told()
+
+
+def test_a_worker_that_takes_next_to_nothing_costs_a_little() -> None:
+    told = learnt_by(ENOUGH, weight(0.0, 0.0)).told(template())
+    assert (told.cpu_cores, told.memory_bytes) == (CPU_CORES_LEAST, MEMORY_BYTES_LEAST)
+
+
+def test_a_cost_rises_at_once_and_falls_slowly() -> None:
+    known = Cost(cpu_cores=1.0, memory_bytes=100.0 * MB, looks=ENOUGH)
+    up = learnt(known, [weight(300 * MB, 2.0)])
+    assert (up.cpu_cores, up.memory_bytes) == (1.5, 200.0 * MB)  # half of the way in a minute
+    down = known
+    for _ in range(10):
+        down = learnt(down, [weight(0.0, 0.0)])
+    assert 0.8 < down.cpu_cores < 0.83  # 0.98^10 after ten minutes
+
+
+def test_a_worker_that_was_weighed_once_says_nothing_of_processor_time() -> None:
+    known = learnt(None, [weight(cpu_cores=None)])
+    assert (known.looks, learnt(known, [weight()]).cpu_cores) == (0, 0.5)
+
+
+@given(st.lists(st.floats(1.0 - BAND / 2, 1.0 + BAND / 2), max_size=20))
+def test_noise_changes_nothing_that_is_told(noise: list[float]) -> None:
+    costs = learnt_by(ENOUGH, weight())
+    before = costs.told(template())
+    for factor in noise:
+        costs.learn({"py": [weight(100 * MB * factor, 0.5 * factor)]})
+        assert costs.told(template()) == before
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e10), st.none() | st.floats(0, 64)), min_size=1, max_size=20))
+def test_a_cost_stays_within_what_was_seen(seen: list[tuple[float, float | None]]) -> None:
+    known: Cost | None = None
+    for memory_bytes, cpu_cores in seen:
+        known = learnt(known, [weight(memory_bytes, cpu_cores)])
+    memory = [int(each) for each, _ in seen]
+    assert min(memory) - 1 <= known.memory_bytes <= max(memory) + 1
+
+
+# --- weighing --------------------------------------------------------------------------------------------------------
+
+
+def test_cores_are_processor_time_over_time_and_never_below_nothing() -> None:
+    first = weighed(100.0, memory_bytes=1, cpu_s=5.0, before=None)
+    assert first.cpu_cores is None
+    assert weighed(160.0, memory_bytes=1, cpu_s=35.0, before=first).cpu_cores == 0.5
+    assert weighed(160.0, memory_bytes=1, cpu_s=4.0, before=first).cpu_cores == 0.0  # a child took its own along
+
+
+def test_a_worker_is_weighed_with_its_children() -> None:
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}]); print(1, flush=True); {SLEEP}"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True) as worker:
+        try:
+            worker.stdout.readline()
+            (child,) = procfs.descendants(worker.pid)
+            record = unrecorded("w", pid=worker.pid, started_ticks=0, pool="mail")
+            scales = Scales()
+            total = scales.weigh([record], now_s=0.0)
+            assert total == scales.weight("w").memory_bytes > procfs.proportional_memory_bytes(worker.pid) > MB
+            assert scales.by_template([record], older_than_s=1e9, now_s=0.0) == {}
+            assert len(scales.by_template([record], older_than_s=0.0, now_s=0.0)[""]) == 1
+            assert scales.weigh([], now_s=1.0) == 0
+            assert scales.weight("w") is None
+        finally:
+            os.killpg(worker.pid, 9)
+            os.kill(child.pid, 9)

@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import pytest
+
+from agent.workers import template
+from headway.agent import procfs
+from headway.agent.folder import StateFolder
+from headway.agent.isolation import FIRST_CALL_S, Contact, Isolation
+from headway.agent.rollout import unisolated
+from headway.scaling.model import Assignment
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def contact(root: Path, clock: Clock) -> Contact:
+    return Contact(StateFolder(root), clock=clock)
+
+
+def test_it_counts_from_when_the_last_report_that_was_answered_was_sent(tmp_path: Path, clock: Clock) -> None:
+    known = contact(tmp_path, clock)
+    clock.now_s += 20.0
+    known.heard(sent_at_s=1_015.0)
+    known.heard(sent_at_s=1_012.0)  # an older one, answered later
+    assert known.lost_for_s() == 5.0
+
+
+def test_an_agent_that_has_just_begun_is_given_the_time_to_call(tmp_path: Path, clock: Clock) -> None:
+    contact(tmp_path, clock).heard(sent_at_s=1_000.0)
+    clock.now_s += 500.0
+    successor = contact(tmp_path, clock)
+    assert successor.lost_for_s() == 0.0
+    clock.now_s += FIRST_CALL_S
+    assert successor.lost_for_s() == 500.0 + FIRST_CALL_S
+
+
+def test_a_successor_that_was_heard_is_not_cut_off(tmp_path: Path, clock: Clock) -> None:
+    contact(tmp_path, clock).heard(sent_at_s=1_000.0)
+    clock.now_s += 500.0
+    successor = contact(tmp_path, clock)
+    successor.heard(sent_at_s=1_501.0)
+    clock.now_s += FIRST_CALL_S
+    assert successor.lost_for_s() == FIRST_CALL_S - 1.0
+
+
+@pytest.mark.parametrize("written", ["", "{", '{"boot_id": "an-earlier-boot", "at_s": 3.0}', "{}"])
+def test_without_word_of_this_boot_it_counts_from_its_own_beginning(tmp_path: Path, clock: Clock, written: str) -> None:
+    (tmp_path / "contact.json").write_text(written)
+    begun = contact(tmp_path, clock)
+    clock.now_s += 60.0
+    assert begun.lost_for_s() == 60.0
+
+
+def test_contact_is_written_down_now_and_then_and_by_boot(tmp_path: Path, clock: Clock) -> None:
+    known = contact(tmp_path, clock)
+    known.heard(sent_at_s=1_001.0)
+    known.heard(sent_at_s=1_002.0)
+    known.heard(sent_at_s=1_006.0)
+    written = (tmp_path / "contact.json").read_text()
+    assert '"at_s":1006.0' in written
+    assert procfs.boot_id() in written
+
+
+def test_only_templates_that_may_not_go_on_so_long_are_isolated_and_it_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    known = {
+        "pinned": template(isolation_drain_after_s=30.0),
+        "slower": template(isolation_drain_after_s=90.0),
+        "plain": template(),
+    }
+    isolation = Isolation()
+    found = [isolation.templates(known, lost_for_s=lost_for_s) for lost_for_s in (0.0, 29.9, 30.0, 31.0, 95.0, 1.0)]
+    assert found == [set(), set(), {"pinned"}, {"pinned"}, {"pinned", "slower"}, set()]
+    assert len(caplog.messages) == 4
+    assert caplog.messages[0] == "cut off for 30 s: draining the workers of template=pinned"
+
+
+def test_an_isolated_templates_pools_are_left_out_of_what_is_to_run() -> None:
+    rows = [
+        Assignment(pool=pool, host_id="a", template=template, base_workers=1)
+        for pool, template in (("mail", "pinned"), ("web", "plain"))
+    ]
+    assert unisolated(rows, {"pinned"}) == (rows[1],)
+    assert unisolated(rows, ()) == tuple(rows)
