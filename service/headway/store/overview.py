@@ -28,11 +28,14 @@ from headway.store.tables import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """A host, and when it was last heard of."""
+    """A host, when it was last heard of, and since when, by whom and why it gets nothing new."""
 
     host: Host
     agent_version: str
     reported_at_s: float | None
+    cordoned_at_s: float | None = None
+    cordoned_by: str | None = None
+    cordon_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +146,16 @@ async def read_target_history(conn: AsyncConnection, *, pool: str, from_s: float
 
 async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
     """Every host with its workers, by name."""
-    reported_at_s: ColumnElement[Any] = func.extract("epoch", hosts.c.reported_at)
-    rows = await conn.execute(select(hosts.c.host_id, hosts.c.agent_version, reported_at_s.label("reported_at_s")))
+    rows = await conn.execute(
+        select(
+            hosts.c.host_id,
+            hosts.c.agent_version,
+            func.extract("epoch", hosts.c.reported_at).label("reported_at_s"),
+            func.extract("epoch", hosts.c.cordoned_at).label("cordoned_at_s"),
+            hosts.c.cordoned_by,
+            hosts.c.cordon_reason,
+        )
+    )
     told = {row.host_id: row for row in rows}
     known = sorted(await load_hosts(conn), key=lambda host: host.name)
     return [
@@ -152,6 +163,9 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             host=host,
             agent_version=told[host.host_id].agent_version,
             reported_at_s=_float(told[host.host_id].reported_at_s),
+            cordoned_at_s=_float(told[host.host_id].cordoned_at_s),
+            cordoned_by=told[host.host_id].cordoned_by,
+            cordon_reason=told[host.host_id].cordon_reason,
         )
         for host in known
         if host.host_id in told

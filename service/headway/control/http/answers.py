@@ -3,14 +3,14 @@
 Field names are those of the core's values, the columns and the wire. ``None`` means "not known" and is never zero.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from headway.control.http.profile_bodies import OverrideBody, ProfileBody
 from headway.scaling.mapping import to_mapping
-from headway.scaling.model import Decision, HostCapacity, Mode, Objective, QueueMetrics, Template, Worker
+from headway.scaling.model import Decision, HostCapacity, HostState, Mode, Objective, QueueMetrics, Template, Worker
 from headway.scaling.profile import profile_to_mapping
 from headway.store.decisions import StoredDecision
 from headway.store.overview import HostRow
@@ -95,6 +95,14 @@ class HostOut(Given):
     name: str
     is_known: bool
     """False: its lease ended, so what it runs is not known; it may still run."""
+    state: HostState
+    """What people have said of it: cordoned and draining hosts get nothing new."""
+    cordoned_at_s: float | None
+    cordoned_by: str | None
+    cordon_reason: str | None
+    labels: Mapping[str, str]
+    failing_templates: list[str]
+    """Those whose workers, in the last 10 minutes, have done nothing here but end too early."""
     agent_version: str
     reported_at_s: float | None
     capacity: HostCapacity
@@ -112,12 +120,19 @@ class HostOut(Given):
             host_id=row.host.host_id,
             name=row.host.name,
             is_known=row.host.is_known,
+            state=row.host.state,
+            cordoned_at_s=row.cordoned_at_s,
+            cordoned_by=row.cordoned_by,
+            cordon_reason=row.cordon_reason,
+            labels=row.host.labels,
+            failing_templates=sorted(row.host.failing),
             agent_version=row.agent_version,
             reported_at_s=row.reported_at_s,
             capacity=row.host.capacity,
             used=HostCapacity(
                 cpu_cores=sum(template.cpu_cores for template in running),
                 memory_bytes=sum(template.memory_bytes for template in running),
+                gpus=sum(template.gpus for template in running),
             ),
             templates=list(row.host.templates),
             workers=list(row.host.workers),

@@ -1,0 +1,53 @@
+"""`headway host cordon`, `uncordon`, `drain` and `forget`: what an operator sets of a host."""
+
+import os
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from headway.cli.api import Api
+from headway.settings import ClientSettings
+
+Host = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
+Reason = Annotated[str, typer.Option(help="Why; it is shown with the host, and the audit log keeps it.")]
+
+
+def cordon(host: Host, *, reason: Reason) -> None:
+    """Give a host nothing new; what runs there stays."""
+    print(f"{host}: cordoned; {_workers(_post(host, 'cordon', reason=reason))} stay")
+
+
+def drain(host: Host, *, reason: Reason) -> None:
+    """Empty a host: what replaces its workers runs elsewhere before they leave, each with its own drain."""
+    print(f"{host}: draining, {_workers(_post(host, 'drain', reason=reason))} to go; `headway get hosts` shows how far")
+
+
+def uncordon(host: Host) -> None:
+    """End a cordon or a drain."""
+    print(f"{host}: {_post(host, 'uncordon')['state']}")
+
+
+def forget(host: Host, *, reason: Reason) -> None:
+    """Wait no longer for what a silent host may run. It must be gone for good: one that comes back enrols anew."""
+    _post(host, "forget", reason=reason)
+    print(f"{host}: forgotten; what it ran is replaced")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands of ``app``."""
+    for command in (cordon, drain, uncordon, forget):
+        app.command(command.__name__)(command)
+
+
+def _post(host: str, what: str, *, reason: str | None = None) -> dict[str, Any]:
+    settings = ClientSettings.from_env(os.environ)
+    body = {} if reason is None else {"json": {"reason": reason}}
+    with Api(settings.url, settings.token) as api:
+        answer = api.send("POST", f"/v1/hosts/{quote(host, safe='')}/{what}", **body)
+    return answer.json() if answer.content else {}
+
+
+def _workers(answer: dict[str, Any]) -> str:
+    count = len(answer["workers"])
+    return "1 worker" if count == 1 else f"{count} workers"

@@ -1,0 +1,9 @@
+"""What people ask of hosts, as the HTTP door takes it."""
+
+from headway.control.http.bodies import Taken, Text
+
+
+class ReasonBody(Taken):
+    """Why somebody does what they do: whoever reads the audit log wants to know."""
+
+    reason: Text

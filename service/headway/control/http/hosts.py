@@ -1,0 +1,83 @@
+"""What people set of hosts: cordoned, draining, serving again, forgotten."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import AfterValidator
+
+from headway.control.http.answers import HostOut
+from headway.control.http.bodies import storable_text
+from headway.control.http.door import AtDoor, Door, body_of, model_of, takes
+from headway.control.http.host_bodies import ReasonBody
+from headway.control.http.problems import TooLarge, declared
+from headway.errors import Conflict, Invalid, NotFound
+from headway.scaling.model import HostState
+from headway.scaling.profile import NAME_LENGTH_MAX
+from headway.store.engine import transaction
+from headway.store.host_states import forget_host, set_host_state
+from headway.store.overview import read_hosts
+
+router = APIRouter(prefix="/v1/hosts", tags=["hosts"])
+
+HostPath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
+
+
+@router.post(
+    "/{host}/cordon",
+    operation_id="cordon_host",
+    summary="Give a host nothing new",
+    responses=declared(Invalid, NotFound, TooLarge),
+    openapi_extra=takes(ReasonBody),
+)
+async def cordon(host: HostPath, door: AtDoor, request: Request) -> HostOut:
+    """Keep what the host runs and give it nothing new, until it is uncordoned."""
+    return await _set(door, host, HostState.CORDONED, reason=await _reason(request))
+
+
+@router.post(
+    "/{host}/drain",
+    operation_id="drain_host",
+    summary="Empty a host",
+    responses=declared(Invalid, NotFound, TooLarge),
+    openapi_extra=takes(ReasonBody),
+)
+async def drain(host: HostPath, door: AtDoor, request: Request) -> HostOut:
+    """Place the host's workers elsewhere; each leaves, with its own drain, when what replaces it runs."""
+    return await _set(door, host, HostState.DRAINING, reason=await _reason(request))
+
+
+@router.post(
+    "/{host}/uncordon",
+    operation_id="uncordon_host",
+    summary="Let a host serve again",
+    responses=declared(Invalid, NotFound),
+)
+async def uncordon(host: HostPath, door: AtDoor) -> HostOut:
+    """End a cordon or a drain. Where there is none, nothing changes."""
+    return await _set(door, host, HostState.SERVING, reason=None)
+
+
+@router.post(
+    "/{host}/forget",
+    operation_id="forget_host",
+    summary="Forget a host that is gone",
+    status_code=204,
+    responses=declared(Invalid, NotFound, Conflict, TooLarge),
+    openapi_extra=takes(ReasonBody),
+)
+async def forget(host: HostPath, door: AtDoor, request: Request) -> Response:
+    """Wait no longer for what a silent host may run. Refused while it reports; one that comes back enrols anew."""
+    reason = await _reason(request)
+    async with transaction(door.engine) as conn:
+        await forget_host(conn, host, reason=reason, actor=door.actor)
+    return Response(status_code=204)
+
+
+async def _reason(request: Request) -> str:
+    return await body_of(request, lambda body: model_of(ReasonBody, body).reason)
+
+
+async def _set(door: Door, name: str, state: HostState, *, reason: str | None) -> HostOut:
+    async with transaction(door.engine) as conn:
+        await set_host_state(conn, name, state, reason=reason, actor=door.actor)
+        return next(HostOut.of(row) for row in await read_hosts(conn) if row.host.name == name)

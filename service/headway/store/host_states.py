@@ -1,0 +1,91 @@
+"""What people set of hosts by hand: cordoned, draining, serving again, forgotten. Each is a line of the audit log."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.errors import Conflict, NotFound
+from headway.scaling.model import HostState
+from headway.store.hosts import age_s
+from headway.store.tables import audit_log, hosts
+
+ACTIONS: Mapping[HostState, str] = {
+    HostState.SERVING: "host uncordoned",
+    HostState.CORDONED: "host cordoned",
+    HostState.DRAINING: "host draining",
+}
+
+
+async def set_host_state(conn: AsyncConnection, name: str, state: HostState, *, reason: str | None, actor: str) -> None:
+    """Make the host ``name`` be in ``state`` from the leader's next tick on. The same again changes nothing.
+
+    Raises:
+        NotFound: there is no such host.
+    """
+    row = await _locked(conn, name)
+    before, after = _told(row), {"state": state.value, "reason": reason}
+    if before == after:
+        return
+    is_shut = state is not HostState.SERVING
+    await conn.execute(
+        update(hosts)
+        .where(hosts.c.host_id == row.host_id)
+        .values(
+            state=state.value,
+            cordoned_at=func.now() if is_shut else None,
+            cordoned_by=actor if is_shut else None,
+            cordon_reason=reason if is_shut else None,
+        )
+    )
+    await _record(conn, actor=actor, action=ACTIONS[state], name=name, before=before, after=after)
+
+
+async def forget_host(conn: AsyncConnection, name: str, *, reason: str, actor: str) -> None:
+    """Forget a host that is gone: nothing of it is waited for any more. One that comes back enrols anew.
+
+    Raises:
+        NotFound: there is no such host.
+        Conflict: it still reports.
+    """
+    row = await _locked(conn, name)
+    if row.is_known:
+        raise Conflict(
+            f"host {name!r} still reports, {row.silent_s:.0f} s ago: `headway host drain {name}` empties it; "
+            "forget it once its agent has ended"
+        )
+    await conn.execute(delete(hosts).where(hosts.c.host_id == row.host_id))
+    before = {**_told(row), "host_id": row.host_id, "silent_s": _rounded(row.silent_s)}
+    await _record(conn, actor=actor, action="host forgotten", name=name, before=before, after={"reason": reason})
+
+
+async def _locked(conn: AsyncConnection, name: str) -> Row[Any]:
+    """The host's row, which nobody else changes until this transaction ends: a report would make it known again."""
+    is_known = func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_known")
+    columns = (hosts.c.host_id, hosts.c.state, hosts.c.cordon_reason, is_known)
+    row = (
+        await conn.execute(
+            select(*columns, age_s(hosts.c.reported_at).label("silent_s")).where(hosts.c.name == name).with_for_update()
+        )
+    ).one_or_none()
+    if row is None:
+        raise NotFound(f"no host {name!r}: `headway get hosts` lists them")
+    return row
+
+
+def _told(row: Row[Any]) -> dict[str, Any]:
+    return {"state": row.state, "reason": row.cordon_reason}
+
+
+def _rounded(value: Any) -> int | None:
+    return None if value is None else round(value)
+
+
+async def _record(
+    conn: AsyncConnection, *, actor: str, action: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> None:
+    await conn.execute(
+        insert(audit_log).values(actor=actor, action=action, subject=f"host {name}", before=before, after=after)
+    )
+    await conn.execute(select(func.pg_notify("headway_decisions", "")))

@@ -1,0 +1,47 @@
+"""Hosts over HTTP: what is set of them, by hand."""
+
+import httpx
+import pytest
+
+from control.http.seed import Seed
+
+
+async def shown(client: httpx.AsyncClient, name: str = "a") -> dict:
+    hosts = (await client.get("/v1/hosts")).json()["hosts"]
+    return next(host for host in hosts if host["name"] == name)
+
+
+@pytest.mark.parametrize(("what", "state"), [("cordon", "cordoned"), ("drain", "draining")])
+async def test_a_host_is_shut_for_a_reason_and_serves_again(
+    client: httpx.AsyncClient, seed: Seed, what: str, state: str
+) -> None:
+    seed.host("a")
+    answer = await client.post(f"/v1/hosts/a/{what}", json={"reason": "new disk"})
+    assert answer.status_code == 200
+    assert answer.json() == await shown(client)
+    assert (answer.json()["state"], answer.json()["cordoned_by"]) == (state, "local")
+    assert answer.json()["cordon_reason"] == "new disk"
+    assert (await client.post("/v1/hosts/a/uncordon")).json()["state"] == "serving"
+
+
+@pytest.mark.parametrize("what", ["cordon", "drain", "forget"])
+@pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "x", "colour": "red"}])
+async def test_without_a_reason_nothing_is_set(client: httpx.AsyncClient, seed: Seed, what: str, body: dict) -> None:
+    seed.host("a")
+    assert (await client.post(f"/v1/hosts/a/{what}", json=body)).status_code == 422
+    assert (await shown(client))["state"] == "serving"
+
+
+@pytest.mark.parametrize("what", ["cordon", "drain", "uncordon", "forget"])
+async def test_a_host_that_nobody_knows_is_not_found(client: httpx.AsyncClient, what: str) -> None:
+    answer = await client.post(f"/v1/hosts/a/{what}", json={"reason": "x"})
+    assert (answer.status_code, "no host 'a'" in answer.json()["detail"]) == (404, True)
+
+
+async def test_only_a_host_that_is_silent_can_be_forgotten(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.host("a")
+    answer = await client.post("/v1/hosts/a/forget", json={"reason": "burnt"})
+    assert (answer.status_code, "still reports" in answer.json()["detail"]) == (409, True)
+    seed.host("lost", lease_s=-1.0)
+    assert (await client.post("/v1/hosts/lost/forget", json={"reason": "burnt"})).status_code == 204
+    assert [host["name"] for host in (await client.get("/v1/hosts")).json()["hosts"]] == ["a"]
