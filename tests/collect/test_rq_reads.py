@@ -56,7 +56,7 @@ def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None
     read = {(key.split(":")[1], *fields) for name, key, *fields in (each for each in seen if each[0] == "HMGET")}
     assert read == {
         ("job", "status", "created_at", "enqueued_at", "started_at", "ended_at"),
-        ("worker", "state", "pid", "hostname", "current_job"),
+        ("worker", "state", "pid", "hostname", "current_job", "successful_job_count", "failed_job_count"),
     }
 
 
@@ -139,12 +139,15 @@ def test_workers_are_told_by_host_and_pid_with_what_they_do(rq: Rq, watch: Watch
         pid=os.getpid(),
         is_busy=True,
         busy_since_s=pytest.approx(started_at_s, abs=0.05),
+        ended_jobs=0,
     )
     assert watch.look().activities == ()
     rq.redis.sadd("rq:workers", "rq:worker:gone")  # died without a goodbye: its key has expired
     rq.redis.sadd("rq:workers", "rq:worker:idle")
     rq.redis.hset("rq:worker:idle", mapping={"state": "idle", "pid": "7", "hostname": "b"})
-    assert watch.look().activities == (WorkerActivity(host="b", pid=7, is_busy=False),)
+    assert watch.look().activities == (WorkerActivity(host="b", pid=7, is_busy=False, ended_jobs=0),)
+    rq.redis.hset("rq:worker:idle", mapping={"successful_job_count": "4", "failed_job_count": "1"})
+    assert watch.look().activities == (WorkerActivity(host="b", pid=7, is_busy=False, ended_jobs=5),)
 
 
 def test_one_queue_that_cannot_be_read_does_not_hide_the_others(

@@ -25,7 +25,7 @@ QUEUES = "rq:queues"
 WORKERS = "rq:workers"
 LIST, WIP, SCHEDULED, FINISHED, FAILED = "rq:queue:", "rq:wip:", "rq:scheduled:", "rq:finished:", "rq:failed:"
 JOB = "rq:job:"
-WORKER_FIELDS = ("state", "pid", "hostname", "current_job")
+WORKER_FIELDS = ("state", "pid", "hostname", "current_job", "successful_job_count", "failed_job_count")
 
 HEAD_JOBS = 4
 TAIL_JOBS = 200  # 400 jobs a second enter before a longer tail is asked for
@@ -200,14 +200,19 @@ class RqBroker:
         return answers, [reply for reply in replies if not isinstance(reply, Exception)]
 
     def _activities(self, workers: list[list[str | None]]) -> Iterator[WorkerActivity]:
-        for state, pid, host, job_id in workers:
+        for state, pid, host, job_id, *ended in workers:
             if not host or not pid or not pid.isdecimal() or not 0 < int(pid) <= PID_MAX:
                 continue  # gone without a goodbye: its key has expired, its name is still in the set
             is_busy = state == "busy"
             started_s = [tracked.jobs.started_at_s(job_id) for tracked in self._queues.values()] if job_id else []
             since_s = next((each for each in started_s if each is not None), None)
             yield WorkerActivity(
-                host=name(host), pid=int(pid), is_busy=is_busy, busy_since_s=since_s if is_busy else None
+                host=name(host),
+                pid=int(pid),
+                is_busy=is_busy,
+                busy_since_s=since_s if is_busy else None,
+                # RQ writes a count with the first job of its kind.
+                ended_jobs=sum(int(count) for count in ended if count and count.isdecimal()),
             )
 
     def _name(self, queue: str) -> str:

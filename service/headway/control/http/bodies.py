@@ -91,6 +91,8 @@ class ActivityBody(Taken):
     pid: Count
     is_busy: bool
     busy_since_s: Seconds | None = None
+    ended_jobs: Count | None = None
+    """Jobs that it has ended since it began."""
 
 
 class TelemetryBody(Taken):
