@@ -6,8 +6,8 @@ A fault that this machine cannot make is not drawn: see ``host_faults`` and ``ce
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
 
 from lab.hosts import Host
 from lab.installation import Control, Installation
@@ -16,6 +16,8 @@ TAKEN_OVER_AFTER_S = 9.5  # a leader's lease and a standby's look, with a margin
 LOST_S = 50.0  # longer than a host's lease
 SKEW_S = 86_400.0
 KEPT_BACK_MB, LEFT_MB = 400, 20
+KILLED = "leader killed"
+LONG = "host parted for longer than its lease"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,74 +33,80 @@ class Fault:
     """Whether another control plane must lead before it is over."""
 
 
-def host_fault(lab: Installation, host: Host, rng: random.Random, *, had: Counter[str], may_be_long: bool) -> Fault:
-    """A fault of one host, of a kind that ``had`` counts least of."""
-    kinds: list[tuple[str, Callable[[], None], Callable[[], None]]] = [
-        ("agent killed", host.agent.kill, lambda: _started_again(host)),
-        ("agent paused", host.agent.pause, host.agent.resume),
-        ("wall clock skewed", lambda: _skew(host, rng.uniform(-SKEW_S, SKEW_S)), lambda: _skew(host, 0.0)),
+def host_faults(lab: Installation, host: Host, rng: random.Random) -> list[Fault]:
+    """What can go wrong with one host."""
+
+    def made(kind: str, begin: Callable[[], None], end: Callable[[], None], *, lasts_s: float | None = None) -> Fault:
+        seconds = rng.uniform(0.2, 5.0) if lasts_s is None else lasts_s
+        return Fault(kind=kind, on=host.name, lasts_s=seconds, begin=begin, end=end)
+
+    agent, network = host.agent, lab.network
+    faults = [
+        made("agent killed", agent.kill, lambda: _started_again(host)),
+        made("agent paused", agent.pause, agent.resume),
+        made("wall clock skewed", lambda: _skew(host, rng.uniform(-SKEW_S, SKEW_S)), lambda: _skew(host, 0.0)),
     ]
     if host.cgroup.is_there:
-        kinds += [
-            ("host frozen", host.cgroup.freeze, host.cgroup.thaw),
-            ("memory taken", lambda: _take_memory(host), lambda: _give_memory(host)),
+        faults += [
+            made("host frozen", host.cgroup.freeze, host.cgroup.thaw),
+            made("memory taken", lambda: _take_memory(host), lambda: _give_memory(host)),
         ]
-    if lab.network.can_part:
-        control = lab.control_of(host)
-        kinds += [
-            ("host parted", lambda: lab.network.part(host.name), lambda: lab.network.rejoin(host.name)),
-            (
+    if network.can_part:
+        control = lab.control_of(host).name
+        part, rejoin = partial(network.part, host.name), partial(network.rejoin, host.name)
+        faults += [
+            made("host parted", part, rejoin),
+            made(LONG, part, rejoin, lasts_s=LOST_S),
+            made(
                 "host parted from control",
-                lambda: lab.network.silence(control.name, towards=host.name),
-                lambda: lab.network.unsilence(control.name, towards=host.name),
+                partial(network.silence, control, towards=host.name),
+                partial(network.unsilence, control, towards=host.name),
             ),
         ]
-    kind, begin, end = _least(kinds, had, rng)
-    lasts_s = rng.uniform(0.2, 5.0)
-    if may_be_long and kind.startswith("host parted"):
-        kind, lasts_s = f"{kind} for longer than its lease", LOST_S
-    return Fault(kind=kind, on=host.name, lasts_s=lasts_s, begin=begin, end=end)
+    return faults
 
 
-def central_fault(lab: Installation, leader: Control, rng: random.Random, *, had: Counter[str]) -> Fault:
-    """A fault of the leader, of a standby or of Postgres, of a kind that ``had`` counts least of."""
+def central_faults(lab: Installation, leader: Control, rng: random.Random) -> list[Fault]:
+    """What can go wrong with the leader, a standby and Postgres."""
+
+    def short(kind: str, on: str, begin: Callable[[], None], end: Callable[[], None]) -> Fault:
+        return Fault(kind=kind, on=on, lasts_s=rng.uniform(0.5, 4.0), begin=begin, end=end)
+
+    def silent(kind: str, begin: Callable[[], None], end: Callable[[], None]) -> Fault:
+        lasts_s = TAKEN_OVER_AFTER_S + rng.uniform(0.0, 3.0)
+        return Fault(kind=kind, on=name, lasts_s=lasts_s, begin=begin, end=end, ends_lead=True)
+
     standby = rng.choice([each for each in lab.controls if each is not leader])
-    long_s, short_s = rng.uniform(0.0, 3.0) + TAKEN_OVER_AFTER_S, rng.uniform(0.5, 4.0)
-    name = leader.name
-    kinds: list[tuple[str, str, float, bool, Callable[[], None], Callable[[], None]]] = [
-        ("leader killed", name, short_s, True, leader.program.kill, lambda: _restarted(leader)),
-        ("leader hung", name, long_s, True, leader.program.pause, leader.program.resume),
-        ("leader hung for a moment", name, short_s, False, leader.program.pause, leader.program.resume),
-        ("standby killed", standby.name, short_s, False, standby.program.kill, lambda: _restarted(standby)),
-        ("Postgres crashed", "db", short_s, False, lab.database.crash, lab.database.start),
-        ("Postgres restarted", "db", short_s, False, lambda: _stop_and_back_up(lab), lab.database.start),
+    name, program, database, network = leader.name, leader.program, lab.database, lab.network
+    faults = [
+        replace(short(KILLED, name, program.kill, lambda: _restarted(leader)), ends_lead=True),
+        silent("leader hung", program.pause, program.resume),
+        short("leader hung for a moment", name, program.pause, program.resume),
+        short("standby killed", standby.name, standby.program.kill, lambda: _restarted(standby)),
+        short("Postgres crashed", "db", database.crash, database.start),
+        short("Postgres restarted", "db", lambda: _stop_and_back_up(lab), database.start),
     ]
-    if lab.database.has_backup:
-        kinds.append(("Postgres restored", "db", short_s, False, lambda: _restore(lab), lab.database.start))
-    if lab.network.can_part:
-        network = lab.network
-        kinds += [
-            (
-                "leader parted from Postgres",
-                *(name, long_s, True),
-                lambda: _part_both_ways(lab, leader),
-                lambda: _rejoin_both_ways(lab, leader),
+    if database.has_backup:
+        faults.append(short("Postgres restored", "db", lambda: _restore(lab), database.start))
+    if network.can_part:
+        faults += [
+            silent(
+                "leader parted from Postgres", lambda: _part_both_ways(lab, name), lambda: _rejoin_both_ways(lab, name)
             ),
-            (
+            silent(
                 "leader hears no answer of Postgres",
-                *(name, long_s, True),
-                lambda: network.silence(leader.name, towards="db"),
-                lambda: network.unsilence(leader.name, towards="db"),
+                partial(network.silence, name, towards="db"),
+                partial(network.unsilence, name, towards="db"),
             ),
-            ("leader parted", name, long_s, True, lambda: network.part(name), lambda: network.rejoin(name)),
+            silent("leader parted", partial(network.part, name), partial(network.rejoin, name)),
         ]
-    kind, on, lasts_s, ends_lead, begin, end = _least(kinds, had, rng)
-    return Fault(kind=kind, on=on, lasts_s=lasts_s, begin=begin, end=end, ends_lead=ends_lead)
+    return faults
 
 
-def _least(kinds: Sequence[Any], had: Counter[str], rng: random.Random) -> Any:
-    fewest = min(had[kind[0]] for kind in kinds)
-    return rng.choice([kind for kind in kinds if had[kind[0]] == fewest])
+def least_seen(faults: Sequence[Fault], had: Counter[str], rng: random.Random) -> Fault:
+    """One of those whose kind ``had`` counts least of."""
+    fewest = min(had[fault.kind] for fault in faults)
+    return rng.choice([fault for fault in faults if had[fault.kind] == fewest])
 
 
 def _started_again(host: Host) -> None:
@@ -145,11 +153,11 @@ def _restore(lab: Installation) -> None:
     lab.wanted = dict(lab.wanted_at_backup)  # what was asked for since is forgotten with all else
 
 
-def _part_both_ways(lab: Installation, control: Control) -> None:
-    lab.network.silence(control.name, towards="db")
-    lab.network.silence("db", towards=control.name)
+def _part_both_ways(lab: Installation, name: str) -> None:
+    lab.network.silence(name, towards="db")
+    lab.network.silence("db", towards=name)
 
 
-def _rejoin_both_ways(lab: Installation, control: Control) -> None:
-    lab.network.unsilence(control.name, towards="db")
-    lab.network.unsilence("db", towards=control.name)
+def _rejoin_both_ways(lab: Installation, name: str) -> None:
+    lab.network.unsilence(name, towards="db")
+    lab.network.unsilence("db", towards=name)

@@ -179,6 +179,14 @@ class Installation:
             return None
         return None if row is None else Lead(epoch=row[0], leader=row[1], taken_at_s=row[2])
 
+    def decided_at_s(self, *, epoch: int) -> float | None:
+        """When a leader of ``epoch`` first stored a decision, which each does at its first tick."""
+        with psycopg.connect(self.database.near_url, connect_timeout=2) as connection:
+            row = connection.execute(
+                "select extract(epoch from min(decided_at))::float from decisions where epoch = %s", [epoch]
+            ).fetchone()
+        return None if row is None else row[0]
+
     def control_of(self, host: Host) -> Control:
         """Whom its agent calls."""
         return next(each for each in self.controls if each.grpc == host.control)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lab.faults import Fault, central_fault, host_fault
+from lab.faults import KILLED, LONG, Fault, central_faults, host_faults, least_seen
 from lab.installation import POOLS, Installation, Lead
 
 WORKERS = (0, 6)  # of each pool
@@ -16,6 +16,7 @@ BEGINS_WITHIN_S = 2.0
 LOOK_S = 0.1
 LONG_FRACTION = 0.04  # of rounds: one fault in them outlasts a host's lease
 CENTRAL_FRACTION = 0.7
+ALL = 1_000_000
 TICK_S = 5.0
 KILLED_S, SILENT_S = 1.0 + TICK_S, 15.0
 
@@ -119,15 +120,15 @@ class Soak:
 
     def _drawn(self) -> list[Fault]:
         lab, rng = self._lab, self._rng
-        faults = []
+        faults: list[Fault] = []
         leader = lab.leader()
         if leader is not None and rng.random() < CENTRAL_FRACTION:
-            faults.append(central_fault(lab, leader, rng, had=self.found.faults))
-        is_long = rng.random() < LONG_FRACTION
-        struck = rng.sample(lab.hosts, rng.randint(1, len(lab.hosts) - 1))
+            faults.append(least_seen(central_faults(lab, leader, rng), self.found.faults, rng))
         had = self.found.faults.copy()
-        for host in struck:
-            faults.append(host_fault(lab, host, rng, had=had, may_be_long=is_long))
+        if rng.random() > LONG_FRACTION:
+            had[LONG] += ALL
+        for host in rng.sample(lab.hosts, rng.randint(1, len(lab.hosts) - 1)):
+            faults.append(least_seen(host_faults(lab, host, rng), had, rng))
             had[faults[-1].kind] += 1
         return faults
 
@@ -173,6 +174,6 @@ class Soak:
         assert lead is not None
         took_s = lead.taken_at_s - began_at_s
         assert took_s > 0, f"nobody took over after {fault.kind}"
-        bound_s = KILLED_S if fault.kind == "leader killed" else SILENT_S
+        bound_s = KILLED_S if fault.kind == KILLED else SILENT_S
         assert took_s <= bound_s, f"{fault.kind}: {took_s:.1f} s until another led"
         self.found.took_over_s.setdefault(fault.kind, []).append(took_s)
