@@ -31,6 +31,7 @@ class Views:
         self._earlier = earlier or EarlierDays()
         self._now_s = now_s
         self._rooms = Rooms(known)
+        self._is_anything_failing = any(host.failing for host in known)
         self._capacities: dict[str, int | None] = {}
         self._templates = _templates(known)
         self._assigned: Counter[str] = Counter()
@@ -63,6 +64,7 @@ class Views:
             running_workers=self._states[pool, WorkerState.RUNNING],
             starting_workers=self._states[pool, WorkerState.STARTING],
             unknown_workers=self._unknown[pool],
+            is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
             zones=zones_of(profile) if profile.schedules else {},
@@ -84,8 +86,11 @@ class Views:
             ahead_s=ahead_s,
         )
 
+    def _kind(self, profile: Profile) -> str:
+        return self._rooms.kind(profile.template, profile.placement.labels)
+
     def _capacity(self, profile: Profile) -> int | None:
-        kind = self._rooms.kind(profile.template, profile.placement.labels)
+        kind = self._kind(profile)
         if kind not in self._capacities:
             self._capacities[kind] = self._rooms.capacity(kind)
         room = self._capacities[kind]

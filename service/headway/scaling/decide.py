@@ -60,7 +60,7 @@ def decide(
         now_s=now_s,
         hold_s=None if trial is None else cheapest_s(trial, tick_s=view.tick_s),
     )
-    target_workers, steps, mover = _limited(wanted_workers, in_force(view.profile, strategy.come_down), ground)
+    target_workers, steps, mover = _limited(wanted_workers, in_force(view, strategy.come_down), ground)
 
     decision = Decision(
         pool=view.profile.pool,
@@ -152,8 +152,20 @@ def _notes(view: PoolView, seen: PoolView, *, fresh: bool, now_s: float) -> tupl
     if not fresh:
         notes += _stale_notes(view, seen, now_s=now_s)
     if view.capacity_workers is None:
-        notes.append(f"no known host reports template {view.profile.template!r}: nothing can be started")
+        notes.append(
+            f"no known host {_labelled(view)}reports template {view.profile.template!r}: nothing can be started"
+        )
+    if view.is_failing:
+        notes.append(
+            f"template {view.profile.template!r} fails on every host that has it: its log there and "
+            "`headway agent check` say why"
+        )
     return tuple(notes)
+
+
+def _labelled(view: PoolView) -> str:
+    labels = view.profile.placement.labels
+    return "with " + ", ".join(f"{name}={value}" for name, value in sorted(labels.items())) + " " if labels else ""
 
 
 def _stale_notes(view: PoolView, seen: PoolView, *, now_s: float) -> list[str]:

@@ -204,6 +204,9 @@ LIMITS: Mapping[str, Tell] = MappingProxyType(
         "hold_down": lambda before, after, _: (
             f"{_fewer(before)} would do now, but not yet for long enough: {after.workers} are kept."
         ),
+        "crash_loop": lambda _, after, __: (
+            f"Its workers only end too early wherever they are started: no more than {after.workers} until one stays."
+        ),
         "cooldown": lambda before, after, _: (
             f"{before.workers} are wanted, but the strategy's cooldown allows no change yet: {after.workers} are kept."
         ),

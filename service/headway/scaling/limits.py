@@ -77,6 +77,11 @@ def step(count: int, ground: Ground) -> int:
     return count if most is None else max(count, last_workers - most)
 
 
+def crash_loop(count: int, ground: Ground) -> int:
+    """Where the template fails on every host, no more than before; one from zero, which tells when it is well again."""
+    return min(count, max(1, ground.last_workers)) if ground.view.is_failing else count
+
+
 def _step(workers: int | None, fraction: float | None, last_workers: int) -> int | None:
     """The more of the two, and never none: a pool must be able to leave zero."""
     if workers is None and fraction is None:
@@ -208,24 +213,26 @@ def ceiling_of(ground: Ground) -> int:
 
 def in_order(come_down: Limit) -> tuple[Limit, ...]:
     """Every limit, in the order in which they fold; ``come_down`` is the strategy's own way to take a lower count."""
-    taming = (hold_stale, tolerance, hold_up, come_down, step)
+    taming = (hold_stale, tolerance, hold_up, come_down, step, crash_loop)
     said = (fallback, pause, override, schedule, workers_min)
     never_exceeded = (workers_max, pinned, rate_limit, budget, capacity)
     return (*taming, *said, *never_exceeded)
 
 
-def in_force(profile: Profile, come_down: Limit) -> tuple[Limit, ...]:
-    """The limits that ``profile`` sets, and those that every pool has, in the order in which they fold.
+def in_force(view: PoolView, come_down: Limit) -> tuple[Limit, ...]:
+    """The limits that the profile or the moment sets, and those that every pool has, in the order in which they fold.
 
-    What a profile does not set could not move the count: leaving it out keeps decisions short.
+    What is not set could not move the count: leaving it out keeps decisions short.
     """
-    return _without(tuple([is_set(profile) for _, is_set in OPTIONAL]), come_down)
+    profile = view.profile
+    return _without((*[is_set(profile) for _, is_set in OPTIONAL], view.is_failing), come_down)
 
 
 @lru_cache(maxsize=1024)  # an installation has a handful of sorts of profile
 def _without(are_set: tuple[bool, ...], come_down: Limit) -> tuple[Limit, ...]:
-    """Every limit but those of ``OPTIONAL`` that are not set."""
-    idle = {limit for (limit, _), is_set in zip(OPTIONAL, are_set, strict=True) if not is_set}
+    """Every limit but those of ``OPTIONAL`` that are not set, and ``crash_loop`` where nothing fails."""
+    optional = (*(limit for limit, _ in OPTIONAL), crash_loop)
+    idle = {limit for limit, is_set in zip(optional, are_set, strict=True) if not is_set}
     return tuple(limit for limit in in_order(come_down) if limit not in idle)
 
 

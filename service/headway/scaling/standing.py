@@ -20,6 +20,7 @@ CLOCKLESS_LIMITS = frozenset(
         "tolerance",
         "hold_up",  # remembers something new at every look, if it is in use: then nothing stands
         "step",
+        "crash_loop",
         "fallback",  # of stale metrics only
         "pause",
         "override",  # compared at both times

@@ -38,6 +38,8 @@ class PoolView:
     running_workers: int = 0
     starting_workers: int = 0
     unknown_workers: int = 0
+    is_failing: bool = False
+    """Wherever a worker of the pool could be, its template's workers have, of late, only ended too early."""
     busy_workers: int | None = None
     """Running workers that have a job; ``None`` where it is not known."""
     recalled_jobs: float | None = None

@@ -81,6 +81,7 @@ const LIMITS = {
   cooldown: (count_) => `The strategy's cooldown allows no change yet: held at ${count_}.`,
   anti_flapping: (count_) => `The strategy turns only after its cooldown and comes down by a share at a time: ${count_} for now.`,
   step: (count_) => `The profile's steps lead to ${count_} for now.`,
+  crash_loop: (count_) => `Its workers only end too early wherever they are started: no more than ${count_} until one stays.`,
   fallback: (count_) => `Metrics have been missing for long: the profile falls back on ${count_}.`,
   pause: (count_) => `An operator has paused the pool: held at ${count_}.`,
   override: (count_) => `An operator has set ${count_} for a while.`,

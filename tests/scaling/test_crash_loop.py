@@ -1,0 +1,68 @@
+"""What dies everywhere is not asked for in greater numbers."""
+
+import pytest
+
+from headway.scaling.decide import decide
+from headway.scaling.limits import Ground, crash_loop
+from headway.scaling.model import Host, HostCapacity, HostState, Memory, Template
+from headway.scaling.room import Rooms
+from scaling.pools import NOW_S, held, profile, queue, view
+
+MAIL = Template(name="mail", content_hash="1")
+LATE = queue(waiting_jobs=50, oldest_age_s=60.0)
+
+
+@pytest.mark.parametrize(
+    ("last", "asked", "left"),
+    [
+        (0, 50, 1),  # one tells when it is well again
+        (3, 50, 3),
+        (3, 2, 2),  # fewer are as welcome as ever
+        (3, 0, 0),
+    ],
+)
+def test_a_pool_that_fails_everywhere_gets_no_more_than_it_had(last: int, asked: int, left: int) -> None:
+    ground = Ground(view=view(is_failing=True), memory=Memory(), last_workers=last, is_fresh=True, now_s=NOW_S)
+    assert crash_loop(asked, ground) == left
+
+
+def test_the_decision_says_so_and_what_to_do() -> None:
+    decision, _ = decide(view(LATE, is_failing=True), held(2), now_s=NOW_S)
+    assert (decision.target_workers, decision.binding) == (2, "crash_loop")
+    assert any("fails on every host" in note for note in decision.notes)
+
+
+def test_the_floor_is_kept_to_all_the_same() -> None:
+    seen = view(LATE, is_failing=True, profile=profile(workers_min=4))
+    assert decide(seen, held(0), now_s=NOW_S)[0].target_workers == 4
+
+
+def test_where_nothing_fails_no_decision_tells_of_it() -> None:
+    decision, _ = decide(view(LATE), held(2), now_s=NOW_S)
+    assert "crash_loop" not in {step.name for step in decision.steps}
+
+
+def host(name: str, *, is_failing: bool, state: HostState = HostState.SERVING) -> Host:
+    return Host(
+        host_id=name,
+        name=name,
+        capacity=HostCapacity(cpu_cores=1.0, memory_bytes=2**30),
+        templates=(MAIL,),
+        failing=frozenset({"mail"} if is_failing else ()),
+        state=state,
+    )
+
+
+@pytest.mark.parametrize(
+    ("hosts", "does_fail"),
+    [
+        ([], False),
+        ([host("a", is_failing=True)], True),
+        ([host("a", is_failing=True), host("b", is_failing=False)], False),
+        ([host("a", is_failing=True), host("b", is_failing=False, state=HostState.CORDONED)], True),
+    ],
+)
+def test_a_template_fails_where_it_fails_on_every_host_that_may_get_a_worker(
+    hosts: list[Host], does_fail: bool
+) -> None:
+    assert Rooms(hosts).does_fail("mail") is does_fail
