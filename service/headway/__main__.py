@@ -35,6 +35,8 @@ COMMANDS = {
     "scale": Command("headway.cli.by_hand", "cli", "set a pool's workers for a while"),
     "pause": Command("headway.cli.by_hand", "cli", "keep a pool's last target"),
     "resume": Command("headway.cli.by_hand", "cli", "end a pause"),
+    "token": Command("headway.cli.token", "cli", "make, list and revoke tokens"),
+    "host": Command("headway.cli.host", "cli", "replace or revoke a host's credential"),
     "simulate": Command("headway.cli.simulate", "cli", "rehearse workloads under strategies on a virtual clock"),
     "backtest": Command("headway.cli.backtest", "cli,spark", "play recorded jobs under many candidates, on Spark"),
     "tune": Command("headway.cli.tune", "cli,spark", "suggest a policy for each pool from its own past, on Spark"),

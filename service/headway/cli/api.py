@@ -9,6 +9,7 @@ import httpx
 
 from headway.errors import (
     Conflict,
+    Forbidden,
     HeadwayError,
     Invalid,
     Misconfigured,
@@ -20,7 +21,7 @@ from headway.errors import (
 
 TIMEOUT_S = 15.0  # longer than the control plane waits for its database
 
-ERRORS: Mapping[int, type[HeadwayError]] = {404: NotFound, 409: Conflict, 412: Conflict, 422: Invalid}
+ERRORS: Mapping[int, type[HeadwayError]] = {404: NotFound, 403: Forbidden, 409: Conflict, 412: Conflict, 422: Invalid}
 
 
 class Api:

@@ -95,6 +95,7 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
                 token=settings.token,
                 address=settings.http,
                 strategies=strategies,
+                callers=callers,
             ),
             address=settings.http,
         )

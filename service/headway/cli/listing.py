@@ -82,6 +82,25 @@ def hosts(answer: dict[str, Any]) -> Table | str:
     )
 
 
+def tokens(answer: dict[str, Any]) -> Table | str:
+    """Valid tokens, newest first."""
+    return _table(
+        ("token", "role", "made by", "valid for", "first used", "lets in"),
+        (
+            (
+                row["name"],
+                row["role"],
+                row["created_by"],
+                "ever" if row["expires_at_s"] is None else _duration(max(0.0, row["expires_at_s"] - time.time())),
+                "never" if row["first_used_at_s"] is None else _ago(row["first_used_at_s"]),
+                "" if row["uses_left"] is None else f"{row['uses_left']} × {row['host'] or 'any host'}",
+            )
+            for row in answer["tokens"]
+        ),
+        empty="no tokens: make one with `headway token create`",
+    )
+
+
 def decisions(answer: dict[str, Any]) -> Table | str:
     """Decisions, newest first."""
     return _table(

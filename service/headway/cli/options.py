@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from headway.settings import ControlSettings
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)?")
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def seconds(text: str) -> float:
-    """A duration as in ``90s``, ``3m``, ``1h`` or ``90``, in seconds."""
+    """A duration as in ``90s``, ``3m``, ``1h``, ``30d`` or ``90``, in seconds."""
     match = _DURATION.fullmatch(text)
     value = float(match[1]) * _SECONDS[match[2] or ""] if match else 0.0
     if value <= 0:

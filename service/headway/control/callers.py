@@ -57,6 +57,8 @@ class Caller:
     @property
     def actor(self) -> str:
         """The audit log's word for it."""
+        if self.role is Role.HOST:
+            return f"host {self.name}"
         return f"token {self.name}" if self.sha256 else self.name
 
 
@@ -185,10 +187,10 @@ class Callers:
             self._heard_at_s = asked_at_s
 
     async def _known(self, sha256: str) -> Caller:
-        now_s = self._clock()
-        kept = self._kept.get(sha256) if now_s - self._heard_at_s <= HEARD_S else None
+        kept = self._kept.get(sha256) if self._clock() - self._heard_at_s <= HEARD_S else None
         if kept is None:
             kept = await self._looked_up(sha256)
+        now_s = self._clock()
         if kept is None or kept.known.is_revoked or now_s >= kept.expires_at_s:
             self.refused["not known"] += 1
             raise Unauthenticated(_why(kept))

@@ -39,7 +39,7 @@ class TokenWanted:
     host_name: str | None = None
 
     def __post_init__(self) -> None:
-        breaches = []
+        breaches = [] if self.name else ["name: who holds the token, for the audit log"]
         if self.role is Role.HOST:
             breaches.append("role 'host': hosts get their credentials by joining")
         if (self.role is Role.JOIN) != (self.uses is not None):

@@ -22,6 +22,14 @@ class Seed:
         self._connection = psycopg.connect(url, autocommit=True)
         self._revision = 0
 
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What a query of the test's own returns."""
+        return self._connection.execute(sql).fetchall()
+
+    def execute(self, sql: str) -> None:
+        """Do what only a test does."""
+        self._connection.execute(sql)
+
     def close(self) -> None:
         self._connection.close()
 

@@ -24,8 +24,12 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
     described = json.loads(description())
     operations = [operation for methods in described["paths"].values() for method, operation in methods.items()]
     assert sorted(operation["operationId"] for operation in operations) == [
+        "cordon_host",
+        "create_token",
         "delete_profile",
+        "drain_host",
         "end_override",
+        "forget_host",
         "get_health",
         "get_history",
         "get_live",
@@ -37,11 +41,16 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
         "list_hosts",
         "list_profiles",
         "list_queues",
+        "list_tokens",
         "pause_pool",
         "put_profile",
         "resume_pool",
+        "revoke_host_credential",
+        "revoke_token",
+        "rotate_host_credential",
         "send_telemetry",
         "set_override",
+        "uncordon_host",
         "watch_events",
     ]
     assert described["openapi"].startswith("3.1")

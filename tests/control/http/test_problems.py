@@ -45,6 +45,7 @@ def test_every_error_of_the_tree_has_a_status() -> None:
         "NotFound": 404,
         "Conflict": 409,
         "Unauthenticated": 401,
+        "Forbidden": 403,
         "Misconfigured": 400,
         "Unavailable": 503,
         "Overloaded": 429,

@@ -209,7 +209,7 @@ async def test_a_host_speaks_for_itself_only(door: Door) -> None:
         await door.enrol(client, Proof(shown=a.credential), "b", host_id=b.host_id)
     assert door.callers.refused["its credential is another host's"] == 2
     acts = await door.rows("select actor, subject, after from audit_log where action = 'call refused'")
-    assert [(row.actor, row.subject) for row in acts] == [("token a", f"host {b.host_id}")]  # once a minute
+    assert [(row.actor, row.subject) for row in acts] == [("host a", f"host {b.host_id}")]  # once a minute
 
 
 async def test_a_host_that_has_a_credential_is_not_enrolled_without_it(door: Door) -> None:

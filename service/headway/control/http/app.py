@@ -13,15 +13,18 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from headway import __version__
-from headway.control.http import by_hand, events, health, profiles, reading, telemetry, windows
+from headway.control.callers import Callers
+from headway.control.http import by_hand, events, health, hosts, profiles, reading, telemetry, tokens, windows
 from headway.control.http.answers import Overview, TelemetryHealth
 from headway.control.http.bodies import TelemetryBody
 from headway.control.http.door import Door
 from headway.control.http.feed import Feed
 from headway.control.http.guard import Guard
+from headway.control.http.host_bodies import ReasonBody
 from headway.control.http.overview import Overviews, telemetry_of
 from headway.control.http.problems import Problem, install
 from headway.control.http.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
+from headway.control.http.token_bodies import TokenBody
 from headway.control.ingest import Ingest
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
@@ -66,8 +69,9 @@ def create_app(
     address: Address,
     clock: Callable[[], float] = time.time,
     strategies: Mapping[str, Strategy] = BUILT_IN,
+    callers: Callers | None = None,
 ) -> App:
-    """The door. With a ``token``, every request but health and the dashboard's files must bring it."""
+    """The door. With a ``token``, every request but health and the dashboard's files must bring it or one like it."""
     app = routed()
 
     def has_event_log() -> bool:
@@ -83,10 +87,11 @@ def create_app(
         overviews=Overviews(engine=engine, clock=clock, has_event_log=has_event_log, telemetry=telemetry_health),
         clock=clock,
         has_event_log=has_event_log,
-        actor="token" if token else "local",
+        actor="local",
         strategies=strategies,
     )
-    app.add_middleware(Guard, token=token, bound_host=address.host)
+    callers = callers or Callers(token=token, engine=engine)
+    app.add_middleware(Guard, callers=callers, bound_host=address.host)
     return app
 
 
@@ -102,7 +107,7 @@ def routed() -> App:
         redirect_slashes=False,
     )
     install(app)
-    for module in (health, profiles, by_hand, reading, windows, telemetry, events):
+    for module in (health, profiles, by_hand, hosts, reading, windows, telemetry, events, tokens):
         app.include_router(module.router)
     app.add_api_route("/", _dashboard, include_in_schema=False)
     app.mount("/static", Files(directory=WEB))
@@ -135,14 +140,16 @@ def _described(app: FastAPI) -> dict[str, Any]:
             (ProfileBody, "validation"),
             (SetOverrideBody, "validation"),
             (PauseBody, "validation"),
+            (ReasonBody, "validation"),
             (TelemetryBody, "validation"),
+            (TokenBody, "validation"),
             (Problem, "serialization"),
             (Overview, "serialization"),
         ],
         ref_template=template,
     )
     components["schemas"] = dict(sorted({**definitions["$defs"], **components["schemas"]}.items()))
-    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": "HEADWAY_TOKEN"}}
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": "A token"}}
     # Either the token, or none where the control plane was started without one (then only on its own machine).
     described["security"] = [{"token": []}, {}]
     return described

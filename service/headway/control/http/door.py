@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import from_json
 
+from headway.control.callers import Caller
 from headway.control.http.bodies import storable, storable_text
 from headway.control.http.feed import Feed
+from headway.control.http.guard import CALLER
 from headway.control.http.overview import Overviews
 from headway.control.http.problems import breaches_of
 from headway.control.ingest import Ingest
@@ -42,7 +44,8 @@ class Door:
 
 async def _door(request: Request) -> Door:
     door: Door = request.app.state.door
-    return door
+    caller: Caller | None = request.scope.get(CALLER)
+    return door if caller is None else replace(door, actor=caller.actor)
 
 
 AtDoor = Annotated[Door, Depends(_door)]

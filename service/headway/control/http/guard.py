@@ -1,25 +1,28 @@
-"""What every request passes first: where it came from, its token, the size of its body. Every answer gets its headers.
+"""What every request passes first: where it came from, who makes it and whether that may, the size of its body.
+
+Every answer gets its headers.
 
 Without a token only this machine can reach the door, and then a page of any site that this machine's browser shows is
 the danger: by a name that resolves to 127.0.0.1 (its Host is foreign) or by a form it sends here (its Origin is).
 """
 
-import hmac
 import ipaddress
 from collections.abc import Mapping
-from hashlib import sha256
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headway.control.callers import Caller, Callers
 from headway.control.http.problems import TooLarge, problem_response
-from headway.errors import Forbidden, HeadwayError, Unauthenticated
+from headway.control.http.rights import allows, needed_for
+from headway.errors import Forbidden, HeadwayError
 
 BODY_BYTES_MAX = 1024 * 1024
 TELEMETRY_BYTES_MAX = 8 * 1024 * 1024  # some 40,000 events
 TELEMETRY_PATH = "/v1/telemetry"
 
+CALLER = "headway.caller"  # the scope's key
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC_PATHS = frozenset({"/", "/v1/health", "/v1/health/live"})
 PUBLIC_PREFIX = "/static/"
@@ -39,9 +42,9 @@ SECURITY_HEADERS: Mapping[str, str] = {
 class Guard:
     """ASGI middleware that refuses what must not reach the app."""
 
-    def __init__(self, app: ASGIApp, *, token: str | None, bound_host: str) -> None:
+    def __init__(self, app: ASGIApp, *, callers: Callers, bound_host: str) -> None:
         self._app = app
-        self._digest = sha256(token.encode()).digest() if token else None
+        self._callers = callers
         self._bound_host = bound_host.lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,21 +58,43 @@ class Guard:
             await send(message)
 
         try:
-            self._check(scope)
+            caller = await self._checked(scope)
         except HeadwayError as error:
             await problem_response(error)(scope, receive, send_with_headers)
             return
-        await self._app(scope, _bounded(receive, scope["path"]), send_with_headers)
+        scope[CALLER] = caller
+        sending = send_with_headers if caller is None else self._while_valid(caller, send_with_headers)
+        await self._app(scope, _bounded(receive, scope["path"]), sending)
 
-    def _check(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
-        if self._digest is None:
+    def _while_valid(self, caller: Caller, send: Send) -> Send:
+        """``send`` that ends an answer which is longer under way than its caller's token is valid."""
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.body" and message.get("more_body"):
+                try:
+                    await self._callers.recheck(caller)
+                except HeadwayError as error:
+                    raise ConnectionAbortedError(str(error)) from error  # to the framework, a client that hung up
+            await send(message)
+
+        return sending
+
+    async def _checked(self, scope: Scope) -> Caller | None:
+        """Who makes the request; ``None`` where nobody is asked."""
+        headers, caller = Headers(scope=scope), None
+        if self._callers.is_open:
             self._check_way(scope["method"], headers)
         elif not _is_public(scope):
-            self._check_token(headers, self._digest)
+            caller = await self._callers.who(_shown(headers))
+            needed = needed_for(scope["method"], scope["path"])
+            if not allows(caller.role, needed):
+                subject = f"{scope['method']} {scope['path'][:100]}"
+                why = f"that takes the role {needed}, and its role is {caller.role}"
+                raise await self._callers.refusal(caller, why=why, subject=subject)
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > _bytes_max(scope["path"]):
             raise _too_large(scope["path"])
+        return caller
 
     def _check_way(self, method: str, headers: Headers) -> None:
         host = headers.get("host", "")
@@ -83,15 +108,11 @@ class Guard:
         if method not in SAFE_METHODS and origin is not None and origin.partition("://")[2] != host:
             raise Forbidden(f"a page of {origin!r} may not change anything here")
 
-    def _check_token(self, headers: Headers, digest: bytes) -> None:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            raise Unauthenticated(
-                "this control plane asks for a token: send `Authorization: Bearer` with HEADWAY_TOKEN"
-            )
-        # Headers are bytes that were read as Latin-1. Comparing digests takes the same time however much is right.
-        if not hmac.compare_digest(sha256(token.strip().encode("latin-1")).digest(), digest):
-            raise Unauthenticated("the token is not this control plane's HEADWAY_TOKEN")
+
+def _shown(headers: Headers) -> str | None:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    # Headers are bytes that were read as Latin-1.
+    return token.strip().encode("latin-1").decode(errors="surrogateescape") if scheme.lower() == "bearer" else None
 
 
 def _is_public(scope: Scope) -> bool:

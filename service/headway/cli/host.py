@@ -1,0 +1,44 @@
+"""`headway host`: what is done about one host."""
+
+import os
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from headway.cli import host_states
+from headway.cli.api import Api
+from headway.cli.typed import run
+from headway.settings import ClientSettings
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="What is done about one host.")
+
+host_states.add_to(app)
+
+Host = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
+
+
+def main(words: list[str]) -> int:
+    """Run `headway host`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command("rotate")
+def rotate(host: Host) -> None:
+    """Have a host's credential replaced with its next report. The old one serves until the new one is used."""
+    _post(host, "rotate")
+    print(f"{host}: its credential is replaced with its next report")
+
+
+@app.command("revoke")
+def revoke(host: Host) -> None:
+    """Cut a host off within a second. Its workers run on; nobody is let in again as this host without you."""
+    _post(host, "revoke")
+    print(f"{host}: cut off; its workers run on")
+    print(f"to let it in again: headway token create --join --host {host}")
+
+
+def _post(host: str, what: str) -> None:
+    settings = ClientSettings.from_env(os.environ)
+    with Api(settings.url, settings.token) as api:
+        api.send("POST", f"/v1/hosts/{quote(host, safe='')}/{what}")

@@ -1,0 +1,91 @@
+"""`headway token`: who may call the control plane, and as what."""
+
+import argparse
+import os
+import sys
+from enum import StrEnum
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from headway.cli.api import Api
+from headway.cli.listing import tokens
+from headway.cli.options import seconds
+from headway.cli.typed import output, run
+from headway.errors import Invalid, Refused
+from headway.settings import ClientSettings
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and revoke tokens.")
+
+
+class Role(StrEnum):
+    """What a token is for."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    INGEST = "ingest"
+
+
+def main(words: list[str]) -> int:
+    """Run `headway token`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command("create")
+def create(
+    *,
+    role: Annotated[Role | None, typer.Option(help="What its holder may do.")] = None,
+    join: Annotated[bool, typer.Option("--join", help="A token that lets a host in, and nothing else.")] = False,
+    name: Annotated[str | None, typer.Option(help="Whom the audit log names.")] = None,
+    duration: Annotated[
+        str | None, typer.Option("--for", help="How long it is valid, as in 30m or 90d; a join token 1h unless said.")
+    ] = None,
+    uses: Annotated[int | None, typer.Option(min=1, help="How many hosts a join token lets in; 1 unless said.")] = None,
+    host: Annotated[str | None, typer.Option(help="The only host that a join token lets in.")] = None,
+) -> None:
+    """Make a token and print its secret, which is told this once."""
+    if (role is None) == (not join):
+        raise Refused("say what it is for: --role viewer, operator, admin or ingest; or --join")
+    if not join and name is None:
+        raise Refused("say who holds it, for the audit log: --name ci")
+    given = {
+        "role": "join" if role is None else role.value,
+        "name": name,
+        "for_s": None if duration is None else _seconds(duration),
+        "uses": uses,
+        "host": host,
+    }
+    made = _sent("POST", "/v1/tokens", json={key: value for key, value in given.items() if value is not None})
+    print(f"made {made['name']}; its secret, told this once:", file=sys.stderr)
+    print(made["secret"])
+
+
+@app.command("list")
+def list_all() -> None:
+    """List the valid tokens. Their secrets are kept nowhere."""
+    output().print(tokens(_sent("GET", "/v1/tokens")))
+
+
+@app.command("revoke")
+def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway token list` tells it.")]) -> None:
+    """End a token: within a second nobody is let in with it."""
+    settings = ClientSettings.from_env(os.environ)
+    with Api(settings.url, settings.token) as api:
+        api.send("DELETE", f"/v1/tokens/{quote(name, safe='')}")
+    print(f"revoked {name}")
+
+
+def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
+    settings = ClientSettings.from_env(os.environ)
+    with Api(settings.url, settings.token) as api:
+        answer: dict[str, Any] = api.send(method, path, **options).json()
+    return answer
+
+
+def _seconds(text: str) -> float:
+    try:
+        return seconds(text)
+    except argparse.ArgumentTypeError as error:
+        raise Invalid(f"--for: {error}") from error

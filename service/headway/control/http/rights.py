@@ -1,0 +1,67 @@
+"""Who may make which request: a row for each operation of the API, and a test that none is missing."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from starlette.routing import compile_path
+
+from headway.store.credentials import Role
+
+RANKS: Mapping[Role, int] = {Role.VIEWER: 1, Role.OPERATOR: 2, Role.ADMIN: 3}
+
+RIGHTS: Mapping[tuple[str, str], Role] = {
+    ("GET", "/v1/openapi.json"): Role.VIEWER,
+    ("GET", "/v1/health"): Role.VIEWER,  # and without any token
+    ("GET", "/v1/health/live"): Role.VIEWER,
+    ("GET", "/v1/events"): Role.VIEWER,
+    ("GET", "/v1/profiles"): Role.VIEWER,
+    ("GET", "/v1/profiles/{pool}"): Role.VIEWER,
+    ("PUT", "/v1/profiles/{pool}"): Role.OPERATOR,
+    ("DELETE", "/v1/profiles/{pool}"): Role.OPERATOR,
+    ("PUT", "/v1/pools/{pool}/override"): Role.OPERATOR,
+    ("DELETE", "/v1/pools/{pool}/override"): Role.OPERATOR,
+    ("PUT", "/v1/pools/{pool}/pause"): Role.OPERATOR,
+    ("DELETE", "/v1/pools/{pool}/pause"): Role.OPERATOR,
+    ("GET", "/v1/pools/{pool}/restart"): Role.VIEWER,
+    ("POST", "/v1/pools/{pool}/restart"): Role.OPERATOR,
+    ("GET", "/v1/pools/{pool}/history"): Role.VIEWER,
+    ("GET", "/v1/pools/{pool}/metrics"): Role.VIEWER,
+    ("GET", "/v1/queues"): Role.VIEWER,
+    ("GET", "/v1/queues/{queue}/metrics"): Role.VIEWER,
+    ("GET", "/v1/hosts"): Role.VIEWER,
+    ("GET", "/v1/hosts/wanted"): Role.VIEWER,
+    ("POST", "/v1/hosts/{host}/cordon"): Role.OPERATOR,
+    ("POST", "/v1/hosts/{host}/uncordon"): Role.OPERATOR,
+    ("POST", "/v1/hosts/{host}/drain"): Role.OPERATOR,
+    ("POST", "/v1/hosts/{host}/forget"): Role.OPERATOR,
+    ("POST", "/v1/hosts/{host}/rotate"): Role.ADMIN,
+    ("POST", "/v1/hosts/{host}/revoke"): Role.ADMIN,
+    ("GET", "/v1/decisions"): Role.VIEWER,
+    ("GET", "/v1/decisions/latest"): Role.VIEWER,
+    ("POST", "/v1/telemetry"): Role.INGEST,
+    ("GET", "/v1/tokens"): Role.ADMIN,
+    ("POST", "/v1/tokens"): Role.ADMIN,
+    ("DELETE", "/v1/tokens/{name}"): Role.ADMIN,
+}
+
+
+def needed_for(method: str, path: str) -> Role:
+    """The role that a request needs. What has no row is an administrator's."""
+    asked = "GET" if method in {"HEAD", "OPTIONS"} else method
+    return next((role for each, pattern, role in _PATTERNS if each == asked and pattern.match(path)), Role.ADMIN)
+
+
+def allows(role: Role, needed: Role) -> bool:
+    """Whether ``role`` may do what takes ``needed``: each of viewer, operator and admin what those before it may."""
+    if role is needed or role is Role.ADMIN:
+        return True
+    return role in RANKS and needed in RANKS and RANKS[role] >= RANKS[needed]
+
+
+def _compiled() -> Iterable[tuple[str, re.Pattern[str], Role]]:
+    for (method, path), role in RIGHTS.items():
+        # A queue's name has slashes in it.
+        yield method, compile_path(path.replace("{queue}", "{queue:path}"))[0], role
+
+
+_PATTERNS = tuple(_compiled())

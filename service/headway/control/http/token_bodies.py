@@ -1,0 +1,97 @@
+"""Tokens as the HTTP door takes and gives them."""
+
+import secrets
+from typing import Any, Literal
+
+from pydantic import Field
+
+from headway.control.http.answers import Given
+from headway.control.http.bodies import Taken, Text
+from headway.store.credentials import Role
+from headway.store.tokens import Token, TokenWanted
+
+JOIN_S = 3_600.0  # one that lets a host in is at hand when it is needed
+FOR_S_MAX = 10 * 366 * 86_400.0
+
+
+class TokenBody(Taken):
+    """A token to be made. A join token lets hosts in, and nothing else."""
+
+    role: Literal["viewer", "operator", "admin", "ingest", "join"]
+    name: Text | None = None
+    """Whom the audit log names; only a join token can do without."""
+    for_s: float | None = Field(default=None, gt=0, le=FOR_S_MAX)
+    """How long it is valid; without it for ever, and a join token an hour."""
+    uses: int | None = Field(default=None, ge=1, le=100_000)
+    """How many hosts a join token lets in; 1 unless said."""
+    host: Text | None = None
+    """The only host that a join token lets in, also where that host has lost its credential."""
+
+    def value(self) -> TokenWanted:
+        """The store's value. Raises ``Invalid``."""
+        is_join = self.role == "join"
+        return TokenWanted(
+            name=self.name or (f"join-{secrets.token_hex(4)}" if is_join else ""),
+            role=Role(self.role),
+            for_s=JOIN_S if is_join and self.for_s is None else self.for_s,
+            uses=1 if is_join and self.uses is None else self.uses,
+            host_name=self.host,
+        )
+
+
+class TokenOut(Given):
+    """A valid token. Its secret was told when it was made, and is kept nowhere."""
+
+    name: str
+    role: str
+    created_by: str
+    created_at_s: float
+    expires_at_s: float | None
+    host: str | None
+    """The only host that a join token lets in."""
+    uses_left: int | None
+    """How many hosts a join token still lets in."""
+    first_used_at_s: float | None
+
+    @classmethod
+    def of(cls, token: Token) -> "TokenOut":
+        """``token`` as it is told."""
+        return cls(**_told(token))
+
+
+class TokensOut(Given):
+    """The valid tokens, newest first."""
+
+    tokens: list[TokenOut]
+
+
+class TokenMadeOut(TokenOut):
+    """A token that was made just now."""
+
+    secret: str
+    """What its holder shows. It is told this once."""
+
+    @classmethod
+    def made(cls, token: Token, secret: str) -> "TokenMadeOut":
+        """``token`` with its secret."""
+        return cls(**_told(token), secret=secret)
+
+
+class HostCredentialOut(Given):
+    """What was done about the credential of a host."""
+
+    host: str
+    outcome: Literal["rotating", "revoked"]
+
+
+def _told(token: Token) -> dict[str, Any]:
+    return {
+        "name": token.name,
+        "role": token.role.value,
+        "created_by": token.created_by,
+        "created_at_s": token.created_at_s,
+        "expires_at_s": token.expires_at_s,
+        "host": token.host_name,
+        "uses_left": token.uses_left,
+        "first_used_at_s": token.used_at_s,
+    }

@@ -1,0 +1,82 @@
+"""Tokens and the credentials of hosts: made, listed, replaced, revoked. For administrators."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response, status
+from pydantic import AfterValidator
+
+from headway.control.http.bodies import storable_text
+from headway.control.http.door import AtDoor, body_of, model_of, takes
+from headway.control.http.problems import TooLarge, declared
+from headway.control.http.token_bodies import HostCredentialOut, TokenBody, TokenMadeOut, TokenOut, TokensOut
+from headway.errors import Conflict, Invalid, NotFound
+from headway.scaling.profile import NAME_LENGTH_MAX
+from headway.store.credentials import revoke_host, rotate
+from headway.store.engine import transaction
+from headway.store.tokens import create_token, list_tokens, revoke_token
+
+router = APIRouter(prefix="/v1", tags=["tokens"])
+
+NamePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
+
+
+@router.get("/tokens", operation_id="list_tokens", summary="List tokens", responses=declared())
+async def list_all_tokens(door: AtDoor) -> TokensOut:
+    """The valid tokens of people, programs and hosts that may join. Secrets are not among what is told."""
+    async with transaction(door.engine) as conn:
+        return TokensOut(tokens=[TokenOut.of(token) for token in await list_tokens(conn)])
+
+
+@router.post(
+    "/tokens",
+    operation_id="create_token",
+    summary="Make a token",
+    status_code=status.HTTP_201_CREATED,
+    responses=declared(Invalid, Conflict, TooLarge),
+    openapi_extra=takes(TokenBody),
+)
+async def post_token(door: AtDoor, request: Request) -> TokenMadeOut:
+    """Make a token of a role, or a join token. Its secret is in the answer, and nowhere else ever again."""
+    wanted = await body_of(request, lambda body: model_of(TokenBody, body).value())
+    async with transaction(door.engine) as conn:
+        return TokenMadeOut.made(*await create_token(conn, wanted, actor=door.actor))
+
+
+@router.delete(
+    "/tokens/{name}",
+    operation_id="revoke_token",
+    summary="Revoke a token",
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses=declared(Invalid, NotFound),
+)
+async def delete_token(name: NamePath, door: AtDoor) -> Response:
+    """End a token. Within a second no control plane takes it any more."""
+    async with transaction(door.engine) as conn:
+        await revoke_token(conn, name, actor=door.actor)
+    return Response(status_code=status.HTTP_204_NO_CONTENT)
+
+
+@router.post(
+    "/hosts/{host}/rotate",
+    operation_id="rotate_host_credential",
+    summary="Replace a host's credential",
+    responses=declared(Invalid, NotFound),
+)
+async def post_rotate(host: NamePath, door: AtDoor) -> HostCredentialOut:
+    """Have a host's credential replaced with its next report. The old one serves until the new one is used."""
+    async with transaction(door.engine) as conn:
+        await rotate(conn, host, actor=door.actor)
+    return HostCredentialOut(host=host, outcome="rotating")
+
+
+@router.post(
+    "/hosts/{host}/revoke",
+    operation_id="revoke_host_credential",
+    summary="Revoke a host's credential",
+    responses=declared(Invalid, NotFound),
+)
+async def post_revoke(host: NamePath, door: AtDoor) -> HostCredentialOut:
+    """Cut a host off within a second. Its workers run on; it is let in again with a join token made for it."""
+    async with transaction(door.engine) as conn:
+        await revoke_host(conn, host, actor=door.actor)
+    return HostCredentialOut(host=host, outcome="revoked")
