@@ -11,7 +11,7 @@ from headway.errors import Conflict, NotFound
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker, WorkerState
 from headway.store.engine import Connection, Engine, create_engine, transaction
 from headway.store.hosts import enrol, load_hosts, read_cluster_id
-from headway.store.reports import HostReport, record_report
+from headway.store.reports import HostReport, record_report, record_reports
 from headway.store.standing import Hint, read_standing
 
 NOW_S = 1_000.0  # of the receiver's clock, which only differences are taken from
@@ -339,3 +339,47 @@ async def test_what_failed_long_ago_is_forgotten(conn: Connection) -> None:
     await record_report(conn, report(host_id, workers=(worker(state=WorkerState.BACKING_OFF),)))
     await conn.execute(text("update hosts set failing = '{\"rq\": 0}'"))
     assert (await load_hosts(conn))[0].failing == frozenset()
+
+
+async def test_reports_of_many_hosts_are_taken_each_by_its_own_rules(conn: Connection) -> None:
+    one, two, three = [await enrolled(conn, name) for name in ("a", "b", "c")]
+    await record_report(conn, report(one, 5, workers=(worker("w1"), worker("w2"))))
+    await record_report(conn, report(two, 5, workers=(worker("w3"),)))
+    recorded = await record_reports(
+        conn,
+        [
+            report(one, 6, workers=(worker("w2", state=WorkerState.DRAINING),)),
+            report(two, 4),
+            report(three, 1, workers=(worker("w3"), worker("w4"))),  # w3 is another host's
+            report("nobody", 1, workers=(worker("w5"),)),
+        ],
+    )
+    assert (recorded.taken, recorded.late, recorded.unknown) == ({one, three}, {two}, {"nobody"})
+    found = {host.host_id: [(each.worker_id, each.state) for each in host.workers] for host in await load_hosts(conn)}
+    assert found == {
+        one: [("w2", WorkerState.DRAINING)],
+        two: [("w3", WorkerState.RUNNING)],
+        three: [("w4", WorkerState.RUNNING)],
+    }
+
+
+async def test_of_many_reports_none_waits_for_who_writes_to_its_host(engine: Engine) -> None:
+    """A tick writes to many hosts in one transaction, and each would wait for the other's."""
+    async with transaction(engine) as conn:
+        one, two = [await enrolled(conn, name) for name in ("a", "b")]
+    async with transaction(engine) as tick, transaction(engine) as conn:
+        await tick.execute(text("update hosts set assignment_revision = 1 where host_id = :one"), {"one": one})
+        recorded = await record_reports(conn, [report(one), report(two)])
+        assert (recorded.taken, recorded.locked) == ({two}, {one})
+        assert recorded.late == recorded.unknown == frozenset()
+
+
+async def test_a_worker_that_did_not_change_is_not_written_again(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, 1, workers=(worker("w1"), worker("w2"))))
+    versions = text("select worker_id, ctid::text from workers order by worker_id")
+    before = dict((await conn.execute(versions)).all())
+    await record_report(conn, report(host_id, 2, workers=(worker("w1"), worker("w2", state=WorkerState.DRAINING))))
+    after = dict((await conn.execute(versions)).all())
+    assert after["w1"] == before["w1"]
+    assert after["w2"] != before["w2"]

@@ -2,20 +2,24 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from headway.control.together import Together
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts import LEASE_S, enrol, read_cluster_id
 from headway.store.joining import Enrolment
 from headway.store.leadership import note_ahead
-from headway.store.reports import HostReport, record_report
-from headway.store.standing import Standing, read_standing
+from headway.store.reports import HostReport, record_reports
+from headway.store.standing import Standing, read_standings, unknown
 
 POLL_WAIT_MAX_S = 60.0
 # When every agent connects anew they queue here, so that the tick, ingest and people still find a connection free.
-STATEMENTS_AT_ONCE = 4
+STATEMENTS_AT_ONCE = 2
+POLL_LINES = 2
+REPORT_LINES = 1  # two could wait for each other's hosts
+TOGETHER_MAX = 500
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +41,8 @@ class Reports:
         self._engine = engine
         self._held: dict[str, _Held] = {}
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
+        self._standings = Together(self._read, lines=POLL_LINES, questions_max=TOGETHER_MAX)
+        self._told = Together(self._record, lines=REPORT_LINES, questions_max=TOGETHER_MAX)
         self._cluster_id: str | None = None
 
     def host_changed(self, host_id: str) -> None:
@@ -80,10 +86,24 @@ class Reports:
             NotFound: the host is not enrolled.
         """
         if cluster_id == await self.cluster_id():
-            async with self._statements, transaction(self._engine) as connection:
-                if not await record_report(connection, report):
-                    log.info("ignored late report host_id=%s sequence=%d", report.host_id, report.sequence)
+            is_taken = await self._told.ask(report.host_id, report)
+            if is_taken is None:
+                raise unknown(report.host_id)
+            if not is_taken:
+                log.info("ignored late report host_id=%s sequence=%d", report.host_id, report.sequence)
         return LEASE_S
+
+    async def _record(self, reports: Mapping[str, HostReport]) -> Mapping[str, bool | None]:
+        """Whether each report was taken; ``None`` where nobody knows its host."""
+        async with transaction(self._engine) as connection:
+            recorded = await record_reports(connection, list(reports.values()))
+        taken: dict[str, bool | None] = {host_id: host_id in recorded.taken for host_id in reports}
+        taken |= dict.fromkeys(recorded.unknown)
+        for host_id in recorded.locked:
+            async with transaction(self._engine) as connection:
+                alone = await record_reports(connection, [reports[host_id]])
+            taken[host_id] = host_id in alone.taken
+        return taken
 
     async def poll(
         self, having: Having, *, wait_s: float, recheck: Callable[[], Awaitable[None]] | None = None
@@ -104,7 +124,9 @@ class Reports:
         with self._hold(having.host_id) as held:
             while True:
                 changed = held.changed  # taken before reading: what changes from here on ends the wait
-                standing, read_at_s = await self._standing(having.host_id), loop.time()
+                standing, read_at_s = await self._standings.ask(having.host_id, having.host_id), loop.time()
+                if standing is None:
+                    raise unknown(having.host_id)
                 if (standing.epoch, standing.revision) > (having.epoch, having.revision):
                     return standing
                 if (standing.epoch, standing.revision) < (having.epoch, having.revision) and not is_noted:
@@ -120,9 +142,10 @@ class Reports:
                 if recheck is not None:
                     await recheck()
 
-    async def _standing(self, host_id: str) -> Standing:
-        async with self._statements, transaction(self._engine) as connection:
-            return await read_standing(connection, host_id)
+    async def _read(self, host_ids: Mapping[str, str]) -> Mapping[str, Standing | None]:
+        async with transaction(self._engine) as connection:
+            known = await read_standings(connection, host_ids)
+        return {host_id: known.get(host_id) for host_id in host_ids}
 
     async def _note_ahead(self, having: Having) -> None:
         log.warning(

@@ -28,7 +28,7 @@ from headway.scaling.presence import found_rows
 from headway.store.decisions import insert_decisions, read_worker_hours_today
 from headway.store.engine import transaction
 from headway.store.hosts import load_hosts
-from headway.store.leadership import address_anew, fence
+from headway.store.leadership import address_anew, fence, tell_hosts
 from headway.store.overview import read_buckets, read_samples
 from headway.store.profiles import in_force
 from headway.store.tables import assignments, hosts, pool_states, profiles
@@ -224,8 +224,7 @@ async def _save_assignments(
             ),
             [{**asdict(row), "epoch": epoch, "revision": revisions[row.host_id]} for row in changed],
         )
-    for host_id in host_ids:
-        await connection.execute(select(func.pg_notify("headway_assignments", host_id)))
+    await tell_hosts(connection, host_ids)
 
 
 async def _bump(connection: AsyncConnection, host_ids: Sequence[str], *, epoch: int) -> dict[str, int]:

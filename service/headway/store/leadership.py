@@ -11,11 +11,13 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
 import psycopg
-from sqlalchemy import func, select, text, update
+from sqlalchemy import Text, cast, func, select, text, update
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Unavailable
@@ -196,9 +198,14 @@ async def address_anew(connection: AsyncConnection, *, epoch: int) -> tuple[str,
         .returning(hosts.c.host_id)
     )
     host_ids = tuple(sorted(row.host_id for row in rows))
-    for host_id in host_ids:
-        await connection.execute(select(func.pg_notify("headway_assignments", host_id)))
+    await tell_hosts(connection, host_ids)
     return host_ids
+
+
+async def tell_hosts(connection: AsyncConnection, host_ids: Sequence[str]) -> None:
+    """Tell, when this commits, whoever holds the polls of these hosts that their orders have changed."""
+    told = func.unnest(cast(list(host_ids), ARRAY(Text)))
+    await connection.execute(select(func.pg_notify("headway_assignments", told)))
 
 
 async def note_ahead(connection: AsyncConnection, host_id: str, *, epoch: int, revision: int) -> None:

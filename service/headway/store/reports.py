@@ -3,18 +3,18 @@
 A host is known while its lease holds, by Postgres's clock. Agents tell durations; their clocks count nowhere.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, bindparam, cast, delete, func, select, text, update
+from sqlalchemy import Text, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.errors import NotFound
 from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
-from headway.store.hosts import LEASE_S, seconds
-from headway.store.tables import hosts, template_start_ups, workers
+from headway.store.hosts import LEASE_S
+from headway.store.standing import unknown
+from headway.store.tables import template_start_ups
 
 START_UP_WEIGHT = 0.3  # of the newest start-up: after ten of them what was before counts 3 %
 
@@ -38,6 +38,18 @@ class HostReport:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What became of reports, by host."""
+
+    taken: frozenset[str]
+    late: frozenset[str]
+    """Older than another report of the same boot: nothing was changed."""
+    locked: frozenset[str]
+    """Somebody else writes what is known of the host: ask again."""
+    unknown: frozenset[str]
+
+
 async def record_report(conn: AsyncConnection, report: HostReport) -> bool:
     """Make ``report`` what is known of its host, and hold the host for known for another lease.
 
@@ -47,85 +59,138 @@ async def record_report(conn: AsyncConnection, report: HostReport) -> bool:
     Raises:
         NotFound: no host has this id.
     """
-    taken = await conn.execute(
-        update(hosts)
-        .where(
-            hosts.c.host_id == report.host_id,
-            (hosts.c.boot_id != report.boot_id) | (hosts.c.report_sequence < report.sequence),
-        )
-        .values(
-            boot_id=report.boot_id,
-            report_sequence=report.sequence,
-            epoch_seen=func.greatest(hosts.c.epoch_seen, report.epoch_seen),
-            cpu_cores=report.capacity.cpu_cores,
-            memory_bytes=report.capacity.memory_bytes,
-            gpus=report.capacity.gpus,
-            cpu_pressure=report.capacity.cpu_pressure,
-            memory_pressure=report.capacity.memory_pressure,
-            labels=dict(report.labels),
-            failing=_failing(report.workers),
-            templates=[_template_to_json(template) for template in report.templates],
-            reported_at=func.now(),
-            lease_ends_at=func.now() + seconds(bindparam("lease_s", LEASE_S)),
-        )
+    recorded = await record_reports(conn, [report])
+    if recorded.unknown:
+        raise unknown(report.host_id)
+    return report.host_id in recorded.taken
+
+
+async def record_reports(conn: AsyncConnection, reports: Sequence[HostReport]) -> Recorded:
+    """Make each of ``reports`` what is known of its host, and hold the host for known for another lease.
+
+    At most one report a host. One alone waits for whoever else writes to its host; of several, those wait for nobody,
+    so that this transaction and one that writes to many hosts cannot wait for each other.
+    """
+    rows = [_host_to_json(report) for report in reports]
+    statement = _RECORD_ONE if len(reports) == 1 else _RECORD_MANY
+    found = (await conn.execute(statement, {"rows": rows, "lease_s": LEASE_S})).all()
+    recorded = Recorded(
+        taken=frozenset(row.host_id for row in found if row.is_taken),
+        late=frozenset(row.host_id for row in found if row.is_free and not row.is_taken),
+        locked=frozenset(row.host_id for row in found if row.is_known and not row.is_free),
+        unknown=frozenset(row.host_id for row in found if not row.is_known),
     )
-    if taken.rowcount == 0:
-        await _require_host(conn, report.host_id)
-        return False
-    await _replace_workers(conn, report)
-    for template, start_ups_s in _by_template(report.start_ups).items():
-        await _learn_start_up(conn, report.host_id, template, start_ups_s)
-    return True
+    taken = [report for report in reports if report.host_id in recorded.taken]
+    if taken:
+        await _replace_workers(conn, taken)
+    for report in taken:
+        for template, start_ups_s in _by_template(report.start_ups).items():
+            await _learn_start_up(conn, report.host_id, template, start_ups_s)
+    return recorded
 
 
-def _failing(told: Iterable[Worker]) -> ColumnElement[Any]:
-    """Template -> when its workers were last seen to fail: now where all of them do, never where one of them runs."""
-    running = sorted({worker.template for worker in told if worker.state is WorkerState.RUNNING})
-    failing = sorted({worker.template for worker in told if worker.state is WorkerState.BACKING_OFF} - set(running))
-    known: ColumnElement[Any] = hosts.c.failing
-    if running:
-        known = known.op("-")(cast(running, ARRAY(Text)))
-    if failing:
-        now_s = func.extract("epoch", func.now())
-        known = known.op("||")(func.jsonb_build_object(*(each for name in failing for each in (name, now_s))))
-    return known
-
-
-async def _require_host(conn: AsyncConnection, host_id: str) -> None:
-    if (await conn.execute(select(hosts.c.host_id).where(hosts.c.host_id == host_id))).first() is None:
-        raise NotFound(f"no host has the id {host_id!r}: its agent must enrol again")
-
-
-async def _replace_workers(conn: AsyncConnection, report: HostReport) -> None:
-    """Leave exactly the workers of ``report`` that are not gone."""
-    present = [worker for worker in report.workers if worker.state is not WorkerState.GONE]
-    await conn.execute(
-        delete(workers).where(
-            workers.c.host_id == report.host_id,
-            workers.c.worker_id.not_in([worker.worker_id for worker in present]),
-        )
+_RECORD = """
+    with given as (
+        select * from jsonb_to_recordset(:rows) as given(
+            host_id text, boot_id text, sequence bigint, epoch_seen bigint, cpu_cores double precision,
+            memory_bytes bigint, gpus integer, cpu_pressure double precision, memory_pressure double precision,
+            labels jsonb, templates jsonb, running jsonb, failing jsonb)
+    ), free as (
+        select host_id from hosts where host_id in (select host_id from given) for no key update {locked}
+    ), taken as (
+        update hosts set
+            boot_id = given.boot_id,
+            report_sequence = given.sequence,
+            epoch_seen = greatest(hosts.epoch_seen, given.epoch_seen),
+            cpu_cores = given.cpu_cores,
+            memory_bytes = given.memory_bytes,
+            gpus = given.gpus,
+            cpu_pressure = given.cpu_pressure,
+            memory_pressure = given.memory_pressure,
+            labels = given.labels,
+            templates = given.templates,
+            -- Template -> when its workers were last seen to fail: now where all of them do, never where one runs.
+            failing = case when hosts.failing = '{{}}' and given.failing = '[]' then hosts.failing else
+                (hosts.failing - array(select jsonb_array_elements_text(given.running))) || coalesce(
+                    (select jsonb_object_agg(failed.template, extract(epoch from now()))
+                     from jsonb_array_elements_text(given.failing) as failed(template)), '{{}}') end,
+            reported_at = now(),
+            lease_ends_at = now() + make_interval(secs => :lease_s)
+        from given join free using (host_id)
+        where hosts.host_id = given.host_id
+            and (hosts.boot_id is distinct from given.boot_id or hosts.report_sequence < given.sequence)
+        returning hosts.host_id
     )
-    if not present:
-        return
-    # One round trip for all. A start stays as first told: later tellings differ by the time they were on the way.
-    statement = text(
-        """
-        insert into workers as known
-            (worker_id, host_id, pool, template, pid, state, is_burst, is_busy, restart_generation, template_hash,
-             memory_bytes, started_at)
-        select worker_id, :host_id, pool, template, pid, state, is_burst, is_busy, restart_generation, template_hash,
-            memory_bytes, now() - make_interval(secs => age_s)
-        from jsonb_to_recordset(:rows) as given(
-            worker_id text, pool text, template text, pid bigint, state text, is_burst boolean, is_busy boolean,
-            restart_generation bigint, template_hash text, memory_bytes bigint, age_s double precision)
-        on conflict (worker_id) do update set
-            pid = excluded.pid, state = excluded.state, is_busy = excluded.is_busy,
-            memory_bytes = excluded.memory_bytes, reported_at = now()
-        where known.host_id = excluded.host_id
-        """
-    ).bindparams(bindparam("rows", type_=JSONB))
-    rows = [_worker_to_json(worker, now_s=report.received_at_s) for worker in present]
-    await conn.execute(statement, {"host_id": report.host_id, "rows": rows})
+    select given.host_id, free.host_id is not null as is_free, taken.host_id is not null as is_taken,
+        hosts.host_id is not null as is_known
+    from given left join free using (host_id) left join taken using (host_id) left join hosts using (host_id)
+    """
+_RECORD_ONE, _RECORD_MANY = (
+    text(_RECORD.format(locked=locked)).bindparams(bindparam("rows", type_=JSONB)) for locked in ("", "skip locked")
+)
+
+
+def _host_to_json(report: HostReport) -> Mapping[str, Any]:
+    running = {worker.template for worker in report.workers if worker.state is WorkerState.RUNNING}
+    failing = {worker.template for worker in report.workers if worker.state is WorkerState.BACKING_OFF} - running
+    return {
+        "host_id": report.host_id,
+        "boot_id": report.boot_id,
+        "sequence": report.sequence,
+        "epoch_seen": report.epoch_seen,
+        "cpu_cores": report.capacity.cpu_cores,
+        "memory_bytes": report.capacity.memory_bytes,
+        "gpus": report.capacity.gpus,
+        "cpu_pressure": report.capacity.cpu_pressure,
+        "memory_pressure": report.capacity.memory_pressure,
+        "labels": dict(report.labels),
+        "templates": [_template_to_json(template) for template in report.templates],
+        "running": sorted(running),
+        "failing": sorted(failing),
+    }
+
+
+async def _replace_workers(conn: AsyncConnection, reports: Sequence[HostReport]) -> None:
+    """Leave, of each host, exactly the workers of its report that are not gone."""
+    rows = [
+        {"host_id": report.host_id, **_worker_to_json(worker, now_s=report.received_at_s)}
+        for report in reports
+        for worker in report.workers
+        if worker.state is not WorkerState.GONE
+    ]
+    await conn.execute(_LEAVE, {"host_ids": [report.host_id for report in reports], "rows": rows})
+    if rows:
+        await conn.execute(_UPSERT, {"rows": rows})
+
+
+_LEAVE = text(
+    """
+    delete from workers where host_id = any(:host_ids) and not exists (
+        select from jsonb_to_recordset(:rows) as given(host_id text, worker_id text)
+        where given.host_id = workers.host_id and given.worker_id = workers.worker_id)
+    """
+).bindparams(bindparam("rows", type_=JSONB), bindparam("host_ids", type_=ARRAY(Text)))
+# A start stays as first told: later tellings differ by the time they were on the way. What has not changed is not
+# written, which with four workers a host is most of what there would be to write.
+_UPSERT = text(
+    """
+    insert into workers as known
+        (worker_id, host_id, pool, template, pid, state, is_burst, is_busy, restart_generation, template_hash,
+         memory_bytes, started_at)
+    select distinct on (worker_id) worker_id, host_id, pool, template, pid, state, is_burst, is_busy,
+        restart_generation, template_hash, memory_bytes, now() - make_interval(secs => age_s)
+    from jsonb_to_recordset(:rows) as given(
+        worker_id text, host_id text, pool text, template text, pid bigint, state text, is_burst boolean,
+        is_busy boolean, restart_generation bigint, template_hash text, memory_bytes bigint, age_s double precision)
+    order by worker_id, host_id
+    on conflict (worker_id) do update set
+        pid = excluded.pid, state = excluded.state, is_busy = excluded.is_busy,
+        memory_bytes = excluded.memory_bytes, reported_at = now()
+    where known.host_id = excluded.host_id
+        and (known.pid, known.state, known.is_busy, known.memory_bytes)
+            is distinct from (excluded.pid, excluded.state, excluded.is_busy, excluded.memory_bytes)
+    """
+).bindparams(bindparam("rows", type_=JSONB))
 
 
 async def _learn_start_up(conn: AsyncConnection, host_id: str, template: str, start_ups_s: list[float]) -> None:

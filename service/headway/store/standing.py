@@ -1,8 +1,11 @@
 """What a host is to run, as its agent is told it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import bindparam, func, literal_column, select
+from sqlalchemy import Select, Text, bindparam, func, literal_column, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
@@ -36,11 +39,37 @@ class Standing:
 
 
 async def read_standing(conn: AsyncConnection, host_id: str) -> Standing:
-    """What the host is to run, in one statement: the revision and its rows belong together.
+    """What the host is to run.
 
     Raises:
         NotFound: no host has this id.
     """
+    standing = (await read_standings(conn, [host_id])).get(host_id)
+    if standing is None:
+        raise unknown(host_id)
+    return standing
+
+
+async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> dict[str, Standing]:
+    """Host -> what it is to run, of those that are known, in one statement: a revision and its rows belong together."""
+    rows = await conn.execute(_STANDINGS, {"host_ids": list(host_ids)})
+    return {
+        row.host_id: Standing(
+            epoch=row.assignment_epoch,
+            revision=row.assignment_revision,
+            assignments=tuple(sorted((Assignment(**each) for each in row.assignments), key=lambda each: each.pool)),
+            hints=tuple(Hint(**each) for each in row.hints),
+        )
+        for row in rows
+    }
+
+
+def unknown(host_id: str) -> NotFound:
+    """What an agent is told whose host nobody knows."""
+    return NotFound(f"no host has the id {host_id!r}: its agent must enrol again")
+
+
+def _standings() -> Select[Any]:
     told = func.coalesce(func.jsonb_agg(literal_column("told")), literal_column("'[]'::jsonb"))
     rows = select(
         *(
@@ -57,18 +86,13 @@ async def read_standing(conn: AsyncConnection, host_id: str) -> Standing:
         worker_activities.c.host_name == hosts.c.name,
         worker_activities.c.seen_at > func.now() - seconds(bindparam("hint_age_max_s", HINT_AGE_MAX_S)),
     )
-    statement = select(
+    return select(
+        hosts.c.host_id,
         hosts.c.assignment_epoch,
         hosts.c.assignment_revision,
         select(told).select_from(rows.correlate(hosts).subquery("told")).scalar_subquery().label("assignments"),
         select(told).select_from(seen.correlate(hosts).subquery("told")).scalar_subquery().label("hints"),
-    ).where(hosts.c.host_id == host_id)
-    row = (await conn.execute(statement)).one_or_none()
-    if row is None:
-        raise NotFound(f"no host has the id {host_id!r}: its agent must enrol again")
-    return Standing(
-        epoch=row.assignment_epoch,
-        revision=row.assignment_revision,
-        assignments=tuple(sorted((Assignment(**each) for each in row.assignments), key=lambda each: each.pool)),
-        hints=tuple(Hint(**each) for each in row.hints),
-    )
+    ).where(hosts.c.host_id == func.any(bindparam("host_ids", type_=ARRAY(Text))))
+
+
+_STANDINGS = _standings()
