@@ -1,5 +1,6 @@
-"""The time zones that schedules name, read from this machine: scaling itself reads nothing."""
+"""The time zones that schedules and seasons name, read from this machine: scaling itself reads nothing."""
 
+from datetime import UTC, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -20,6 +21,14 @@ def refuse_unknown_zones(profile: Profile) -> None:
     if unknown:
         where = f"profile {profile.pool!r}: schedules"
         raise Invalid(*(f"{where}: time_zone {name!r} is not known; write it as Europe/Berlin" for name in unknown))
+
+
+def zone_of(name: str) -> tzinfo:
+    """The zone that is called ``name``. Raises ``Invalid`` where this machine knows none."""
+    zone = UTC if name == UTC_NAME else _zone(name)
+    if zone is None:
+        raise Invalid(f"time zone {name!r} is not known; write it as Europe/Berlin")
+    return zone
 
 
 def _names(profile: Profile) -> list[str]:

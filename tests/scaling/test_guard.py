@@ -31,9 +31,11 @@ TICK_S = 5.0
 WINDOW_S = 60.0
 
 
-def pool(*, recalled_jobs: float | None = None, **of_profile: Any) -> PoolView:
+def pool(*, recalled_jobs: float | None = None, recalled_weeks: int | None = None, **of_profile: Any) -> PoolView:
     """A pool that promises 10 s and starts in 8 s: it is exposed for 3.5 s."""
-    return view(profile=profile(**of_profile), start_up_s=8.0, recalled_jobs=recalled_jobs)
+    return view(
+        profile=profile(**of_profile), start_up_s=8.0, recalled_jobs=recalled_jobs, recalled_weeks=recalled_weeks
+    )
 
 
 def looked(*, tick: int = 0, arrived_jobs: int = 0, **values: Any) -> QueueMetrics:
@@ -208,6 +210,12 @@ def test_earlier_days_count_only_while_they_ask_for_fewer_to_stand(
     recalled_jobs: float, mean_jobs: float, spare: float
 ) -> None:
     assert spare_now(told(recalled_jobs=recalled_jobs, mean_jobs=mean_jobs)) == pytest.approx(spare)
+
+
+def test_what_weeks_tell_has_been_judged_and_counts_also_where_standing_for_it_costs_more() -> None:
+    guard = told(recalled_jobs=20.0, mean_jobs=19.1)
+    weekly = pool(recalled_jobs=20.0, recalled_weeks=3)
+    assert spare_jobs(guard, queue(), weekly, now_s=NOW_S) == pytest.approx(20.99)
 
 
 def test_what_earlier_days_tell_counts_beyond_what_the_rate_tells() -> None:

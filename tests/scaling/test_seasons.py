@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.scaling.recall import DAY_MINUTES
+from headway.scaling.schedule import hour_of_week
 from headway.scaling.seasons import (
     HOUR_MINUTES,
     WEEK_HOURS,
@@ -20,7 +21,6 @@ from headway.scaling.seasons import (
     agreed,
     error,
     errors_of,
-    hour_of_week,
     seasonal_jobs,
     trained,
 )
@@ -59,17 +59,17 @@ def learned(counted: Counted) -> Season:
 
 def test_an_hour_of_the_week_is_told_by_the_clock_on_the_wall() -> None:
     hour = int(datetime(2026, 7, 6, 7, tzinfo=UTC).timestamp()) // 3600  # a Monday
-    assert hour_of_week(hour) == 7
+    assert hour_of_week(hour, UTC) == 7
     assert hour_of_week(hour, ZoneInfo("Europe/Berlin")) == 9
-    assert hour_of_week(hour - 8) == WEEK_HOURS - 1
-    assert hour_of_week(MONDAY // HOUR_MINUTES) == 0
+    assert hour_of_week(hour - 8, UTC) == WEEK_HOURS - 1
+    assert hour_of_week(MONDAY // HOUR_MINUTES, UTC) == 0
 
 
 def test_hours_keep_to_the_wall_when_clocks_change() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     hours = [int(datetime(2026, 3, day, 9, tzinfo=berlin).timestamp()) // 3600 for day in (27, 30)]
     assert [hour_of_week(hour, berlin) % 24 for hour in hours] == [9, 9]
-    assert [hour_of_week(hour) % 24 for hour in hours] == [8, 7]
+    assert [hour_of_week(hour, UTC) % 24 for hour in hours] == [8, 7]
 
 
 def test_an_hour_has_its_mean_and_what_most_of_its_minutes_do_not_exceed() -> None:

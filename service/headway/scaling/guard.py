@@ -102,7 +102,8 @@ def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: floa
     """How many jobs more than the recent rate tells the pool must be ready for now.
 
     Time in which nothing came makes standing dearer for each late job it avoids, also while nothing new is seen. What
-    earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without.
+    earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without; what weeks
+    tell has been judged before it came here.
     """
     if not guard.by_rate.jobs:
         is_new = now_s - guard.began_at_s <= view.tick_s + start_up_s(view)
@@ -112,7 +113,10 @@ def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: floa
     if guard.recalled_jobs is None:
         return by_rate
     by_recall = _spare(guard.by_recall.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
-    return by_recall + guard.recalled_jobs if _pays(guard, by_recall, by_rate) else by_rate
+    # Weeks have been judged by a whole week. What is learned here is forgotten in a day, and what comes once a week
+    # would never pay.
+    is_believed = view.recalled_weeks is not None or _pays(guard, by_recall, by_rate)
+    return by_recall + guard.recalled_jobs if is_believed else by_rate
 
 
 def _is_told(view: PoolView) -> bool:

@@ -16,7 +16,10 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY_S = 86_400
 UTC_NAME = "UTC"
 
-Zones = Mapping[str, tzinfo]
+Zone = tzinfo
+UTC_ZONE: Zone = UTC
+
+Zones = Mapping[str, Zone]
 """The time zones that are named, handed in by whoever may read them from disc. UTC is always known."""
 
 _TIME = re.compile(r"([01]\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?")
@@ -160,6 +163,15 @@ def _date_breaches(times: Mapping[str, str]) -> list[str]:
     if (starts.tzinfo is None) != (ends.tzinfo is None):
         return ["starts and ends: write both with an offset as +01:00, or neither"]
     return [] if starts < ends else [f"ends={times['ends']} is not after starts={times['starts']}"]
+
+
+def hour_of_week(hour: int, zone: Zone) -> int:
+    """The hour of the week, Monday's first being 0, that a clock on the wall of ``zone`` shows as ``hour`` begins.
+
+    ``hour`` is one of the Unix clock. Where a zone is half an hour off, its hours of the week begin at half past.
+    """
+    wall = datetime.fromtimestamp(hour * 3600, zone)
+    return wall.weekday() * 24 + wall.hour
 
 
 def _moment(text: str) -> datetime | None:

@@ -8,9 +8,9 @@ trained on, beside those of doing without.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
 
 from headway.scaling.recall import DAY_MINUTES, DAYS, MINUTE_S, ended_minute, minutes_ahead, most_of
+from headway.scaling.schedule import UTC_ZONE, Zone, hour_of_week
 
 SEASONS_VERSION = 1  # of what is stored: a season of another version is not read
 WEEK_HOURS = 168
@@ -84,7 +84,7 @@ class Season:
     """Minute of the week -> what comes in it, where that stands out of its hour in every week."""
     errors: Errors | None = None
     """In the last week; ``None`` where there is none to judge by."""
-    zone: tzinfo = UTC
+    zone: Zone = UTC_ZONE
     """Whose hours they are."""
 
     @property
@@ -100,13 +100,7 @@ class Season:
         return self.errors.season < (1 - GAIN_MIN) * min(self.errors.recent, self.errors.days)
 
 
-def hour_of_week(hour: int, zone: tzinfo = UTC) -> int:
-    """The hour of the week that begins with ``hour`` of the Unix clock, as a clock on the wall of ``zone`` has it."""
-    begins = datetime.fromtimestamp(hour * 3600, zone)
-    return begins.weekday() * 24 + begins.hour
-
-
-def trained(counted: Counted, *, zone: tzinfo = UTC) -> Season | None:
+def trained(counted: Counted, *, zone: Zone = UTC_ZONE) -> Season | None:
     """The season that ``counted`` speaks for, with its errors in the last week as learned from the weeks before it.
 
     Returns:
@@ -120,7 +114,7 @@ def trained(counted: Counted, *, zone: tzinfo = UTC) -> Season | None:
     return _learned(counted, zone, errors=errors)
 
 
-def _learned(counted: Counted, zone: tzinfo, *, errors: Errors | None = None) -> Season:
+def _learned(counted: Counted, zone: Zone, *, errors: Errors | None = None) -> Season:
     totals: list[list[tuple[int, float]]] = [[] for _ in range(WEEK_HOURS)]
     highs: list[list[tuple[int, float]]] = [[] for _ in range(WEEK_HOURS)]
     rushes: dict[int, dict[int, float]] = {}
@@ -253,7 +247,7 @@ def seasonal_jobs(members: Sequence[Member], *, now_s: float, ahead_s: float, ti
 class Weeks:
     """Arrivals of one queue, and the season they speak for, learned anew when a day is over."""
 
-    def __init__(self, zone: tzinfo = UTC) -> None:
+    def __init__(self, zone: Zone = UTC_ZONE) -> None:
         self._zone = zone
         self._minutes: dict[int, int] = {}
         self._hours: dict[int, int] = {}

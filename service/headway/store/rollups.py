@@ -16,11 +16,13 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Any
 
 import psycopg
 
 from headway.store.engine import first_line
+from headway.store.seasons import train_due
 
 log = logging.getLogger(__name__)
 
@@ -235,10 +237,14 @@ def levels(connection: Connection) -> list[Level]:
 
 
 class Rollups:
-    """Tends the rollups once a minute in a thread of its own, so that no batch waits for it."""
+    """Tends the rollups once a minute in a thread of its own, so that no batch waits for it.
 
-    def __init__(self, parameters: Mapping[str, Any]) -> None:
+    Seasons are learned from them in the same thread, those whose turn has come, after the rollups.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any], *, zone: tzinfo = UTC) -> None:
         self._parameters = parameters
+        self._zone = zone
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -260,6 +266,7 @@ class Rollups:
             try:
                 with closing(psycopg.connect(**self._parameters, autocommit=True)) as connection:
                     tend(connection, is_stopping=self._closing.is_set)
+                    train_due(connection, self._zone, is_stopping=self._closing.is_set)
                     if turns % (TOLD_S // TEND_S) == 0:
                         _tell(levels(connection))
             except psycopg.Error as error:

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
 from typing import Protocol
 
 import psycopg
@@ -95,10 +96,10 @@ class Progress(Protocol):
 class MetricsSink:
     """Writes buckets into Postgres and tells who waits. Reconnects; a short outage only delays. Serves any thread."""
 
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, *, zone: tzinfo = UTC) -> None:
         self._parameters = connect_parameters(database_url)
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
-        self._rollups = Rollups(self._parameters)
+        self._rollups = Rollups(self._parameters, zone=zone)
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._stage = STARTING

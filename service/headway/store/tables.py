@@ -250,6 +250,20 @@ queue_minutes = Table(
     Index("ix_queue_minutes_minute", "minute", postgresql_using="brin"),
 )
 
+queue_seasons = Table(
+    "queue_seasons",
+    metadata,
+    # What each hour of the week brings, as scaling.season_record writes it in this version; what it was learned from.
+    Column("queue", Text, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("time_zone", Text, nullable=False),
+    Column("body", JSONB, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("from_s", Double, nullable=False),
+    Column("until_s", Double, nullable=False),
+    _stamp("trained_at"),
+)
+
 pipeline_health = Table(
     "pipeline_health",
     metadata,
