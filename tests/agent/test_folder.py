@@ -1,10 +1,16 @@
 import os
+import signal
 import stat
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from headway.agent import tenancy
 from headway.agent.folder import Identity, StateFolder, read_json, write_json
+from headway.agent.tenancy import as_host
 from headway.errors import Misconfigured, Refused
 
 
@@ -63,3 +69,70 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert read_json(path) == {"a": 1}
     write_json(path, {"a": 2}, is_durable=False)
     assert read_json(path) == {"a": 2}
+
+
+# --- one agent -------------------------------------------------------------------------------------------------------
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from headway.agent.folder import StateFolder
+with StateFolder(Path(sys.argv[1])).only_agent():
+    print("holds", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """An agent that hangs."""
+    argv = [sys.executable, "-c", HOLDS, str(tmp_path / "state")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "holds\n"
+        process.send_signal(signal.SIGSTOP)
+        yield process
+        process.kill()
+
+
+def test_an_agent_that_hangs_can_be_taken_over_from(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    folder = StateFolder(tmp_path / "state")
+    hint = pytest.raises(Refused, match=rf"process {holder.pid}\) works in .*; if it hangs, add --take-over")
+    with hint, folder.only_agent():
+        pass
+    with folder.only_agent(takes_over=True):
+        assert holder.wait(10) == -signal.SIGKILL
+        assert (folder.root / "agent.lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_pid_that_is_another_process_by_now_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenancy, "KILL_BOUND_S", 0.2)
+    folder = StateFolder(tmp_path / "state")
+    with subprocess.Popen(["sleep", "600"]) as stranger, folder.only_agent():
+        (folder.root / "agent.lock").write_text(f"{stranger.pid}\n")
+        refused = pytest.raises(Refused, match=r"could not be ended: end it as its user or as root")
+        with refused, StateFolder(tmp_path / "state").only_agent(takes_over=True):
+            pass
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_taking_over_where_nobody_is_is_an_ordinary_start(tmp_path: Path) -> None:
+    with StateFolder(tmp_path / "state").only_agent(takes_over=True):
+        pass
+
+
+def test_one_agent_of_a_machine_is_a_host_of_a_control_plane(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = f"127.0.0.1:{os.getpid()}"
+    with as_host(control, "a"):
+        with as_host(control, "b"), as_host(f"{control}0", "a"):
+            pass
+        refused = pytest.raises(
+            Refused, match=rf"agent \(process {os.getpid()}\) is host 'a' of the control plane {control}"
+        )
+        with refused, as_host(control, "a"):
+            pass
+        monkeypatch.setattr(tenancy, "KILL_BOUND_S", 0.1)
+        with pytest.raises(Refused), as_host(control, "a", waits=True):
+            pass
+    with as_host(control, "a"):
+        pass

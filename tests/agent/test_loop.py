@@ -303,6 +303,29 @@ def test_workers_outlive_kill_9_of_the_agent_and_the_next_one_takes_them_over(ho
     assert host.control.running(4) > before
 
 
+def test_an_agent_that_hangs_is_taken_over_from_and_none_of_its_workers_is_restarted_or_doubled(host: Host) -> None:
+    """Also one whose workers would end with it, if it were asked to stop."""
+    first = host.agent("--stop-workers")
+    host.control.assign(row(3))
+    before = host.control.running(3)
+    first.send_signal(signal.SIGSTOP)
+    assert host.agent().wait(30) == 2
+    assert f"an agent (process {first.pid}) works in the state folder" in host.logged()
+    host.control.reports.clear()
+    host.agent("--take-over")
+    assert first.wait(30) == -signal.SIGKILL
+    assert host.control.running(3) == before
+    assert host.logged().count("started pool=") == 3
+
+
+def test_a_second_agent_in_another_folder_is_not_the_same_host(host: Host) -> None:
+    first = host.agent()
+    host.control.assign(row(1))
+    host.control.running(1)
+    assert host.agent("--state-dir", str(host.state_dir.with_name("other"))).wait(30) == 2
+    assert f"an agent (process {first.pid}) is host" in host.logged()
+
+
 def test_kill_9_in_the_middle_of_starting_makes_no_doubles(host: Host) -> None:
     """Killed after some were started and before that was written down: they are found by their marks."""
     first = host.agent()

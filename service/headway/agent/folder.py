@@ -8,7 +8,6 @@
 Files are written whole or not at all, and readable by their owner only.
 """
 
-import fcntl
 import json
 import logging
 import os
@@ -19,7 +18,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from headway.errors import Misconfigured, Refused
+from headway.agent.tenancy import hold
+from headway.errors import Misconfigured
 
 IDENTITY = "identity.json"
 
@@ -56,8 +56,8 @@ class StateFolder:
         return self.root / "workers.json"
 
     @contextmanager
-    def only_agent(self) -> Iterator[None]:
-        """Hold the folder for the block; make it if it is not there.
+    def only_agent(self, *, takes_over: bool = False) -> Iterator[None]:
+        """Hold the folder for the block; make it if it is not there. ``takes_over`` ends the agent that works there.
 
         Raises:
             Refused: an agent works there.
@@ -72,24 +72,12 @@ class StateFolder:
                 f"state folder {self.root} cannot be used: {error.strerror}; choose another with --state-dir"
             ) from error
         try:
-            self._take(lock)
+            hold(lock, self.root / "agent.lock", takes_over=takes_over)
             # Paths that /proc tells have no links in them.
             self.root = self.root.resolve()
             yield
         finally:
             os.close(lock)
-
-    def _take(self, lock: int) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-            raise Refused(
-                f"an agent (process {pid}) works in the state folder {self.root}: "
-                "end it first, or give this one a folder of its own with --state-dir"
-            ) from None
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
     @property
     def was_used(self) -> bool:

@@ -22,6 +22,7 @@ from headway.agent.records import Record
 from headway.agent.recycling import Recycling
 from headway.agent.rollout import unisolated, upkeep
 from headway.agent.templates import Log
+from headway.agent.tenancy import as_host
 from headway.agent.wakes import Wakes
 from headway.agent.watched import WatchedFile
 from headway.errors import Refused
@@ -49,6 +50,8 @@ class AgentSetup:
     """What workers inherit, less what is the agent's own."""
     stops_workers: bool
     """Whether the workers end with the agent."""
+    takes_over: bool = False
+    """Whether an agent that works in the folder already is ended, its workers taken over."""
     join_token: str | None = None
     """What lets this host in while it has no credential of its own."""
 
@@ -76,10 +79,14 @@ class Agent:
         """Work until told to stop. Returns the workers that still run.
 
         Raises:
-            Refused: another agent works in the state folder.
+            Refused: another agent works in the state folder, or is this host.
         """
         setup = self._setup
-        with setup.folder.only_agent(), self._wakes.listening():
+        with (
+            setup.folder.only_agent(takes_over=setup.takes_over),
+            as_host(setup.control, setup.host_name, waits=setup.takes_over),
+            self._wakes.listening(),
+        ):
             identity = setup.folder.identity()
             fleet = Fleet(
                 setup.folder,

@@ -35,7 +35,7 @@ def main(words: list[str]) -> int:
     log_to_stderr()
     if action == "stop-workers":
         return _stop_workers(settings)
-    return _run(settings, env, stops_workers=given.stop_workers)
+    return _run(settings, env, given)
 
 
 def _options(words: list[str]) -> argparse.Namespace:
@@ -43,6 +43,9 @@ def _options(words: list[str]) -> argparse.Namespace:
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     run = actions.add_parser("run", help="run the agent; so does leaving the action out")
     run.add_argument("--stop-workers", action="store_true", help="end the workers with the agent")
+    run.add_argument(
+        "--take-over", action="store_true", help="kill an agent that hangs here, and go on with its workers"
+    )
     agent_setup.add_init(actions.add_parser("init", help="write host.toml for the libraries that you name"))
     check = actions.add_parser("check", help="say what the agent would run here, and what stands in its way")
     check.add_argument("--offline", action="store_true", help="do not ask whether the control plane answers")
@@ -92,7 +95,7 @@ def _join_token(settings: AgentSettings) -> str | None:
         ) from error
 
 
-def _run(settings: AgentSettings, env: Mapping[str, str], *, stops_workers: bool) -> int:
+def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namespace) -> int:
     wakes = Wakes()
     host_file = WatchedFile(settings.host_file)
     setup = AgentSetup(
@@ -103,7 +106,8 @@ def _run(settings: AgentSettings, env: Mapping[str, str], *, stops_workers: bool
         control=str(settings.control),
         token=settings.token,
         environment=os.environ,
-        stops_workers=stops_workers,
+        stops_workers=given.stop_workers,
+        takes_over=given.take_over,
         join_token=_join_token(settings),
     )
     parent.watch(wakes.stop)

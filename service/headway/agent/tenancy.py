@@ -1,0 +1,135 @@
+"""Who may act as the agent: one in a state folder, and one as a host of a control plane.
+
+Two agents that are the same host would each start what the host was assigned.
+"""
+
+import errno
+import fcntl
+import hashlib
+import logging
+import os
+import select
+import signal
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from headway.errors import Refused
+
+KILL_BOUND_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+def hold(lock: int, path: Path, *, takes_over: bool) -> None:
+    """Hold the file ``path``, open as ``lock``, until it is closed.
+
+    With ``takes_over`` the agent that holds it is ended: killed, for one that hangs hears nothing else, and one that is
+    asked to stop may end its workers. They run on, and whoever holds the file next takes them over.
+
+    Raises:
+        Refused: another agent holds it.
+    """
+    if not _try(lock):
+        pid = _written(lock)
+        if takes_over and pid is not None:
+            _end(pid, path)
+        until_s = time.monotonic() + (KILL_BOUND_S if takes_over else 0.0)
+        while not _try(lock):
+            if time.monotonic() >= until_s:
+                raise Refused(_refusal(pid, path.parent, takes_over=takes_over))
+            time.sleep(0.01)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+
+
+@contextmanager
+def as_host(control: str, host_name: str, *, waits: bool = False) -> Iterator[None]:
+    """Be this host of the control plane for the block; with ``waits`` also if another one is only just ending.
+
+    The name is the kernel's own, within our network: it is free as soon as its owner has ended, however that was.
+
+    Raises:
+        Refused: another agent of this machine is this host already, in another state folder.
+    """
+    name = hashlib.sha256(f"{control}\n{host_name}".encode()).hexdigest()[:32]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as held:
+        until_s = time.monotonic() + (KILL_BOUND_S if waits else 0.0)
+        while not _bind(held, f"\0headway-agent-{name}"):
+            if time.monotonic() >= until_s:
+                raise Refused(
+                    f"an agent (process {_owner(name)}) is host {host_name!r} of the control plane {control} already, "
+                    "in another state folder: end it, or give this one a name of its own with --host-name"
+                )
+            time.sleep(0.01)
+        yield
+
+
+def _bind(held: socket.socket, address: str) -> bool:
+    try:
+        held.bind(address)
+        held.listen(1)
+    except OSError as error:
+        # Where there are no such names, the state folder alone keeps agents apart.
+        return error.errno != errno.EADDRINUSE
+    return True
+
+
+def _owner(name: str) -> str:
+    """The process that has the name, as the kernel tells it."""
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+        asked.settimeout(0)
+        asked.connect(f"\0headway-agent-{name}")
+        credentials = asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return str(struct.unpack("3i", credentials)[0])
+    return "unknown"
+
+
+def _try(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _written(lock: int) -> int | None:
+    text = os.pread(lock, 32, 0).decode(errors="replace").strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _end(pid: int, path: Path) -> None:
+    """Kill the process if it is the one that has the file open: a pid alone may be another process's by now."""
+    with suppress(OSError):
+        process = os.pidfd_open(pid)
+        try:
+            if _has_open(pid, path):
+                log.warning("taking over from process %d, which is killed; its workers run on", pid)
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+                poll = select.poll()
+                poll.register(process, select.POLLIN)
+                poll.poll(KILL_BOUND_S * 1000)
+        finally:
+            os.close(process)
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    folder = Path(f"/proc/{pid}/fd")
+    return any(_same(each, path) for each in folder.iterdir())
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _refusal(pid: int | None, folder: Path, *, takes_over: bool) -> str:
+    told = f"an agent (process {pid or 'unknown'}) works in the state folder {folder}"
+    if takes_over:
+        return f"{told} and could not be ended: end it as its user or as root, then start this one"
+    return f"{told}: end it first, or give this one a folder of its own with --state-dir; if it hangs, add --take-over"
