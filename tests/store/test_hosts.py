@@ -245,6 +245,7 @@ async def test_a_host_stands_at_its_own_assignments_and_its_own_workers_hints(co
     await active(conn, 8, is_busy=False, seen_s=31.0)  # too old to be told
     await active(conn, 9, host="b")
     await active(conn, 10, is_busy=False, seen_s=0.0)
+    await conn.execute(text("update worker_activities set ended_jobs = 12 where pid = 7"))
     standing = await read_standing(conn, one)
     assert (standing.epoch, standing.revision) == (5, 8)
     common = {"host_id": one, "template": "rq", "restart_generation": 1}
@@ -253,7 +254,7 @@ async def test_a_host_stands_at_its_own_assignments_and_its_own_workers_hints(co
         Assignment(pool="web", base_workers=1, **common),
     )
     assert sorted(standing.hints, key=lambda hint: hint.pid) == [
-        Hint(pid=7, is_busy=True, since_age_s=9.0, age_s=2.0),
+        Hint(pid=7, is_busy=True, since_age_s=9.0, age_s=2.0, ended_jobs=12),
         Hint(pid=10, is_busy=False, since_age_s=None, age_s=0.0),  # not known is not 0
     ]
 

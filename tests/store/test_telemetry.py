@@ -127,14 +127,14 @@ async def test_the_newest_reading_of_each_queue_stays(engine: Engine) -> None:
 
 async def test_the_last_word_on_each_worker_process_stays(engine: Engine) -> None:
     busy = WorkerActivity(host="a", pid=7, is_busy=True, busy_since_s=50.0)
-    idle = WorkerActivity(host="a", pid=7, is_busy=False)
+    idle = WorkerActivity(host="a", pid=7, is_busy=False, ended_jobs=3)
     other = WorkerActivity(host="b", pid=7, is_busy=True)
     async with transaction(engine) as connection:
         await upsert_activities(connection, [busy, other])
         await upsert_activities(connection, [busy, idle])
         await upsert_activities(connection, [])
-    query = "select host_name, pid, is_busy, busy_since_s from worker_activities order by 1"
-    assert await rows(engine, query) == [("a", 7, False, None), ("b", 7, True, None)]
+    query = "select host_name, pid, is_busy, busy_since_s, ended_jobs from worker_activities order by 1"
+    assert await rows(engine, query) == [("a", 7, False, None, 3), ("b", 7, True, None, None)]
 
 
 async def test_what_has_served_is_forgotten_and_what_may_still_be_asked_for_is_not(engine: Engine) -> None:

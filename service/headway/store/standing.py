@@ -26,6 +26,8 @@ class Hint:
     """How long it has been busy; ``None`` where the broker does not say."""
     age_s: float
     """How old this knowledge is."""
+    ended_jobs: int | None = None
+    """Jobs that it has ended since it began; ``None`` where the broker does not count them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,7 @@ def _standings() -> Select[Any]:
         worker_activities.c.is_busy,
         age_s(func.to_timestamp(worker_activities.c.busy_since_s)).label("since_age_s"),
         age_s(worker_activities.c.seen_at).label("age_s"),
+        worker_activities.c.ended_jobs,
     ).where(
         worker_activities.c.host_name == hosts.c.name,
         worker_activities.c.seen_at > func.now() - seconds(bindparam("hint_age_max_s", HINT_AGE_MAX_S)),

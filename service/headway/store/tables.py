@@ -163,6 +163,7 @@ worker_activities = Table(
     Column("pid", BigInteger, nullable=False),
     Column("is_busy", Boolean, nullable=False),
     Column("busy_since_s", Double),
+    Column("ended_jobs", BigInteger),
     _stamp("seen_at"),
     PrimaryKeyConstraint("host_name", "pid"),
 )
