@@ -17,7 +17,9 @@ LOST_S = 50.0  # longer than a host's lease
 SKEW_S = 86_400.0
 KEPT_BACK_MB, LEFT_MB = 400, 20
 KILLED = "leader killed"
-LONG = "host parted for longer than its lease"
+HOST_LOST = "host parted for longer than its lease"
+POSTGRES_LOST = "Postgres away for longer than the hosts' leases"
+LONG = (HOST_LOST, POSTGRES_LOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ def host_faults(lab: Installation, host: Host, rng: random.Random) -> list[Fault
         part, rejoin = partial(network.part, host.name), partial(network.rejoin, host.name)
         faults += [
             made("host parted", part, rejoin),
-            made(LONG, part, rejoin, lasts_s=LOST_S),
+            made(HOST_LOST, part, rejoin, lasts_s=LOST_S),
             made(
                 "host parted from control",
                 partial(network.silence, control, towards=host.name),
@@ -84,6 +86,7 @@ def central_faults(lab: Installation, leader: Control, rng: random.Random) -> li
         short("leader hung for a moment", name, program.pause, program.resume),
         short("standby killed", standby.name, standby.program.kill, lambda: _restarted(standby)),
         short("Postgres crashed", "db", database.crash, database.start),
+        replace(short(POSTGRES_LOST, "db", database.crash, database.start), lasts_s=LOST_S),
         short("Postgres restarted", "db", lambda: _stop_and_back_up(lab), database.start),
     ]
     if database.has_backup:

@@ -14,7 +14,7 @@ from lab.installation import POOLS, Installation, Lead
 WORKERS = (0, 6)  # of each pool
 BEGINS_WITHIN_S = 2.0
 LOOK_S = 0.1
-LONG_FRACTION = 0.04  # of rounds: one fault in them outlasts a host's lease
+LONG_FRACTION = 0.08  # of rounds: a fault in them may outlast a host's lease
 CENTRAL_FRACTION = 0.7
 ALL = 1_000_000
 TICK_S = 5.0
@@ -122,11 +122,11 @@ class Soak:
         lab, rng = self._lab, self._rng
         faults: list[Fault] = []
         leader = lab.leader()
-        if leader is not None and rng.random() < CENTRAL_FRACTION:
-            faults.append(least_seen(central_faults(lab, leader, rng), self.found.faults, rng))
         had = self.found.faults.copy()
         if rng.random() > LONG_FRACTION:
-            had[LONG] += ALL
+            had.update(dict.fromkeys(LONG, ALL))
+        if leader is not None and rng.random() < CENTRAL_FRACTION:
+            faults.append(least_seen(central_faults(lab, leader, rng), had, rng))
         for host in rng.sample(lab.hosts, rng.randint(1, len(lab.hosts) - 1)):
             faults.append(least_seen(host_faults(lab, host, rng), had, rng))
             had[faults[-1].kind] += 1
