@@ -3,6 +3,7 @@
 import math
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from datetime import UTC
 from typing import Any
 
 import psycopg
@@ -12,12 +13,17 @@ from psycopg.types.json import Jsonb
 from control.test_tick import Database, leading
 from headway.control import earlier
 from headway.control.earlier import EarlierDays
+from headway.scaling.explain import explained
 from headway.scaling.guard import Guard
 from headway.scaling.model import Memory
 from headway.scaling.recall import DAY_MINUTES
+from headway.scaling.record import decision_from_mapping
+from headway.scaling.schedule import hour_of_week
+from headway.scaling.seasons import HOUR_MINUTES, WEEK_HOURS, Errors, Recalled, Season
 from headway.scaling.spare import Shortfalls
 from headway.store.engine import create_engine
-from scaling.pools import NOW_S
+from headway.store.seasons import Trained, write_seasons
+from scaling.pools import NOW_S, queue
 
 MINUTE = math.floor(NOW_S / 60)  # has run for 40 s
 START_UP_S = 30.0  # jobs may wait for 10 s: whoever is asked for when they come is late
@@ -63,6 +69,29 @@ def taught_by_rushes(url: str) -> None:
         )
 
 
+def past_of(days: EarlierDays, arrived_jobs: dict[str, int], *, ahead_s: float) -> Recalled:
+    """What is recalled of a pool whose queues have had ``arrived_jobs`` in this minute, and none before."""
+    queues = [queue(queue=name) for name in arrived_jobs]
+    return days.recalled(queues, arrived_jobs=arrived_jobs, now_s=NOW_S, ahead_s=ahead_s, tick_s=5.0)
+
+
+def week(url: str, *, jobs: int, judged: Errors, queue: str = "redis/mail") -> None:
+    """A season in which this minute of the week has ``jobs``, with these errors."""
+    hour = hour_of_week(MINUTE // HOUR_MINUTES, UTC)
+    season = Season(
+        mean_jobs=(0.0,) * WEEK_HOURS,
+        high_jobs=(0.0,) * WEEK_HOURS,
+        weeks=(3,) * WEEK_HOURS,
+        peaks={hour * HOUR_MINUTES + MINUTE % HOUR_MINUTES: jobs},
+        errors=judged,
+    )
+    with psycopg.connect(url) as connection:
+        write_seasons(connection, [Trained(queue=queue, season=season, source="a test", from_s=0.0, until_s=1.0)])
+
+
+BETTER, WORSE = Errors(season=1.0, recent=9.0, days=9.0), Errors(season=9.0, recent=9.0, days=1.0)
+
+
 @pytest.mark.parametrize(("yesterday", "expected"), [({MINUTE - DAY_MINUTES: 40}, 40), ({}, 0)])
 async def test_an_exposed_pool_stands_ready_for_what_yesterday_brought_at_this_time(
     migrated_url: str, database: Database, yesterday: dict[int, int], expected: int
@@ -77,6 +106,76 @@ async def test_an_exposed_pool_stands_ready_for_what_yesterday_brought_at_this_t
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.read("select target_workers from decisions") == expected
     assert database.assigned() == ({("mail", "a"): expected} if expected else {})
+
+
+@pytest.mark.parametrize(
+    ("judged", "expected", "told"),
+    [
+        (BETTER, 25, "This hour of the week, known from 3 earlier weeks, tells of 25 jobs yet to come."),
+        (WORSE, 40, "This minute of earlier days tells of 40 jobs yet to come."),
+    ],
+)
+async def test_a_week_takes_the_place_of_days_where_it_has_been_less_wrong_and_the_decision_says_so(
+    migrated_url: str, database: Database, judged: Errors, expected: int, told: str
+) -> None:
+    database.profile()
+    database.host()
+    start_up(migrated_url)
+    taught_by_rushes(migrated_url)
+    minutes(migrated_url, {MINUTE - DAY_MINUTES: 40})
+    week(migrated_url, jobs=25, judged=judged)
+    database.bucket()
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.read("select target_workers from decisions") == expected
+    decision = decision_from_mapping(database.read("select body from decisions"))
+    assert decision.recalled_weeks == (3 if judged is BETTER else None)
+    assert told in explained(decision)
+
+
+async def test_a_season_of_another_version_is_not_used_and_said_once(
+    migrated_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    minutes(migrated_url, {MINUTE - DAY_MINUTES: 40})
+    week(migrated_url, jobs=25, judged=BETTER)
+    with psycopg.connect(migrated_url) as connection:
+        connection.execute("update queue_seasons set version = 2")
+    engine, days = create_engine(migrated_url), EarlierDays()
+    for later_s in (0.0, 700.0):
+        await days.read(engine, {"redis/mail": 30.0}, now_s=NOW_S + later_s)
+    await engine.dispose()
+    why = "it is of version 2, and this program reads version 1"
+    assert [record.message for record in caplog.records] == [
+        f"season not used, earlier days are: queue=redis/mail reason={why}"
+    ]
+
+
+async def test_seasons_are_read_again_after_ten_minutes_and_for_a_pool_that_is_new(migrated_url: str) -> None:
+    engine, days = create_engine(migrated_url), EarlierDays()
+    exposed_s = {"redis/mail": 30.0}
+
+    async def told(queue: str, *, later_s: float) -> float | None:
+        await days.read(engine, exposed_s, now_s=NOW_S + later_s)
+        return past_of(days, {queue: 0}, ahead_s=10.0).jobs
+
+    assert await told("redis/mail", later_s=0.0) is None
+    week(migrated_url, jobs=25, judged=BETTER)
+    week(migrated_url, jobs=7, judged=BETTER, queue="redis/new")
+    assert await told("redis/mail", later_s=599.0) is None
+    assert await told("redis/mail", later_s=600.0) == 25
+    assert await told("redis/new", later_s=601.0) is None
+    exposed_s["redis/new"] = 30.0
+    assert await told("redis/new", later_s=602.0) == 7
+    await engine.dispose()
+
+
+async def test_members_with_and_without_weeks_add_up(migrated_url: str) -> None:
+    minutes(migrated_url, {MINUTE - DAY_MINUTES: 40}, queue="daily")
+    week(migrated_url, jobs=25, judged=BETTER, queue="weekly")
+    engine, days = create_engine(migrated_url), EarlierDays()
+    await days.read(engine, {"daily": 30.0, "weekly": 30.0}, now_s=NOW_S)
+    await engine.dispose()
+    assert past_of(days, {"daily": 4, "weekly": 5}, ahead_s=10.0) == Recalled(jobs=36 + 20, weeks=3)
 
 
 async def test_without_a_pool_that_is_exposed_nobody_asks_and_with_one_once_a_minute(
@@ -112,8 +211,10 @@ async def test_the_members_of_a_pool_add_up_and_what_came_today_is_taken_off(mig
     minutes(migrated_url, {yesterday: 7, yesterday - 1: 1}, queue="b")
     engine, days = create_engine(migrated_url), EarlierDays()
 
-    def recalled(queues: list[str], *, ahead_s: float, arrived_jobs: int = 0) -> int | None:
-        return days.recalled_jobs(queues, arrived_jobs=arrived_jobs, now_s=NOW_S, ahead_s=ahead_s)
+    def recalled(queues: list[str], *, ahead_s: float, arrived_jobs: int = 0) -> float | None:
+        found = past_of(days, {queues[0]: arrived_jobs} | dict.fromkeys(queues[1:], 0), ahead_s=ahead_s)
+        assert found.weeks is None
+        return found.jobs
 
     assert recalled(["a"], ahead_s=10.0) is None  # nobody has read
     await days.read(engine, {"a": 30.0, "b": 30.0, "new": 1.0}, now_s=NOW_S)

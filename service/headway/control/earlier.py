@@ -1,19 +1,33 @@
-"""What the queues of exposed pools had in these minutes of earlier days, read from what was kept."""
+"""What the past tells of exposed pools: the weeks of a queue where these are believed, else these minutes of days."""
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from headway.scaling.model import QueueMetrics
 from headway.scaling.recall import DAY_MINUTES, DAYS, minute_of, minutes_ahead, recalled_jobs
+from headway.scaling.seasons import Member, Recalled, Season, recalled
 from headway.store.engine import Engine, transaction
 from headway.store.minutes import MinuteCounts, read_minutes
+from headway.store.seasons import Stored, read_seasons
+
+SEASONS_READ_S = 600.0  # they are learned once a day: ten minutes later is soon enough
+
+log = logging.getLogger(__name__)
 
 
 class EarlierDays:
-    """Counts of earlier days around one minute, read anew when the next one begins."""
+    """Counts of earlier days around one minute, read anew when the next one begins, and the seasons of their queues."""
 
     def __init__(self) -> None:
         self._minute: int | None = None
         self._counts: Mapping[str, MinuteCounts] = {}
+        self._seasons: Mapping[str, Season] = {}
+        """By queue, those that are believed."""
+        self._seasons_of: frozenset[str] = frozenset()
+        """The queues that were asked for."""
+        self._seasons_at_s = 0.0
+        self._unfit: Mapping[str, str] = {}
 
     def is_due(self, *, now_s: float) -> bool:
         """Whether a minute has begun since the last reading."""
@@ -31,13 +45,46 @@ class EarlierDays:
             minutes = [minute - day * DAY_MINUTES for minute in ahead for day in range(1, DAYS + 1)]
             async with transaction(engine) as connection:
                 counts = await read_minutes(connection, queues=sorted(exposed_s), minutes=minutes)
+                if not exposed_s.keys() <= self._seasons_of or now_s - self._seasons_at_s >= SEASONS_READ_S:
+                    self._take(await read_seasons(connection, queues=sorted(exposed_s)))
+                    self._seasons_of, self._seasons_at_s = frozenset(exposed_s), now_s
         self._counts, self._minute = counts, minute_of(now_s)
 
-    def recalled_jobs(self, queues: Sequence[str], *, arrived_jobs: int, now_s: float, ahead_s: float) -> int | None:
-        """What earlier days brought the pool of ``queues`` beyond the ``arrived_jobs`` that this minute has brought it.
+    def _take(self, stored: Stored) -> None:
+        self._seasons = {queue: each.season for queue, each in stored.seasons.items() if each.season.is_better}
+        for queue, why in stored.unfit.items():
+            if self._unfit.get(queue) != why:
+                log.warning("season not used, earlier days are: queue=%s reason=%s", queue, why)
+        self._unfit = stored.unfit
 
-        ``None`` while nobody has read them, or until a whole day of any member is known.
+    def recalled(
+        self,
+        queues: Sequence[QueueMetrics],
+        *,
+        arrived_jobs: Mapping[str, int],
+        now_s: float,
+        ahead_s: float,
+        tick_s: float,
+    ) -> Recalled:
+        """What the past brought the pool of ``queues`` beyond the ``arrived_jobs`` of this minute, by queue.
+
+        Nothing while nobody has read it, or until a whole day of any member is known.
         """
+        members = [
+            Member(
+                season=self._seasons[queue.queue],
+                arrived_jobs=arrived_jobs[queue.queue],
+                rate_per_s=queue.arrival_rate_per_s or 0.0,
+            )
+            for queue in queues
+            if queue.queue in self._seasons
+        ]
+        others = [queue.queue for queue in queues if queue.queue not in self._seasons]
+        arrived = sum(arrived_jobs[queue] for queue in others)
+        by_days = self._by_days(others, arrived_jobs=arrived, now_s=now_s, ahead_s=ahead_s)
+        return recalled(members, by_days=by_days, now_s=now_s, ahead_s=ahead_s, tick_s=tick_s)
+
+    def _by_days(self, queues: Sequence[str], *, arrived_jobs: int, now_s: float, ahead_s: float) -> int | None:
         known = [self._counts[queue] for queue in queues if queue in self._counts]
         jobs = Counter({minute_of(now_s): arrived_jobs})
         for counts in known:

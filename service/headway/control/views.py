@@ -70,21 +70,25 @@ class Views:
             zones=zones_of(profile) if profile.schedules else {},
         )
         ahead_s = exposed_s(view)
-        return view if ahead_s == 0 else replace(view, recalled_jobs=self._recalled_jobs(profile, ahead_s))
+        return view if ahead_s == 0 else self._with_past(view, ahead_s)
 
     def exposed_s(self, profile: Profile) -> float:
         """For how long from now the pool of ``profile`` is exposed; often 0."""
         _, start_up_s = self._templates.get(profile.template, (1, None))
         return exposed_s(PoolView(profile=profile, queues=(), start_up_s=start_up_s, lag_s=LAG_S))
 
-    def _recalled_jobs(self, profile: Profile, ahead_s: float) -> int | None:
+    def _with_past(self, view: PoolView, ahead_s: float) -> PoolView:
         minute_s = minute_of(self._now_s) * MINUTE_S
-        return self._earlier.recalled_jobs(
-            profile.queues,
-            arrived_jobs=sum(self._recent.arrived_jobs(queue, from_s=minute_s) for queue in profile.queues),
+        past = self._earlier.recalled(
+            view.queues,
+            arrived_jobs={
+                queue.queue: self._recent.arrived_jobs(queue.queue, from_s=minute_s) for queue in view.queues
+            },
             now_s=self._now_s,
             ahead_s=ahead_s,
+            tick_s=view.tick_s,
         )
+        return replace(view, recalled_jobs=past.jobs, recalled_weeks=past.weeks)
 
     def _kind(self, profile: Profile) -> str:
         return self._rooms.kind(profile.template, profile.placement.labels)

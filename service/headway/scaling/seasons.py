@@ -244,6 +244,26 @@ def seasonal_jobs(members: Sequence[Member], *, now_s: float, ahead_s: float, ti
     return max(0.0, beyond_rate, *rushes.values())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What the past tells of the time ahead."""
+
+    jobs: float | None = None
+    """``None`` where it tells nothing yet."""
+    weeks: int | None = None
+    """How many weeks tell so; ``None`` where earlier days do."""
+
+
+def recalled(
+    members: Sequence[Member], *, by_days: float | None, now_s: float, ahead_s: float, tick_s: float
+) -> Recalled:
+    """What weeks tell of ``members``, and ``by_days`` what earlier days tell of the other queues of their pool."""
+    if not members:
+        return Recalled(jobs=by_days)
+    jobs = seasonal_jobs(members, now_s=now_s, ahead_s=ahead_s, tick_s=tick_s)
+    return Recalled(jobs=jobs + (by_days or 0.0), weeks=min(member.season.weeks_seen for member in members))
+
+
 class Weeks:
     """Arrivals of one queue, and the season they speak for, learned anew when a day is over."""
 

@@ -15,7 +15,7 @@ from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.recall import Recall
 from headway.scaling.schedule import DAY_S, Zones
-from headway.scaling.seasons import Member, Weeks, seasonal_jobs
+from headway.scaling.seasons import Member, Recalled, Weeks, recalled
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView
@@ -169,7 +169,7 @@ class Controller:
         if seen.at_s != self._taken_at_s:
             self._take(seen)
         queue = self._recent.metrics(self.profile.queues[0], now_s=now_s)
-        recalled_jobs, recalled_weeks = self._recalled(seen, queue)
+        past = self._recalled(seen, queue)
         return PoolView(
             profile=self.profile,
             queues=(queue,),
@@ -180,28 +180,25 @@ class Controller:
             running_workers=seen.busy + seen.idle,
             starting_workers=seen.starting,
             busy_workers=seen.busy,
-            recalled_jobs=recalled_jobs,
-            recalled_weeks=recalled_weeks,
+            recalled_jobs=past.jobs,
+            recalled_weeks=past.weeks,
             worker_hours_today=self._worker_hours_today,
             zones=self._zones,
             options=self._options,
             tick_s=self._tick_s,
         )
 
-    def _recalled(self, seen: Observation, queue: QueueMetrics) -> tuple[float | None, int | None]:
-        """What weeks tell, or earlier days and no weeks, where the pool is exposed: nobody else asks."""
-        if self._exposed_s == 0:
-            return None, None
+    def _recalled(self, seen: Observation, queue: QueueMetrics) -> Recalled:
+        """What weeks or earlier days tell, where the pool is exposed: nobody else asks."""
+        ahead_s = self._exposed_s
+        if ahead_s == 0:
+            return Recalled()
         season = None if self._weeks is None else self._weeks.season
         if season is None or not season.is_better:
-            return self._recall.jobs(now_s=seen.at_s, ahead_s=self._exposed_s), None
-        member = Member(
-            season=season,
-            arrived_jobs=self._recall.arrived_jobs(now_s=seen.at_s),
-            rate_per_s=queue.arrival_rate_per_s or 0.0,
-        )
-        jobs = seasonal_jobs([member], now_s=seen.at_s, ahead_s=self._exposed_s, tick_s=self._tick_s)
-        return jobs, season.weeks_seen
+            return Recalled(jobs=self._recall.jobs(now_s=seen.at_s, ahead_s=ahead_s))
+        arrived_jobs = self._recall.arrived_jobs(now_s=seen.at_s)
+        member = Member(season=season, arrived_jobs=arrived_jobs, rate_per_s=queue.arrival_rate_per_s or 0.0)
+        return recalled([member], by_days=None, now_s=seen.at_s, ahead_s=ahead_s, tick_s=self._tick_s)
 
 
 def _is_quiet(seen: Observation) -> bool:
