@@ -1,4 +1,7 @@
-"""Every edge of the drawing in states.py, and no other."""
+"""Every edge of the drawing in states.py, and no other: a test for each, named after it."""
+
+import re
+import sys
 
 import pytest
 
@@ -21,68 +24,81 @@ def life(state: WorkerState, *, is_burst: bool = False) -> Life:
     return Life(state=found.state, started_at_s=found.started_at_s, since_s=found.since_s, is_burst=is_burst)
 
 
-def test_wanted_to_starting() -> None:
+def test_wanted_to_starting_spawned() -> None:
     made = states.spawned(now_s=5.0, is_burst=True)
     assert made == Life(state=WorkerState.STARTING, started_at_s=5.0, since_s=5.0, is_burst=True)
 
 
-def test_wanted_to_backing_off() -> None:
+def test_wanted_to_backing_off_it_cannot_be_spawned() -> None:
     assert states.held_back(now_s=5.0, is_burst=False).state is WorkerState.BACKING_OFF
 
 
-def test_starting_to_running_when_ready() -> None:
+def test_starting_to_running_ready() -> None:
     after = states.ready(life(WorkerState.STARTING), now_s=103.0)
     assert (after.state, after.since_s, after.started_at_s) == (WorkerState.RUNNING, 103.0, STARTED_S)
 
 
-def test_starting_to_draining_when_not_ready_in_time_counts_as_a_failure() -> None:
+def test_starting_to_draining_not_ready_in_time_counts_as_a_failure() -> None:
     after = states.late(life(WorkerState.STARTING), now_s=160.0)
     assert (after.state, after.has_failed) == (WorkerState.DRAINING, True)
 
 
-@pytest.mark.parametrize("state", [WorkerState.STARTING, WorkerState.RUNNING])
-def test_starting_and_running_to_draining_when_told_to_stop(state: WorkerState) -> None:
-    after = states.told_to_stop(life(state), now_s=105.0)
+def test_starting_to_draining_told_to_stop() -> None:
+    after = states.told_to_stop(life(WorkerState.STARTING), now_s=105.0)
     assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
 
 
-def test_draining_stays_draining_when_forced_and_keeps_its_deadline() -> None:
+def test_running_to_draining_told_to_stop() -> None:
+    after = states.told_to_stop(life(WorkerState.RUNNING), now_s=105.0)
+    assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
+
+
+def test_draining_to_draining_its_time_is_over_and_its_deadline_stays() -> None:
     before = life(WorkerState.DRAINING)
     after = states.forced(before)
     assert (after.state, after.is_forced, after.since_s) == (WorkerState.DRAINING, True, before.since_s)
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, -9, None])
-def test_draining_to_gone_when_it_ends_however_it_ends(exit_code: int | None) -> None:
+def test_draining_to_gone_ended_however_it_ended(exit_code: int | None) -> None:
     after = states.ended(life(WorkerState.DRAINING), exit_code=exit_code, now_s=102.0)
     assert (after.state, after.exit_code, after.is_spent) == (WorkerState.GONE, exit_code, False)
 
 
-def test_draining_to_backing_off_when_it_had_failed_to_get_ready() -> None:
+def test_draining_to_backing_off_ended_when_it_had_failed_to_get_ready() -> None:
     late = states.late(life(WorkerState.STARTING), now_s=160.0)
     assert states.ended(late, exit_code=0, now_s=161.0).state is WorkerState.BACKING_OFF
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, -9, None])
-def test_starting_to_backing_off_when_it_ends_before_it_was_ready(exit_code: int | None) -> None:
+def test_starting_to_backing_off_ended_before_it_was_ready(exit_code: int | None) -> None:
     """However late: a worker that takes a minute to come up and then dies is not started again at once."""
     after = states.ended(life(WorkerState.STARTING), exit_code=exit_code, now_s=STARTED_S + 60.0)
     assert after.state is WorkerState.BACKING_OFF
 
 
-@pytest.mark.parametrize(
-    ("age_s", "state"),
-    [(SOON_S - 0.1, WorkerState.BACKING_OFF), (SOON_S, WorkerState.GONE), (3600.0, WorkerState.GONE)],
-)
-def test_running_to_backing_off_or_gone_by_how_soon_it_ended(age_s: float, state: WorkerState) -> None:
-    assert states.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s).state is state
+@pytest.mark.parametrize("age_s", [0.0, SOON_S - 0.1])
+def test_running_to_backing_off_ended_too_soon_to_have_been_of_use(age_s: float) -> None:
+    after = states.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s)
+    assert (after.state, after.has_failed) == (WorkerState.BACKING_OFF, True)
 
 
-@pytest.mark.parametrize("state", [WorkerState.STARTING, WorkerState.RUNNING])
+@pytest.mark.parametrize("age_s", [SOON_S, 3600.0])
+def test_running_to_gone_ended_later(age_s: float) -> None:
+    after = states.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s)
+    assert (after.state, after.has_failed) == (WorkerState.GONE, False)
+
+
 @pytest.mark.parametrize("exit_code", [0, None])
-def test_a_burst_worker_to_gone_and_spent_when_it_ends_well(state: WorkerState, exit_code: int | None) -> None:
+def test_starting_to_gone_a_burst_worker_that_found_nothing_to_do_is_spent(exit_code: int | None) -> None:
     """Also where nobody saw how: to refill the place of one that finds nothing to do would go on for ever."""
-    after = states.ended(life(state, is_burst=True), exit_code=exit_code, now_s=STARTED_S + 1.0)
+    after = states.ended(life(WorkerState.STARTING, is_burst=True), exit_code=exit_code, now_s=STARTED_S + 1.0)
+    assert (after.state, after.is_spent) == (WorkerState.GONE, True)
+
+
+@pytest.mark.parametrize("exit_code", [0, None])
+def test_running_to_gone_the_same(exit_code: int | None) -> None:
+    after = states.ended(life(WorkerState.RUNNING, is_burst=True), exit_code=exit_code, now_s=STARTED_S + 1.0)
     assert (after.state, after.is_spent) == (WorkerState.GONE, True)
 
 
@@ -96,7 +112,7 @@ def test_a_burst_worker_that_was_told_to_stop_is_not_spent() -> None:
     assert not states.ended(drained, exit_code=0, now_s=102.0).is_spent
 
 
-def test_backing_off_to_gone_when_its_pause_is_over_or_nobody_wants_it() -> None:
+def test_backing_off_to_gone_its_pause_is_over_or_nobody_wants_it() -> None:
     assert states.over(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
     assert states.told_to_stop(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
 
@@ -126,3 +142,22 @@ def test_no_move_begins_where_the_drawing_has_none(move: str, state: WorkerState
     else:
         with pytest.raises(AssertionError):
             make(life(state))
+
+
+EDGE = re.compile(r"^    \(?(\w+)\)? +-> (\w+) +(.+)$", re.MULTILINE)
+
+
+def test_each_edge_of_the_drawing_has_a_test_named_after_it() -> None:
+    edges = EDGE.findall(states.__doc__ or "")
+    assert len(edges) > 10
+    drawn = {f"test_{before}_to_{after}_{_words(why)}" for before, after, why in edges}
+    tests = {name for name in vars(sys.modules[__name__]) if name.startswith("test_")}
+    assert sorted(edge for edge in drawn if not any(name.startswith(edge) for name in tests)) == []
+    states_named = "|".join(("wanted", *WorkerState))
+    named = {name for name in tests if re.match(f"test_({states_named})_to_({states_named})_", name)}
+    assert sorted(name for name in named if not any(name.startswith(edge) for edge in drawn)) == []
+
+
+def _words(why: str) -> str:
+    """The first clause of a reason, as it stands in a name."""
+    return re.split(r"[,:]|\bor\b", why)[0].strip().replace(" ", "_")
