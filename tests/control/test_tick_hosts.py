@@ -115,3 +115,21 @@ async def test_workers_of_a_draining_host_are_placed_elsewhere_first(migrated_ur
         worker(database, "b", f"w{number}")
     await tick(migrated_url)
     assert database.assigned() == {("mail", "b"): 4}
+
+
+async def test_a_restart_goes_from_host_to_host(migrated_url: str, database: Database) -> None:
+    database.profile(workers_min=4)
+    database.host("a")
+    database.host("b")
+    database.bucket()
+    await tick(migrated_url)
+    assert database.assigned() == {("mail", "a"): 2, ("mail", "b"): 2}
+    for number, host in enumerate("aabb"):
+        worker(database, host, f"w{number}")
+    database.run("update profiles set restart_generation = 3")
+    await tick(migrated_url)
+    generations = "select jsonb_object_agg(host_id, restart_generation) from assignments"
+    assert database.read(generations) == {"a": 3, "b": 0}
+    database.run("update workers set restart_generation = 3 where host_id = 'a'")
+    await tick(migrated_url)
+    assert database.read(generations) == {"a": 3, "b": 3}

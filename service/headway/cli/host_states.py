@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.api import Api
+from headway.cli.api import api_of
 from headway.settings import ClientSettings
 
 Host = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
@@ -43,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
 def _post(host: str, what: str, *, reason: str | None = None) -> dict[str, Any]:
     settings = ClientSettings.from_env(os.environ)
     body = {} if reason is None else {"json": {"reason": reason}}
-    with Api(settings.url, settings.token) as api:
+    with api_of(settings) as api:
         answer = api.send("POST", f"/v1/hosts/{quote(host, safe='')}/{what}", **body)
     return answer.json() if answer.content else {}
 

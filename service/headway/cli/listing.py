@@ -65,16 +65,19 @@ def queues(answer: dict[str, Any]) -> Table | str:
 def hosts(answer: dict[str, Any]) -> Table | str:
     """Hosts, by name."""
     return _table(
-        ("host", "state", "workers", "cpu cores", "memory", "templates", "heard"),
+        ("host", "state", "zone", "workers", "cpu cores", "memory", "pressure", "templates", "heard", "why"),
         (
             (
                 row["name"],
-                "known" if row["is_known"] else UNKNOWN,
+                _state(row),
+                row["labels"].get("zone", "-"),
                 str(len(row["workers"])) if row["is_known"] else f"{UNKNOWN} (was {len(row['workers'])})",
                 f"{row['used']['cpu_cores']:g} of {row['capacity']['cpu_cores']:g}",
                 f"{_mib(row['used']['memory_bytes'])} of {_mib(row['capacity']['memory_bytes'])}",
-                ", ".join(template["name"] for template in row["templates"]) or "none",
+                _pressure(row["capacity"]),
+                ", ".join(_template(row, template["name"]) for template in row["templates"]) or "none",
                 "never" if row["reported_at_s"] is None else _ago(row["reported_at_s"]),
+                _why(row),
             )
             for row in answer["hosts"]
         ),
@@ -98,6 +101,28 @@ def tokens(answer: dict[str, Any]) -> Table | str:
             for row in answer["tokens"]
         ),
         empty="no tokens: make one with `headway token create`",
+    )
+
+
+def _state(row: dict[str, Any]) -> str:
+    if not row["is_known"]:
+        return UNKNOWN if row["state"] == "serving" else f"{UNKNOWN}, {row['state']}"
+    return "drained" if row["state"] == "draining" and not row["workers"] else str(row["state"])
+
+
+def _pressure(capacity: dict[str, Any]) -> str:
+    """In which part of the last seconds some task waited for a processor, and for memory."""
+    told = [(name, capacity[f"{name}_pressure"]) for name in ("cpu", "memory")]
+    return ", ".join(f"{name} {share:.0%}" for name, share in told if share is not None) or UNKNOWN
+
+
+def _template(row: dict[str, Any], name: str) -> str:
+    return f"{name} (fails)" if name in row["failing_templates"] else name
+
+
+def _why(row: dict[str, Any]) -> str:
+    return (
+        f"{row['cordon_reason']} ({row['cordoned_by']}, {_ago(row['cordoned_at_s'])})" if row["cordoned_at_s"] else ""
     )
 
 

@@ -11,6 +11,7 @@ from headway.errors import HeadwayError
 from headway.scaling.decide import decide
 from headway.scaling.model import Assignment, Memory, Mode
 from headway.scaling.profile import Profile, profile_from_mapping
+from headway.scaling.rollout import rolled
 from headway.scaling.settle import Outcome, settled
 from headway.scaling.standing import stands
 from headway.scaling.strategies import BUILT_IN
@@ -72,7 +73,7 @@ class Evaluation:
         acting = {pool for pool, outcome in outcomes.items() if outcome.decision.mode is not Mode.RECOMMEND}
         held = [row for row in gathered.assignments if row.pool in gathered.profiles and row.pool not in acting]
         left, rows = settled(tuple(outcomes.values()), gathered.hosts, gathered.assignments, held=held)
-        return left, (*held, *rows)
+        return left, rolled((*held, *rows), gathered.hosts, gathered.restarts)
 
     def _decided(
         self, pool: str, body: Mapping[str, Any], gathered: Gathered, views: Views, now_s: float

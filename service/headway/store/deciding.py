@@ -4,7 +4,7 @@ It gathers in one transaction and applies in one, which the leader's epoch fence
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sqlalchemy import and_, bindparam, delete, func, or_, select, text, update
@@ -31,6 +31,7 @@ from headway.store.hosts import load_hosts
 from headway.store.leadership import address_anew, fence, tell_hosts
 from headway.store.overview import read_buckets, read_samples
 from headway.store.profiles import in_force
+from headway.store.restarts import read_generations
 from headway.store.tables import assignments, hosts, pool_states, profiles
 
 
@@ -59,6 +60,8 @@ class Gathered:
     """The newest reading of each queue that came round the pipeline."""
     worker_hours_today: Mapping[str, float]
     """Pool with a budget of the day -> what its workers have run since midnight UTC, where it is known."""
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    """Pool -> the restart generation that its workers are to be of, where it was ever restarted."""
     found: tuple[Assignment, ...] = ()
     """What hosts run that nobody has decided about: they hear of what is made of it, even if it stays as it is."""
 
@@ -88,6 +91,7 @@ async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gather
             hosts=present,
             assignments=(*await _assignments(connection), *found),
             found=found,
+            restarts=await read_generations(connection),
             direct=await read_samples(connection),
             worker_hours_today=await read_worker_hours_today(connection, budgeted) if budgeted else {},
         )

@@ -1,0 +1,47 @@
+"""`headway restart`: replaces a pool's workers, one by one."""
+
+import os
+import time
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from headway.cli.api import api_of
+from headway.cli.typed import run
+from headway.settings import ClientSettings
+
+LOOK_S = 2.0  # agents report changes at once, and the dashboard tells the same
+
+app = typer.Typer(add_completion=False, help="Replace a pool's workers.")
+
+
+def main(words: list[str]) -> int:
+    """Run `headway restart`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command()
+def restart(
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="The pool.")],
+    *,
+    reason: Annotated[str, typer.Option(help="Why; the audit log keeps it.")],
+    wait: Annotated[bool, typer.Option("--wait", help="Tell how far it is until it is through.")] = False,
+) -> None:
+    """Replace every worker, one by one on a host and host by host; an old one leaves when its replacement runs."""
+    path = f"/v1/pools/{quote(pool, safe='')}/restart"
+    settings = ClientSettings.from_env(os.environ)
+    with api_of(settings) as api:
+        told = api.send("POST", path, json={"reason": reason}).json()
+        _tell(told)
+        while wait and told["outdated_workers"]:
+            time.sleep(LOOK_S)
+            before, told = told, api.get(path)
+            if told != before:
+                _tell(told)
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    left = answer["outdated_workers"]
+    how_far = f"{left} to go" if left else "through"
+    print(f"{answer['pool']}: restart {answer['restart_generation']}: {answer['renewed_workers']} renewed, {how_far}")

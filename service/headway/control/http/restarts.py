@@ -1,0 +1,61 @@
+"""Restarts of pools: every worker replaced, host by host."""
+
+from fastapi import APIRouter, Request
+
+from headway.control.http.answers import Given
+from headway.control.http.door import AtDoor, PoolPath, body_of, model_of, takes
+from headway.control.http.host_bodies import ReasonBody
+from headway.control.http.problems import TooLarge, declared
+from headway.errors import Invalid, NotFound
+from headway.store.engine import transaction
+from headway.store.restarts import Restart, read_restart, restart_pool
+
+router = APIRouter(prefix="/v1/pools", tags=["profiles"])
+
+
+class RestartOut(Given):
+    """How far the newest restart of a pool is, by what its hosts reported last."""
+
+    pool: str
+    restart_generation: int
+    """Grows with each restart; 0: the pool was never restarted."""
+    renewed_workers: int
+    """Running, and started since."""
+    outdated_workers: int
+    """Yet to be replaced; 0: the restart is through."""
+
+    @classmethod
+    def of(cls, restart: Restart) -> "RestartOut":
+        """The restart as it is given."""
+        return cls(
+            pool=restart.pool,
+            restart_generation=restart.restart_generation,
+            renewed_workers=restart.progress.renewed_workers,
+            outdated_workers=restart.progress.outdated_workers,
+        )
+
+
+@router.post(
+    "/{pool}/restart",
+    operation_id="restart_pool",
+    summary="Replace a pool's workers",
+    responses=declared(Invalid, NotFound, TooLarge),
+    openapi_extra=takes(ReasonBody),
+)
+async def post_restart(pool: PoolPath, door: AtDoor, request: Request) -> RestartOut:
+    """Replace every worker, one by one on a host and host by host; an old one leaves when its replacement runs."""
+    reason = await body_of(request, lambda body: model_of(ReasonBody, body).reason)
+    async with transaction(door.engine) as conn:
+        return RestartOut.of(await restart_pool(conn, pool, reason=reason, actor=door.actor))
+
+
+@router.get(
+    "/{pool}/restart",
+    operation_id="get_restart",
+    summary="Read how far a restart is",
+    responses=declared(Invalid, NotFound),
+)
+async def get_restart(pool: PoolPath, door: AtDoor) -> RestartOut:
+    """How far the newest restart of a pool is."""
+    async with transaction(door.engine) as conn:
+        return RestartOut.of(await read_restart(conn, pool))

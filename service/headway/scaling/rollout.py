@@ -1,0 +1,76 @@
+"""How a restart goes from host to host: the first one alone, then a tenth of them at a time.
+
+On a host the agent replaces one worker after the other, and lets an old one go when its replacement runs. So a pool
+never has fewer workers than it should, and new ones that do not come up stop the restart where it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from headway.scaling.model import Assignment, Host, HostState, WorkerState
+from headway.scaling.presence import COUNTED
+
+HOSTS_FRACTION = 0.1  # at a time, once the first host is through
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a pool's restart is, by what known hosts reported."""
+
+    renewed_workers: int = 0
+    """Running, and started since."""
+    outdated_workers: int = 0
+
+
+def rolled(rows: Sequence[Assignment], hosts: Sequence[Host], generations: Mapping[str, int]) -> tuple[Assignment, ...]:
+    """``rows`` with the generation that each host is to bring its workers to now.
+
+    Args:
+        rows: what each host is to run, at most one a pool and host.
+        hosts: all hosts.
+        generations: pool -> the restart generation wanted.
+    """
+    behind = {row.pool for row in rows if row.restart_generation < generations.get(row.pool, 0)}
+    if not behind:
+        return tuple(rows)
+    by_id = {host.host_id: host for host in hosts if host.is_known and host.state is not HostState.DRAINING}
+    raised = {
+        (row.pool, row.host_id): generations[pool]
+        for pool in behind
+        for row in _turns([row for row in rows if row.pool == pool], by_id, generations[pool])
+    }
+    return tuple(
+        replace(row, restart_generation=raised[row.pool, row.host_id]) if (row.pool, row.host_id) in raised else row
+        for row in rows
+    )
+
+
+def _turns(rows: Sequence[Assignment], hosts: Mapping[str, Host], generation: int) -> list[Assignment]:
+    """The rows of one pool whose turn it is."""
+    there = sorted((row for row in rows if row.host_id in hosts), key=lambda row: row.host_id)
+    progress = {row.host_id: progress_of([hosts[row.host_id]], row.pool, generation) for row in there}
+    behind = [row for row in there if row.restart_generation < generation]
+    nothing_to_do = [row for row in behind if not progress[row.host_id].outdated_workers]
+    waiting = [row for row in behind if progress[row.host_id].outdated_workers]
+    told = [progress[row.host_id] for row in there if row.restart_generation >= generation]
+    under_way = sum(each.outdated_workers > 0 for each in told)
+    is_any_through = any(each.renewed_workers and not each.outdated_workers for each in told)
+    at_once = max(1, int(len(there) * HOSTS_FRACTION)) if is_any_through else 1
+    return [*nothing_to_do, *waiting[: max(0, at_once - under_way)]]
+
+
+def progress_of(hosts: Sequence[Host], pool: str, generation: int) -> Progress:
+    """How far the restart of ``pool`` to ``generation`` is on ``hosts``."""
+    there = [
+        worker
+        for host in hosts
+        if host.is_known
+        for worker in host.workers
+        if worker.pool == pool and worker.state in COUNTED
+    ]
+    return Progress(
+        renewed_workers=sum(
+            worker.restart_generation >= generation and worker.state is WorkerState.RUNNING for worker in there
+        ),
+        outdated_workers=sum(worker.restart_generation < generation for worker in there),
+    )
