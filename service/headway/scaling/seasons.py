@@ -51,6 +51,17 @@ class Counted:
         """The first hour that is not over."""
         return self.until // HOUR_MINUTES
 
+    @property
+    def known_from_s(self) -> float:
+        """Since when anything is known, Unix seconds."""
+        hours_s = math.inf if self.hours_since is None else self.hours_since * HOUR_MINUTES * MINUTE_S
+        return min(self.since * MINUTE_S, hours_s)
+
+    @property
+    def known_until_s(self) -> float:
+        """When the last whole hour ended, Unix seconds."""
+        return self.end_hour * HOUR_MINUTES * MINUTE_S
+
     def before(self, hour: int) -> "Counted":
         """As it was known when ``hour`` began."""
         until = hour * HOUR_MINUTES

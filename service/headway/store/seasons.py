@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from headway.errors import Invalid
 from headway.scaling.season_record import season_from_mapping, season_to_mapping
-from headway.scaling.seasons import HOUR_MINUTES, SEASONS_VERSION, WEEKS_MIN, Counted, Season, trained
+from headway.scaling.seasons import SEASONS_VERSION, WEEKS_MIN, Counted, Season, trained
 from headway.store.engine import Connection
 from headway.zones import zone_of
 
@@ -174,14 +174,13 @@ def learned(known: Mapping[str, Counted], zone: tzinfo, *, source: str) -> list[
     for queue, counts in known.items():
         season = trained(counts, zone=zone)
         if season is not None:
-            since = counts.since if counts.hours_since is None else min(counts.since, counts.hours_since * HOUR_MINUTES)
             found.append(
                 Trained(
                     queue=queue,
                     season=season,
                     source=source,
-                    from_s=since * MINUTE_S,
-                    until_s=counts.end_hour * HOUR_S,
+                    from_s=counts.known_from_s,
+                    until_s=counts.known_until_s,
                 )
             )
     return found
