@@ -119,6 +119,7 @@ def test_a_unit_restarts_the_agent_and_leaves_its_workers_alone(
     assert program == str(Path(sys.executable).with_name("headway"))
     assert words[:5] == ["agent", "--host-file", str(Path("host.toml").absolute()), "--control", "10.0.0.1:8461"]
     assert service["ExecStartPre"].endswith("--offline")
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
 
 
 def test_a_unit_refuses_what_systemd_would_read_as_its_own(

@@ -49,6 +49,8 @@ StateDirectory={state}
 StateDirectoryMode=0700
 ExecStartPre={program} agent check --host-file {host_file} --state-dir /var/lib/{state} --offline
 ExecStart={program} agent --host-file {host_file} --control {control} --state-dir /var/lib/{state}
+# host.toml is read again; the agent notices a change by itself as well, a little later.
+ExecReload=/bin/kill -HUP $MAINPID
 Restart=always
 RestartSec=2
 # Only the agent is signalled: workers go on over a restart or an upgrade, and the next agent takes them over.
