@@ -44,7 +44,9 @@ class Cgroup:
         self._set_frozen(is_frozen=True)
 
     def thaw(self) -> None:
-        self._set_frozen(is_frozen=False)
+        """Let it go on; harmless where nothing is frozen, or there is no cgroup."""
+        if self.is_there:
+            self._set_frozen(is_frozen=False)
 
     @property
     def used_bytes(self) -> int:

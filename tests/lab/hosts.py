@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,15 @@ def workers_of(run: str) -> list[Seen]:
             worker_id=marks["HEADWAY_WORKER_ID"], pool=marks["HEADWAY_POOL"], host=marks[HOST], pid=process.pid
         )
     return [worker for pid, worker in found.items() if parents[pid] not in found]
+
+
+def end_leftovers() -> None:
+    """End what runs have left whose test is no more; a run's name begins with the pid of its test."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            run = process.environ().get(MARK, "")
+            if run and not psutil.pid_exists(int(run.partition("-")[0])):
+                process.kill()
 
 
 def _path(folder: Path) -> str:

@@ -23,7 +23,7 @@ import httpx
 import psycopg
 
 from headway.scaling.model import WorkerState
-from lab.hosts import MARK, STANDING, Host, workers_of
+from lab.hosts import MARK, STANDING, Host, end_leftovers, workers_of
 from lab.jobs import Traffic
 from lab.network import Network, network
 from lab.programs import Program, sees
@@ -293,6 +293,7 @@ def installation(
     logs: Path, *, hosts: int = 4, controls: int = 2, rng: random.Random | None = None
 ) -> Iterator[Installation]:
     """An installation that runs, in memory where there is some. Of it nothing is left but ``logs``."""
+    end_leftovers()
     memory = Path("/dev/shm")
     has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MEMORY_BYTES_MIN
     with tempfile.TemporaryDirectory(prefix="headway-lab-", dir=memory if has_room else None) as folder:
