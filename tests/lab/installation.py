@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psutil
 import psycopg
 
 from headway.scaling.model import WorkerState
 from lab.hosts import MARK, STANDING, Host, end_leftovers, workers_of
 from lab.jobs import Traffic
-from lab.network import Network, network
+from lab.network import PREFIX, Network, network
 from lab.programs import Program, sees
 from lab.servers import Broker, Database
 
@@ -60,6 +61,7 @@ class Control:
                 "HEADWAY_GRPC_ADDRESS": self.grpc,
                 "HEADWAY_HTTP_ADDRESS": self.http,
                 "HEADWAY_TOKEN": TOKEN,
+                "HEADWAY_TLS": "elsewhere",  # nobody else is on these networks
                 MARK: run,
             },
             says_when_ready="serving http=",
@@ -296,7 +298,11 @@ def installation(
     end_leftovers()
     memory = Path("/dev/shm")
     has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MEMORY_BYTES_MIN
-    with tempfile.TemporaryDirectory(prefix="headway-lab-", dir=memory if has_room else None) as folder:
+    base = memory if has_room else Path(tempfile.gettempdir())
+    for left in base.glob(f"{PREFIX}[0-9]*-*"):  # by killed tests
+        if not psutil.pid_exists(int(left.name.removeprefix(PREFIX).partition("-")[0])):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=base) as folder:
         made = Installation(Path(folder), hosts=hosts, controls=controls, rng=rng or random.Random(0))
         try:
             made.start()
