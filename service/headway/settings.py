@@ -40,6 +40,24 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTls:
+    """The files of the certificate that both doors show. With ``client_ca``, the gRPC door asks for one, too."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTls:
+    """What a client trusts and shows: files. Without ``ca``, it trusts whom the system trusts."""
+
+    ca: Path | None
+    certificate: Path | None
+    key: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSettings:
     """What a control plane needs."""
 
@@ -50,6 +68,7 @@ class ControlSettings:
     http: Address
     grpc: Address
     token: str | None
+    tls: ServerTls | None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "ControlSettings":
@@ -57,7 +76,7 @@ class ControlSettings:
 
         Raises:
             Invalid: with every value that is missing or wrong.
-            Misconfigured: a door would be open to the network without a token.
+            Misconfigured: a door would be open to the network without a token, or without TLS.
         """
         read = _Reader(env)
         settings = cls(
@@ -68,13 +87,23 @@ class ControlSettings:
             http=read.address("HEADWAY_HTTP_ADDRESS", HTTP_ADDRESS),
             grpc=read.address("HEADWAY_GRPC_ADDRESS", GRPC_ADDRESS),
             token=read.token(),
+            tls=read.server_tls(),
         )
+        is_elsewhere = read.one_of("HEADWAY_TLS", ("here", "elsewhere")) == "elsewhere"
         read.close()
         for name, address in (("HEADWAY_HTTP_ADDRESS", settings.http), ("HEADWAY_GRPC_ADDRESS", settings.grpc)):
-            if not address.is_loopback and settings.token is None:
+            if address.is_loopback:
+                continue
+            if settings.token is None:
                 raise Misconfigured(
                     f"{name}={address} can be reached from other machines: set HEADWAY_TOKEN, "
                     "which every request then carries, or bind 127.0.0.1"
+                )
+            if settings.tls is None and not is_elsewhere:
+                raise Misconfigured(
+                    f"{name}={address} can be reached from other machines, and tokens would cross the network for "
+                    "all to read: set HEADWAY_TLS_CERT and HEADWAY_TLS_KEY (`headway keys` makes them), or "
+                    "HEADWAY_TLS=elsewhere where a proxy, a VPN or a network of its own sees to that, or bind 127.0.0.1"
                 )
         return settings
 
@@ -142,6 +171,7 @@ class AgentSettings:
     token: str | None
     join_token: str | None = field(repr=False)
     join_token_file: Path | None
+    tls: ClientTls | None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "AgentSettings":
@@ -155,6 +185,7 @@ class AgentSettings:
             token=read.token(),
             join_token=env.get("HEADWAY_JOIN_TOKEN") or None,
             join_token_file=read.file("HEADWAY_JOIN_TOKEN_FILE"),
+            tls=read.client_tls(),
         )
         read.close()
         return settings
@@ -169,6 +200,7 @@ class CollectSettings:
     """Connection name -> broker URL; queues are named ``connection/queue``."""
     state_dir: Path
     token: str | None
+    tls: ClientTls | None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "CollectSettings":
@@ -179,6 +211,7 @@ class CollectSettings:
             brokers=read.brokers(),
             state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/collect"),
             token=read.token(),
+            tls=read.client_tls(),
         )
         read.close()
         return settings
@@ -190,12 +223,14 @@ class ClientSettings:
 
     url: str
     token: str | None
+    tls: ClientTls | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "ClientSettings":
         """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
         read = _Reader(env)
-        settings = cls(url=env.get("HEADWAY_URL") or f"http://{HTTP_ADDRESS}", token=read.token())
+        url = env.get("HEADWAY_URL") or f"http://{HTTP_ADDRESS}"
+        settings = cls(url=url, token=read.token(), tls=read.client_tls())
         read.close()
         return settings
 
@@ -254,6 +289,30 @@ class _Reader:
 
     def token(self) -> str | None:
         return self._env.get("HEADWAY_TOKEN") or None
+
+    def server_tls(self) -> ServerTls | None:
+        certificate, key = self.pair()
+        client_ca = self.file("HEADWAY_TLS_CLIENT_CA")
+        if certificate is None or key is None:
+            if client_ca is not None:
+                self.refuse("HEADWAY_TLS_CLIENT_CA without HEADWAY_TLS_CERT: who asks for certificates shows one")
+            return None
+        return ServerTls(certificate=certificate, key=key, client_ca=client_ca)
+
+    def client_tls(self) -> ClientTls | None:
+        certificate, key = self.pair()
+        ca = self._env.get("HEADWAY_TLS_CA")
+        if not ca:
+            # A certificate alone says nothing of TLS here: on one machine it may be the control plane's.
+            return None
+        trusted = None if ca == "system" else self.file("HEADWAY_TLS_CA")
+        return ClientTls(ca=trusted, certificate=certificate, key=key)
+
+    def pair(self) -> tuple[Path | None, Path | None]:
+        certificate, key = self.file("HEADWAY_TLS_CERT"), self.file("HEADWAY_TLS_KEY")
+        if (certificate is None) != (key is None):
+            self.refuse("HEADWAY_TLS_CERT and HEADWAY_TLS_KEY: one needs the other")
+        return certificate, key
 
     def address(self, name: str, default: str) -> Address:
         value = self._env.get(name) or default

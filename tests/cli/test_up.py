@@ -108,6 +108,17 @@ def test_a_door_that_is_open_to_the_network_needs_a_token(folder, capsys, monkey
     write(folder)
     monkeypatch.setenv("HEADWAY_HTTP_ADDRESS", "0.0.0.0:0")
     assert "set HEADWAY_TOKEN" in refused(capsys)
+    monkeypatch.setenv("HEADWAY_TOKEN", "s3cret")
+    assert "set HEADWAY_TLS_CERT and HEADWAY_TLS_KEY" in refused(capsys)
+    monkeypatch.setenv("HEADWAY_TLS", "somewhere")
+    assert "HEADWAY_TLS='somewhere': expected here or elsewhere" in refused(capsys)
+    monkeypatch.setenv("HEADWAY_TLS", "elsewhere")
+    assert "HEADWAY_TLS" not in refused(capsys)  # what stands in the way now is the broker
+    monkeypatch.delenv("HEADWAY_TLS")
+    monkeypatch.setenv("HEADWAY_TLS_CERT", "server.crt")
+    assert "HEADWAY_TLS_CERT and HEADWAY_TLS_KEY: one needs the other" in refused(capsys)
+    monkeypatch.setenv("HEADWAY_TLS_KEY", "server.key")
+    assert "needs HEADWAY_TLS_CA, too" in refused(capsys)
 
 
 def test_it_says_which_workers_go_on_and_how_to_end_them(tmp_path, capsys):

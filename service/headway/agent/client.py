@@ -12,16 +12,19 @@ from headway.agent.folder import Identity
 from headway.errors import Conflict, Forbidden, HeadwayError, NotFound, Refused, Unauthenticated, Unavailable
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker
 from headway.wire import codec
+from headway.wire.channel import Tls, handshake_failure, open_channel
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
 CALL_TIMEOUT_S = 10.0
-POLL_WAIT_S = 20.0
+# Long, because every answer without news costs as much as one with; less than the five minutes after which proxies
+# give up on a silent call. A connection that died is noticed by its keepalive.
+POLL_WAIT_S = 240.0
 POLL_TIMEOUT_S = POLL_WAIT_S + 10.0  # the answer may wait its turn when every agent connects anew
 
 _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.min_reconnect_backoff_ms", 2_000),
-    ("grpc.max_reconnect_backoff_ms", 10_000),
+    ("grpc.max_reconnect_backoff_ms", 4_000),
     # A control plane that vanished without a word is noticed within half a minute.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -102,11 +105,11 @@ class HostNews:
 class ControlClient:
     """A connection to the control plane. Safe to use from several threads."""
 
-    def __init__(self, address: str, *, token: str | None, clock: Callable[[], float]) -> None:
+    def __init__(self, address: str, *, token: str | None, clock: Callable[[], float], tls: Tls | None = None) -> None:
         self._address = address
         self._clock = clock
         self._token = token or ""
-        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self._channel = open_channel(address, options=_OPTIONS, tls=tls)
         self._stub = agent_pb2_grpc.AgentServiceStub(self._channel)
 
     @property
@@ -211,6 +214,8 @@ class ControlClient:
 
     def _told(self, error: Any) -> HeadwayError:
         code, details = error.code(), error.details()
+        if (failure := handshake_failure(details or "")) is not None:
+            return Unavailable(f"the control plane at {self._address} {failure}")
         if code in _RETRYABLE:
             return Unavailable(f"the control plane at {self._address} does not answer ({code.name}: {details})")
         return _REFUSALS.get(code, Refused)(f"the control plane at {self._address} refuses: {details} ({code.name})")

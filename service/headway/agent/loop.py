@@ -28,6 +28,7 @@ from headway.agent.watched import WatchedFile
 from headway.errors import Refused
 from headway.scaling.model import Worker
 from headway.scaling.reconcile import Upkeep, reconcile
+from headway.wire.channel import Tls
 
 LOOK_S = 0.5
 END_MARGIN_S = 10.0  # from the force signal to the end of the last process
@@ -54,6 +55,8 @@ class AgentSetup:
     """Whether an agent that works in the folder already is ended, its workers taken over."""
     join_token: str | None = None
     """What lets this host in while it has no credential of its own."""
+    tls: Tls | None = None
+    """What this host trusts and shows; ``None``: the control plane is called without TLS."""
 
 
 class Agent:
@@ -99,7 +102,7 @@ class Agent:
             fleet.use(self._host_file)
             contact = Contact(setup.folder, clock=self._clock)
             link = Link(
-                ControlClient(setup.control, token=setup.token, clock=self._clock),
+                ControlClient(setup.control, token=setup.token, clock=self._clock, tls=setup.tls),
                 setup.folder,
                 identity=identity,
                 host_name=setup.host_name,
@@ -197,7 +200,7 @@ class Agent:
         return bool(actions)
 
     def _upkeep(self, fleet: Fleet, workers: Iterable[Worker]) -> Upkeep:
-        host_file = self._host_file
+        host_file, now_s = self._host_file, self._clock()
         seen = ((record, self._measures.activity(record)) for record in fleet.running())
         return upkeep(
             host_file,
@@ -205,7 +208,8 @@ class Agent:
             templates={template.name: template for template in self._measures.templates(host_file)},
             capacity=self._measures.capacity,
             free_gpus=len(fleet.free_gpus()),
-            worn=self._recycling.worn(seen, host_file.templates, now_s=self._clock()),
+            worn=self._recycling.worn(seen, host_file.templates, now_s=now_s),
+            now_s=now_s,
         )
 
     def _bound_logs(self, fleet: Fleet) -> None:

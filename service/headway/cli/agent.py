@@ -15,6 +15,7 @@ from headway.agent.wakes import Wakes
 from headway.agent.watched import WatchedFile
 from headway.cli import agent_setup, parent
 from headway.cli.logs import log_to_stderr
+from headway.cli.trust import grpc_tls
 from headway.errors import Misconfigured
 from headway.settings import AgentSettings
 
@@ -109,6 +110,7 @@ def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namesp
         stops_workers=given.stop_workers,
         takes_over=given.take_over,
         join_token=_join_token(settings),
+        tls=grpc_tls(settings.tls),
     )
     parent.watch(wakes.stop)
     log.info(

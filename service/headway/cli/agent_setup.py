@@ -17,9 +17,11 @@ from headway.agent.host_file import HostFile, load
 from headway.agent.starters import STARTERS, host_text
 from headway.agent.templates import Template
 from headway.agent.unit import Unit, unit_text
+from headway.cli.trust import grpc_tls
 from headway.errors import Conflict, Misconfigured, Unavailable
 from headway.scaling.model import HostCapacity
 from headway.settings import AgentSettings
+from headway.wire.channel import open_channel
 
 ANSWER_BOUND_S = 5.0
 ENVIRONMENT_FILE = Path("/etc/headway/agent.env")
@@ -130,12 +132,14 @@ def _check_state(state_dir: Path) -> None:
 
 def _check_control(settings: AgentSettings) -> int:
     """Whether anybody listens there; who may speak to it is found out by the agent's first call."""
-    with grpc.insecure_channel(str(settings.control), options=[("grpc.enable_http_proxy", 0)]) as channel:
+    options = [("grpc.enable_http_proxy", 0)]
+    with open_channel(str(settings.control), options=options, tls=grpc_tls(settings.tls)) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=ANSWER_BOUND_S)
         except grpc.FutureTimeoutError:
+            trust = ", does it show a certificate that HEADWAY_TLS_CA vouches for," if settings.tls else ""
             raise Unavailable(
-                f"control plane {settings.control} does not answer within {ANSWER_BOUND_S:g} s: is it up, and is "
+                f"control plane {settings.control} does not answer within {ANSWER_BOUND_S:g} s: is it up{trust} and is "
                 "HEADWAY_CONTROL its gRPC door? (--offline leaves this out)"
             ) from None
     print(f"control plane      {settings.control} answers")

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import httpx
 
+from headway.cli.trust import http_context
 from headway.errors import (
     Conflict,
     Forbidden,
@@ -18,23 +19,34 @@ from headway.errors import (
     Unauthenticated,
     Unavailable,
 )
+from headway.settings import ClientSettings, ClientTls
 
 TIMEOUT_S = 15.0  # longer than the control plane waits for its database
 
 ERRORS: Mapping[int, type[HeadwayError]] = {404: NotFound, 403: Forbidden, 409: Conflict, 412: Conflict, 422: Invalid}
 
 
+def api_of(settings: ClientSettings) -> "Api":
+    """The API that the settings name."""
+    return Api(settings.url, settings.token, tls=settings.tls)
+
+
 class Api:
     """One control plane's API."""
 
-    def __init__(self, url: str, token: str | None, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, url: str, token: str | None, *, timeout_s: float = TIMEOUT_S, tls: ClientTls | None = None
+    ) -> None:
         self._url = url.rstrip("/")
         self._has_token = token is not None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        verify = http_context(tls) or True
         try:
             # A proxy of the environment cannot reach this machine's own loopback.
             trust_env = not _is_loopback(httpx.URL(url).host)
-            self._client = httpx.Client(base_url=self._url, headers=headers, timeout=timeout_s, trust_env=trust_env)
+            self._client = httpx.Client(
+                base_url=self._url, headers=headers, timeout=timeout_s, trust_env=trust_env, verify=verify
+            )
         except (httpx.InvalidURL, UnicodeEncodeError, ValueError) as error:
             raise Misconfigured(
                 f"HEADWAY_URL={url!r} or HEADWAY_TOKEN cannot be used: expected a URL as http://127.0.0.1:8460, "
@@ -68,6 +80,11 @@ class Api:
                 f"HEADWAY_URL={self._url!r} is no address of HTTP: expected one as http://127.0.0.1:8460"
             ) from error
         except httpx.TransportError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise Misconfigured(
+                    f"the control plane at {self._url} shows a certificate that is not trusted here or not for this "
+                    f"name: HEADWAY_TLS_CA must name the CA that signed it ({error})"
+                ) from error
             raise Unavailable(
                 f"no control plane answers at {self._url}: start one (`headway up` or `headway control`), "
                 f"or say with HEADWAY_URL where it is ({error or type(error).__name__})"

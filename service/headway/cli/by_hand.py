@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.api import Api
+from headway.cli.api import api_of
 from headway.cli.options import seconds
 from headway.errors import Invalid, Refused
 from headway.settings import ClientSettings
@@ -89,7 +89,7 @@ def _turn(pool: str, asked: frozenset[str], *, is_pausing: bool) -> None:
 
 def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
     settings = ClientSettings.from_env(os.environ)
-    with Api(settings.url, settings.token) as api:
+    with api_of(settings) as api:
         answer: dict[str, Any] = api.send(method, path, **options).json()
     return answer
 

@@ -13,12 +13,12 @@ import httpx
 import typer
 from rich.console import Console
 
-from headway.cli.api import Api
+from headway.cli.api import Api, api_of
 from headway.cli.files import load_profiles_file
 from headway.cli.listing import decisions, health, hosts, profiles, queues
 from headway.errors import Conflict, Invalid, NotFound, Refused
 from headway.scaling.profile import Profile, profile_to_mapping
-from headway.settings import ClientSettings
+from headway.settings import ClientSettings, ClientTls
 
 Outcome = Literal["created", "updated", "unchanged"]
 
@@ -56,13 +56,15 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def apply_profiles(url: str, token: str | None, profiles: Iterable[Profile]) -> list[tuple[str, Outcome]]:
+def apply_profiles(
+    url: str, token: str | None, profiles: Iterable[Profile], *, tls: ClientTls | None = None
+) -> list[tuple[str, Outcome]]:
     """Make the control plane at ``url`` hold ``profiles``. What became of each, by pool, in their order.
 
     Raises:
         HeadwayError: it does not answer, or refuses any; the others are applied all the same.
     """
-    with Api(url, token) as api:
+    with Api(url, token, tls=tls) as api:
         applied, refusals = _applied(api, list(profiles))
     if refusals:
         raise Invalid(*refusals)
@@ -76,7 +78,7 @@ def apply_files(
     """Send profiles to the control plane; profiles that the files do not name are left alone."""
     wanted = _profiles_of(files)
     settings = ClientSettings.from_env(os.environ)
-    with Api(settings.url, settings.token) as api:
+    with api_of(settings) as api:
         applied, refusals = _applied(api, wanted)
     for each in applied:
         print(f"{each.outcome} {each.pool}")
@@ -96,7 +98,7 @@ def get(
 ) -> None:
     """List profiles, queues, hosts or decisions, or show how the installation is."""
     settings = ClientSettings.from_env(os.environ)
-    with Api(settings.url, settings.token) as api:
+    with api_of(settings) as api:
         answer = _asked(api, what, pool=pool, limit=limit)
     if as_json:
         print(json.dumps(answer, indent=2, ensure_ascii=False))

@@ -8,6 +8,7 @@ import threading
 from headway.cli import parent
 from headway.cli.logs import log_to_stderr
 from headway.cli.stopping import Stopping
+from headway.cli.trust import grpc_tls
 from headway.collect.broker import shown
 from headway.collect.discovery import discover
 from headway.collect.loop import Collectors
@@ -33,7 +34,7 @@ def main(words: list[str]) -> int:
     with stopping.listening(repeated=lambda: None), StateFolder(settings.state_dir) as folder:
         main_thread = threading.get_ident()
         parent.watch(lambda: signal.pthread_kill(main_thread, signal.SIGTERM))
-        client = TelemetryClient(str(settings.control), token=settings.token)
+        client = TelemetryClient(str(settings.control), token=settings.token, tls=grpc_tls(settings.tls))
         collectors = Collectors(settings.brokers, folder=folder, send=client.send)
         collectors.start()
         while not stopping.wait(LOOK_AROUND_S):

@@ -18,6 +18,7 @@ from headway.cli import parent
 from headway.cli.logs import log_to_stderr
 from headway.control.admission import Admission
 from headway.control.callers import Callers
+from headway.control.certificates import Certificates
 from headway.control.garbage import collect_rarely
 from headway.control.http.app import create_app
 from headway.control.http.feed import Feed
@@ -33,7 +34,7 @@ from headway.control.tick import Ticker
 from headway.control.unread import UnreadBound
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
-from headway.settings import ControlSettings
+from headway.settings import ControlSettings, ServerTls
 from headway.store import migrate
 from headway.store.engine import Engine, create_engine, listen
 from headway.store.event_log import EventLog
@@ -78,6 +79,7 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
         )
         ticker = Ticker(engine=engine, leadership=leadership, clock=time.time, strategies=strategies)
         reports, feed = Reports(engine=engine), Feed()
+        certificates = _certificates(settings.tls)
         callers = Callers(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
         admission = Admission(engine=engine, callers=callers)
         rpc = await serve(
@@ -85,6 +87,7 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
             address=settings.grpc,
             token=settings.token,
             callers=callers,
+            certificates=certificates,
         )
         stack.push_async_callback(rpc.stop, STOP_GRACE_S)
         http = HttpServer(
@@ -98,6 +101,7 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
                 callers=callers,
             ),
             address=settings.http,
+            tls=certificates.context if certificates else None,
         )
         await http.start()
         stack.push_async_callback(http.stop)
@@ -112,8 +116,13 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
             ticker.run(),
             _listen(settings.database_url, ticker, reports, feed),
             callers.watch(),
+            *((certificates.watch(),) if certificates else ()),
         )
         log.info("stopping")
+
+
+def _certificates(tls: ServerTls | None) -> Certificates | None:
+    return None if tls is None else Certificates(tls.certificate, tls.key, client_ca=tls.client_ca)
 
 
 def _stop_event() -> asyncio.Event:

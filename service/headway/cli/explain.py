@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from headway.cli.api import Api
+from headway.cli.api import api_of
 from headway.cli.typed import run
 from headway.errors import Invalid, Misconfigured, NotFound, Refused
 from headway.scaling.explain import duration, explained
@@ -58,7 +58,7 @@ def explain(
 
 def _newest(pool: str) -> dict[str, Any]:
     settings = ClientSettings.from_env(os.environ)
-    with Api(settings.url, settings.token) as api:
+    with api_of(settings) as api:
         found: list[dict[str, Any]] = api.get("/v1/decisions", pool=pool, limit=1)["decisions"]
         if found:
             return found[0]

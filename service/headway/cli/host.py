@@ -7,7 +7,7 @@ from urllib.parse import quote
 import typer
 
 from headway.cli import host_states
-from headway.cli.api import Api
+from headway.cli.api import api_of
 from headway.cli.typed import run
 from headway.settings import ClientSettings
 
@@ -40,5 +40,5 @@ def revoke(host: Host) -> None:
 
 def _post(host: str, what: str) -> None:
     settings = ClientSettings.from_env(os.environ)
-    with Api(settings.url, settings.token) as api:
+    with api_of(settings) as api:
         api.send("POST", f"/v1/hosts/{quote(host, safe='')}/{what}")

@@ -14,7 +14,7 @@ from headway.cli.stopping import Stopping
 from headway.cli.supervisor import Child, Supervisor
 from headway.cli.view import Terminal
 from headway.errors import HeadwayError
-from headway.settings import Address
+from headway.settings import Address, ClientTls
 from headway.store.embedded import ensure_postgres, ensure_valkey
 
 ASK_TIMEOUT_S = 2.0
@@ -35,11 +35,15 @@ class Plan:
     stops_workers: bool
     """Whether the workers end with the agent."""
     agent_stop_within_s: float
+    is_encrypted: bool = False
+    """Whether both doors speak TLS."""
+    tls: ClientTls | None = None
+    """Whom those on this machine trust then."""
 
     @property
     def url(self) -> str:
         """Where this machine reaches the HTTP door."""
-        return f"http://{reachable(self.http)}"
+        return f"http{'s' if self.is_encrypted else ''}://{reachable(self.http)}"
 
 
 def reachable(address: Address) -> Address:
@@ -53,7 +57,7 @@ class Machine:
 
     def __init__(self, plan: Plan, *, stopping: Stopping, terminal: Terminal) -> None:
         self.plan = plan
-        self._api = Api(plan.url, plan.token, timeout_s=ASK_TIMEOUT_S)
+        self._api = Api(plan.url, plan.token, timeout_s=ASK_TIMEOUT_S, tls=plan.tls)
         self.supervisor = Supervisor(plan.layout, stopping=stopping, say=terminal.say)
         self._stopping = stopping
         self._terminal = terminal

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from headway import __version__
 from headway.cli.amounts import seconds
-from headway.cli.api import Api
+from headway.cli.api import api_of
 from headway.cli.faults import KINDS as FAULTS
 from headway.cli.faults import wrongs_of
 from headway.cli.history import MINUTES_MAX, Recorded, read_history
@@ -151,7 +151,7 @@ def simulate(
 
 def _recorded(pool: str, *, minutes: int, seed: int) -> Recorded:
     settings = ClientSettings.from_env(os.environ)
-    with Api(settings.url, settings.token) as api:
+    with api_of(settings) as api:
         return read_history(api, pool, minutes=minutes, seed=seed)
 
 

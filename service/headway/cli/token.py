@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.api import Api
+from headway.cli.api import api_of
 from headway.cli.listing import tokens
 from headway.cli.options import seconds
 from headway.cli.typed import output, run
@@ -72,14 +72,14 @@ def list_all() -> None:
 def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway token list` tells it.")]) -> None:
     """End a token: within a second nobody is let in with it."""
     settings = ClientSettings.from_env(os.environ)
-    with Api(settings.url, settings.token) as api:
+    with api_of(settings) as api:
         api.send("DELETE", f"/v1/tokens/{quote(name, safe='')}")
     print(f"revoked {name}")
 
 
 def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
     settings = ClientSettings.from_env(os.environ)
-    with Api(settings.url, settings.token) as api:
+    with api_of(settings) as api:
         answer: dict[str, Any] = api.send(method, path, **options).json()
     return answer
 

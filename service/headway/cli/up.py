@@ -19,7 +19,7 @@ from headway.cli.stopping import Stopped, Stopping
 from headway.cli.view import Terminal
 from headway.collect.discovery import discover
 from headway.errors import HeadwayError, Invalid, Misconfigured
-from headway.settings import DATA_DIR, CollectSettings
+from headway.settings import DATA_DIR, ClientSettings, ClientTls, CollectSettings, ControlSettings
 from headway_spark.java import java_home
 
 LOOK_S = 0.5
@@ -52,7 +52,9 @@ def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, ter
         _check_outside(brokers, layout)
     machine = Machine(plan, stopping=stopping, terminal=terminal)
     try:
-        machine.start(brokers=brokers, apply_profiles=lambda: apply_profiles(plan.url, plan.token, file.profiles))
+        machine.start(
+            brokers=brokers, apply_profiles=lambda: apply_profiles(plan.url, plan.token, file.profiles, tls=plan.tls)
+        )
         terminal.say(f"dashboard: {plan.url}")
         terminal.say(f"logs: {layout.log('*')}; Ctrl-C ends Headway, and workers go on")
         while not stopping.wait(LOOK_S):
@@ -95,7 +97,22 @@ def _plan(options: argparse.Namespace, layout: Layout, host: host_file.HostFile)
         host_file=str(options.host_file.absolute()),
         stops_workers=options.stop_workers,
         agent_stop_within_s=AGENT_STOP_S + (drain_s if options.stop_workers else 0.0),
+        is_encrypted=settings.tls is not None,
+        tls=_trusted(settings),
     )
+
+
+def _trusted(settings: ControlSettings) -> ClientTls | None:
+    """Whom the roles of this machine trust, which call the control plane by a number of its own."""
+    tls = ClientSettings.from_env(os.environ).tls
+    if settings.tls is None:
+        return None
+    if tls is None or settings.tls.client_ca is not None:
+        raise Misconfigured(
+            "with HEADWAY_TLS_CERT, `headway up` needs HEADWAY_TLS_CA, too, and cannot do with HEADWAY_TLS_CLIENT_CA: "
+            "where each role has a certificate of its own, run the roles apart"
+        )
+    return tls
 
 
 def _check_outside(brokers: Mapping[str, str], layout: Layout) -> None:

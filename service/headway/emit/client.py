@@ -7,6 +7,7 @@ import grpc
 from headway.errors import HeadwayError, Invalid, Misconfigured, NotFound, Overloaded, Unauthenticated, Unavailable
 from headway.scaling.model import TelemetryBatch
 from headway.wire import codec
+from headway.wire.channel import Tls, handshake_failure, open_channel
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
 
 DEADLINE_S = 5.0  # a batch is durable within some 20 ms; seconds only where the control plane is flooded
@@ -45,11 +46,13 @@ class Receipt:
 class TelemetryClient:
     """A connection to one control plane, made at the first call and again when it is lost. Threads may share it."""
 
-    def __init__(self, address: str, *, token: str | None, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(
+        self, address: str, *, token: str | None, deadline_s: float = DEADLINE_S, tls: Tls | None = None
+    ) -> None:
         self._address = address
         self._deadline_s = deadline_s
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
-        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self._channel = open_channel(address, options=_OPTIONS, tls=tls)
         self._ingest = telemetry_pb2_grpc.TelemetryServiceStub(self._channel).Ingest
 
     def send(self, batch: TelemetryBatch) -> Receipt:
@@ -83,6 +86,8 @@ class TelemetryClient:
         kind = _ERRORS.get(status, Unavailable)
         if status is grpc.StatusCode.DEADLINE_EXCEEDED:
             details = f"no answer within {self._deadline_s:g} s"
+        elif (failure := handshake_failure(details)) is not None:
+            return kind(f"the control plane at {self._address} {failure}")
         elif details.startswith("failed to connect"):
             details = "nothing answers there; is `headway control` running?"
         return kind(f"control plane at {self._address}: {details or status.name}")

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Iterator
 
 import uvicorn
@@ -26,21 +27,22 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves an app at an address, from ``start`` until ``stop``."""
 
-    def __init__(self, app: App, *, address: Address) -> None:
+    def __init__(self, app: App, *, address: Address, tls: ssl.SSLContext | None = None) -> None:
         self._app = app
         self._address = address
-        self._server = _Server(
-            uvicorn.Config(
-                app,
-                access_log=False,
-                log_config=None,
-                log_level="warning",
-                lifespan="off",
-                ws="none",
-                server_header=False,
-                timeout_graceful_shutdown=GRACE_S,
-            )
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            log_config=None,
+            log_level="warning",
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_S,
         )
+        config.load()
+        config.ssl = tls  # ours, and not of files: a renewed certificate is loaded into it
+        self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
         self.port = address.port
         """The port that is served, once it is."""

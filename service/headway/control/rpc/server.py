@@ -7,6 +7,7 @@ import grpc
 import grpc.aio
 
 from headway.control.callers import Caller, Callers
+from headway.control.certificates import Certificates
 from headway.control.rpc.errors import status_of
 from headway.control.rpc.rights import CALLER, ENROL, NOBODY, may_call
 from headway.errors import HeadwayError, Misconfigured
@@ -64,7 +65,12 @@ class RpcServer:
 
 
 async def serve(
-    servicers: Iterable[Servicer], *, address: Address, token: str | None, callers: Callers | None = None
+    servicers: Iterable[Servicer],
+    *,
+    address: Address,
+    token: str | None,
+    callers: Callers | None = None,
+    certificates: Certificates | None = None,
 ) -> RpcServer:
     """A running server that answers for ``servicers``.
 
@@ -77,7 +83,10 @@ async def serve(
     for servicer in servicers:
         servicer.add_to(server)
     try:
-        port = server.add_insecure_port(str(address))
+        if certificates is None:
+            port = server.add_insecure_port(str(address))
+        else:
+            port = server.add_secure_port(str(address), certificates.for_grpc())
     except RuntimeError as error:
         raise Misconfigured(
             f"{SETTING}={address} cannot be bound: another program listens there, or the address is not this "

@@ -1,0 +1,92 @@
+"""The certificate that both doors show. A renewed one is taken up without a restart; one that does not fit is not."""
+
+import asyncio
+import logging
+import ssl
+from pathlib import Path
+
+import grpc
+
+from headway.errors import Misconfigured
+
+WATCH_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Certificates:
+    """What is shown to clients and, with a CA for them, asked of those of the gRPC door."""
+
+    def __init__(self, certificate: Path, key: Path, *, client_ca: Path | None = None) -> None:
+        """Read the files. Raises ``Misconfigured`` where they cannot be used."""
+        self._files = tuple(file for file in (certificate, key, client_ca) if file is not None)
+        self._certificate, self._key, self._client_ca = certificate, key, client_ca
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        """For the HTTP door: browsers and command lines are known by their tokens."""
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            self._state = self._stamp()
+            self._take()
+        except (OSError, ValueError) as error:
+            raise Misconfigured(
+                f"HEADWAY_TLS_CERT={certificate} and HEADWAY_TLS_KEY={key} cannot be used: {_said(error)}; `headway "
+                "keys server NAME` makes a pair"
+            ) from error
+
+    def for_grpc(self) -> grpc.ServerCredentials:
+        """Credentials of the gRPC door: each handshake takes what is newest."""
+        told = self._pems
+
+        def newest() -> grpc.ServerCertificateConfiguration | None:
+            nonlocal told
+            self.refresh()
+            if self._pems == told:
+                return None
+            told = self._pems
+            return self._configuration()
+
+        return grpc.dynamic_ssl_server_credentials(
+            self._configuration(),
+            newest,  # type: ignore[arg-type]  # None means no change
+            require_client_authentication=self._client_ca is not None,
+        )
+
+    def refresh(self) -> None:
+        """Take up what has changed on disk, once it fits together."""
+        try:
+            state = self._stamp()
+            if state == self._state:
+                return
+            self._state = state
+            self._take()
+        except (OSError, ValueError) as error:
+            log.warning("the changed certificate %s is not taken up: %s", self._certificate, _said(error))
+        else:
+            log.info("took up the changed certificate %s", self._certificate)
+
+    async def watch(self) -> None:
+        """Look for changed files, for ever."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            self.refresh()
+
+    def _take(self) -> None:
+        trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        trial.load_cert_chain(self._certificate, self._key)  # a new certificate beside the old key does not fit
+        self.context.load_cert_chain(self._certificate, self._key)
+        client_ca = None if self._client_ca is None else self._client_ca.read_bytes()
+        if client_ca is not None:
+            trial.load_verify_locations(cadata=client_ca.decode("ascii"))
+        self._pems = self._key.read_bytes(), self._certificate.read_bytes(), client_ca
+
+    def _configuration(self) -> grpc.ServerCertificateConfiguration:
+        key, certificate, client_ca = self._pems
+        return grpc.ssl_server_certificate_configuration([(key, certificate)], client_ca)
+
+    def _stamp(self) -> tuple[tuple[int, int, int], ...]:
+        found = (file.stat() for file in self._files)
+        return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in found)
+
+
+def _said(error: Exception) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
