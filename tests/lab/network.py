@@ -1,7 +1,7 @@
 """Hosts of one machine that a test can part from each other: network namespaces on one bridge.
 
 Where namespaces cannot be made (no root, a kernel without them) hosts are addresses 127.x.x.x: everything but parting
-them works, and ``can_part`` says which it is. What a killed run left behind is removed by the next one.
+them works; ``can_part`` says which it is and ``why`` what the machine said. What a killed run left behind is removed by the next one.
 
     this machine ──┐
     each host ─────┴── bridge in the namespace "hub"
@@ -29,6 +29,8 @@ class Network(Protocol):
     """Where hosts live."""
 
     can_part: bool
+    why: str
+    """Why not."""
 
     def join(self, name: str) -> str:
         """Make a host. Returns its address."""
@@ -56,7 +58,7 @@ class Network(Protocol):
 class Namespaces:
     """Hosts as network namespaces. Their names carry this process's pid and start: a leftover tells whose it is."""
 
-    can_part = True
+    can_part, why = True, ""
 
     def __init__(self) -> None:
         self._run = f"{PREFIX}{_identity(psutil.Process())}-"
@@ -122,6 +124,8 @@ class Namespaces:
         _ip("-n", self._named(towards), f"route del blackhole {self._addresses[name]}/32")
 
     def remove(self) -> None:
+        # A namespace that has gone takes its links along in its own time, and the next lab would find the name taken.
+        subprocess.run(["ip", "link", "del", self._link], capture_output=True, check=False)
         _remove(self._run)
 
     def _named(self, name: str) -> str:
@@ -137,7 +141,8 @@ class Loopback:
 
     can_part = False
 
-    def __init__(self) -> None:
+    def __init__(self, why: str = "") -> None:
+        self.why = why
         self._subnet = f"127.213.{os.getpid() % 256}"  # two labs at once have one each
         self._joined = FIRST_JOINED
 
@@ -170,9 +175,12 @@ def network() -> Network:
     remove_leftovers()
     try:
         return Namespaces()
-    except (OSError, subprocess.CalledProcessError):
-        remove_leftovers(also_ours=True)
-        return Loopback()
+    except OSError as error:
+        why = str(error)
+    except subprocess.CalledProcessError as error:
+        why = error.stderr.decode().strip()
+    remove_leftovers(also_ours=True)
+    return Loopback(why)
 
 
 def remove_leftovers(*, also_ours: bool = False) -> None:

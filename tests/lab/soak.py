@@ -93,7 +93,7 @@ class Soak:
         return {
             "hosts": len(lab.hosts),
             "controls": len(lab.controls),
-            "namespaces": lab.network.can_part,
+            "namespaces": lab.network.can_part or lab.network.why,
             "cgroups": lab.hosts[0].cgroup.is_there,
             "faults": self.faults,
             "by_kind": dict(sorted(self.found.faults.items())),
