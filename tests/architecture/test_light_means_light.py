@@ -18,6 +18,7 @@ HEAVY = {
     *(
         "alembic",
         "apscheduler",
+        "cryptography",
         "fastapi",
         "httpx",
         "numpy",
