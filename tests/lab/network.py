@@ -1,7 +1,8 @@
 """Hosts of one machine that a test can part from each other: network namespaces on one bridge.
 
 Where namespaces cannot be made (no root, a kernel without them) hosts are addresses 127.x.x.x: everything but parting
-them works; ``can_part`` says which it is and ``why`` what the machine said. What a killed run left behind is removed by the next one.
+them works; ``can_part`` says which it is and ``why`` what the machine said. What a killed run left behind is removed by
+the next one.
 
     this machine ──┐
     each host ─────┴── bridge in the namespace "hub"
