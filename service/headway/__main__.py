@@ -43,6 +43,7 @@ COMMANDS = {
     "backtest": Command("headway.cli.backtest", "cli,spark", "play recorded jobs under many candidates, on Spark"),
     "tune": Command("headway.cli.tune", "cli,spark", "suggest a policy for each pool from its own past, on Spark"),
     "topology": Command("headway.cli.topology", "cli,spark", "find job classes that should not share a queue"),
+    "seasons": Command("headway.cli.seasons", "cli,spark", "learn what each hour of the week brings, and show it"),
     "plan": Command("headway.cli.plan", "cli", "work out how many workers a load needs at its peak"),
     "explain": Command("headway.cli.explain", "cli", "tell why a pool has the workers it has"),
 }

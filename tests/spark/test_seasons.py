@@ -1,20 +1,24 @@
 """Seasons learned on Spark are those of the definition, of whatever histories."""
 
 from collections import Counter
+from contextlib import nullcontext
 from datetime import UTC
 from pathlib import Path
 from random import Random
 from zoneinfo import ZoneInfo
 
+import psycopg
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from headway.__main__ import main
 from headway.scaling.model import EventKind, JobEvent
 from headway.scaling.recall import DAY_MINUTES, minute_of
 from headway.scaling.schedule import Zone
 from headway.scaling.season_record import season_from_mapping, season_to_mapping
 from headway.scaling.seasons import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, Counted, Season, trained
+from headway.store.seasons import all_seasons
 from headway_spark.history import held_events, jobs_of
 from headway_spark.seasons import counts_of, given_counts, learned
 from spark.events import publish, table
@@ -118,3 +122,44 @@ def test_the_event_log_tells_of_weeks(spark: SparkSession, tmp_path: Path) -> No
     season, from_s, until_s = found["redis/mail"]
     assert (season.peaks, season.weeks_seen) == ({9 * HOUR_MINUTES: 21}, WEEKS)
     assert (from_s, until_s) == (BEGIN * 60.0, MONDAY * 60.0)
+
+
+def test_the_command_learns_what_postgres_keeps_or_the_log_holds_and_stores_it(
+    spark: SparkSession,
+    migrated_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("headway.cli.seasons.bulk_session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setenv("HEADWAY_DATABASE_URL", migrated_url)
+    rushes = [(MONDAY - week * WEEK_MINUTES + 9 * HOUR_MINUTES) * 60.0 for week in (1, 2)]
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("insert into profiles (pool, body) values ('mail', '{}')")
+        connection.execute("insert into profile_queues (queue, pool, rank) values ('redis/mail', 'mail', 0)")
+        for begins_s in [(MONDAY - 2 * WEEK_MINUTES) * 60.0, *rushes]:
+            for table_, start_s in (("minutes", begins_s), ("hours", begins_s)):
+                connection.execute(
+                    f"insert into rollup_{table_} (queue, bucket_s, arrived_jobs) values ('redis/mail', %s, 50)",
+                    [start_s],
+                )
+        connection.execute("update rollup_progress set minutes_until_s = %s", [MONDAY * 60.0])
+
+        assert main(["seasons", "train", "--dry-run"]) == 0
+        assert not all_seasons(connection).seasons
+        assert main(["seasons", "train", "--time-zone", "Europe/Berlin"]) == 0
+        kept = all_seasons(connection).seasons["redis/mail"]
+        assert (kept.source, kept.season.zone) == ("rollups", ZoneInfo("Europe/Berlin"))
+        assert kept.season.peaks == {10 * HOUR_MINUTES: 50}  # an hour ahead of UTC
+
+        events = [
+            JobEvent(kind=EventKind.ENQUEUED, at_s=at_s, queue="redis/log", job_id=f"{number}")
+            for number, at_s in enumerate([(MONDAY - 2 * WEEK_MINUTES) * 60.0, *rushes * 30, MONDAY * 60.0 - 1])
+        ]
+        publish(tmp_path, "1.parquet", table(events))
+        assert main(["seasons", "train", "--event-log", str(tmp_path), "--queues", "redis/log"]) == 0
+        assert set(all_seasons(connection).seasons) == {"redis/mail", "redis/log"}
+        assert all_seasons(connection).seasons["redis/log"].source == f"event log {tmp_path}"
+    out, err = capsys.readouterr()
+    assert "redis/log" in out
+    assert "1 queue of 1 will be believed" in err

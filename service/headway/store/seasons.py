@@ -5,7 +5,8 @@ train` does it for all queues at once, on Spark.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any, LiteralString
@@ -14,10 +15,11 @@ import psycopg
 from psycopg.types.json import Jsonb
 from sqlalchemy import text
 
-from headway.errors import Invalid
+from headway.errors import Invalid, Unavailable
 from headway.scaling.season_record import season_from_mapping, season_to_mapping
 from headway.scaling.seasons import SEASONS_VERSION, WEEKS_MIN, Counted, Season, trained
-from headway.store.engine import Connection
+from headway.store import migrate
+from headway.store.engine import Connection, connect_parameters, first_line
 from headway.zones import zone_of
 
 ROLLUPS = "rollups"
@@ -91,6 +93,22 @@ class Stored:
     """Queue -> why its row is not used."""
 
 
+@contextmanager
+def connected(database_url: str) -> Iterator[SyncConnection]:
+    """A connection that commits by itself, to a database with this version's tables.
+
+    Raises:
+        Misconfigured: it has not.
+        Unavailable: Postgres cannot be reached, or was lost.
+    """
+    migrate.check(database_url)
+    try:
+        with psycopg.connect(**connect_parameters(database_url), autocommit=True) as connection:
+            yield connection
+    except psycopg.OperationalError as error:
+        raise Unavailable(f"Postgres did not do its part, try again: {first_line(error)}") from error
+
+
 async def read_seasons(conn: Connection, *, queues: Collection[str]) -> Stored:
     """The seasons of ``queues``, as far as there are any."""
     rows = await conn.execute(_READ, {"queues": list(queues)})
@@ -105,8 +123,8 @@ def all_seasons(connection: SyncConnection) -> Stored:
 
 
 def write_seasons(connection: SyncConnection, found: Iterable[Trained]) -> None:
-    """Store each of ``found`` in the place of what was known of its queue."""
-    with connection.cursor() as cursor:
+    """Store each of ``found`` in the place of what was known of its queue; all of them or none."""
+    with connection.transaction(), connection.cursor() as cursor:
         cursor.executemany(
             _WRITE,
             [
@@ -122,6 +140,11 @@ def write_seasons(connection: SyncConnection, found: Iterable[Trained]) -> None:
                 for each in found
             ],
         )
+
+
+def served_queues(connection: SyncConnection) -> list[str]:
+    """The queues that profiles name."""
+    return [str(queue) for (queue,) in connection.execute("select queue from profile_queues order by 1").fetchall()]
 
 
 def counted_until_s(connection: SyncConnection) -> float:
