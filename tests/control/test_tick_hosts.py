@@ -133,3 +133,20 @@ async def test_a_restart_goes_from_host_to_host(migrated_url: str, database: Dat
     database.run("update workers set restart_generation = 3 where host_id = 'a'")
     await tick(migrated_url)
     assert database.read(generations) == {"a": 3, "b": 3}
+
+
+async def test_what_has_no_place_is_stored_as_hosts_that_are_missing_and_goes_with_the_shortage(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile()
+    database.host("a", cpu_cores=0.2)  # two workers
+    database.bucket(**LATE)
+    await tick(migrated_url)
+    (wanted,) = database.read("select body from hosts_wanted")
+    assert (wanted["sign"], wanted["hosts"], wanted["workers"]) == ("missing", 1, 2)
+    version = database.read("select xmin::text from hosts_wanted")
+    await tick(migrated_url)
+    assert database.read("select xmin::text from hosts_wanted") == version
+    database.host("b", cpu_cores=0.2)
+    await tick(migrated_url)
+    assert database.read("select body from hosts_wanted") == []

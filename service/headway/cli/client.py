@@ -15,7 +15,7 @@ from rich.console import Console
 
 from headway.cli.api import Api, api_of
 from headway.cli.files import load_profiles_file
-from headway.cli.listing import decisions, health, hosts, profiles, queues
+from headway.cli.listing import decisions, health, hosts, profiles, queues, wanted
 from headway.errors import Conflict, Invalid, NotFound, Refused
 from headway.scaling.profile import Profile, profile_to_mapping
 from headway.settings import ClientSettings, ClientTls
@@ -43,6 +43,7 @@ class What(StrEnum):
     PROFILES = "profiles"
     QUEUES = "queues"
     HOSTS = "hosts"
+    WANTED = "wanted"
     DECISIONS = "decisions"
     HEALTH = "health"
 
@@ -96,7 +97,7 @@ def get(
     limit: Annotated[int, typer.Option(min=1, max=500, help="So many decisions.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
 ) -> None:
-    """List profiles, queues, hosts or decisions, or show how the installation is."""
+    """List profiles, queues, hosts, hosts wanted or decisions, or show how the installation is."""
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         answer = _asked(api, what, pool=pool, limit=limit)
@@ -107,6 +108,7 @@ def get(
         What.PROFILES: profiles,
         What.QUEUES: queues,
         What.HOSTS: hosts,
+        What.WANTED: wanted,
         What.DECISIONS: decisions,
         What.HEALTH: health,
     }[what]
@@ -126,12 +128,14 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, A
             return {"profiles": [api.get(_path(pool))]}
         case What.PROFILES:
             return api.get("/v1/profiles")
-        case What.HOSTS if pool is not None:
+        case What.HOSTS | What.WANTED if pool is not None:
             raise Refused("hosts belong to no pool: leave --pool out")
         case What.HEALTH if pool is not None:
             raise Refused("health belongs to no pool: leave --pool out")
         case What.HOSTS:
             return api.get("/v1/hosts")
+        case What.WANTED:
+            return api.get("/v1/hosts/wanted")
         case What.HEALTH:
             return api.get("/v1/health")
 

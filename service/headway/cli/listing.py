@@ -104,6 +104,23 @@ def tokens(answer: dict[str, Any]) -> Table | str:
     )
 
 
+def wanted(answer: dict[str, Any]) -> Table | str:
+    """Hosts that are missing or spare."""
+    return _table(
+        ("hosts", "for", "templates", "why"),
+        (
+            (
+                f"{_count(row['hosts'])} {row['sign']}",
+                _duration(max(0.0, answer["at_s"] - row["since_s"])),
+                ", ".join(row["templates"]) or "any",
+                row["why"],
+            )
+            for row in answer["wanted"]
+        ),
+        empty="hosts are as many as it takes",
+    )
+
+
 def _state(row: dict[str, Any]) -> str:
     if not row["is_known"]:
         return UNKNOWN if row["state"] == "serving" else f"{UNKNOWN}, {row['state']}"

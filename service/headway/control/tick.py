@@ -7,9 +7,11 @@ jobs wait. Both only set a flag, so ticks never overlap.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headway.control.evaluation import Evaluation
+from headway.control.host_signal import HostSignal
 from headway.control.leadership import Leadership
 from headway.control.recent import KEPT_S
 from headway.errors import Unavailable
@@ -41,6 +43,7 @@ class Ticker:
         self._leadership = leadership
         self._clock = clock
         self._evaluation = Evaluation(strategies)
+        self._hosts = HostSignal()
         self._epoch: int | None = None
         self._stored: dict[str, Decision] = {}
         self._wake = asyncio.Event()
@@ -94,7 +97,8 @@ class Ticker:
         await self._recall(gathered, now_s=now_s)
         outcomes, assignments = await asyncio.to_thread(self._evaluation.settled, gathered, due=due, now_s=now_s)
 
-        news = self._news(outcomes, assignments, gathered)
+        wanted = await asyncio.to_thread(self._hosts.of, outcomes, assignments, gathered, now_s=now_s)
+        news = replace(self._news(outcomes, assignments, gathered), wanted=wanted)
         await apply(self._engine, news, gathered, epoch=epoch)
         self._tell(news.decisions, gathered)
 

@@ -11,6 +11,7 @@ from sqlalchemy import and_, bindparam, delete, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from headway.scaling.hosts_wanted import HostsWanted
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import (
     MEMORY_VERSION,
@@ -28,6 +29,7 @@ from headway.scaling.presence import found_rows
 from headway.store.decisions import insert_decisions, read_worker_hours_today
 from headway.store.engine import transaction
 from headway.store.hosts import load_hosts
+from headway.store.hosts_wanted import read_hosts_wanted, save_hosts_wanted
 from headway.store.leadership import address_anew, fence, tell_hosts
 from headway.store.overview import read_buckets, read_samples
 from headway.store.profiles import in_force
@@ -62,6 +64,8 @@ class Gathered:
     """Pool with a budget of the day -> what its workers have run since midnight UTC, where it is known."""
     restarts: Mapping[str, int] = field(default_factory=dict)
     """Pool -> the restart generation that its workers are to be of, where it was ever restarted."""
+    wanted: tuple[HostsWanted, ...] = ()
+    """What was told last of hosts that are missing or spare."""
     found: tuple[Assignment, ...] = ()
     """What hosts run that nobody has decided about: they hear of what is made of it, even if it stays as it is."""
 
@@ -73,6 +77,7 @@ class News:
     remembered: Sequence[tuple[Decision, Memory]]
     decisions: Sequence[Decision]
     assignments: Sequence[Assignment]
+    wanted: tuple[HostsWanted, ...] = ()
 
 
 async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gathered:
@@ -91,6 +96,7 @@ async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gather
             hosts=present,
             assignments=(*await _assignments(connection), *found),
             found=found,
+            wanted=await read_hosts_wanted(connection),
             restarts=await read_generations(connection),
             direct=await read_samples(connection),
             worker_hours_today=await read_worker_hours_today(connection, budgeted) if budgeted else {},
@@ -119,6 +125,8 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
         before, after = ([row for row in rows if row.pool not in advised] for rows in (stored, news.assignments))
         undecided = {row.host_id for row in gathered.found}
         await _save_assignments(connection, before, after, undecided=undecided, epoch=epoch)
+        if news.wanted != gathered.wanted:
+            await save_hosts_wanted(connection, news.wanted)
 
 
 async def _profiles(connection: AsyncConnection) -> dict[str, Mapping[str, Any]]:

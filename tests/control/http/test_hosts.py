@@ -1,9 +1,15 @@
 """Hosts over HTTP: what is set of them, by hand."""
 
+import json
+
 import httpx
 import pytest
 
+from control.http.conftest import NOW_S
 from control.http.seed import Seed
+from headway.scaling.hosts_wanted import HostsWanted, Sign
+from headway.store.engine import Engine, transaction
+from headway.store.hosts_wanted import save_hosts_wanted
 
 
 async def shown(client: httpx.AsyncClient, name: str = "a") -> dict:
@@ -45,3 +51,44 @@ async def test_only_a_host_that_is_silent_can_be_forgotten(client: httpx.AsyncCl
     seed.host("lost", lease_s=-1.0)
     assert (await client.post("/v1/hosts/lost/forget", json={"reason": "burnt"})).status_code == 204
     assert [host["name"] for host in (await client.get("/v1/hosts")).json()["hosts"]] == ["a"]
+
+
+MISSING = HostsWanted(
+    sign=Sign.MISSING,
+    hosts=2,
+    workers=5,
+    labels={"disk": "ssd"},
+    templates=("rq",),
+    pools=("mail", "news"),
+    since_s=NOW_S - 60.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        (MISSING, "no place for 5 workers of mail, news on a host with disk=ssd"),
+        (
+            HostsWanted(sign=Sign.MISSING, hosts=None, workers=1, templates=("rq",), pools=("mail",)),
+            "no place for 1 worker of mail on a host, and none with template rq was ever large enough",
+        ),
+        (
+            HostsWanted(sign=Sign.SPARE, hosts=2, host_names=("a", "b")),
+            "without a, b every worker would still have a place",
+        ),
+    ],
+)
+async def test_hosts_that_are_missing_or_spare_are_told_with_their_reason(
+    client: httpx.AsyncClient, engine: Engine, door, wanted: HostsWanted, why: str
+) -> None:
+    assert (await client.get("/v1/hosts/wanted")).json() == {"at_s": NOW_S, "wanted": []}
+    async with transaction(engine) as conn:
+        await save_hosts_wanted(conn, (wanted,))
+    (told,) = (await client.get("/v1/hosts/wanted")).json()["wanted"]
+    assert (told["sign"], told["hosts"], told["since_s"], told["why"]) == (
+        wanted.sign,
+        wanted.hosts,
+        wanted.since_s,
+        why,
+    )
+    assert json.loads(await door().state.door.overviews.json())["hosts_wanted"] == [told]

@@ -37,6 +37,7 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
         "get_profile",
         "get_queue_metrics",
         "get_restart",
+        "hosts_wanted",
         "latest_decisions",
         "list_decisions",
         "list_hosts",

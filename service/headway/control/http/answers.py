@@ -6,8 +6,8 @@ Field names are those of the core's values, the columns and the wire. ``None`` m
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from headway.control.http.given import Given
+from headway.control.http.host_signal_answers import HostsWantedOut
 from headway.control.http.profile_bodies import OverrideBody, ProfileBody
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import Decision, HostCapacity, HostState, Mode, Objective, QueueMetrics, Template, Worker
@@ -15,12 +15,6 @@ from headway.scaling.profile import profile_to_mapping
 from headway.store.decisions import StoredDecision
 from headway.store.overview import HostRow
 from headway.store.profiles import StoredProfile
-
-
-class Given(BaseModel):
-    """What a client gets."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
 
 
 class ReceiptOut(Given):
@@ -308,3 +302,4 @@ class Overview(Given):
     hosts: list[HostOut]
     decisions: list[DecisionOut]
     health: HealthOut
+    hosts_wanted: list[HostsWantedOut]

@@ -14,7 +14,19 @@ from starlette.types import Scope
 
 from headway import __version__
 from headway.control.callers import Callers
-from headway.control.http import by_hand, events, health, hosts, profiles, reading, restarts, telemetry, tokens, windows
+from headway.control.http import (
+    by_hand,
+    events,
+    health,
+    host_signal,
+    hosts,
+    profiles,
+    reading,
+    restarts,
+    telemetry,
+    tokens,
+    windows,
+)
 from headway.control.http.answers import Overview, TelemetryHealth
 from headway.control.http.bodies import TelemetryBody
 from headway.control.http.door import Door
@@ -107,7 +119,19 @@ def routed() -> App:
         redirect_slashes=False,
     )
     install(app)
-    for module in (health, profiles, by_hand, restarts, hosts, reading, windows, telemetry, events, tokens):
+    for module in (
+        health,
+        profiles,
+        by_hand,
+        restarts,
+        host_signal,
+        hosts,
+        reading,
+        windows,
+        telemetry,
+        events,
+        tokens,
+    ):
         app.include_router(module.router)
     app.add_api_route("/", _dashboard, include_in_schema=False)
     app.mount("/static", Files(directory=WEB))

@@ -18,14 +18,17 @@ from headway.control.http.answers import (
     ServiceTimePoint,
     TelemetryHealth,
 )
+from headway.control.http.host_signal_answers import HostsWantedOut
 from headway.control.ingest import Ingest
 from headway.control.recent import KEPT_S, RecentBuckets
+from headway.scaling.hosts_wanted import HostsWanted
 from headway.scaling.measure import BucketRow, merged, quantile_s, sketch_value_s
 from headway.scaling.model import Objective, QueueMetrics, QueueSample, WorkerState
 from headway.scaling.profile import Profile
 from headway.scaling.view import aged, overlaid, pooled
 from headway.store.decisions import StoredDecision, latest_decisions, list_decisions
 from headway.store.engine import Engine, transaction
+from headway.store.hosts_wanted import read_hosts_wanted
 from headway.store.overview import (
     HealthRow,
     HostRow,
@@ -59,6 +62,7 @@ class Seen:
     decisions: Sequence[StoredDecision]
     hosts: Sequence[HostRow]
     health: HealthOut
+    hosts_wanted: Sequence[HostsWanted] = ()
 
 
 class Overviews:
@@ -91,6 +95,7 @@ class Overviews:
                 latest=await latest_decisions(conn),
                 decisions=await list_decisions(conn, limit=SHOWN_DECISIONS),
                 hosts=await read_hosts(conn),
+                hosts_wanted=await read_hosts_wanted(conn),
                 health=health_of(
                     await read_health(conn), has_event_log=self._has_event_log(), telemetry=self._telemetry()
                 ),
@@ -111,6 +116,7 @@ class Overviews:
             hosts=[HostOut.of(row) for row in seen.hosts],
             decisions=[DecisionOut.of(stored) for stored in seen.decisions],
             health=seen.health,
+            hosts_wanted=[HostsWantedOut.of(each) for each in seen.hosts_wanted],
         )
 
 

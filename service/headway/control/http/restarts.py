@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, Request
 
-from headway.control.http.answers import Given
 from headway.control.http.door import AtDoor, PoolPath, body_of, model_of, takes
+from headway.control.http.given import Given
 from headway.control.http.host_bodies import ReasonBody
 from headway.control.http.problems import TooLarge, declared
 from headway.errors import Invalid, NotFound

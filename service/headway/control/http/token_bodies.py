@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from headway.control.http.answers import Given
 from headway.control.http.bodies import Taken, Text
+from headway.control.http.given import Given
 from headway.store.credentials import Role
 from headway.store.tokens import Token, TokenWanted
 

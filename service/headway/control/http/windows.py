@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import AfterValidator
 
-from headway.control.http.answers import Given
 from headway.control.http.bodies import storable_text
 from headway.control.http.door import AtDoor, PoolPath
+from headway.control.http.given import Given
 from headway.control.http.problems import declared
 from headway.errors import Invalid, NotFound
 from headway.scaling.measure import BucketRow

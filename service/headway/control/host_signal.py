@@ -1,0 +1,47 @@
+"""What hosts are missing or spare, told when it changes."""
+
+import logging
+from collections.abc import Sequence
+
+from headway.scaling.hosts_wanted import LOOK_FOR_SPARE_S, HostsWanted, hosts_wanted
+from headway.scaling.model import Assignment
+from headway.scaling.settle import Outcome
+from headway.store.deciding import Gathered
+
+log = logging.getLogger(__name__)
+
+
+class HostSignal:
+    """Works out what hosts are wanted after each tick; what is spare is looked for once a minute."""
+
+    def __init__(self) -> None:
+        self._looked_at_s = float("-inf")
+
+    def of(
+        self, outcomes: Sequence[Outcome], rows: Sequence[Assignment], gathered: Gathered, *, now_s: float
+    ) -> tuple[HostsWanted, ...]:
+        """What is missing or spare once ``rows`` are in place."""
+        is_due = now_s - self._looked_at_s >= LOOK_FOR_SPARE_S
+        if is_due:
+            self._looked_at_s = now_s
+        wanted = hosts_wanted(
+            outcomes, rows, gathered.hosts, before=gathered.wanted, now_s=now_s, look_for_spare=is_due
+        )
+        _tell(wanted, gathered.wanted)
+        return wanted
+
+
+def _tell(wanted: Sequence[HostsWanted], before: Sequence[HostsWanted]) -> None:
+    known = {(each.sign, each.templates, each.hosts) for each in before}
+    for each in wanted:
+        if (each.sign, each.templates, each.hosts) not in known:
+            log.info(
+                "hosts %s=%s labels=%s templates=%s workers_without_place=%d",
+                each.sign.value,
+                "unknown" if each.hosts is None else each.hosts,
+                dict(each.labels),
+                ",".join(each.templates),
+                each.workers,
+            )
+    if before and not wanted:
+        log.info("hosts are as many as it takes")

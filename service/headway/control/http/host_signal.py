@@ -1,0 +1,32 @@
+"""Hosts that are missing or spare, for whoever adds and removes hosts."""
+
+from fastapi import APIRouter
+
+from headway.control.http.door import AtDoor
+from headway.control.http.given import Given
+from headway.control.http.host_signal_answers import HostsWantedOut
+from headway.control.http.problems import declared
+from headway.store.engine import transaction
+from headway.store.hosts_wanted import read_hosts_wanted
+
+router = APIRouter(prefix="/v1/hosts", tags=["hosts"])
+
+
+class WantedOut(Given):
+    """Hosts that are missing or spare; empty where they are as many as it takes."""
+
+    at_s: float
+    wanted: list[HostsWantedOut]
+
+
+@router.get(
+    "/wanted",
+    operation_id="hosts_wanted",
+    summary="Read how many hosts are missing or spare",
+    responses=declared(),
+)
+async def get_wanted(door: AtDoor) -> WantedOut:
+    """How many hosts more, or fewer, would be right at this moment, why, and for how long it has been so."""
+    async with transaction(door.engine) as conn:
+        wanted = await read_hosts_wanted(conn)
+    return WantedOut(at_s=door.clock(), wanted=[HostsWantedOut.of(each) for each in wanted])

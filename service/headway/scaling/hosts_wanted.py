@@ -1,0 +1,220 @@
+"""How many hosts more, or fewer, would be right: what has no place, and without which hosts all would still have one.
+
+A sort of host is told by what it can run: pools whose workers may be on the same hosts want the same sort. The number
+is of this moment; for how long it has been so is told beside it, and who adds or removes hosts goes by that.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from statistics import median_low
+
+from headway.scaling.model import Assignment, Decision, Host, Mode
+from headway.scaling.placement import placed_workers
+from headway.scaling.room import PROCESSES_MAX, Room, Rooms, is_open
+from headway.scaling.settle import Outcome
+from headway.scaling.share import Claim, share
+
+LOOK_FOR_SPARE_S = 60.0  # trying to do without hosts costs some tens of milliseconds, and nobody removes one in a hurry
+CUTS = frozenset({"capacity", "share"})
+
+
+class Sign(StrEnum):
+    """Whether there are too few hosts of a sort, or more than it takes."""
+
+    MISSING = "missing"
+    SPARE = "spare"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsWanted:
+    """What is missing or spare of one sort of host."""
+
+    sign: Sign
+    hosts: int | None
+    """So many of the typical size; ``None`` where no host that could run it was ever seen."""
+    workers: int = 0
+    """Those that have no place; 0 of spare hosts."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What the pools ask of a host."""
+    templates: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    host_names: tuple[str, ...] = ()
+    """Spare hosts: those with the least on them."""
+    since_s: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sort:
+    labels: Mapping[str, str]
+    workers: int = 0
+    hosts: float | None = None
+    templates: set[str] = field(default_factory=set)
+    pools: set[str] = field(default_factory=set)
+
+
+def hosts_wanted(
+    outcomes: Sequence[Outcome],
+    rows: Sequence[Assignment],
+    hosts: Sequence[Host],
+    *,
+    before: Sequence[HostsWanted] = (),
+    now_s: float,
+    look_for_spare: bool = True,
+) -> tuple[HostsWanted, ...]:
+    """What is missing; where nothing is, what is spare.
+
+    Args:
+        outcomes: one a pool, settled.
+        rows: where their workers are.
+        hosts: all hosts.
+        before: what was told last; its times are gone on from.
+        now_s: the time that what is new dates from.
+        look_for_spare: False takes from ``before`` what is spare.
+    """
+    found = missing(outcomes, rows, hosts)
+    if not found:
+        found = spare(outcomes, rows, hosts) if look_for_spare else _of_sign(before, Sign.SPARE)
+    return tuple(replace(each, since_s=_since_s(each, before, now_s=now_s)) for each in found)
+
+
+def missing(outcomes: Iterable[Outcome], rows: Iterable[Assignment], hosts: Sequence[Host]) -> tuple[HostsWanted, ...]:
+    """The hosts for which there is work and no room, by what they must be able to run."""
+    known = {host.host_id for host in hosts if host.is_known}
+    placed = placed_workers(row for row in rows if row.host_id in known)
+    sizes = _Sizes(hosts)
+    sorts: dict[object, _Sort] = {}
+    for outcome in outcomes:
+        workers = _lacking(outcome.decision, placed.get(outcome.decision.pool, 0))
+        if not workers:
+            continue
+        profile = outcome.view.profile
+        labels = profile.placement.labels
+        fitting = sizes.of(profile.template, labels)
+        key: object = frozenset(fitting) or (profile.template, tuple(sorted(labels.items())))
+        sort = sorts.setdefault(key, _Sort(labels=labels))
+        sort.workers += workers
+        sort.templates.add(profile.template)
+        sort.pools.add(profile.pool)
+        if fitting:
+            sort.hosts = (sort.hosts or 0.0) + workers / median_low(fitting.values())
+    return tuple(
+        sorted(
+            (
+                HostsWanted(
+                    sign=Sign.MISSING,
+                    hosts=None if sort.hosts is None else math.ceil(sort.hosts - 1e-9),
+                    workers=sort.workers,
+                    labels=dict(sort.labels),
+                    templates=tuple(sorted(sort.templates)),
+                    pools=tuple(sorted(sort.pools)),
+                )
+                for sort in sorts.values()
+            ),
+            key=lambda each: (each.templates, each.pools),
+        )
+    )
+
+
+def _lacking(decision: Decision, placed: int) -> int:
+    """Workers that the pool would have if there were room."""
+    if decision.mode is Mode.RECOMMEND:
+        return 0
+    wanted = decision.target_workers
+    if decision.binding in CUTS:
+        at = next(index for index, step in enumerate(decision.steps) if step.name in CUTS)
+        wanted = decision.steps[at - 1].workers
+    return max(0, wanted - placed)
+
+
+class _Sizes:
+    """How many workers of a kind a host could hold if it were empty. Hosts that are silent or shut count."""
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self._hosts = hosts
+        self._rooms: Rooms | None = None
+        self._known: dict[str, dict[str, int]] = {}
+
+    def of(self, template: str, labels: Mapping[str, str]) -> Mapping[str, int]:
+        """Host id -> workers, of hosts that could hold one."""
+        if self._rooms is None:  # most ticks leave nobody without a place
+            self._rooms = Rooms([replace(host, is_known=True) for host in self._hosts])
+        kind = self._rooms.kind(template, labels)
+        if kind not in self._known:
+            sizes = {host_id: room.fitting(kind) for host_id, room in self._rooms.by_host.items()}
+            self._known[kind] = {host_id: size for host_id, size in sizes.items() if 0 < size < PROCESSES_MAX}
+        return self._known[kind]
+
+
+def spare(outcomes: Sequence[Outcome], rows: Sequence[Assignment], hosts: Sequence[Host]) -> tuple[HostsWanted, ...]:
+    """The hosts without which every worker would still have a place: as many as can be, those with the least first."""
+    acting = [
+        outcome
+        for outcome in outcomes
+        if outcome.decision.mode is not Mode.RECOMMEND and outcome.decision.target_workers
+    ]
+    claims = [
+        Claim(
+            pool=outcome.decision.pool,
+            template=outcome.view.profile.template,
+            workers=outcome.decision.target_workers,
+            labels=outcome.view.profile.placement.labels,
+        )
+        for outcome in acting
+    ]
+    pools = {claim.pool for claim in claims}
+    held = [row for row in rows if row.pool not in pools]
+    serving = [host for host in hosts if is_open(host)]
+    needed = {row.host_id for row in held}
+    candidates = [host for host in _least_first(serving, rows) if host.host_id not in needed]
+
+    def do_fit(without: int) -> bool:
+        gone = {host.host_id for host in candidates[:without]}
+        left = [host for host in serving if host.host_id not in gone]
+        granted = share(claims, left, held=held)
+        return all(granted[claim.pool] == claim.workers for claim in claims)
+
+    count = _most(len(candidates) if claims else max(0, len(candidates) - 1), do_fit)
+    if not count:
+        return ()
+    names = tuple(sorted(host.name for host in candidates[:count]))
+    return (HostsWanted(sign=Sign.SPARE, hosts=count, host_names=names),)
+
+
+def _least_first(hosts: Iterable[Host], rows: Iterable[Assignment]) -> list[Host]:
+    """Those with the fewest workers first, and of equals those for which these are much."""
+    rooms = {host.host_id: Room(host) for host in hosts}
+    workers = dict.fromkeys(rooms, 0)
+    for row in rows:
+        if row.host_id in rooms:
+            rooms[row.host_id].take(row.template, row.workers)
+            workers[row.host_id] += row.workers
+    order = sorted(rooms.values(), key=lambda room: (workers[room.host_id], -room.load, room.host_id))
+    return [room.host for room in order]
+
+
+def _most(most: int, is_fine: Callable[[int], bool]) -> int:
+    """The greatest count up to ``most`` that is fine, where all smaller ones are."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if is_fine(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _of_sign(wanted: Iterable[HostsWanted], sign: Sign) -> tuple[HostsWanted, ...]:
+    return tuple(each for each in wanted if each.sign is sign)
+
+
+def _since_s(wanted: HostsWanted, before: Iterable[HostsWanted], *, now_s: float) -> float:
+    """Since when something of this sort has been missing, or spare, without a pause."""
+    same = (
+        each.since_s
+        for each in _of_sign(before, wanted.sign)
+        if each.labels == wanted.labels and (wanted.sign is Sign.SPARE or set(each.templates) & set(wanted.templates))
+    )
+    return min(same, default=now_s)

@@ -1,0 +1,38 @@
+"""What was last told of hosts that are missing or spare: one row, written when it changes."""
+
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.scaling.hosts_wanted import HostsWanted, Sign
+from headway.scaling.mapping import to_mapping
+from headway.store.tables import hosts_wanted
+
+KEY = "now"
+
+
+async def read_hosts_wanted(conn: AsyncConnection) -> tuple[HostsWanted, ...]:
+    """What is missing or spare."""
+    body = (await conn.execute(select(hosts_wanted.c.body).where(hosts_wanted.c.key == KEY))).scalar_one_or_none()
+    return tuple(_wanted(each) for each in body or ())
+
+
+async def save_hosts_wanted(conn: AsyncConnection, wanted: tuple[HostsWanted, ...]) -> None:
+    """Store what is missing or spare, and tell those who watch."""
+    statement = insert(hosts_wanted).values(key=KEY, body=[to_mapping(each) for each in wanted])
+    await conn.execute(
+        statement.on_conflict_do_update(
+            index_elements=["key"], set_={"body": statement.excluded.body, "since_at": func.now()}
+        )
+    )
+    await conn.execute(select(func.pg_notify("headway_decisions", "")))
+
+
+def _wanted(body: dict[str, Any]) -> HostsWanted:
+    values = dict(body)
+    for name in ("templates", "pools", "host_names"):
+        values[name] = tuple(values[name])
+    values["sign"] = Sign(values["sign"])
+    return HostsWanted(**values)

@@ -1,0 +1,142 @@
+"""How many hosts more, or fewer, would be right."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.hosts_wanted import HostsWanted, Sign, hosts_wanted
+from headway.scaling.model import Assignment, Decision, Host, HostCapacity, HostState, Memory, Mode, Step, Template
+from headway.scaling.profile import Placement
+from headway.scaling.settle import Outcome, settled
+from scaling.pools import NOW_S, profile, queue, view
+
+MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
+VIDEO = Template(name="video", content_hash="1", cpu_cores=2.0, memory_bytes=0)
+
+
+def host(name: str, cpu_cores: int = 4, *templates: Template, **values: Any) -> Host:
+    capacity = HostCapacity(cpu_cores=float(cpu_cores), memory_bytes=1)
+    return Host(host_id=name, name=name, capacity=capacity, templates=templates or (MAIL, VIDEO), **values)
+
+
+def outcome(
+    pool: str, workers: int, *, template: str = "mail", labels: Mapping[str, str] | None = None, mode: Mode = Mode.ACT
+) -> Outcome:
+    """A pool that wants ``workers`` and has not been cut yet."""
+    placement = Placement(labels=labels or {})
+    policy = profile(pool=pool, queues=(f"redis/{pool}",), template=template, placement=placement, mode=mode)
+    decision = Decision(
+        pool=pool,
+        at_s=NOW_S,
+        target_workers=workers,
+        binding="backlog_drain",
+        mode=mode,
+        steps=(Step(name="wanted", workers=workers),),
+        metrics=(queue(queue=f"redis/{pool}"),),
+    )
+    return Outcome(view=view(profile=policy), before=Memory(), decision=decision, memory=Memory())
+
+
+def told(hosts: Sequence[Host], *pools: Outcome, **values: Any) -> list[HostsWanted]:
+    outcomes, rows = settled(pools, hosts, [])
+    return list(hosts_wanted(outcomes, rows, hosts, now_s=NOW_S, **values))
+
+
+def test_what_has_no_place_becomes_hosts_of_the_typical_size() -> None:
+    (wanted,) = told([host("a"), host("b"), host("c", 64, VIDEO)], outcome("mail", 17))
+    assert (wanted.sign, wanted.hosts, wanted.workers) == (Sign.MISSING, 3, 9)  # 17 - 8, four on each
+    assert (wanted.templates, wanted.pools, wanted.since_s) == (("mail",), ("mail",), NOW_S)
+
+
+def test_pools_that_may_be_on_the_same_hosts_share_what_is_missing() -> None:
+    (wanted,) = told([host("a")], outcome("mail", 6), outcome("news", 6), outcome("video", 3, template="video"))
+    assert (wanted.hosts, wanted.workers) == (4, 12)  # 10 of 4 and 2 of 2 to a host
+    assert (wanted.pools, wanted.templates) == (("mail", "news", "video"), ("mail", "video"))
+
+
+def test_labels_make_a_sort_of_their_own() -> None:
+    hosts = [host("a", labels={"disk": "ssd"}), host("b", labels={"disk": "hdd"})]
+    (wanted,) = told(hosts, outcome("mail", 9, labels={"disk": "ssd"}))
+    assert (wanted.labels, wanted.hosts, wanted.workers) == ({"disk": "ssd"}, 2, 5)
+
+
+def test_of_what_no_host_could_ever_run_the_number_of_hosts_is_not_known() -> None:
+    (wanted,) = told([host("a", 4, MAIL)], outcome("video", 3, template="video"))
+    assert (wanted.hosts, wanted.workers) == (None, 3)
+
+
+def test_a_cut_by_capacity_is_counted_from_what_was_wanted_before_it() -> None:
+    cut = outcome("mail", 4)
+    steps = (Step(name="wanted", workers=9), Step(name="workers_max", workers=7), Step(name="capacity", workers=4))
+    cut = replace(cut, decision=replace(cut.decision, steps=steps, binding="capacity"))
+    (wanted,) = told([host("a")], cut)
+    assert (wanted.workers, wanted.hosts) == (3, 1)
+
+
+def test_advice_wants_no_hosts() -> None:
+    assert told([host("a"), host("b")], outcome("mail", 99, mode=Mode.RECOMMEND), outcome("news", 5)) == []
+
+
+def test_while_hosts_are_silent_what_they_held_is_missing() -> None:
+    (wanted,) = told([host("a"), host("lost", is_known=False)], outcome("mail", 8))
+    assert (wanted.hosts, wanted.workers) == (1, 4)
+
+
+def test_hosts_without_which_all_would_have_a_place_are_spare() -> None:
+    (wanted,) = told([host("a"), host("b"), host("c", 8)], outcome("mail", 5))
+    assert (wanted.sign, wanted.hosts, wanted.host_names) == (Sign.SPARE, 2, ("a", "b"))
+
+
+def test_where_nobody_wants_anything_one_host_stays() -> None:
+    (wanted,) = told([host("a"), host("b")])
+    assert wanted.hosts == 1
+
+
+def test_a_host_that_is_on_its_way_out_is_not_spare_again() -> None:
+    assert told([host("a"), host("b", state=HostState.DRAINING)], outcome("mail", 1)) == []
+
+
+def test_who_only_gets_advice_keeps_the_hosts_that_it_has() -> None:
+    held = [Assignment(pool="news", host_id="a", template="mail", base_workers=1)]
+    pools = [outcome("mail", 1), outcome("news", 1, mode=Mode.RECOMMEND)]
+    outcomes, rows = settled(pools, [host("a"), host("b")], [], held=held)
+    (wanted,) = hosts_wanted(outcomes, (*held, *rows), [host("a"), host("b")], now_s=NOW_S)
+    assert wanted.host_names == ("b",)
+
+
+@pytest.mark.parametrize(("workers", "since_s"), [(9, NOW_S - 60.0), (99, NOW_S - 60.0), (1, NOW_S)])
+def test_a_shortage_dates_from_when_it_began_whatever_its_size(workers: int, since_s: float) -> None:
+    before = [HostsWanted(sign=Sign.MISSING, hosts=1, workers=1, templates=("mail",), since_s=NOW_S - 60.0)]
+    (wanted,) = told([host("a"), host("b")], outcome("mail", workers), before=before)
+    assert wanted.since_s == since_s
+
+
+def test_between_two_looks_spare_hosts_are_told_as_before() -> None:
+    before = [HostsWanted(sign=Sign.SPARE, hosts=7, host_names=("x",), since_s=5.0)]
+    assert told([host("a"), host("b")], outcome("mail", 1), before=before, look_for_spare=False) == before
+    assert told([host("a")], outcome("mail", 9), before=before, look_for_spare=False)[0].sign is Sign.MISSING
+
+
+@given(
+    sizes=st.lists(st.integers(0, 6), max_size=5),
+    counts=st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["mail", "video"])), max_size=3),
+)
+def test_with_the_hosts_that_are_missing_all_have_a_place_and_so_they_have_without_the_spare_ones(
+    sizes: list[int], counts: list[tuple[int, str]]
+) -> None:
+    hosts = [host(f"h{number}", 2 * size) for number, size in enumerate(sizes)]
+    pools = [outcome(f"p{number}", count, template=template) for number, (count, template) in enumerate(counts)]
+    for wanted in told(hosts, *pools):
+        if wanted.hosts is None:
+            continue
+        if wanted.sign is Sign.SPARE:
+            then = [each for each in hosts if each.name not in wanted.host_names]
+        else:
+            typical = sorted(size for size in sizes if size)[(sum(size > 0 for size in sizes) - 1) // 2]
+            then = [*hosts, *(host(f"new{number}", 2 * typical) for number in range(wanted.hosts))]
+        after, _ = settled(pools, then, [])
+        assert [each.decision.target_workers for each in after] == [each.decision.target_workers for each in pools]
