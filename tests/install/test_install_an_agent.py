@@ -170,7 +170,8 @@ def test_the_page_installs_changes_upgrades_and_removes_an_agent_and_no_worker_m
     machine.host_file.write_text(text.replace('"QUEUE"', '"mail"'))
     assert "jobs at once" in machine.type(block("systemctl reload"))
     second = eventually(
-        lambda: (now := plane.pids()) and len(now) == 2 == len(plane.workers()) and not now & first and now
+        lambda: (now := plane.pids()) and len(now) == 2 == len(plane.workers()) and not now & first and now,
+        within_s=60.0,
     )
     assert not any(runs(pid) for pid in first)
     # Upgrade.

@@ -153,6 +153,28 @@ def test_a_worn_worker_goes_when_its_replacement_runs_the_idle_one_first() -> No
     assert drains(reconcile([*there, worker("d")], [row(3)], upkeep=worn)) == ["b"]
 
 
+def test_the_first_replacement_must_prove_that_it_stays() -> None:
+    """A release that dies a few seconds after its start would else take the place of one worker after the other."""
+    there = [worker("a"), worker("b"), worker("new", restart_generation=1)]
+    wanted = [row(2, restart_generation=1)]
+    assert reconcile(there, wanted, upkeep=Upkeep(unproven={"new"})) == ()
+    assert len(drains(reconcile(there, wanted))) == 1
+    cramped = Upkeep(unproven={"new"}, cramped={"rq"})
+    assert reconcile(there[1:], wanted, upkeep=cramped) == ()
+    assert drains(reconcile(there[1:], wanted, upkeep=replace(cramped, unproven=()))) == ["b"]
+
+
+def test_once_one_has_proved_itself_the_others_count_as_soon_as_they_run() -> None:
+    there = [worker("a"), worker("old", restart_generation=1), worker("new", restart_generation=1)]
+    assert drains(reconcile(there, [row(2, restart_generation=1)], upkeep=Upkeep(unproven={"new"}))) == ["a"]
+
+
+def test_unproven_workers_are_no_reason_to_start_more_or_to_keep_too_many() -> None:
+    young = Upkeep(unproven={"a", "b", "c"})
+    assert reconcile([worker("a"), worker("b")], [row(2)], upkeep=young) == ()
+    assert len(drains(reconcile([worker("a"), worker("b"), worker("c")], [row(1)], upkeep=young))) == 2
+
+
 def test_while_many_still_finish_their_jobs_no_more_are_replaced() -> None:
     """Else a pool with long jobs would run twice, and take the memory of two."""
     outdated = [worker(f"{number}") for number in range(8)]
@@ -206,6 +228,7 @@ UPKEEPS = st.builds(
     template_hashes=st.dictionaries(st.sampled_from(["rq", "rq2"]), st.just("new")),
     worn=st.sets(st.integers(0, 99).map(str)),
     cramped=st.sets(st.just("rq")),
+    unproven=st.sets(st.integers(0, 99).map(str)),
 )
 
 
@@ -350,6 +373,7 @@ def test_upkeep_comes_to_an_end_with_what_is_assigned_all_of_it_current(
     workers: list[Worker], rows: list[Assignment], upkeep: Upkeep
 ) -> None:
     ended: set[str] = set()
+    upkeep = replace(upkeep, unproven=())  # time passes
     for turn in range(200):
         actions = reconcile(workers, rows, upkeep=upkeep)
         if not actions and all(each.state is RUNNING for each in workers):

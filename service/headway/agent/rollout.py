@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from headway.agent.host_file import HostFile
+from headway.agent.states import SOON_S
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker
 from headway.scaling.reconcile import Upkeep
 
@@ -15,6 +16,7 @@ def upkeep(
     capacity: HostCapacity,
     free_gpus: int,
     worn: Collection[str],
+    now_s: float,
 ) -> Upkeep:
     """What makes workers outdated here, and of which templates one more than wanted has no room.
 
@@ -25,7 +27,9 @@ def upkeep(
         capacity: what the host can give to workers.
         free_gpus: GPUs that no worker has.
         worn: ids of workers that have served for long enough.
+        now_s: on the clock of their starts.
     """
+    workers = tuple(workers)
     left_bytes = capacity.memory_bytes - sum(
         worker.memory_bytes or templates[worker.template].memory_bytes
         for worker in workers
@@ -34,6 +38,7 @@ def upkeep(
     return Upkeep(
         template_hashes={name: template.content_hash for name, template in host_file.templates.items()},
         worn=worn,
+        unproven={worker.worker_id for worker in workers if now_s - worker.started_at_s < SOON_S},
         cramped={
             name
             for name, template in templates.items()

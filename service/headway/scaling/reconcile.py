@@ -46,6 +46,8 @@ class Upkeep:
     """Ids of workers that have served for long enough."""
     cramped: Collection[str] = frozenset()
     """Templates of which no worker more than wanted has room: there one goes first and is replaced then."""
+    unproven: Collection[str] = frozenset()
+    """Ids of workers that have not run for long enough to show that they stay."""
 
 
 AS_IS = Upkeep()
@@ -63,6 +65,7 @@ def reconcile(
     Workers of a pool without a row are drained. Where some must go, those without a job go first, then those whose job
     is the youngest. Outdated workers (of an older restart generation, another or a changed template, or worn) are
     replaced one by one: one goes when its replacement runs; of a cramped template the replacement comes when one went.
+    The first replacement must prove that it stays: one that only dies a little later costs none of those that work.
 
     Args:
         workers: every worker of the host.
@@ -95,6 +98,7 @@ def reconcile(
                 current=[worker for worker in there if not _is_outdated(worker, row, upkeep)],
                 draining=draining.get((pool, is_burst), 0),
                 is_cramped=row.template in upkeep.cramped,
+                unproven=upkeep.unproven,
             )
         )
     return tuple(actions)
@@ -111,16 +115,22 @@ class _Place:
     current: Sequence[Worker]
     draining: int
     is_cramped: bool
+    unproven: Collection[str]
+
+    @property
+    def running(self) -> int:
+        """Current workers that run, none of them until one has proved that such workers stay."""
+        running = [worker.worker_id for worker in self.current if worker.state is WorkerState.RUNNING]
+        return len(running) if any(worker_id not in self.unproven for worker_id in running) else 0
 
 
 def _of_one_place(place: _Place) -> list[Action]:
     """What makes the place into ``count`` current workers, in as many rounds as it takes."""
-    running = sum(worker.state is WorkerState.RUNNING for worker in place.current)
     missing = place.count - len(place.current)
     # An outdated worker holds its place until a replacement runs. What is too much of the current ones goes anyway.
-    kept = min(len(place.outdated), max(0, place.count - running))
+    kept = min(len(place.outdated), max(0, place.count - place.running))
     if place.is_cramped:
-        kept, surge = min(kept, _kept_in_little_room(place, running=running)), 0
+        kept, surge = min(kept, _kept_in_little_room(place)), 0
     else:
         surge = SURGE_WORKERS if kept and place.draining <= DRAINING_FRACTION * place.count else 0
     return [
@@ -130,13 +140,13 @@ def _of_one_place(place: _Place) -> list[Action]:
     ]
 
 
-def _kept_in_little_room(place: _Place, *, running: int) -> int:
+def _kept_in_little_room(place: _Place) -> int:
     """Outdated workers that stay where no more than ``count`` fit: one goes before its replacement comes, once all is
     calm. So many go that no more than ``count`` are left, and so few that no more than one is missed.
     """
     missing = place.count - len(place.current)
-    is_calm = running == len(place.current) and place.draining == 0 and missing <= len(place.outdated)
-    return max(missing - int(is_calm), place.count - running - 1, 0)
+    is_calm = place.running == len(place.current) and place.draining == 0 and missing <= len(place.outdated)
+    return max(missing - int(is_calm), place.count - place.running - 1, 0)
 
 
 def _start(row: Assignment, *, is_burst: bool) -> Start:
