@@ -126,6 +126,8 @@ class PipelineSettings:
     source: str
     kafka_servers: str
     kafka_topic: str
+    time_zone: str
+    """Whose hours of the week are learned."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "PipelineSettings":
@@ -144,6 +146,7 @@ class PipelineSettings:
             source=read.one_of("HEADWAY_SOURCE", ("files", "kafka")),
             kafka_servers=read.optional("HEADWAY_KAFKA_SERVERS"),
             kafka_topic=read.optional("HEADWAY_KAFKA_TOPIC"),
+            time_zone=read.optional("HEADWAY_TIME_ZONE") or "UTC",
         )
         for name, value in (
             ("HEADWAY_KAFKA_SERVERS", settings.kafka_servers),

@@ -23,11 +23,11 @@ def refuse_unknown_zones(profile: Profile) -> None:
         raise Invalid(*(f"{where}: time_zone {name!r} is not known; write it as Europe/Berlin" for name in unknown))
 
 
-def zone_of(name: str) -> tzinfo:
-    """The zone that is called ``name``. Raises ``Invalid`` where this machine knows none."""
+def zone_of(name: str, *, of: str = "time zone") -> tzinfo:
+    """The zone that is called ``name``, which ``of`` says. Raises ``Invalid`` where this machine knows none."""
     zone = UTC if name == UTC_NAME else _zone(name)
     if zone is None:
-        raise Invalid(f"time zone {name!r} is not known; write it as Europe/Berlin")
+        raise Invalid(f"{of} {name!r} is not known; write it as Europe/Berlin")
     return zone
 
 

@@ -20,6 +20,7 @@ from headway.cli.logs import log_to_stderr
 from headway.errors import Misconfigured
 from headway.settings import PipelineSettings
 from headway.store.sink import MetricsSink
+from headway.zones import zone_of
 from headway_spark import kafka, storage
 from headway_spark.archive import Archive, Retention
 from headway_spark.keeper import Keeper
@@ -70,7 +71,7 @@ def main(words: list[str]) -> int:
 
 def _run(settings: PipelineSettings, log_side: "_LogSide | None", *, is_rebuild: bool) -> None:
     began_s = time.monotonic()
-    sink = MetricsSink(settings.database_url)
+    sink = MetricsSink(settings.database_url, zone=zone_of(settings.time_zone, of="HEADWAY_TIME_ZONE"))
     sink.starting()
     log.info("starting Java and Spark")
     session = open_session(os.environ, work_dir=settings.work_dir, more=_spark_settings(settings))
