@@ -1,6 +1,7 @@
 """`headway agent init | check | unit`, as they are typed."""
 
 import configparser
+import getpass
 import shlex
 import sys
 from collections.abc import Iterator
@@ -80,6 +81,30 @@ def test_check_tells_what_would_run_and_who_answers(control: str, capsys: pytest
     ):
         assert said in told
     assert not Path("state").exists(), "a look leaves nothing behind"
+
+
+def test_check_tells_who_workers_run_as_and_when_they_are_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("host.toml").write_text(
+        f"""
+        [host]
+        gpus = 4
+        [templates.train]
+        argv = ["sh"]
+        user = "{getpass.getuser()}"
+        isolation_drain_after_s = 30
+        resources = {{ cpu_cores = 0, memory_bytes = 0, gpus = 2 }}
+        recycle = {{ after_s = 3600, jobs = 500, memory_bytes = "300MB" }}
+        """
+    )
+    assert main(["agent", "check", "--offline"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for said in (
+        "needs 0 cores, 0 B, 2 GPUs: 2 fit when nothing else runs",
+        f"runs as {getpass.getuser()}",
+        "replaced after 3600 s or 500 jobs or 300 MB",
+        "drained when cut off from the control plane for 30 s",
+    ):
+        assert said in told
 
 
 @pytest.mark.parametrize(

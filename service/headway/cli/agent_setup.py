@@ -63,6 +63,7 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
         workers_bytes=0,
         reserve_cpu_cores=host_file.reserve_cpu_cores,
         reserve_memory_bytes=host_file.reserve_memory_bytes,
+        gpus=host_file.gpus,
     )
     print(f"{settings.host_file}: templates: {len(host_file.templates)}")
     for template in host_file.templates.values():
@@ -87,10 +88,29 @@ def _told(template: Template, room: HostCapacity) -> Iterable[str]:
         f"    stopped by       {signal.Signals(stop.stop_signal).name}, and by "
         f"{signal.Signals(stop.force_signal).name} after {stop.drain_timeout_s:g} s"
     )
-    yield (
-        f"    needs            {template.cpu_cores:g} cores, {_size(template.memory_bytes)}: "
-        f"{_fitting(template, room)} fit when nothing else runs"
+    needed = f"{template.cpu_cores:g} cores, {_size(template.memory_bytes)}" + _gpus(template)
+    yield f"    needs            {needed}: {_fitting(template, room)} fit when nothing else runs"
+    yield from _looked_after(template)
+
+
+def _gpus(template: Template) -> str:
+    return f", {template.gpus} GPUs" if template.gpus else ""
+
+
+def _looked_after(template: Template) -> Iterable[str]:
+    """What is said beyond the defaults of who it runs as and when it goes."""
+    if template.user:
+        yield f"    runs as          {template.user}"
+    recycle = template.recycle
+    limits = (
+        f"{recycle.after_s:g} s" if recycle.after_s is not None else None,
+        f"{recycle.jobs} jobs" if recycle.jobs is not None else None,
+        _size(recycle.memory_bytes) if recycle.memory_bytes is not None else None,
     )
+    if any(limits):
+        yield f"    replaced after   {' or '.join(limit for limit in limits if limit)}"
+    if template.isolation_drain_after_s is not None:
+        yield f"    drained          when cut off from the control plane for {template.isolation_drain_after_s:g} s"
 
 
 def _program(template: Template) -> str:
@@ -103,7 +123,8 @@ def _program(template: Template) -> str:
 def _fitting(template: Template, room: HostCapacity) -> int:
     by_cores = room.cpu_cores / template.cpu_cores if template.cpu_cores else float("inf")
     by_memory = room.memory_bytes / template.memory_bytes if template.memory_bytes else float("inf")
-    return int(min(by_cores, by_memory, 10_000))
+    by_gpus = room.gpus / template.gpus if template.gpus else float("inf")
+    return int(min(by_cores, by_memory, by_gpus, 10_000))
 
 
 def _kept_back(host_file: HostFile) -> str:
