@@ -16,6 +16,7 @@ from headway.agent.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, St
 from headway.agent.toml_table import TomlTable
 from headway.errors import Invalid, Misconfigured
 
+WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down
 GPUS_MAX = 1_000
 LOG_FILES_MAX = 100
 LOG_BYTES_LEAST = 4096  # less would cut off the last words of a worker that failed
@@ -33,6 +34,8 @@ class HostFile:
     labels: Mapping[str, str] = field(default_factory=dict)
     starting_max: int | None = None
     """How many workers may be starting at once; ``None``: as many as suits the cores."""
+    workers_max: int = WORKERS_MAX
+    """More than these are not run, whoever asks for them."""
 
 
 def load(path: Path) -> HostFile:
@@ -73,6 +76,7 @@ def _host_file(document: Mapping[str, Any], *, folder: Path, breaches: list[str]
         gpus=gpus,
         labels=host.labels("labels"),
         starting_max=host.whole_if_any("starting_max", least=1),
+        workers_max=host.whole("workers_max", default=WORKERS_MAX, least=0, most=100_000),
     )
     if not found.templates and not breaches:
         breaches.append("it has no [templates.NAME]: the host could run nothing")

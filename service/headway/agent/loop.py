@@ -18,6 +18,7 @@ from headway.agent.host_file import HostFile
 from headway.agent.isolation import Contact, Isolation
 from headway.agent.link import Link
 from headway.agent.measures import Measures
+from headway.agent.orders import Bound, within
 from headway.agent.records import Record
 from headway.agent.recycling import Recycling
 from headway.agent.rollout import unisolated, upkeep
@@ -26,7 +27,7 @@ from headway.agent.tenancy import as_host
 from headway.agent.wakes import Wakes
 from headway.agent.watched import WatchedFile
 from headway.errors import Refused
-from headway.scaling.model import Worker
+from headway.scaling.model import Assignment, Worker
 from headway.scaling.reconcile import Upkeep, reconcile
 from headway.wire.channel import Tls
 
@@ -71,6 +72,7 @@ class Agent:
         self._isolation = Isolation()
         self._has_waiting = False
         """Whether there are starts that there was no room for."""
+        self._bound = Bound()
         self._ends_by_s: float | None = None
         """Until when workers may drain; ``None`` while this agent is not about to end them."""
 
@@ -165,6 +167,7 @@ class Agent:
         if heard.orders is fleet.orders:
             return False
         fleet.obey(heard.orders)
+        self._bound.tell(heard.orders.assignments or (), workers_max=self._host_file.workers_max)
         return True
 
     def _take_host_file(self, fleet: Fleet, *, is_due: bool) -> bool:
@@ -183,7 +186,7 @@ class Agent:
         workers = fleet.workers(self._measures.activity)
         due = reconcile(
             workers,
-            unisolated(fleet.orders.assignments, isolated),
+            unisolated(_within(fleet.orders.assignments, host_file), isolated),
             spent=fleet.spent,
             upkeep=self._upkeep(fleet, workers),
         )
@@ -232,6 +235,10 @@ class Agent:
             start_ups=fleet.take_start_ups(),
             is_urgent=is_urgent,
         )
+
+
+def _within(assignments: Iterable[Assignment], host_file: HostFile) -> tuple[Assignment, ...]:
+    return within(assignments, workers_max=host_file.workers_max, templates=host_file.templates)
 
 
 def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] = procfs.since_boot_s) -> int:

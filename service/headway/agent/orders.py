@@ -1,8 +1,13 @@
 """What the control plane told this host to run, and what counts as newer."""
 
+import logging
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 from headway.scaling.model import Assignment
+from headway.scaling.profile import NAME_LENGTH_MAX
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,3 +28,43 @@ class Orders:
     def moved_to(self, cluster_id: str) -> "Orders":
         """After enrolling anew: what was told stays in force, and whatever is told there is newer."""
         return replace(self, cluster_id=cluster_id, epoch=0, revision=0)
+
+
+def within(assignments: Iterable[Assignment], *, workers_max: int, templates: Container[str]) -> tuple[Assignment, ...]:
+    """What of ``assignments`` this host does: no more workers than its owner allows, and no name that is none.
+
+    Whoever speaks for the control plane can so do no more than run what the host has configured, and not without end.
+    The first rows are served first; base workers before burst workers.
+    """
+    left, served = workers_max, []
+    for row in assignments:
+        if "\0" in row.pool or not 0 < len(row.pool) <= NAME_LENGTH_MAX:
+            continue  # a name goes into the worker's environment
+        base = min(row.base_workers, left)
+        burst = min(row.burst_workers, left - base)
+        if row.template in templates:  # of others nothing is started
+            left -= base + burst
+        served.append(replace(row, base_workers=base, burst_workers=burst))
+    return tuple(served)
+
+
+class Bound:
+    """Says once when more was asked for than the host's owner allows, and once when that is over."""
+
+    def __init__(self) -> None:
+        self._is_told = False
+
+    def tell(self, assignments: Iterable[Assignment], *, workers_max: int) -> None:
+        """Log a change."""
+        asked = sum(row.base_workers + row.burst_workers for row in assignments)
+        if (asked > workers_max) == self._is_told:
+            return
+        self._is_told = not self._is_told
+        if self._is_told:
+            log.warning(
+                "asked for workers=%d: no more than [host] workers_max = %d are run here, raise it if they are wanted",
+                asked,
+                workers_max,
+            )
+        else:
+            log.info("asked for workers=%d, which [host] workers_max allows", asked)
