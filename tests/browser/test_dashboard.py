@@ -1,5 +1,6 @@
 """The dashboard in a real browser: it shows what is so, says when it does not know, and works by keys alone."""
 
+import json
 import re
 import shutil
 import time
@@ -18,8 +19,10 @@ from headway.control.http.app import create_app
 from headway.control.http.feed import Feed
 from headway.control.http.server import HttpServer
 from headway.control.ingest import Ingest
-from headway.store.engine import Engine, create_engine
+from headway.scaling.hosts_wanted import HostsWanted, Sign
+from headway.store.engine import Engine, create_engine, transaction
 from headway.store.event_log import EventLog
+from headway.store.hosts_wanted import save_hosts_wanted
 
 CHROMIUM = shutil.which("chromium")
 QUIETLY = [
@@ -106,8 +109,14 @@ async def opened(browser: Browser, url: str, **options: Any) -> AsyncIterator[tu
     await context.close()
 
 
-async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(browser: Browser, serve, seed: Seed) -> None:
+async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(
+    browser: Browser, serve, seed: Seed, engine: Engine
+) -> None:
     play(seed, now_s=time.time())
+    said = {"state": "draining", "cordoned_by": "ada", "cordon_reason": "new kernel"}
+    seed.host_is("worker-2", labels=json.dumps({"zone": "b"}), memory_pressure=0.12, **said)
+    async with transaction(engine) as conn:
+        await save_hosts_wanted(conn, (HostsWanted(sign=Sign.MISSING, hosts=2, workers=5, templates=("rq",)),))
     async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
         await expect(page.locator("#headline")).to_have_text("redis/reports is late")
         reports = page.get_by_role("row").filter(has_text="redis/reports")
@@ -124,6 +133,11 @@ async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(browser: B
         await expect(decision).to_contain_text("160 jobs wait, the oldest for 22 s and 6 are in flight")
         await expect(decision).to_contain_text("The profile allows at most 16.")
         await expect(page.locator("#hosts > li").filter(has_text="worker-3")).to_contain_text("workers unknown")
+        second = page.locator("#hosts > li").filter(has_text="worker-2")
+        await expect(second.locator("[data-part=badge]")).to_have_text("draining")
+        await expect(second).to_contain_text("zone b · memory pressure 12 % · draining by ada: new kernel")
+        await expect(second).to_contain_text("8 × rq")
+        await expect(page.locator("#hosts-wanted")).to_contain_text("2 hosts missing")
         await expect(page.locator("#chart path.p95")).to_have_attribute("d", re.compile(r"^M[\d. ]+L"))
         assert wrong == []
 

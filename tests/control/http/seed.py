@@ -80,6 +80,14 @@ class Seed:
             [f"id-{name}", name, cpu_cores, memory_bytes, json.dumps([TEMPLATE]), heard_s, lease_s],
         )
 
+    def host_is(self, name: str, **values: object) -> None:
+        """Set columns of a host."""
+        told = ", ".join(f"{column} = %s" for column in values)
+        self._connection.execute(
+            f"update hosts set {told}, cordoned_at = now() where name = %s",  # type: ignore[arg-type]
+            [*values.values(), name],
+        )
+
     def start_up(self, host: str, template: str, start_up_s: float) -> None:
         self._insert("template_start_ups", host_id=f"id-{host}", template=template, start_up_s=start_up_s, starts=1)
 

@@ -4,7 +4,7 @@ import { Chart } from "./chart.js";
 import { showDecisions } from "./decisions.js";
 import { $, el, mark, say } from "./dom.js";
 import { ago, clock, counted, promise, rate } from "./format.js";
-import { showHosts } from "./hosts.js";
+import { showHosts, showWanted } from "./hosts.js";
 import { showQueues } from "./queues.js";
 import { follow, hasToken, keepToken, read } from "./stream.js";
 
@@ -33,6 +33,7 @@ function show() {
   showQueues($("queue-rows"), overview, { selected: state.selected, select, now_s: moment_s });
   showDecisions($("decisions"), overview, moment_s);
   showHosts($("hosts"), overview, moment_s);
+  showWanted($("hosts-wanted"), overview, moment_s);
   showEmpty(overview);
 }
 

@@ -1,11 +1,19 @@
-// The hosts: what they have, what their workers take of it, and whether they are heard of.
+// The hosts: what they have, what their workers take of it, whether they are heard of and what people said of them.
 
 import { el, keep, mark, part, say } from "./dom.js";
-import { ago, bytes, counted, decimal } from "./format.js";
+import { ago, bytes, counted, decimal, duration } from "./format.js";
 
 /** Show the hosts. */
 export function showHosts(list, overview, now_s) {
   keep(list, overview.hosts, (host) => host.host_id, makeHost, (element, host) => showHost(element, host, now_s));
+}
+
+/** Show which hosts are missing or spare. */
+export function showWanted(list, overview, now_s) {
+  keep(list, overview.hosts_wanted, (wanted) => [wanted.sign, ...wanted.templates].join(" "), () => el("li", {}, el("b", { "data-part": "what" }), el("span", { "data-part": "why" })), (element, wanted) => {
+    say(part(element, "what"), wanted.hosts === null ? "Hosts are missing" : `${counted(wanted.hosts, "host")} ${wanted.sign}`);
+    say(part(element, "why"), `for ${duration(Math.max(0, now_s - wanted.since_s))}: ${wanted.why}`);
+  });
 }
 
 function makeHost() {
@@ -18,20 +26,56 @@ function makeHost() {
     meter("cpu", "CPU"),
     meter("memory", "Memory"),
     el("p", { class: "sub", "data-part": "workers" }),
+    el("p", { class: "sub", "data-part": "templates" }),
+    el("p", { class: "sub", "data-part": "more" }),
   );
 }
 
 function showHost(element, host, now_s) {
   say(part(element, "name"), host.name);
   const badge = part(element, "badge");
-  say(badge, host.is_known ? "reporting" : "silent");
-  mark(badge, "data-state", host.is_known ? "on_time" : "stale");
-  mark(badge, "title", host.is_known ? "Its agent reports." : "Its agent has gone silent: what it runs is not known, and may still run.");
+  const [word, colour, title] = condition(host);
+  say(badge, word);
+  mark(badge, "data-state", colour);
+  mark(badge, "title", title);
   say(part(element, "when"), host.reported_at_s === null ? "never heard of" : `heard ${ago(now_s - host.reported_at_s)}`);
   fill(element, "cpu", host.used.cpu_cores, host.capacity.cpu_cores, (value) => decimal(value), "cores");
   fill(element, "memory", host.used.memory_bytes, host.capacity.memory_bytes, bytes, "");
   say(part(element, "workers"), workers(host));
+  say(part(element, "templates"), templates(host));
+  say(part(element, "more"), more(host));
   mark(element, "data-unknown", !host.is_known);
+}
+
+/** A word, a colour and a sentence for the worst that is true of a host. */
+function condition(host) {
+  if (!host.is_known) return ["silent", "stale", "Its agent has gone silent: what it runs is not known, and may still run."];
+  if (host.state === "draining") {
+    return host.workers.length ? ["draining", "scaling", "Its workers leave as what replaces them runs elsewhere."] : ["drained", "scaling", "Nothing runs here any more, and nothing new comes."];
+  }
+  if (host.state === "cordoned") return ["cordoned", "at_risk", "It keeps what runs and gets nothing new."];
+  if (host.failing_templates.length) return ["failing", "at_risk", `Workers of ${host.failing_templates.join(", ")} only end too early here.`];
+  return ["reporting", "on_time", "Its agent reports."];
+}
+
+/** Workers by template. */
+function templates(host) {
+  const counts = {};
+  for (const worker of host.workers) counts[worker.template] = (counts[worker.template] ?? 0) + 1;
+  return Object.entries(counts).sort().map(([name, number]) => `${number} × ${name}`).join(", ");
+}
+
+/** Its zone, pressure and GPUs, and why it gets nothing new. */
+function more(host) {
+  const { cpu_pressure, memory_pressure, gpus } = host.capacity;
+  const told = [
+    host.labels.zone && `zone ${host.labels.zone}`,
+    gpus && `${host.used.gpus} of ${counted(gpus, "GPU")}`,
+    cpu_pressure !== null && `CPU pressure ${Math.round(100 * cpu_pressure)} %`,
+    memory_pressure !== null && `memory pressure ${Math.round(100 * memory_pressure)} %`,
+    host.cordon_reason && `${host.state} by ${host.cordoned_by}: ${host.cordon_reason}`,
+  ];
+  return told.filter(Boolean).join(" · ");
 }
 
 function fill(element, name, used, capacity, unit, noun) {
