@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from control.test_report_line import beat_of
 from headway.control.reports import Enrolment, Having, Reports
 from headway.errors import NotFound
 from headway.scaling.model import HostCapacity
@@ -158,7 +159,7 @@ async def test_a_host_of_another_cluster_learns_so_at_once_and_leaves_no_trace(
     await assign(engine, host_id, 3)
     foreign = Having(cluster_id="another", host_id=host_id, epoch=7, revision=7)
     assert await reports.poll(foreign, wait_s=60.0) == Standing(epoch=0, revision=0)
-    await reports.report(report(host_id, epoch_seen=99), cluster_id="another")
+    await told(reports, report(host_id, epoch_seen=99), cluster_id="another")
     async with transaction(engine) as connection:
         assert (await connection.execute(text("select max(epoch_seen) from hosts"))).scalar_one() == 0
 
@@ -177,9 +178,14 @@ def report(host_id: str, **values: Any) -> HostReport:
     )
 
 
+async def told(reports: Reports, report: HostReport, *, cluster_id: str | None = None) -> float:
+    cluster_id = await reports.cluster_id() if cluster_id is None else cluster_id
+    return await reports.report(beat_of(report), lambda: report, cluster_id=cluster_id)
+
+
 async def test_a_report_makes_the_host_known_and_says_for_how_long(engine: Engine, reports: Reports) -> None:
     host_id = await enrolled(reports)
-    assert await reports.report(report(host_id), cluster_id=await reports.cluster_id()) == 45.0
+    assert await told(reports, report(host_id)) == 45.0
     async with transaction(engine) as connection:
         (host,) = await load_hosts(connection)
     assert (host.is_known, host.capacity.cpu_cores) == (True, 2.0)
@@ -189,7 +195,7 @@ async def test_a_host_that_nobody_knows_is_told_to_enrol(reports: Reports) -> No
     with pytest.raises(NotFound, match="must enrol again"):
         await reports.poll(await having(reports, "nobody"), wait_s=60.0)
     with pytest.raises(NotFound, match="must enrol again"):
-        await reports.report(report("nobody"), cluster_id=await reports.cluster_id())
+        await told(reports, report("nobody"))
     assert reports._held == {}
 
 

@@ -90,3 +90,14 @@ async def test_who_goes_before_his_turn_is_not_asked_for() -> None:
     assert await first == 2
     assert await last == 6
     assert line.asked == [{"a": 1}, {"c": 3}]
+
+
+async def test_a_line_rests_after_each_asking_so_that_more_come_together() -> None:
+    line = Line()
+    line.is_open.set()
+    together = Together(line.answer, lines=1, questions_max=10, rest_s=0.05)
+    first = await asking(together, a=1)
+    await asyncio.gather(*first)
+    later = [await asking(together, **{key: 1}) for key in ("b", "c", "d")]
+    await asyncio.gather(*(task for tasks in later for task in tasks))
+    assert line.asked == [{"a": 1}, {"b": 1, "c": 1, "d": 1}]

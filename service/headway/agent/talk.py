@@ -6,7 +6,7 @@ import random
 from headway.errors import HeadwayError, NotFound, Refused
 
 PAUSE_MIN_S = 0.2
-PAUSE_MAX_S = 10.0
+PAUSE_MAX_S = 4.0  # with as much until the connection is tried anew, all are back within ten seconds
 REFUSED_PAUSE_S = 30.0  # what only a person can cure is not asked for more often
 
 log = logging.getLogger(__name__)

@@ -6,19 +6,20 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from headway.control.report_line import Beat, ReportLine
 from headway.control.together import Together
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts import LEASE_S, enrol, read_cluster_id
 from headway.store.joining import Enrolment
 from headway.store.leadership import note_ahead
-from headway.store.reports import HostReport, record_reports
+from headway.store.reports import HostReport
 from headway.store.standing import Standing, read_standings, unknown
 
-POLL_WAIT_MAX_S = 60.0
+POLL_WAIT_MAX_S = 300.0
+HINTED_WAIT_S = 20.0  # a host whose workers a broker tells of wants to hear of them now and then
 # When every agent connects anew they queue here, so that the tick, ingest and people still find a connection free.
 STATEMENTS_AT_ONCE = 2
 POLL_LINES = 2
-REPORT_LINES = 1  # two could wait for each other's hosts
 TOGETHER_MAX = 500
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class Reports:
         self._held: dict[str, _Held] = {}
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
         self._standings = Together(self._read, lines=POLL_LINES, questions_max=TOGETHER_MAX)
-        self._told = Together(self._record, lines=REPORT_LINES, questions_max=TOGETHER_MAX)
+        self._line = ReportLine(engine=engine)
         self._cluster_id: str | None = None
 
     def host_changed(self, host_id: str) -> None:
@@ -77,33 +78,19 @@ class Reports:
         log.info("enrolled host=%s host_id=%s agent_version=%s", enrolment.name, host_id, enrolment.agent_version)
         return host_id
 
-    async def report(self, report: HostReport, *, cluster_id: str) -> float:
+    async def report(self, beat: Beat, whole: Callable[[], HostReport], *, cluster_id: str) -> float:
         """Take a report. Returns for how many seconds the host is now held for known.
 
-        A report for another cluster is not taken: its host means nothing here, and the answer's cluster id says so.
+        ``whole`` is asked for only where ``beat`` alone does not tell enough. A report for another cluster is not
+        taken: its host means nothing here, and the answer's cluster id says so.
 
         Raises:
             NotFound: the host is not enrolled.
         """
-        if cluster_id == await self.cluster_id():
-            is_taken = await self._told.ask(report.host_id, report)
-            if is_taken is None:
-                raise unknown(report.host_id)
-            if not is_taken:
-                log.info("ignored late report host_id=%s sequence=%d", report.host_id, report.sequence)
+        is_ours = cluster_id == await self.cluster_id()
+        if is_ours and not await self._line.beat(beat) and not await self._line.report(whole(), beat):
+            log.info("ignored late report host_id=%s sequence=%d", beat.host_id, beat.sequence)
         return LEASE_S
-
-    async def _record(self, reports: Mapping[str, HostReport]) -> Mapping[str, bool | None]:
-        """Whether each report was taken; ``None`` where nobody knows its host."""
-        async with transaction(self._engine) as connection:
-            recorded = await record_reports(connection, list(reports.values()))
-        taken: dict[str, bool | None] = {host_id: host_id in recorded.taken for host_id in reports}
-        taken |= dict.fromkeys(recorded.unknown)
-        for host_id in recorded.locked:
-            async with transaction(self._engine) as connection:
-                alone = await record_reports(connection, [reports[host_id]])
-            taken[host_id] = host_id in alone.taken
-        return taken
 
     async def poll(
         self, having: Having, *, wait_s: float, recheck: Callable[[], Awaitable[None]] | None = None
@@ -119,7 +106,8 @@ class Reports:
         if having.cluster_id != await self.cluster_id():
             return Standing(epoch=0, revision=0)
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + min(max(wait_s, 0.0), POLL_WAIT_MAX_S)
+        asked_at_s = loop.time()
+        until_s = asked_at_s + min(max(wait_s, 0.0), POLL_WAIT_MAX_S)
         is_noted = False
         with self._hold(having.host_id) as held:
             while True:
@@ -133,6 +121,8 @@ class Reports:
                     await self._note_ahead(having)
                     is_noted = True
                     continue
+                if standing.hints:
+                    until_s = min(until_s, asked_at_s + HINTED_WAIT_S)
                 try:
                     async with asyncio.timeout_at(until_s):
                         await changed.wait()

@@ -13,7 +13,8 @@ class Together(Generic[Key, Question, Answer]):
     """Asks ``answer`` for many at a time: for all that came while it was busy with those before.
 
     The first question is asked at once and alone, so that who has the line for himself waits for nobody; under load the
-    number asked together grows by itself. One key is asked once at a time, in the order it came.
+    number asked together grows by itself. After each asking a line rests, so that what need not be known at once comes
+    together. One key is asked once at a time, in the order it came.
     """
 
     def __init__(
@@ -22,10 +23,12 @@ class Together(Generic[Key, Question, Answer]):
         *,
         lines: int,
         questions_max: int,
+        rest_s: float = 0.0,
     ) -> None:
         self._answer = answer
         self._lines = lines
         self._questions_max = questions_max
+        self._rest_s = rest_s
         self._waiting: list[tuple[Key, Question, asyncio.Future[Answer]]] = []
         self._asked: set[Key] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -55,6 +58,8 @@ class Together(Generic[Key, Question, Answer]):
                     raise
             finally:
                 self._asked.difference_update(key for key, _, _ in batch)
+            if self._rest_s:
+                await asyncio.sleep(self._rest_s)
 
     def _take(self) -> list[tuple[Key, Question, asyncio.Future[Answer]]]:
         """The next to ask for. Of those who wait for a key that is asked for already, none."""

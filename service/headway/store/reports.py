@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Text, bindparam, text
+from sqlalchemy import Text, TextClause, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -45,9 +45,23 @@ class Recorded:
     taken: frozenset[str]
     late: frozenset[str]
     """Older than another report of the same boot: nothing was changed."""
+    astray: frozenset[str]
+    """Of pulses: what is known is not the report that they follow. A whole report is needed."""
     locked: frozenset[str]
     """Somebody else writes what is known of the host: ask again."""
     unknown: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """What an agent tells anew where all else is as in its report ``follows``."""
+
+    host_id: str
+    boot_id: str
+    sequence: int
+    follows: int
+    epoch_seen: int
+    capacity: HostCapacity
 
 
 async def record_report(conn: AsyncConnection, report: HostReport) -> bool:
@@ -59,24 +73,31 @@ async def record_report(conn: AsyncConnection, report: HostReport) -> bool:
     Raises:
         NotFound: no host has this id.
     """
-    recorded = await record_reports(conn, [report])
+    recorded = await _recorded(conn, [report], _PATIENTLY)
     if recorded.unknown:
         raise unknown(report.host_id)
     return report.host_id in recorded.taken
 
 
-async def record_reports(conn: AsyncConnection, reports: Sequence[HostReport]) -> Recorded:
-    """Make each of ``reports`` what is known of its host, and hold the host for known for another lease.
+async def record_reports(conn: AsyncConnection, told: Sequence[HostReport | Pulse]) -> Recorded:
+    """Make each of ``told`` what is known of its host, and hold the host for known for another lease.
 
-    At most one report a host. One alone waits for whoever else writes to its host; of several, those wait for nobody,
-    so that this transaction and one that writes to many hosts cannot wait for each other.
+    At most one a host. None waits for whoever else writes to its host, so that this transaction and one that writes to
+    many hosts cannot wait for each other.
     """
-    rows = [_host_to_json(report) for report in reports]
-    statement = _RECORD_ONE if len(reports) == 1 else _RECORD_MANY
+    return await _recorded(conn, told, _UNLESS_LOCKED)
+
+
+async def _recorded(conn: AsyncConnection, told: Sequence[HostReport | Pulse], statement: TextClause) -> Recorded:
+    reports = [each for each in told if isinstance(each, HostReport)]
+    pulses = {each.host_id for each in told if isinstance(each, Pulse)}
+    rows = [_host_to_json(each) if isinstance(each, HostReport) else _pulse_to_json(each) for each in told]
     found = (await conn.execute(statement, {"rows": rows, "lease_s": LEASE_S})).all()
+    left = {row.host_id for row in found if row.is_free and not row.is_taken}
     recorded = Recorded(
         taken=frozenset(row.host_id for row in found if row.is_taken),
-        late=frozenset(row.host_id for row in found if row.is_free and not row.is_taken),
+        late=frozenset(left - pulses),
+        astray=frozenset(left & pulses),
         locked=frozenset(row.host_id for row in found if row.is_known and not row.is_free),
         unknown=frozenset(row.host_id for row in found if not row.is_known),
     )
@@ -92,7 +113,7 @@ async def record_reports(conn: AsyncConnection, reports: Sequence[HostReport]) -
 _RECORD = """
     with given as (
         select * from jsonb_to_recordset(:rows) as given(
-            host_id text, boot_id text, sequence bigint, epoch_seen bigint, cpu_cores double precision,
+            host_id text, boot_id text, sequence bigint, follows bigint, epoch_seen bigint, cpu_cores double precision,
             memory_bytes bigint, gpus integer, cpu_pressure double precision, memory_pressure double precision,
             labels jsonb, templates jsonb, running jsonb, failing jsonb)
     ), free as (
@@ -107,10 +128,11 @@ _RECORD = """
             gpus = given.gpus,
             cpu_pressure = given.cpu_pressure,
             memory_pressure = given.memory_pressure,
-            labels = given.labels,
-            templates = given.templates,
+            labels = coalesce(given.labels, hosts.labels),
+            templates = coalesce(given.templates, hosts.templates),
             -- Template -> when its workers were last seen to fail: now where all of them do, never where one runs.
-            failing = case when hosts.failing = '{{}}' and given.failing = '[]' then hosts.failing else
+            failing = case when given.failing is null or hosts.failing = '{{}}' and given.failing = '[]'
+                then hosts.failing else
                 (hosts.failing - array(select jsonb_array_elements_text(given.running))) || coalesce(
                     (select jsonb_object_agg(failed.template, extract(epoch from now()))
                      from jsonb_array_elements_text(given.failing) as failed(template)), '{{}}') end,
@@ -118,14 +140,16 @@ _RECORD = """
             lease_ends_at = now() + make_interval(secs => :lease_s)
         from given join free using (host_id)
         where hosts.host_id = given.host_id
-            and (hosts.boot_id is distinct from given.boot_id or hosts.report_sequence < given.sequence)
+            and case when given.follows is null
+                then hosts.boot_id is distinct from given.boot_id or hosts.report_sequence < given.sequence
+                else hosts.boot_id = given.boot_id and hosts.report_sequence = given.follows end
         returning hosts.host_id
     )
     select given.host_id, free.host_id is not null as is_free, taken.host_id is not null as is_taken,
         hosts.host_id is not null as is_known
     from given left join free using (host_id) left join taken using (host_id) left join hosts using (host_id)
     """
-_RECORD_ONE, _RECORD_MANY = (
+_PATIENTLY, _UNLESS_LOCKED = (
     text(_RECORD.format(locked=locked)).bindparams(bindparam("rows", type_=JSONB)) for locked in ("", "skip locked")
 )
 
@@ -134,19 +158,29 @@ def _host_to_json(report: HostReport) -> Mapping[str, Any]:
     running = {worker.template for worker in report.workers if worker.state is WorkerState.RUNNING}
     failing = {worker.template for worker in report.workers if worker.state is WorkerState.BACKING_OFF} - running
     return {
-        "host_id": report.host_id,
-        "boot_id": report.boot_id,
-        "sequence": report.sequence,
-        "epoch_seen": report.epoch_seen,
-        "cpu_cores": report.capacity.cpu_cores,
-        "memory_bytes": report.capacity.memory_bytes,
-        "gpus": report.capacity.gpus,
-        "cpu_pressure": report.capacity.cpu_pressure,
-        "memory_pressure": report.capacity.memory_pressure,
+        **_measured_to_json(report),
         "labels": dict(report.labels),
         "templates": [_template_to_json(template) for template in report.templates],
         "running": sorted(running),
         "failing": sorted(failing),
+    }
+
+
+def _pulse_to_json(pulse: Pulse) -> Mapping[str, Any]:
+    return {**_measured_to_json(pulse), "follows": pulse.follows}
+
+
+def _measured_to_json(told: HostReport | Pulse) -> Mapping[str, Any]:
+    return {
+        "host_id": told.host_id,
+        "boot_id": told.boot_id,
+        "sequence": told.sequence,
+        "epoch_seen": told.epoch_seen,
+        "cpu_cores": told.capacity.cpu_cores,
+        "memory_bytes": told.capacity.memory_bytes,
+        "gpus": told.capacity.gpus,
+        "cpu_pressure": told.capacity.cpu_pressure,
+        "memory_pressure": told.capacity.memory_pressure,
     }
 
 

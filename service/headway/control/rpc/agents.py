@@ -1,5 +1,6 @@
 """AgentService over gRPC."""
 
+import hashlib
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -9,6 +10,7 @@ import grpc.aio
 
 from headway.control.admission import Admission
 from headway.control.callers import LOCAL, Caller
+from headway.control.report_line import Beat
 from headway.control.reports import Having, Reports
 from headway.control.rpc.errors import with_status
 from headway.control.rpc.rights import CALLER
@@ -17,6 +19,9 @@ from headway.store.joining import Enrolment, Joined
 from headway.store.reports import HostReport
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
+
+MEMORY_STEP_BYTES = 16_000_000  # a worker that grew by less is as it was
+_TOLD_EACH_TIME = {agent_pb2.WORKER_STATE_GONE, agent_pb2.WORKER_STATE_BACKING_OFF}
 
 
 class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
@@ -56,7 +61,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         """Take what a host tells of itself."""
         _require(host_id=request.host_id, boot_id=request.boot_id)
         caller = await self._entitled(request, context)
-        lease_s = await self._reports.report(_report(request), cluster_id=request.cluster_id)
+        lease_s = await self._reports.report(_beat(request), partial(_report, request), cluster_id=request.cluster_id)
         return agent_pb2.ReportResponse(
             cluster_id=await self._reports.cluster_id(),
             lease_s=lease_s,
@@ -118,6 +123,34 @@ def _certified(context: Any) -> frozenset[str]:
     shown = context.auth_context()
     names = (*shown.get("x509_common_name", ()), *shown.get("x509_subject_alternative_name", ()))
     return frozenset(name.decode(errors="replace") for name in names)
+
+
+def _beat(request: agent_pb2.ReportRequest) -> Beat:
+    return Beat(
+        host_id=request.host_id,
+        boot_id=request.boot_id,
+        sequence=request.sequence,
+        epoch_seen=request.epoch_seen,
+        capacity=codec.capacity_from_message(request.capacity),
+        content=_content(request),
+    )
+
+
+def _content(request: agent_pb2.ReportRequest) -> bytes:
+    """A digest of all that a report tells beside the numbers of a beat and the passing of time.
+
+    Empty where it tells more than how things stand: of a start, an end or a failure each telling counts.
+    """
+    if request.start_ups or any(worker.state in _TOLD_EACH_TIME for worker in request.workers):
+        return b""
+    standing = agent_pb2.ReportRequest()
+    standing.CopyFrom(request)
+    for name in ("sequence", "epoch_seen", "capacity"):
+        standing.ClearField(name)
+    for worker in standing.workers:
+        worker.age_s = 0.0
+        worker.memory_bytes //= MEMORY_STEP_BYTES
+    return hashlib.blake2b(standing.SerializeToString(deterministic=True), digest_size=16).digest()
 
 
 def _report(request: agent_pb2.ReportRequest) -> HostReport:

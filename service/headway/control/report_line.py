@@ -1,0 +1,118 @@
+"""The line on which reports reach Postgres: together, and those that bring little news as a few numbers.
+
+Between two changes of its workers a host tells the same again and again. What it told is known here by a digest, and
+then only what is measured and the lease are written. Another control plane may have written what its agent told it
+meanwhile: Postgres finds that the report is not the one that was meant, and the whole of it is written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from headway.control.together import Together
+from headway.errors import Unavailable
+from headway.scaling.model import HostCapacity
+from headway.store.engine import Engine, transaction
+from headway.store.reports import HostReport, Pulse, Recorded, record_reports
+from headway.store.standing import unknown
+
+LINES = 1  # two could wait for each other's hosts
+REST_S = 0.1  # a transaction costs as much as a dozen reports in it; a tick looks each 5 s
+TOGETHER_MAX = 500
+TRIES_MAX = 50  # rests: longer than any transaction of a tick
+HOSTS_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """What every report tells: who, how often, what is measured; and the digest of all else."""
+
+    host_id: str
+    boot_id: str
+    sequence: int
+    epoch_seen: int
+    capacity: HostCapacity
+    content: bytes
+    """Empty where the report tells of what has happened: then it is needed whole."""
+
+
+class _Outcome(Enum):
+    TAKEN = auto()
+    LATE = auto()
+    ASTRAY = auto()
+    LOCKED = auto()
+    UNKNOWN = auto()
+
+
+class ReportLine:
+    """Writes down what hosts report."""
+
+    def __init__(self, *, engine: Engine) -> None:
+        self._engine = engine
+        self._told: dict[str, tuple[str, int, bytes]] = {}
+        """Host -> boot, sequence and content of the newest report that was written from here."""
+        self._line = Together(self._record, lines=LINES, questions_max=TOGETHER_MAX, rest_s=REST_S)
+
+    async def beat(self, beat: Beat) -> bool:
+        """Hold the host for known for another lease. Returns whether that was enough, or a whole report is needed.
+
+        Raises:
+            Unavailable: its row is locked for long.
+        """
+        boot_id, follows, content = self._told.get(beat.host_id, ("", 0, b""))
+        is_as_before = bool(content) and (boot_id, content) == (beat.boot_id, beat.content)
+        if not is_as_before or beat.sequence <= follows:
+            return False
+        pulse = Pulse(
+            host_id=beat.host_id,
+            boot_id=beat.boot_id,
+            sequence=beat.sequence,
+            follows=follows,
+            epoch_seen=beat.epoch_seen,
+            capacity=beat.capacity,
+        )
+        if await self._ask(pulse) is not _Outcome.TAKEN:
+            return False
+        self._remember(beat)
+        return True
+
+    async def report(self, report: HostReport, beat: Beat) -> bool:
+        """Write a whole report. Returns whether it was taken: an older one of the same boot is not.
+
+        Raises:
+            NotFound: nobody knows the host.
+            Unavailable: its row is locked for long.
+        """
+        outcome = await self._ask(report)
+        if outcome is _Outcome.UNKNOWN:
+            raise unknown(report.host_id)
+        if outcome is _Outcome.TAKEN:
+            self._remember(beat)
+        return outcome is _Outcome.TAKEN
+
+    def _remember(self, beat: Beat) -> None:
+        if len(self._told) >= HOSTS_MAX:
+            self._told.clear()
+        self._told[beat.host_id] = (beat.boot_id, beat.sequence, beat.content)
+
+    async def _ask(self, told: HostReport | Pulse) -> _Outcome:
+        for _ in range(TRIES_MAX):
+            outcome = await self._line.ask(told.host_id, told)
+            if outcome is not _Outcome.LOCKED:
+                return outcome
+        raise Unavailable(f"what is known of host_id={told.host_id} is being written for long: try again")
+
+    async def _record(self, told: Mapping[str, HostReport | Pulse]) -> Mapping[str, _Outcome]:
+        async with transaction(self._engine) as connection:
+            recorded = await record_reports(connection, list(told.values()))
+        return _outcomes(recorded)
+
+
+def _outcomes(recorded: Recorded) -> dict[str, _Outcome]:
+    return {
+        **dict.fromkeys(recorded.taken, _Outcome.TAKEN),
+        **dict.fromkeys(recorded.late, _Outcome.LATE),
+        **dict.fromkeys(recorded.astray, _Outcome.ASTRAY),
+        **dict.fromkeys(recorded.locked, _Outcome.LOCKED),
+        **dict.fromkeys(recorded.unknown, _Outcome.UNKNOWN),
+    }

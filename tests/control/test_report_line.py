@@ -1,0 +1,128 @@
+"""Reports on their way to a real Postgres: whole ones, and those of which a few numbers are enough."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from headway.control.report_line import Beat, ReportLine
+from headway.errors import NotFound
+from headway.scaling.model import HostCapacity, Worker, WorkerState
+from headway.store.engine import Engine, create_engine, transaction
+from headway.store.hosts import enrol, load_hosts
+from headway.store.reports import HostReport
+
+BOUND_S = 20.0
+WORKER = Worker(
+    worker_id="w1", pool="mail", template="rq", pid=7, state=WorkerState.RUNNING, started_at_s=0.0, is_busy=False
+)
+
+
+@pytest.fixture
+async def engine(migrated_url: str) -> AsyncIterator[Engine]:
+    engine = create_engine(migrated_url)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+def line(engine: Engine) -> ReportLine:
+    return ReportLine(engine=engine)
+
+
+async def enrolled(engine: Engine, name: str = "a") -> str:
+    async with transaction(engine) as conn:
+        return await enrol(conn, name=name, host_id="", boot_id="boot", agent_version="1")
+
+
+def report(host_id: str, sequence: int = 1, *, cpu_cores: float = 2.0, **values: Any) -> HostReport:
+    capacity = HostCapacity(cpu_cores=cpu_cores, memory_bytes=4_000)
+    given = {"boot_id": "boot", "epoch_seen": 0, "received_at_s": 60.0, "capacity": capacity, "workers": (WORKER,)}
+    return HostReport(host_id=host_id, sequence=sequence, **(given | values))
+
+
+def beat_of(report: HostReport) -> Beat:
+    """The beat of a report, its content told by its workers."""
+    return Beat(
+        host_id=report.host_id,
+        boot_id=report.boot_id,
+        sequence=report.sequence,
+        epoch_seen=report.epoch_seen,
+        capacity=report.capacity,
+        content=repr(report.workers).encode(),
+    )
+
+
+async def known(engine: Engine) -> Any:
+    async with transaction(engine) as conn:
+        (host,) = await load_hosts(conn)
+        sequence = await conn.scalar(text("select report_sequence from hosts"))
+    return host, sequence
+
+
+async def test_what_is_told_again_needs_no_whole_report(engine: Engine, line: ReportLine) -> None:
+    host_id = await enrolled(engine)
+    first, again = report(host_id), report(host_id, 2, cpu_cores=3.0)
+    assert not await line.beat(beat_of(first)), "nothing is known yet"
+    assert await line.report(first, beat_of(first))
+    async with transaction(engine) as conn:
+        await conn.execute(text("update hosts set lease_ends_at = now() - interval '1 second'"))
+    assert await line.beat(beat_of(again))
+    host, sequence = await known(engine)
+    assert (host.is_known, host.capacity.cpu_cores, sequence) == (True, 3.0, 2)
+    assert [worker.worker_id for worker in host.workers] == ["w1"]
+
+
+async def test_what_changed_needs_a_whole_report(engine: Engine, line: ReportLine) -> None:
+    host_id = await enrolled(engine)
+    first, changed = report(host_id), report(host_id, 2, workers=())
+    assert await line.report(first, beat_of(first))
+    assert not await line.beat(beat_of(changed))
+    assert not await line.beat(beat_of(report(host_id, 1))), "it is no newer"
+    assert not await line.beat(beat_of(report(host_id, 2, boot_id="later")))
+
+
+async def test_a_report_that_another_control_plane_took_meanwhile_is_noticed(engine: Engine, line: ReportLine) -> None:
+    host_id, other = await enrolled(engine), ReportLine(engine=engine)
+    first, elsewhere, again = report(host_id), report(host_id, 2, workers=()), report(host_id, 3)
+    assert await line.report(first, beat_of(first))
+    assert await other.report(elsewhere, beat_of(elsewhere))
+    assert not await line.beat(beat_of(again)), "it would leave the host without its worker"
+    assert await line.report(again, beat_of(again))
+    host, _ = await known(engine)
+    assert [worker.worker_id for worker in host.workers] == ["w1"]
+
+
+async def test_a_host_that_was_forgotten_is_told_to_enrol(engine: Engine, line: ReportLine) -> None:
+    host_id = await enrolled(engine)
+    first, again = report(host_id), report(host_id, 2)
+    assert await line.report(first, beat_of(first))
+    async with transaction(engine) as conn:
+        await conn.execute(text("delete from hosts"))
+    assert not await line.beat(beat_of(again))
+    with pytest.raises(NotFound, match="enrol again"):
+        await line.report(again, beat_of(again))
+
+
+async def test_reports_wait_for_who_writes_to_their_hosts_and_hold_nobody_else_up(
+    engine: Engine, line: ReportLine
+) -> None:
+    one, two, three = [await enrolled(engine, name) for name in ("a", "b", "c")]
+    async with asyncio.timeout(BOUND_S):
+        async with transaction(engine) as tick:
+            await tick.execute(text("update hosts set assignment_revision = 1 where host_id = :one"), {"one": one})
+            alone = [asyncio.create_task(line.report(each, beat_of(each))) for each in (report(two), report(three))]
+            await asyncio.gather(*alone)
+            held = [asyncio.create_task(line.report(each, beat_of(each))) for each in (report(one), report(two, 2))]
+            done, _ = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+            assert done == {held[1]}
+        assert await held[0]
+
+
+async def test_an_older_report_is_not_taken(engine: Engine, line: ReportLine) -> None:
+    host_id = await enrolled(engine)
+    newer, older = report(host_id, 2), report(host_id, 1, workers=())
+    assert await line.report(newer, beat_of(newer))
+    assert not await line.report(older, beat_of(older))
