@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, func, or_, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Text, bindparam, cast, func, select, text, update
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from headway.scaling.hosts_wanted import HostsWanted
@@ -219,30 +219,40 @@ async def _save_assignments(
         return
     revisions = await _bump(connection, host_ids, epoch=epoch)
     if gone:
-        await connection.execute(
-            delete(assignments).where(
-                or_(*(and_(assignments.c.pool == pool, assignments.c.host_id == host_id) for pool, host_id in gone))
-            )
-        )
+        pools, hosts_of = (list(column) for column in zip(*gone, strict=True))
+        await connection.execute(_TAKE_BACK, {"pools": pools, "host_ids": hosts_of})
     if changed:
-        statement = insert(assignments)
-        kept = {"pool", "host_id"}
-        await connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=["pool", "host_id"],
-                set_={
-                    column.name: statement.excluded[column.name] for column in assignments.c if column.name not in kept
-                },
-            ),
-            [{**asdict(row), "epoch": epoch, "revision": revisions[row.host_id]} for row in changed],
-        )
+        rows = [{**asdict(row), "epoch": epoch, "revision": revisions[row.host_id]} for row in changed]
+        await connection.execute(_ASSIGN, {"rows": rows})
     await tell_hosts(connection, host_ids)
+
+
+_TAKE_BACK = text(
+    """
+    delete from assignments using unnest(cast(:pools as text[]), cast(:host_ids as text[])) as gone(pool, host_id)
+    where assignments.pool = gone.pool and assignments.host_id = gone.host_id
+    """
+)
+# One statement whatever the number of hosts: their rows are locked until this commits, and their reports wait for it.
+_ASSIGN = text(
+    """
+    insert into assignments
+        (pool, host_id, template, base_workers, burst_workers, restart_generation, epoch, revision)
+    select pool, host_id, template, base_workers, burst_workers, restart_generation, epoch, revision
+    from jsonb_to_recordset(:rows) as given(
+        pool text, host_id text, template text, base_workers integer, burst_workers integer,
+        restart_generation bigint, epoch bigint, revision bigint)
+    on conflict (pool, host_id) do update set
+        template = excluded.template, base_workers = excluded.base_workers, burst_workers = excluded.burst_workers,
+        restart_generation = excluded.restart_generation, epoch = excluded.epoch, revision = excluded.revision
+    """
+).bindparams(bindparam("rows", type_=JSONB))
 
 
 async def _bump(connection: AsyncConnection, host_ids: Sequence[str], *, epoch: int) -> dict[str, int]:
     rows = await connection.execute(
         update(hosts)
-        .where(hosts.c.host_id.in_(host_ids))
+        .where(hosts.c.host_id == func.any(cast(list(host_ids), ARRAY(Text))))
         .values(assignment_revision=hosts.c.assignment_revision + 1, assignment_epoch=epoch)
         .returning(hosts.c.host_id, hosts.c.assignment_revision)
     )
