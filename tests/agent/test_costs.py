@@ -105,12 +105,23 @@ def test_a_worker_is_weighed_with_its_children() -> None:
             (child,) = procfs.descendants(worker.pid)
             record = unrecorded("w", pid=worker.pid, started_ticks=0, pool="mail")
             scales = Scales()
-            total = scales.weigh([record], now_s=0.0)
+            total = scales.weigh([record], now_s=0.0, again=0)
             assert total == scales.weight("w").memory_bytes > procfs.proportional_memory_bytes(worker.pid) > MB
-            assert scales.by_template([record], older_than_s=1e9, now_s=0.0) == {}
-            assert len(scales.by_template([record], older_than_s=0.0, now_s=0.0)[""]) == 1
-            assert scales.weigh([], now_s=1.0) == 0
+            assert scales.by_template([record], older_than_s=1e9) == {}
+            assert len(scales.by_template([record], older_than_s=0.0)[""]) == 1
+            assert scales.weigh([], now_s=1.0, again=9) == 0
             assert scales.weight("w") is None
         finally:
             os.killpg(worker.pid, 9)
             os.kill(child.pid, 9)
+
+
+def test_the_new_are_weighed_at_once_and_the_others_in_turns() -> None:
+    mine = [unrecorded(f"w{number}", pid=os.getpid(), started_ticks=0, pool="mail") for number in range(4)]
+    scales = Scales()
+    weighed_at_s = []
+    for now_s in range(5):
+        scales.weigh(mine, now_s=float(now_s), again=2)
+        weighed_at_s.append([scales.weight(each.worker_id).at_s for each in mine])
+    assert weighed_at_s == [[0, 0, 0, 0], [1, 1, 0, 0], [1, 1, 2, 2], [3, 3, 2, 2], [3, 3, 4, 4]]
+    assert scales.weight("w0").cpu_cores is not None

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from math import ceil
 
 from headway.agent.busy import SAMPLE_EVERY_S, Activity, Hint, Lookout
 from headway.agent.capacity import capacity, measure, steadied
@@ -15,7 +16,7 @@ from headway.agent.weighing import Scales
 from headway.scaling import model
 from headway.scaling.model import HostCapacity
 
-WEIGH_EVERY_S = 60.0  # neither cheap nor urgent
+WEIGH_EVERY_S = 60.0  # each worker; neither cheap nor urgent
 
 
 class Measures:
@@ -43,9 +44,11 @@ class Measures:
             return False
         self._looked_at_s = now_s
         self._lookout.look(records, now_s=now_s)
+        again = ceil(len(records) * SAMPLE_EVERY_S / WEIGH_EVERY_S)
+        workers_bytes = self._scales.weigh(records, now_s=now_s, again=again)
         if now_s - self._weighed_at_s >= WEIGH_EVERY_S:
             self._weighed_at_s = now_s
-            self._weigh(records, host_file, now_s=now_s)
+            self._conclude(records, host_file, workers_bytes=workers_bytes)
         assert self._room is not None, "weighed above, at the first look"
         self.capacity = replace(self._room, cpu_pressure=pressure("cpu"), memory_pressure=pressure("memory"))
         return True
@@ -64,9 +67,9 @@ class Measures:
         """What the control plane may know of the templates, at what their workers cost."""
         return tuple(self._costs.told(template) for template in host_file.templates.values())
 
-    def _weigh(self, records: Sequence[Record], host_file: HostFile, *, now_s: float) -> None:
-        workers_bytes = self._scales.weigh(records, now_s=now_s)
-        self._costs.learn(self._scales.by_template(records, older_than_s=WARM_S, now_s=now_s))
+    def _conclude(self, records: Sequence[Record], host_file: HostFile, *, workers_bytes: int) -> None:
+        """Once every worker has been weighed again."""
+        self._costs.learn(self._scales.by_template(records, older_than_s=WARM_S))
         self._room = steadied(
             self._room,
             capacity(

@@ -25,19 +25,27 @@ class Scales:
     def __init__(self) -> None:
         self._weights: dict[str, Weight] = {}
 
-    def weigh(self, records: Iterable[Record], *, now_s: float) -> int:
-        """Weigh these workers and forget all others. Returns the memory of all together."""
-        weights: dict[str, Weight] = {}
-        for record in records:
+    def weigh(self, records: Sequence[Record], *, now_s: float, again: int) -> int:
+        """Weigh those of these workers that never were, and ``again`` many in all, the oldest weights first.
+
+        A worker with much memory takes milliseconds: all at once would hold up whoever waits. Others are forgotten.
+
+        Returns:
+            The memory of all these workers together, by their newest weights.
+        """
+        weights = {each.worker_id: self._weights[each.worker_id] for each in records if each.worker_id in self._weights}
+        due = sorted(records, key=lambda each: _weighed_at_s(weights.get(each.worker_id)))
+        for record in due[: max(again, len(records) - len(weights))]:
             process = procfs.stat(record.pid)
-            if process is not None:
-                family = (process, *procfs.descendants(record.pid))
-                weights[record.worker_id] = weighed(
-                    now_s,
-                    memory_bytes=sum(procfs.proportional_memory_bytes(each.pid) for each in family),
-                    cpu_s=sum(each.cpu_s for each in family),
-                    before=self._weights.get(record.worker_id),
-                )
+            if process is None:
+                continue
+            family = (process, *procfs.descendants(record.pid))
+            weights[record.worker_id] = weighed(
+                now_s,
+                memory_bytes=sum(procfs.proportional_memory_bytes(each.pid) for each in family),
+                cpu_s=sum(each.cpu_s for each in family),
+                before=weights.get(record.worker_id),
+            )
         self._weights = weights
         return sum(weight.memory_bytes for weight in weights.values())
 
@@ -45,16 +53,18 @@ class Scales:
         """The worker's newest weight, ``None`` if it was never weighed."""
         return self._weights.get(worker_id)
 
-    def by_template(
-        self, records: Iterable[Record], *, older_than_s: float, now_s: float
-    ) -> dict[str, Sequence[Weight]]:
-        """Template -> the weights of its workers that have run for so long."""
+    def by_template(self, records: Iterable[Record], *, older_than_s: float) -> dict[str, Sequence[Weight]]:
+        """Template -> the weights of its workers that had run for so long when they were weighed."""
         found: dict[str, list[Weight]] = {}
         for record in records:
             weight = self._weights.get(record.worker_id)
-            if weight is not None and now_s - record.life.started_at_s >= older_than_s:
+            if weight is not None and weight.at_s - record.life.started_at_s >= older_than_s:
                 found.setdefault(record.template, []).append(weight)
         return dict(found)
+
+
+def _weighed_at_s(weight: Weight | None) -> float:
+    return float("-inf") if weight is None else weight.at_s
 
 
 def weighed(at_s: float, *, memory_bytes: int, cpu_s: float, before: Weight | None) -> Weight:
