@@ -102,8 +102,8 @@ def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: floa
     """How many jobs more than the recent rate tells the pool must be ready for now.
 
     Time in which nothing came makes standing dearer for each late job it avoids, also while nothing new is seen. What
-    earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without; what weeks
-    tell has been judged before it came here.
+    earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without; what
+    weeks tell has been judged before it came here.
     """
     if not guard.by_rate.jobs:
         is_new = now_s - guard.began_at_s <= view.tick_s + start_up_s(view)
