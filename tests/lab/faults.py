@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from lab.controls import Control
 from lab.hosts import Host
-from lab.installation import Control, Installation
+from lab.installation import Installation
 
 TAKEN_OVER_AFTER_S = 9.5  # a leader's lease and a standby's look, with a margin
 LOST_S = 50.0  # longer than a host's lease
 SKEW_S = 86_400.0
+SKEW_OF_LEADER_S = 1_800.0  # counts that are set by hand hold for an hour
 KEPT_BACK_MB, LEFT_MB = 400, 20
 KILLED = "leader killed"
 HOST_LOST = "host parted for longer than its lease"
@@ -84,6 +86,12 @@ def central_faults(lab: Installation, leader: Control, rng: random.Random) -> li
         replace(short(KILLED, name, program.kill, lambda: _restarted(leader)), ends_lead=True),
         silent("leader hung", program.pause, program.resume),
         short("leader hung for a moment", name, program.pause, program.resume),
+        short(
+            "leader's wall clock skewed",
+            name,
+            lambda: _skew(leader, rng.uniform(-SKEW_OF_LEADER_S, SKEW_OF_LEADER_S)),
+            lambda: _skew(leader, 0.0),
+        ),
         short("standby killed", standby.name, standby.program.kill, lambda: _restarted(standby)),
         short("Postgres crashed", "db", database.crash, database.start),
         replace(short(POSTGRES_LOST, "db", database.crash, database.start), lasts_s=LOST_S),
@@ -122,8 +130,8 @@ def _restarted(control: Control) -> None:
     control.program.await_ready()
 
 
-def _skew(host: Host, seconds: float) -> None:
-    host.clock.write_text(str(seconds))
+def _skew(whose: Host | Control, seconds: float) -> None:
+    whose.clock.write_text(str(seconds))
 
 
 def _take_memory(host: Host) -> None:

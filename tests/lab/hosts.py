@@ -94,8 +94,7 @@ class Host:
                 "HEADWAY_STATE_DIR": str(self._folder / "state"),
                 "HEADWAY_HOST_NAME": name,
                 "HEADWAY_TOKEN": token,
-                "PYTHONPATH": _path(TESTS / "lab" / "skew"),
-                "LAB_CLOCK": str(self.clock),
+                **skewed_by(self.clock),
                 MARK: run,
                 HOST: name,
             },
@@ -136,6 +135,11 @@ class Host:
             argv = [rq, "worker", "--url", self._broker_url, *worker, pool]
             text += TEMPLATE.format(pool=pool, argv=json.dumps(argv), path=json.dumps(_path(TESTS)))
         (self._folder / "host.toml").write_text(text)
+
+
+def skewed_by(clock: Path) -> dict[str, str]:
+    """What lets a program's wall clock go wrong by the seconds in the file ``clock``."""
+    return {"PYTHONPATH": _path(TESTS / "lab" / "skew"), "LAB_CLOCK": str(clock)}
 
 
 def workers_of(run: str) -> list[Seen]:

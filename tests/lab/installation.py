@@ -9,8 +9,6 @@ import contextlib
 import os
 import random
 import shutil
-import socket
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -24,14 +22,13 @@ import psutil
 import psycopg
 
 from headway.scaling.model import WorkerState
-from lab.hosts import MARK, STANDING, Host, end_leftovers, workers_of
+from lab.controls import TOKEN, Control
+from lab.hosts import STANDING, Host, end_leftovers, workers_of
 from lab.jobs import Traffic
-from lab.network import PREFIX, Network, network
-from lab.programs import Program, sees
+from lab.network import PREFIX, network
+from lab.programs import sees
 from lab.servers import Broker, Database
 
-GRPC_PORT, HTTP_PORT = 8461, 8460
-TOKEN = "of-the-lab"  # it opens nothing else
 POOLS = ("letters", "figures")
 WORKERS_MAX = 40
 SETTLES_WITHIN_S = 90.0
@@ -40,37 +37,6 @@ HELD_FOR_S = 3600
 JOBS_PER_S = 4.0
 LEADER_SILENT_S = 4.0  # two renewals
 MEMORY_BYTES_MIN = 1_000_000_000
-
-
-class Control:
-    """One control plane, on a host of its own."""
-
-    def __init__(self, name: str, folder: Path, network: Network, *, database_url: str, run: str) -> None:
-        self.name = name
-        self.address = network.join(name)
-        self.grpc = f"{self.address}:{GRPC_PORT}"
-        self.http = f"{self.address}:{HTTP_PORT}"
-        self.program = Program(
-            f"control-{name}",
-            folder,
-            [*network.words(name), sys.executable, "-m", "headway", "control"],
-            {
-                **{key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")},
-                "HEADWAY_DATABASE_URL": database_url,
-                "HEADWAY_EVENT_LOG": str(folder / "events"),
-                "HEADWAY_GRPC_ADDRESS": self.grpc,
-                "HEADWAY_HTTP_ADDRESS": self.http,
-                "HEADWAY_TOKEN": TOKEN,
-                "HEADWAY_TLS": "elsewhere",  # nobody else is on these networks
-                MARK: run,
-            },
-            says_when_ready="serving http=",
-        )
-
-    @property
-    def leads_as(self) -> str:
-        """What it calls itself where it leads."""
-        return f"{socket.gethostname()}:{self.program.pid}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
