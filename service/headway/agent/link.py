@@ -297,7 +297,7 @@ class Link:
 
     def _try(self, call: Callable[[], bool | None], talk: Talk, *, is_last: bool = False) -> bool | None:
         """What ``call`` returns; ``None`` where it failed, after the pause that follows a failure."""
-        identity = self._identity
+        identity, was_let_in = self._identity, self._is_enrolled
         try:
             result = call()
         except HeadwayError as error:
@@ -308,6 +308,8 @@ class Link:
             pause_s = talk.failed(error)
             if isinstance(error, NotFound | Unauthenticated):
                 self._forget(identity)
+                if was_let_in:  # it may be let in by something else that it has, and that need not wait for a person
+                    pause_s = min(pause_s, random.uniform(0.0, PAUSE_MAX_S))  # noqa: S311 - no secret
             if not is_last:
                 self._pause(pause_s)
             return None
