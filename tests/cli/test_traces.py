@@ -106,7 +106,7 @@ def test_a_workload_is_drawn_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("flush", "no kind 'flush'; known: poisson, diurnal, flash, onoff, cron"),
+        ("flush", "no kind 'flush'; known: poisson, diurnal, flash, onoff, cron, weekly"),
         ("cron:rate=2", "no key 'rate'; known: jobs, every, within, service, tail, for, seed"),
         ("poisson:rate=fast,seed=one", "rate='fast' is no number, as in 250000, 250k or 1M; --synthetic poisson: seed"),
         ("poisson:rate=0", "rate_per_s=0 must be above 0"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.simulate.synthetic import KINDS, Cron, Diurnal, Flash, OnOff, Poisson, Synthetic
+from headway.simulate.synthetic import KINDS, Cron, Diurnal, Flash, OnOff, Poisson, Synthetic, Weekly
 
 
 def arrivals(shape, **changes) -> list[float]:
@@ -94,3 +94,15 @@ def test_heavy_tails_are_heavy() -> None:
 def test_what_cannot_be_drawn_is_refused(wrong, says: str) -> None:
     with pytest.raises(Invalid, match=says.replace(".", r"\.")):
         Synthetic(**wrong)
+
+
+def test_a_week_has_days_of_work_that_open_with_a_rush_and_days_off() -> None:
+    week_s = 7 * 86_400.0
+    shape = Weekly(rate_per_s=0.05, rush=40.0)
+    days = Counter(int(at_s // 86_400) for at_s in arrivals(shape, for_s=2 * week_s))
+    assert min(days[day] for day in (0, 4, 7, 11)) > 1000  # 8 h × 180 jobs
+    assert max(days[day] for day in (5, 6, 12, 13)) < 200  # 24 h × 3.6 jobs
+    opening = [at_s for at_s in arrivals(shape, for_s=week_s) if 9 * 3600 <= at_s % 86_400 < 9 * 3600 + 5]
+    assert Counter(int(at_s // 86_400) for at_s in opening).keys() == set(range(5))
+    assert len(opening) == pytest.approx(200, abs=10)
+    assert len(arrivals(Weekly(rush=0.0, closed=0.0, opens_s=0.0, closes_s=60.0), for_s=60.0)) > 10

@@ -58,6 +58,7 @@ def backtest(
     start_up: options.StartUp = "2s",
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
+    weeks: options.Weeks = True,
     seed: options.Seed = 0,
     report: options.Report = None,
     json_: options.Json = None,
@@ -74,7 +75,7 @@ def backtest(
         profiles_file=profile,
         seed=seed,
     )
-    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, seed=seed)
+    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, weeks=weeks, seed=seed)
     compared = with_base((*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ())))
     prepare(cores, report, json_)
     past = past_of(asked)
@@ -94,13 +95,14 @@ def backtest(
     end(is_whole, done=len(outcomes), asked=sum(len(work.candidates_of(size.pool)) for size in on.sizes))
 
 
-def setting_of(*, tick: str, start_up: str, jitter: float, slots: int, seed: int) -> Setting:
+def setting_of(*, tick: str, start_up: str, jitter: float, slots: int, seed: int, weeks: bool = True) -> Setting:
     """How workers behave and how often is decided, of the options' words."""
     return Setting(
         tick_s=seconds(tick, option="--tick"),
         start_up_s=seconds(start_up, option="--start-up"),
         start_up_spread=jitter,
         slots=slots,
+        recalls_weeks=weeks,
         seed=seed,
     )
 

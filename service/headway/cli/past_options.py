@@ -36,6 +36,9 @@ Slots = Annotated[int, typer.Option(metavar="COUNT", help="Jobs that one worker 
 StartUp = Annotated[str, typer.Option(metavar="DURATION", help="From a worker's spawn to its first job.")]
 Jitter = Annotated[float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")]
 Tick = Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")]
+Weeks = Annotated[
+    bool, typer.Option("--weeks/--no-weeks", help="Recall hours of the week as the live loop does, or days only.")
+]
 Seed = Annotated[int, typer.Option(help="Of everything random.")]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write plots and tables as one HTML file.")]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures for a program.")]

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headway import __version__
+from headway.cli import past_options as options
 from headway.cli.amounts import seconds
 from headway.cli.api import api_of
 from headway.cli.faults import KINDS as FAULTS
@@ -58,7 +59,7 @@ def simulate(
     ] = None,
     synthetic: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND:KEY=VALUE,…", help="Drawn jobs: poisson, diurnal, flash, onoff or cron."),
+        typer.Option(metavar="KIND:KEY=VALUE,…", help="Drawn jobs: poisson, diurnal, flash, onoff, cron or weekly."),
     ] = None,
     history: Annotated[
         str | None, typer.Option(metavar="POOL", help="What the control plane recorded of a pool, under its profile.")
@@ -87,6 +88,7 @@ def simulate(
     fault: Annotated[
         list[str] | None, typer.Option(metavar="KIND:KEY=VALUE,…", help=f"What goes wrong: {', '.join(FAULTS)}.")
     ] = None,
+    weeks: options.Weeks = True,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     begins_at: Annotated[
         str | None, typer.Option(metavar="MOMENT", help="When it begins by the clock, as in 2026-03-02T06:00.")
@@ -122,6 +124,7 @@ def simulate(
         start_up_s=seconds(start_up, option="--start-up"),
         start_up_spread=jitter,
         slots=slots,
+        recalls_weeks=weeks,
         seed=seed,
     )
     known = load_strategies()

@@ -74,6 +74,7 @@ def tune(
     start_up: options.StartUp = "2s",
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
+    weeks: options.Weeks = True,
     seed: options.Seed = 0,
     patch: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what is to change in profiles.yaml, as YAML.")
@@ -93,7 +94,7 @@ def tune(
         profiles_file=profile,
         seed=seed,
     )
-    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, seed=seed)
+    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, weeks=weeks, seed=seed)
     given = (*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ()))
     compared = with_base(given or DEFAULT_GRID)
     refuse_untunable(compared)

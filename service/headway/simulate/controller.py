@@ -80,7 +80,7 @@ class Controller:
         options: Mapping[str, float] | None = None,
         zones: Zones | None = None,
         slots_per_worker: int = 1,
-        is_weekly: bool = True,
+        recalls_weeks: bool = True,
     ) -> None:
         self.profile = profile or Profile(
             pool="simulated",
@@ -101,7 +101,7 @@ class Controller:
         self._taken_at_s: float | None = None
         self._recent = Recent(target_s=self.profile.objective.target_s, tick_s=tick_s)
         self._recall = Recall()
-        self._weeks = Weeks() if is_weekly else None
+        self._weeks = Weeks() if recalls_weeks else None
         self._exposed_s = exposed_s(PoolView(profile=self.profile, queues=(), start_up_s=start_up_s, tick_s=tick_s))
         self._memory = Memory()
         self._standing: tuple[int, Decision] | None = None

@@ -25,6 +25,8 @@ class Setting:
     start_up_s: float = 2.0
     start_up_spread: float = 0.0
     slots: int = 1
+    recalls_weeks: bool = True
+    """Whether hours of the week are learned on the way and recalled, as in the live loop, or earlier days only."""
     seed: int = 0
     hosts: int = 0
     """Without any there is room for all."""
@@ -68,6 +70,7 @@ def rehearse(
         strategies=strategies,
         zones=zones,
         slots_per_worker=setting.slots,
+        recalls_weeks=setting.recalls_weeks,
     )
     plan = PoolPlan(
         jobs=jobs,

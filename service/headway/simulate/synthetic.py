@@ -3,13 +3,16 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from heapq import merge
 from random import Random
 from typing import ClassVar
 
 from headway.errors import Invalid
 
 JOBS_MAX = 20_000_000  # more do not fit into a machine's memory at once
+DAY_S = 86_400.0
 PARETO_SHAPE = 1.5  # a finite mean without a finite variance, as measured of files and of batch jobs
+MAY_BE_NONE = frozenset({"at_s", "within_s", "closed", "opens_s", "rush"})
 TAIL_MAX = 1000.0  # mean service times: no job takes longer than a queue can be watched
 
 
@@ -127,7 +130,49 @@ class Cron:
         return self.jobs * math.ceil(for_s / self.every_s)
 
 
-Arrivals = Poisson | Diurnal | Flash | OnOff | Cron
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weekly:
+    """Days of work and days off, over and over: a rush as each day of work opens, a rate while it is open, less else.
+
+    It begins with the first day of work.
+    """
+
+    rate_per_s: float = 0.5
+    """While it is open."""
+    closed: float = 0.02
+    """What comes while it is closed, as a share of that."""
+    days: float = 5.0
+    """Of work in a week of seven."""
+    opens_s: float = 9 * 3600.0
+    closes_s: float = 17 * 3600.0
+    rush: float = 50.0
+    """Jobs that come as a day of work opens."""
+    within_s: float = 5.0
+
+    def arrivals(self, chance: Random, *, for_s: float) -> Iterator[float]:
+        """When jobs arrive, in seconds from the start."""
+        most_per_s = self.rate_per_s * max(1.0, self.closed)
+        steady = thinned(self._rate_per_s, most_per_s=most_per_s, chance=chance, for_s=for_s)
+        # A stream of chance of its own, or each would depend on how far the other has been drawn.
+        return merge(steady, self._rushes(Random(chance.random()), for_s=for_s))  # noqa: S311
+
+    def _rushes(self, chance: Random, *, for_s: float) -> Iterator[float]:
+        for day in range(math.ceil(for_s / DAY_S)):
+            if day % 7 < self.days:
+                offsets_s = sorted(chance.uniform(0, self.within_s) for _ in range(round(self.rush)))
+                yield from (at_s for each in offsets_s if (at_s := day * DAY_S + self.opens_s + each) < for_s)
+
+    def _rate_per_s(self, at_s: float) -> float:
+        day, of_day_s = divmod(at_s, DAY_S)
+        is_open = day % 7 < self.days and self.opens_s <= of_day_s < self.closes_s
+        return self.rate_per_s * (1.0 if is_open else self.closed)
+
+    def expected_jobs(self, for_s: float) -> float:
+        """How many arrive in ``for_s`` at most, on average."""
+        return self.rate_per_s * max(1.0, self.closed) * for_s + self.rush * math.ceil(for_s / DAY_S)
+
+
+Arrivals = Poisson | Diurnal | Flash | OnOff | Cron | Weekly
 
 KINDS: Mapping[str, type[Arrivals]] = {
     "poisson": Poisson,
@@ -135,6 +180,7 @@ KINDS: Mapping[str, type[Arrivals]] = {
     "flash": Flash,
     "onoff": OnOff,
     "cron": Cron,
+    "weekly": Weekly,
 }
 
 
@@ -167,9 +213,9 @@ class Synthetic:
         for name, value in {**values, "service_s": self.service_s, "for_s": self.for_s}.items():
             if name == "swing" and not 0 <= value <= 1:
                 yield f"{name}={value:g} must lie in 0..1"
-            elif name in {"at_s", "within_s"} and not 0 <= value < math.inf:
+            elif name in MAY_BE_NONE and not 0 <= value < math.inf:
                 yield f"{name}={value:g} must not be negative"
-            elif name not in {"swing", "at_s", "within_s"} and not 0 < value < math.inf:
+            elif name not in {"swing", *MAY_BE_NONE} and not 0 < value < math.inf:
                 yield f"{name}={value:g} must be above 0"
 
     def jobs(self) -> Iterator[tuple[float, float]]:
