@@ -150,6 +150,42 @@ def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_fa
         assert ended.exit_code == -signal.SIGKILL
 
 
+CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True);"
+
+
+def test_what_a_worker_that_is_killed_leaves_may_finish_its_job_and_is_ended_after_the_drain_timeout(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    with stage.fleet(template(CHILD + SLEEP, stop=Stop(drain_timeout_s=40.0)), template(name="other")) as fleet:
+        fleet.act([start(), start(template="other")])
+        worker, other = fleet.workers()
+        (child,) = eventually(lambda: procfs.descendants(worker.pid))
+        eventually(lambda: "HEADWAY_POOL" in procfs.environment(child.pid))
+        stage.clock.ahead_s += 11.0
+        os.kill(worker.pid, signal.SIGKILL)
+        look_until(fleet, lambda: len(fleet.workers()) == 1)
+        assert f"left behind pool=mail pid={child.pid} by pid={worker.pid}" in caplog.text
+        stage.clock.ahead_s += 39.0
+        fleet.look()
+        assert runs(child.pid)
+        stage.clock.ahead_s += 1.0
+        look_until(fleet, lambda: not runs(child.pid))
+        assert runs(other.pid)
+
+
+def test_what_a_worker_leaves_that_ends_well_is_its_own_affair(stage: Stage) -> None:
+    with stage.fleet(template(CHILD)) as fleet:
+        fleet.act([start()])
+        fleet.look()
+        stage.clock.ahead_s += 11.0
+        look_until(fleet, lambda: fleet.workers() == ())
+        (child,) = (pid for pid in procfs.pids() if procfs.environment(pid).get("HEADWAY_AGENT_ID") == fleet._agent_id)
+        stage.clock.ahead_s += 1_000.0
+        fleet.look()
+        assert runs(child)
+        os.kill(child, signal.SIGKILL)
+
+
 # --- failing ---------------------------------------------------------------------------------------------------------
 
 

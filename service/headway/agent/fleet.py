@@ -18,6 +18,7 @@ from headway.agent.host_file import HostFile
 from headway.agent.orders import Orders
 from headway.agent.output import Output
 from headway.agent.records import Ledger, Record
+from headway.agent.remains import Remains
 from headway.errors import Unavailable
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
@@ -54,6 +55,7 @@ class Fleet:
         self._held: dict[str, Held] = {}
         self._backoff = Backoff({})
         self._orders = Orders()
+        self._remains = Remains(agent_id)
         self._spent: dict[str, int] = {}
         self._ended: list[Ended] = []
         self._start_ups: list[tuple[str, float]] = []
@@ -131,6 +133,7 @@ class Fleet:
         before = {worker_id: held.record for worker_id, held in self._held.items()}
         for held in list(self._held.values()):
             self._look_at(held, now_s)
+        self._remains.look(now_s=now_s)
         return before != {worker_id: held.record for worker_id, held in self._held.items()}
 
     def act(self, actions: Iterable[Action]) -> None:
@@ -271,6 +274,8 @@ class Fleet:
         held.let_go()
         held.become(life)
         self._ended.append(Ended(worker=held.worker(NOT_KNOWN), exit_code=exit_code))
+        if exit_code != 0:
+            self._remains.note(record)
         if life.is_spent:
             self._spent[record.pool] = self._spent.get(record.pool, 0) + 1
         told = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
