@@ -152,9 +152,7 @@ def _notes(view: PoolView, seen: PoolView, *, fresh: bool, now_s: float) -> tupl
     if not fresh:
         notes += _stale_notes(view, seen, now_s=now_s)
     if view.capacity_workers is None:
-        notes.append(
-            f"no known host {_labelled(view)}reports template {view.profile.template!r}: nothing can be started"
-        )
+        notes.append(f"no known host reports template {_asked_of_hosts(view)}: nothing can be started")
     if view.is_failing:
         notes.append(
             f"template {view.profile.template!r} fails on every host that has it: its log there and "
@@ -163,9 +161,9 @@ def _notes(view: PoolView, seen: PoolView, *, fresh: bool, now_s: float) -> tupl
     return tuple(notes)
 
 
-def _labelled(view: PoolView) -> str:
-    labels = view.profile.placement.labels
-    return "with " + ", ".join(f"{name}={value}" for name, value in sorted(labels.items())) + " " if labels else ""
+def _asked_of_hosts(view: PoolView) -> str:
+    labels = ", ".join(f"{name}={value}" for name, value in sorted(view.profile.placement.labels.items()))
+    return f"{view.profile.template!r} with {labels}" if labels else f"{view.profile.template!r}"
 
 
 def _stale_notes(view: PoolView, seen: PoolView, *, now_s: float) -> list[str]:
