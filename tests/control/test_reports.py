@@ -219,3 +219,67 @@ async def test_an_agent_that_hangs_up_leaves_nothing_behind(reports: Reports) ->
     with pytest.raises(asyncio.CancelledError):
         await poll
     assert reports._held == {}
+
+
+@pytest.fixture
+def read(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The hosts whose orders were read from Postgres, in order."""
+    found: list[str] = []
+    answer = reports._standings._answer
+
+    async def noted(asked: Any) -> Any:
+        found.extend(asked)
+        return await answer(asked)
+
+    monkeypatch.setattr(reports._standings, "_answer", noted)
+    return found
+
+
+async def test_an_agent_that_comes_back_with_what_it_was_told_is_held_without_a_look(
+    engine: Engine, reports: Reports, read: list[str]
+) -> None:
+    host_id = await enrolled(reports)
+    await assign(engine, host_id, 3)
+    await reports.poll(await having(reports, host_id), wait_s=60.0)
+    assert read == [host_id]
+    back = asyncio.create_task(reports.poll(await having(reports, host_id, epoch=1, revision=1), wait_s=60.0))
+    await held(reports, host_id)
+    assert read == [host_id]
+    await assign(engine, host_id, 4)
+    reports.host_changed(f"other,{host_id},another")  # several are told at once
+    assert target(await asyncio.wait_for(back, BOUND_S)) == 4
+
+
+@pytest.mark.parametrize("told", [WAKE, "the host"])
+async def test_what_was_known_is_not_believed_after_a_change(
+    told: str, engine: Engine, reports: Reports, read: list[str]
+) -> None:
+    """Also where no poll was held when it was heard of."""
+    host_id = await enrolled(reports)
+    await assign(engine, host_id, 3)
+    await reports.poll(await having(reports, host_id), wait_s=60.0)
+    await assign(engine, host_id, 4)
+    reports.host_changed(host_id if told == "the host" else told)
+    standing = await reports.poll(await having(reports, host_id, epoch=1, revision=1), wait_s=60.0)
+    assert target(standing) == 4
+    assert read == [host_id, host_id]
+
+
+async def test_a_change_that_is_heard_of_during_the_look_is_not_lost(
+    engine: Engine, reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host_id = await enrolled(reports)
+    await assign(engine, host_id, 3)
+    answer = reports._standings._answer
+
+    async def overtaken(asked: Any) -> Any:
+        found = await answer(asked)
+        monkeypatch.setattr(reports._standings, "_answer", answer)
+        await assign(engine, host_id, 4)
+        reports.host_changed(host_id)
+        return found
+
+    monkeypatch.setattr(reports._standings, "_answer", overtaken)
+    await reports.poll(await having(reports, host_id), wait_s=60.0)
+    standing = await reports.poll(await having(reports, host_id, epoch=1, revision=1), wait_s=60.0)
+    assert target(standing) == 4

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headway.control.report_line import Beat, ReportLine
 from headway.control.together import Together
@@ -21,6 +21,7 @@ HINTED_WAIT_S = 20.0  # a host whose workers a broker tells of wants to hear of 
 STATEMENTS_AT_ONCE = 2
 POLL_LINES = 2
 TOGETHER_MAX = 500
+KNOWN_MAX = 100_000
 
 log = logging.getLogger(__name__)
 
@@ -35,24 +36,46 @@ class Having:
     revision: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What a host was last told."""
+
+    epoch: int
+    revision: int
+    is_hinted: bool
+    """Whether a broker tells of its workers."""
+
+
 class Reports:
-    """Answers agents. Polls are held here, one event a host; ``host_changed`` ends the wait of those concerned."""
+    """Answers agents. Polls are held here, one event a host; ``host_changed`` ends the wait of those concerned.
+
+    What a host was last told is known until its change is heard of, so that an agent that comes back with just that is
+    held without a look into Postgres.
+    """
 
     def __init__(self, *, engine: Engine) -> None:
         self._engine = engine
         self._held: dict[str, _Held] = {}
+        self._known: dict[str, _Known] = {}
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
         self._standings = Together(self._read, lines=POLL_LINES, questions_max=TOGETHER_MAX)
         self._line = ReportLine(engine=engine)
         self._cluster_id: str | None = None
 
-    def host_changed(self, host_id: str) -> None:
-        """The assignment of a host has changed; of any host, where the payload is the one of a fresh connection."""
-        if host_id == WAKE:
+    def host_changed(self, told: str) -> None:
+        """The orders of a host have changed, or of several, told by their ids with commas between.
+
+        The payload of a fresh connection means any host.
+        """
+        if told == WAKE:
+            self._known.clear()
             for held in self._held.values():
                 held.wake()
-        elif host_id in self._held:
-            self._held[host_id].wake()
+            return
+        for host_id in told.split(","):
+            self._known.pop(host_id, None)
+            if host_id in self._held:
+                self._held[host_id].wake()
 
     async def cluster_id(self) -> str:
         """The id of this installation, told with every answer."""
@@ -105,32 +128,49 @@ class Reports:
         """
         if having.cluster_id != await self.cluster_id():
             return Standing(epoch=0, revision=0)
-        loop = asyncio.get_running_loop()
-        asked_at_s = loop.time()
-        until_s = asked_at_s + min(max(wait_s, 0.0), POLL_WAIT_MAX_S)
+        asked_at_s = asyncio.get_running_loop().time()
+        wait_s = min(max(wait_s, 0.0), POLL_WAIT_MAX_S)
         is_noted = False
         with self._hold(having.host_id) as held:
             while True:
                 changed = held.changed  # taken before reading: what changes from here on ends the wait
-                standing, read_at_s = await self._standings.ask(having.host_id, having.host_id), loop.time()
-                if standing is None:
-                    raise unknown(having.host_id)
-                if (standing.epoch, standing.revision) > (having.epoch, having.revision):
-                    return standing
-                if (standing.epoch, standing.revision) < (having.epoch, having.revision) and not is_noted:
-                    await self._note_ahead(having)
-                    is_noted = True
-                    continue
-                if standing.hints:
-                    until_s = min(until_s, asked_at_s + HINTED_WAIT_S)
+                if not self._is_newest(having):
+                    standing = await self._standing(having.host_id, held)
+                    if (standing.epoch, standing.revision) > (having.epoch, having.revision):
+                        return standing
+                    if (standing.epoch, standing.revision) < (having.epoch, having.revision) and not is_noted:
+                        await self._note_ahead(having)
+                        is_noted = True
+                        continue
                 try:
-                    async with asyncio.timeout_at(until_s):
+                    async with asyncio.timeout_at(asked_at_s + self._patience_s(having.host_id, wait_s=wait_s)):
                         await changed.wait()
                 except TimeoutError:
-                    # Not read again: the agent's next poll begins with reading, and most have nothing new for hours.
-                    return _aged(standing, loop.time() - read_at_s)
+                    return await self._standing(having.host_id, held)
                 if recheck is not None:
                     await recheck()
+
+    def _is_newest(self, having: Having) -> bool:
+        known = self._known.get(having.host_id)
+        return known is not None and (known.epoch, known.revision) == (having.epoch, having.revision)
+
+    def _patience_s(self, host_id: str, *, wait_s: float) -> float:
+        known = self._known.get(host_id)
+        return min(wait_s, HINTED_WAIT_S) if known is not None and known.is_hinted else wait_s
+
+    async def _standing(self, host_id: str, held: "_Held") -> Standing:
+        """What the host is to run, by Postgres; remembered unless it has changed since it was read."""
+        changed = held.changed
+        standing = await self._standings.ask(host_id, host_id)
+        if standing is None:
+            raise unknown(host_id)
+        if changed is held.changed:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            self._known[host_id] = _Known(
+                epoch=standing.epoch, revision=standing.revision, is_hinted=bool(standing.hints)
+            )
+        return standing
 
     async def _read(self, host_ids: Mapping[str, str]) -> Mapping[str, Standing | None]:
         async with transaction(self._engine) as connection:
@@ -168,16 +208,3 @@ class _Held:
     def wake(self) -> None:
         self.changed.set()
         self.changed = asyncio.Event()
-
-
-def _aged(standing: Standing, seconds: float) -> Standing:
-    """``standing``, read ``seconds`` ago."""
-    hints = tuple(
-        replace(
-            hint,
-            age_s=hint.age_s + seconds,
-            since_age_s=None if hint.since_age_s is None else hint.since_age_s + seconds,
-        )
-        for hint in standing.hints
-    )
-    return replace(standing, hints=hints)

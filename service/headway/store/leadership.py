@@ -39,6 +39,7 @@ OUR_SIDE: dict[str, Any] = {
 }
 # A leader that hangs inside a transaction holds the epoch's row: the next one's bump waits for no longer than this.
 FENCED_IDLE_S = 5
+HOSTS_A_NOTICE = 100  # their ids with commas between: half of the 8,000 bytes that Postgres takes
 EPOCH_MAX = 1 << 62  # one host that tells nonsense must not use the numbers up
 
 
@@ -204,7 +205,8 @@ async def address_anew(connection: AsyncConnection, *, epoch: int) -> tuple[str,
 
 async def tell_hosts(connection: AsyncConnection, host_ids: Sequence[str]) -> None:
     """Tell, when this commits, whoever holds the polls of these hosts that their orders have changed."""
-    told = func.unnest(cast(list(host_ids), ARRAY(Text)))
+    packs = [",".join(host_ids[begin : begin + HOSTS_A_NOTICE]) for begin in range(0, len(host_ids), HOSTS_A_NOTICE)]
+    told = func.unnest(cast(packs, ARRAY(Text)))
     await connection.execute(select(func.pg_notify("headway_assignments", told)))
 
 
