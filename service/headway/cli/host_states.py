@@ -15,7 +15,7 @@ Reason = Annotated[str, typer.Option(help="Why; it is shown with the host, and t
 
 def cordon(host: Host, *, reason: Reason) -> None:
     """Give a host nothing new; what runs there stays."""
-    print(f"{host}: cordoned; {_workers(_post(host, 'cordon', reason=reason))} stay")
+    print(f"{host}: cordoned; it keeps {_workers(_post(host, 'cordon', reason=reason))}")
 
 
 def drain(host: Host, *, reason: Reason) -> None:

@@ -88,6 +88,12 @@ class Seed:
             [*values.values(), name],
         )
 
+    def renewed(self, host: str, *, generation: int) -> None:
+        """Every worker of a host is of a restart generation."""
+        self._connection.execute(
+            "update workers set restart_generation = %s where host_id = %s", [generation, f"id-{host}"]
+        )
+
     def start_up(self, host: str, template: str, start_up_s: float) -> None:
         self._insert("template_start_ups", host_id=f"id-{host}", template=template, start_up_s=start_up_s, starts=1)
 

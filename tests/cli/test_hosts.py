@@ -1,0 +1,111 @@
+"""`headway host`, `headway restart` and what `headway get` tells of hosts, against a real control plane's HTTP door."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.test_client import TOKEN, Served, profiles_file
+from control.http.seed import Seed
+from headway.__main__ import main
+from headway.cli import restart
+from headway.scaling.profile import Profile
+
+
+@pytest.fixture
+def served(migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    served = Served(migrated_url, tmp_path)
+    monkeypatch.setenv("HEADWAY_URL", served.url)
+    monkeypatch.setenv("HEADWAY_TOKEN", TOKEN)
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def seed(migrated_url: str) -> Iterator[Seed]:
+    seed = Seed(migrated_url)
+    yield seed
+    seed.close()
+
+
+@pytest.fixture
+def say(served: Served, capsys: pytest.CaptureFixture[str]):
+    """Runs a command; gives its status and what it said."""
+
+    def said(*words: str) -> tuple[int, str]:
+        status = main(list(words))
+        told = capsys.readouterr()
+        return status, told.out + told.err
+
+    return said
+
+
+def test_a_host_is_cordoned_drained_and_serves_again_and_the_list_says_so(say, seed: Seed) -> None:
+    seed.host("a")
+    seed.worker("a", "mail", 1)
+    assert say("host", "cordon", "a", "--reason", "new disk") == (0, "a: cordoned; it keeps 1 worker\n")
+    assert say("host", "drain", "a", "--reason", "new disk")[1].startswith("a: draining, 1 worker to go;")
+    listed = say("get", "hosts")[1]
+    assert "draining" in listed
+    assert "new disk (" in listed
+    assert say("host", "uncordon", "a") == (0, "a: serving\n")
+
+
+def test_a_drained_host_in_a_zone_under_pressure_is_listed_as_such(say, seed: Seed) -> None:
+    seed.host("a")
+    seed.host_is(
+        "a",
+        state="draining",
+        labels=json.dumps({"zone": "b"}),
+        memory_pressure=0.25,
+        cordon_reason="x",
+        cordoned_by="y",
+    )
+    words = say("get", "hosts")[1].split()
+    assert "drained" in words
+    assert "b" in words
+    assert "25%" in words
+
+
+def test_a_template_that_fails_on_a_host_is_named(say, seed: Seed) -> None:
+    seed.host("a")
+    seed.host_is("a", failing=json.dumps({"rq": time.time()}))
+    assert "rq (fails)" in say("get", "hosts")[1]
+
+
+def test_a_reason_is_asked_for(say, seed: Seed) -> None:
+    seed.host("a")
+    status, said = say("host", "drain", "a")
+    assert (status, "--reason" in said) == (2, True)
+
+
+def test_only_a_silent_host_is_forgotten(say, seed: Seed) -> None:
+    seed.host("a")
+    status, said = say("host", "forget", "a", "--reason", "gone")
+    assert (status, "still reports" in said) == (2, True)
+    seed.host("b", lease_s=-1.0)
+    assert say("host", "forget", "b", "--reason", "gone") == (0, "b: forgotten; what it ran is replaced\n")
+
+
+def test_a_restart_tells_how_far_it_is_until_it_is_through(say, seed: Seed, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    seed.host("a")
+    seed.worker("a", "mail", 1)
+    monkeypatch.setattr(restart.time, "sleep", lambda _: seed.renewed("a", generation=1))
+    status, said = say("restart", "mail", "--reason", "new release", "--wait")
+    assert (status, said) == (0, "mail: restart 1: 0 renewed, 1 to go\nmail: restart 1: 1 renewed, through\n")
+
+
+def test_where_hosts_are_as_many_as_it_takes_it_says_so(say) -> None:
+    assert say("get", "wanted") == (0, "hosts are as many as it takes\n")
+
+
+def test_placement_is_applied_and_read_back(say, tmp_path: Path) -> None:
+    text = "pools:\n  mail:\n    queues: [redis/mail]\n    template: rq\n    placement: {labels: {disk: ssd}, spread: zone}\n"
+    file = profiles_file(tmp_path, text)
+    assert say("apply", file) == (0, "created mail\n")
+    assert say("apply", file) == (0, "unchanged mail\n")
+    (row,) = json.loads(say("get", "profiles", "--json")[1])["profiles"]
+    assert row["profile"]["placement"] == {"labels": {"disk": "ssd"}, "spread": "zone"}
