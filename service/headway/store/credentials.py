@@ -157,7 +157,7 @@ async def rotate(conn: AsyncConnection, host_name: str, *, actor: str) -> None:
     """Have the host's credential replaced with its next report. Raises ``NotFound``."""
     host_id = await _host_id(conn, host_name)
     revision = await next_revision(conn)
-    valid = and_(of_host(host_id), credentials.c.used_at.is_not(None), is_valid())
+    valid = and_(of_host(host_id), is_valid())
     due = await conn.execute(update(credentials).where(valid).values(renew_at=func.now(), changed=revision))
     if due.rowcount == 0:
         raise NotFound(f"host {host_name!r} has no credential of its own that could be replaced")
