@@ -29,8 +29,8 @@ class Contact:
         self._began_at_s = clock()
         # After a reboot nothing runs that could be too much.
         kept = read_json(self._path) or {}
-        is_kept = kept.get("boot_id") == procfs.boot_id()
-        self._heard_at_s = float(kept["at_s"]) if is_kept and "at_s" in kept else self._began_at_s
+        at_s = kept.get("at_s") if kept.get("boot_id") == procfs.boot_id() else None
+        self._heard_at_s = at_s if isinstance(at_s, float) else self._began_at_s
         self._written_at_s = float("-inf")
 
     def heard(self, *, sent_at_s: float) -> None:
