@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # Those that need nothing but this tree; targets and ablation ask for a folder of traces.
-BENCHMARKS := decide simulate wake
+BENCHMARKS := agent agents decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
 SLOW := spark or e2e or install or browser
