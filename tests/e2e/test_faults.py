@@ -1,16 +1,19 @@
-"""A short seed of the soak of ``tests/proof/test_faults.py``: hosts, real workers, and what may go wrong with them."""
+"""A short seed of the soak of ``tests/proof/test_faults.py``, and a restore: hosts, and what may go wrong with them."""
 
 import random
 from pathlib import Path
 
 import pytest
 
-from lab.installation import installation
+from lab.hosts import STANDING
+from lab.installation import POOLS, Installation, installation
+from lab.programs import sees
 from lab.soak import Soak
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 SEED, FAULTS = 1, 6
+OBEYS_WITHIN_S = 60.0
 
 
 def test_workers_and_jobs_survive_a_handful_of_faults(tmp_path: Path) -> None:
@@ -24,3 +27,33 @@ def test_workers_and_jobs_survive_a_handful_of_faults(tmp_path: Path) -> None:
         told = soak.end()
     assert told["jobs_done"] == told["jobs_in"] > 0
     assert told["busy_killed"] == 0
+
+
+def test_hosts_obey_a_restored_database_and_end_no_worker_for_it(tmp_path: Path) -> None:
+    """Their orders are of an epoch and a revision that the backup does not know, and no assignment changes."""
+    with installation(tmp_path, hosts=2) as lab:
+        database, pool = lab.database, POOLS[0]
+        lab.scale(pool, 4)
+        lab.settle()
+        database.stop()
+        database.back_up()
+        database.start()
+        lab.scale(pool, 5)  # told under the next epoch, of which the backup knows as little as of this count
+        lab.settle()
+        lab.scale(pool, 4)
+        lab.settle()
+        before, epochs = _standing(lab), {host.name: host.epoch for host in lab.hosts}
+
+        database.stop()
+        database.restore()
+        database.start()
+        assert sees(lambda: any(host.epoch > epochs[host.name] for host in lab.hosts), within_s=OBEYS_WITHIN_S)
+        lab.settle()
+        assert _standing(lab) == before
+        lab.scale(pool, 6)
+        lab.settle()
+
+
+def _standing(lab: Installation) -> set[int]:
+    """The pids of the workers that were not asked to leave."""
+    return {each.pid for host in lab.hosts for each in host.recorded() if each.state in STANDING}

@@ -17,7 +17,7 @@ TAKEN_OVER_AFTER_S = 9.5  # a leader's lease and a standby's look, with a margin
 LOST_S = 50.0  # longer than a host's lease
 SKEW_S = 86_400.0
 SKEW_OF_LEADER_S = 1_800.0  # counts that are set by hand hold for an hour
-KEPT_BACK_MB, LEFT_MB = 400, 20
+FREE_MB, KEPT_BACK_MB = 400, 480
 KILLED = "leader killed"
 HOST_LOST = "host parted for longer than its lease"
 POSTGRES_LOST = "Postgres away for longer than the hosts' leases"
@@ -53,7 +53,7 @@ def host_faults(lab: Installation, host: Host, rng: random.Random) -> list[Fault
     if host.cgroup.is_there:
         faults += [
             made("host frozen", host.cgroup.freeze, host.cgroup.thaw),
-            made("memory taken", lambda: _take_memory(host), lambda: _give_memory(host)),
+            made("memory taken", lambda: _take_memory(host), lambda: _give_memory(host), lasts_s=rng.uniform(5.0, 8.0)),
         ]
     if network.can_part:
         control = lab.control_of(host).name
@@ -135,11 +135,11 @@ def _skew(whose: Host | Control, seconds: float) -> None:
 
 
 def _take_memory(host: Host) -> None:
-    """Next to nothing is left beside what runs: a cgroup limits it, and ``host.toml`` keeps most of the rest back.
+    """Less is left than what runs takes: a cgroup limits the host, and ``host.toml`` keeps more back than is free.
 
     So nothing gets so close to the limit that the kernel would kill. The agent is started anew to look at once.
     """
-    host.cgroup.limit(host.cgroup.used_bytes + (KEPT_BACK_MB + LEFT_MB) * 1_000_000)
+    host.cgroup.limit(host.cgroup.used_bytes + FREE_MB * 1_000_000)
     host.reserve_memory(KEPT_BACK_MB)
     host.agent.kill()
     _started_again(host)
