@@ -103,8 +103,8 @@ def test_where_hosts_are_as_many_as_it_takes_it_says_so(say) -> None:
 
 
 def test_placement_is_applied_and_read_back(say, tmp_path: Path) -> None:
-    text = "pools:\n  mail:\n    queues: [redis/mail]\n    template: rq\n    placement: {labels: {disk: ssd}, spread: zone}\n"
-    file = profiles_file(tmp_path, text)
+    places = "placement: {labels: {disk: ssd}, spread: zone}"
+    file = profiles_file(tmp_path, f"pools:\n  mail: {{queues: [redis/mail], template: rq, {places}}}\n")
     assert say("apply", file) == (0, "created mail\n")
     assert say("apply", file) == (0, "unchanged mail\n")
     (row,) = json.loads(say("get", "profiles", "--json")[1])["profiles"]
