@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.workers import SLEEP, template
 from headway.agent import procfs
-from headway.agent.costs import BAND, CPU_CORES_LEAST, ENOUGH, MEMORY_BYTES_LEAST, Cost, Costs, learnt
+from headway.agent.costs import BAND, CPU_CORES_LEAST, ENOUGH, FLOOR, MEMORY_BYTES_LEAST, Cost, Costs, learnt
 from headway.agent.records import unrecorded
 from headway.agent.weighing import Scales, Weight, weighed
 
@@ -50,8 +50,15 @@ def test_who_does_not_want_it_measured_is_told_as_configured() -> None:
 
 
 def test_a_worker_that_takes_next_to_nothing_costs_a_little() -> None:
-    told = learnt_by(ENOUGH, weight(0.0, 0.0)).told(template())
+    costs = learnt_by(ENOUGH, weight(0.0, 0.0))
+    told = costs.told(template(cpu_cores=0.0, memory_bytes=0))
     assert (told.cpu_cores, told.memory_bytes) == (CPU_CORES_LEAST, MEMORY_BYTES_LEAST)
+
+
+def test_a_worker_never_costs_less_than_a_part_of_what_host_toml_says() -> None:
+    """A night without jobs does not make a morning's workers free."""
+    told = learnt_by(ENOUGH, weight(0.0, 0.0)).told(template(cpu_cores=2.0, memory_bytes=400 * MB))
+    assert (told.cpu_cores, told.memory_bytes) == (FLOOR * 2.0, FLOOR * 400 * MB)
 
 
 def test_a_cost_rises_at_once_and_falls_slowly() -> None:

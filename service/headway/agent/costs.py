@@ -16,6 +16,7 @@ WARM_S = 60.0  # younger ones are still loading
 RISE = 0.5  # of the difference a minute
 FALL = 0.02  # half of it in 35 minutes
 BAND = 0.1  # told anew when it differs by more
+FLOOR = 0.25  # of what host.toml says: a night without jobs does not make a morning's workers free
 CPU_CORES_LEAST = 0.01
 MEMORY_BYTES_LEAST = 8 * 1024 * 1024
 
@@ -57,8 +58,8 @@ class Costs:
             self._told[template.name] = before = known
         return replace(
             template.told(),
-            cpu_cores=round(max(CPU_CORES_LEAST, before.cpu_cores), 3),
-            memory_bytes=int(max(MEMORY_BYTES_LEAST, before.memory_bytes)),
+            cpu_cores=round(max(CPU_CORES_LEAST, FLOOR * template.cpu_cores, before.cpu_cores), 3),
+            memory_bytes=int(max(MEMORY_BYTES_LEAST, FLOOR * template.memory_bytes, before.memory_bytes)),
         )
 
 
