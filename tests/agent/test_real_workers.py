@@ -1,0 +1,78 @@
+"""An agent that is killed while RQ's own workers have jobs in hand: none is restarted, none doubled, none lost."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from rq import Queue
+
+from agent.fake_control import FakeControl, eventually, row, serving
+from agent.test_loop import Host, ended
+from agent.workers import runs
+
+JOBS = """
+import pathlib, time
+
+def work(number, folder):
+    folder = pathlib.Path(folder)
+    with (folder / "begun").open("a") as begun:
+        print(number, file=begun, flush=True)
+    while not (folder / "go").exists():
+        time.sleep(0.02)
+    with (folder / "done").open("a") as done:
+        print(number, file=done, flush=True)
+"""
+
+
+@pytest.fixture
+def host(tmp_path: Path, valkey_url: str) -> Iterator[Host]:
+    (tmp_path / "mail_jobs.py").write_text(JOBS)
+    control = FakeControl()
+    with serving(control) as port:
+        host = Host(tmp_path, control, port)
+        host.host_file.write_text(
+            f"""
+            [templates.rq]
+            argv = ["{Path(sys.executable).with_name("rq")}", "worker", "--url", "{valkey_url}", "mail"]
+            environment = {{ PYTHONPATH = "{tmp_path}" }}
+            ready_pattern = "Listening on"
+            drain_timeout_s = 60
+            """
+        )
+        yield host
+        host.clear()
+
+
+def lines(path: Path) -> list[str]:
+    return sorted(path.read_text().split()) if path.exists() else []
+
+
+@pytest.mark.e2e  # RQ takes its time to start
+def test_jobs_in_hand_outlive_the_agent_that_started_their_workers_and_end_once(
+    host: Host, valkey_url: str, tmp_path: Path
+) -> None:
+    first = host.agent()
+    host.control.assign(row(2, template="rq"))
+    pids = eventually(lambda: len(found := host.control.pids()) == 2 and found, within_s=60.0)
+    queue = Queue("mail", connection=Redis.from_url(valkey_url))
+    for number in range(4):
+        queue.enqueue("mail_jobs.work", number, str(tmp_path))
+    eventually(lambda: len(lines(tmp_path / "begun")) == 2, within_s=60.0)
+    first.kill()
+    first.wait()
+    host.control.reports.clear()
+    second = host.agent()
+    assert host.control.running(2) == pids
+    host.control.assign(row(0, template="rq"))  # and the new one drains them: no job is cut short
+    eventually(lambda: "draining pool=mail" in host.logged())
+    assert all(runs(pid) for pid in pids)
+    (tmp_path / "go").touch()
+    eventually(lambda: not any(runs(pid) for pid in pids), within_s=60.0)
+    begun, done = lines(tmp_path / "begun"), lines(tmp_path / "done")
+    assert begun == done
+    assert len(set(done)) == len(done) >= 2
+    assert len(queue) == 4 - len(done), "what was not begun still waits for a worker"
+    assert "forcing" not in host.logged()
+    assert ended(second) == 0
