@@ -64,15 +64,15 @@ def backtest(
     json_: options.Json = None,
 ) -> None:
     """Play recorded jobs of many pools under many candidate policies, in parallel on Spark."""
-    asked = Asked(
+    asked = asked_of(
+        traces=(*(trace or ()), *(files or ())),
         event_log=event_log,
         database_url=database_url,
-        traces=tuple(Path(file) for file in (*(trace or ()), *(files or ()))),
         columns=columns,
-        from_s=moment_s(from_, option="--from"),
-        until_s=moment_s(until, option="--until"),
-        pools=pools_of(pools),
-        profiles_file=profile,
+        from_=from_,
+        until=until,
+        pools=pools,
+        profile=profile,
         seed=seed,
     )
     setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, weeks=weeks, seed=seed)
@@ -93,6 +93,32 @@ def backtest(
         title = f"Back-test of {counted(len(rows), 'pool')} under {counted(len(compared), 'candidate')}"
         write(report, past_page(rows, skipped, title=title, facts=facts(setting)))
     end(is_whole, done=len(outcomes), asked=sum(len(work.candidates_of(size.pool)) for size in on.sizes))
+
+
+def asked_of(
+    *,
+    traces: Sequence[str],
+    event_log: Path | None,
+    database_url: str | None,
+    columns: str | None,
+    from_: str | None,
+    until: str | None,
+    pools: str | None,
+    profile: Path | None,
+    seed: int,
+) -> Asked:
+    """Which past is meant, of the options' words."""
+    return Asked(
+        event_log=event_log,
+        database_url=database_url,
+        traces=tuple(map(Path, traces)),
+        columns=columns,
+        from_s=moment_s(from_, option="--from"),
+        until_s=moment_s(until, option="--until"),
+        pools=pools_of(pools),
+        profiles_file=profile,
+        seed=seed,
+    )
 
 
 def setting_of(*, tick: str, start_up: str, jitter: float, slots: int, seed: int, weeks: bool = True) -> Setting:

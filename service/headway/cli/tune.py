@@ -15,10 +15,10 @@ from rich.text import Text
 from headway import __version__
 from headway.cli import past_options as options
 from headway.cli.amounts import fraction
-from headway.cli.backtest import doing, end, facts, pools_of, prepare, rehearsal_figures, setting_of, tell_skipped
+from headway.cli.backtest import asked_of, doing, end, facts, prepare, rehearsal_figures, setting_of, tell_skipped
 from headway.cli.bench import Bench, bench, rehearsed, rows_of
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
-from headway.cli.past import Asked, moment_s, past_of
+from headway.cli.past import past_of
 from headway.cli.simulate import write
 from headway.cli.typed import output, run
 from headway.errors import Invalid
@@ -83,15 +83,15 @@ def tune(
     json_: options.Json = None,
 ) -> None:
     """Suggest a policy for each pool: chosen on the earlier part of its past, shown on the later part."""
-    asked = Asked(
+    asked = asked_of(
+        traces=(*(trace or ()), *(files or ())),
         event_log=event_log,
         database_url=database_url,
-        traces=tuple(Path(file) for file in (*(trace or ()), *(files or ()))),
         columns=columns,
-        from_s=moment_s(from_, option="--from"),
-        until_s=moment_s(until, option="--until"),
-        pools=pools_of(pools),
-        profiles_file=profile,
+        from_=from_,
+        until=until,
+        pools=pools,
+        profile=profile,
         seed=seed,
     )
     setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, weeks=weeks, seed=seed)
