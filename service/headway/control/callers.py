@@ -155,14 +155,17 @@ class Callers:
         """Hear what changes, for ever. What was never asked for is not heard of: open doors ask nobody."""
         if self._engine is None or self.is_open:
             await asyncio.Event().wait()
+        is_heard = True
         while True:
             try:
                 await self.hear()
-            except HeadwayError as error:
-                log.warning("changes of credentials unheard: %s", error)
-            except Exception:
-                # A defect of ours must not end the doors; unheard, nothing kept is believed.
-                log.exception("changes of credentials unheard")
+                is_heard = True
+            except Exception as error:
+                # Whatever it was, it must not end the doors: unheard, nothing that is kept is believed.
+                if is_heard:
+                    is_known = isinstance(error, HeadwayError)
+                    log.warning("changes of credentials unheard: %s", error, exc_info=None if is_known else error)
+                is_heard = False
             await asyncio.sleep(WATCH_S)
 
     async def hear(self) -> None:

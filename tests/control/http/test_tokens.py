@@ -101,6 +101,8 @@ async def test_a_token_may_what_its_role_says_and_the_audit_log_names_it(with_to
         ("HEADWAY_TOKEN", "token created", "token my ingest"),
         ("token my operator", "profile created", "profile mail"),
     ]
+    refused = (await admin.get("/v1/tokens")).json()["refused_calls"]
+    assert refused["that takes the role operator, and its role is viewer"] == 1
     refusals = seed.rows("select actor, subject from audit_log where action = 'call refused' order by acted_at")
     assert ("token my viewer", "PUT /v1/profiles/mail") in refusals
 

@@ -18,13 +18,14 @@ from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.rights import RIGHTS
 from headway.control.rpc.server import serve
+from headway.emit.client import TelemetryClient
 from headway.errors import Conflict, Forbidden, NotFound, Unauthenticated
-from headway.scaling.model import HostCapacity
+from headway.scaling.model import HostCapacity, TelemetryBatch
 from headway.settings import Address
-from headway.store.credentials import Role, digest, revoke_host, rotate
+from headway.store.credentials import Role, digest, forget_ended, revoke_host, rotate
 from headway.store.engine import Engine, create_engine, transaction
 from headway.store.tokens import TokenWanted, create_token, revoke_token
-from headway.wire.v1 import agent_pb2, telemetry_pb2
+from headway.wire.v1 import agent_pb2, telemetry_pb2, telemetry_pb2_grpc
 
 SHARED = "shared"
 BOUND_S = 20.0
@@ -400,6 +401,51 @@ async def test_a_token_of_a_person_speaks_for_no_host(door: Door, role: Role) ->
     a = await door.enrolled("a")
     with pytest.raises(Forbidden, match=f"its role is {role}"):
         await door.report(door.client(), Identity(**{**as_dict(a), "credential": token}))
+
+
+@pytest.mark.parametrize(("role", "may"), [("ingest", True), ("admin", True), ("viewer", False), ("operator", False)])
+async def test_telemetry_takes_an_ingest_token(door: Door, role: str, may: bool) -> None:
+    class Takes(telemetry_pb2_grpc.TelemetryServiceServicer):
+        def add_to(self, server: Any) -> None:
+            telemetry_pb2_grpc.add_TelemetryServiceServicer_to_server(self, server)
+
+        async def Ingest(self, request: Any, context: Any) -> telemetry_pb2.IngestResponse:  # noqa: N802
+            return telemetry_pb2.IngestResponse(accepted_events=1)
+
+    async with transaction(door.engine) as conn:
+        _, token = await create_token(conn, TokenWanted(name="c", role=Role(role)), actor="test")
+    address = Address(host="127.0.0.1", port=0)
+    server = await serve([Takes()], address=address, token=SHARED, callers=door.callers)
+    client = TelemetryClient(f"127.0.0.1:{server.port}", token=token)
+    batch = TelemetryBatch(producer="p", sequence=1, sent_at_s=0.0)
+    if may:
+        assert (await asyncio.to_thread(client.send, batch)).accepted_events == 1
+    else:
+        with pytest.raises(Unauthenticated, match=f"its role is {role}"):  # the client's word for both
+            await asyncio.to_thread(client.send, batch)
+    client.close()
+    await server.stop(0)
+
+
+async def test_a_first_use_that_two_calls_make_at_once_ends_nothing_but_the_old(door: Door) -> None:
+    old = await door.enrolled("a")
+    await door.act(rotate, "a")
+    fresh = await eventually(lambda: renewed(door, door.client(), old))
+    now = Identity(**{**as_dict(old), "credential": fresh})
+    await asyncio.gather(*(door.report(door.client(), now) for _ in range(6)))
+    await door.report(door.client(), now)
+
+
+async def test_what_ended_long_ago_is_forgotten_but_that_a_host_was_revoked_is_not(door: Door) -> None:
+    await door.enrolled("a")
+    await door.act(revoke_host, "a")
+    await door.join_token(name="old")
+    await _execute(door, "update credentials set revoked_at = now() - interval '8 days'")
+    async with transaction(door.engine) as conn:
+        await forget_ended(conn)
+    assert [row.role for row in await door.rows("select role from credentials")] == ["host"]
+    with pytest.raises(Forbidden):
+        await door.enrol(door.client(), Proof(shown=SHARED), "a", boot_id="boot")
 
 
 # --- waiting ---------------------------------------------------------------------------------------------------------

@@ -85,6 +85,7 @@ def create_app(
 ) -> App:
     """The door. With a ``token``, every request but health and the dashboard's files must bring it or one like it."""
     app = routed()
+    callers = callers or Callers(token=token, engine=engine)
 
     def has_event_log() -> bool:
         return ingest.has_event_log
@@ -101,8 +102,8 @@ def create_app(
         has_event_log=has_event_log,
         actor="local",
         strategies=strategies,
+        callers=callers,
     )
-    callers = callers or Callers(token=token, engine=engine)
     app.add_middleware(Guard, callers=callers, bound_host=address.host)
     return app
 

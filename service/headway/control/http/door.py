@@ -9,7 +9,7 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import from_json
 
-from headway.control.callers import Caller
+from headway.control.callers import Caller, Callers
 from headway.control.http.bodies import storable, storable_text
 from headway.control.http.feed import Feed
 from headway.control.http.guard import CALLER
@@ -40,6 +40,8 @@ class Door:
     """Whom the audit log names."""
     strategies: Mapping[str, Strategy]
     """Those a profile may name."""
+    callers: Callers
+    """Who may ask, and who was refused."""
 
 
 async def _door(request: Request) -> Door:

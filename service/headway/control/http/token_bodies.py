@@ -63,6 +63,8 @@ class TokensOut(Given):
     """The valid tokens, newest first."""
 
     tokens: list[TokenOut]
+    refused_calls: dict[str, int]
+    """How many calls this control plane has refused since it started, by why, at both doors."""
 
 
 class TokenMadeOut(TokenOut):

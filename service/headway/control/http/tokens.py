@@ -24,7 +24,8 @@ NamePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterV
 async def list_all_tokens(door: AtDoor) -> TokensOut:
     """The valid tokens of people, programs and hosts that may join. Secrets are not among what is told."""
     async with transaction(door.engine) as conn:
-        return TokensOut(tokens=[TokenOut.of(token) for token in await list_tokens(conn)])
+        tokens = [TokenOut.of(token) for token in await list_tokens(conn)]
+    return TokensOut(tokens=tokens, refused_calls=dict(door.callers.refused))
 
 
 @router.post(
