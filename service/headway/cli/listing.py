@@ -5,14 +5,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
-UNKNOWN = "unknown"
+from headway.cli.cells import UNKNOWN, ago, count, duration, mib, rate, table
 
 
 def profiles(answer: dict[str, Any]) -> Table | str:
     """Profiles, by pool."""
-    return _table(
+    return table(
         ("pool", "queues", "objective", "workers", "mode", "template", "version", "notes"),
         (
             (
@@ -36,25 +35,25 @@ def _by_hand(row: dict[str, Any]) -> Iterable[str]:
     override = row["override"]
     if override:
         left_s = max(0.0, override["until_s"] - time.time())
-        yield f"{override['workers']} workers by hand for {_duration(left_s)} more: {override['reason']}"
+        yield f"{override['workers']} workers by hand for {duration(left_s)} more: {override['reason']}"
     if row["pause"]:
         yield "paused by hand"
 
 
 def queues(answer: dict[str, Any]) -> Table | str:
     """Queues, by name."""
-    return _table(
+    return table(
         ("queue", "pool", "waiting", "oldest", "in flight", "arriving", "pickup p95", "read"),
         (
             (
                 row["queue"],
                 row["pool"] or "-",
-                _count(row["metrics"]["waiting_jobs"]),
-                _duration(row["metrics"]["oldest_age_s"]),
-                _count(row["metrics"]["in_flight_jobs"]),
-                _rate(row["metrics"]["arrival_rate_per_s"]),
-                _duration(row["metrics"]["pickup_p95_s"]),
-                "never" if row["sample_age_s"] is None else f"{_duration(row['sample_age_s'])} ago",
+                count(row["metrics"]["waiting_jobs"]),
+                duration(row["metrics"]["oldest_age_s"]),
+                count(row["metrics"]["in_flight_jobs"]),
+                rate(row["metrics"]["arrival_rate_per_s"]),
+                duration(row["metrics"]["pickup_p95_s"]),
+                "never" if row["sample_age_s"] is None else f"{duration(row['sample_age_s'])} ago",
             )
             for row in answer["queues"]
         ),
@@ -64,7 +63,7 @@ def queues(answer: dict[str, Any]) -> Table | str:
 
 def hosts(answer: dict[str, Any]) -> Table | str:
     """Hosts, by name."""
-    return _table(
+    return table(
         ("host", "state", "zone", "workers", "cpu cores", "memory", "pressure", "templates", "heard", "why"),
         (
             (
@@ -73,10 +72,10 @@ def hosts(answer: dict[str, Any]) -> Table | str:
                 row["labels"].get("zone", "-"),
                 str(len(row["workers"])) if row["is_known"] else f"{UNKNOWN} (was {len(row['workers'])})",
                 f"{row['used']['cpu_cores']:g} of {row['capacity']['cpu_cores']:g}",
-                f"{_mib(row['used']['memory_bytes'])} of {_mib(row['capacity']['memory_bytes'])}",
+                f"{mib(row['used']['memory_bytes'])} of {mib(row['capacity']['memory_bytes'])}",
                 _pressure(row["capacity"]),
                 ", ".join(_template(row, template["name"]) for template in row["templates"]) or "none",
-                "never" if row["reported_at_s"] is None else _ago(row["reported_at_s"]),
+                "never" if row["reported_at_s"] is None else ago(row["reported_at_s"]),
                 _why(row),
             )
             for row in answer["hosts"]
@@ -87,15 +86,15 @@ def hosts(answer: dict[str, Any]) -> Table | str:
 
 def tokens(answer: dict[str, Any]) -> Table | str:
     """Valid tokens, newest first."""
-    return _table(
+    return table(
         ("token", "role", "made by", "valid for", "first used", "lets in"),
         (
             (
                 row["name"],
                 row["role"],
                 row["created_by"],
-                "ever" if row["expires_at_s"] is None else _duration(max(0.0, row["expires_at_s"] - time.time())),
-                "never" if row["first_used_at_s"] is None else _ago(row["first_used_at_s"]),
+                "ever" if row["expires_at_s"] is None else duration(max(0.0, row["expires_at_s"] - time.time())),
+                "never" if row["first_used_at_s"] is None else ago(row["first_used_at_s"]),
                 "" if row["uses_left"] is None else f"{row['uses_left']} × {row['host'] or 'any host'}",
             )
             for row in answer["tokens"]
@@ -106,12 +105,12 @@ def tokens(answer: dict[str, Any]) -> Table | str:
 
 def wanted(answer: dict[str, Any]) -> Table | str:
     """Hosts that are missing or spare."""
-    return _table(
+    return table(
         ("hosts", "for", "templates", "why"),
         (
             (
-                f"{_count(row['hosts'])} {row['sign']}",
-                _duration(max(0.0, answer["at_s"] - row["since_s"])),
+                f"{count(row['hosts'])} {row['sign']}",
+                duration(max(0.0, answer["at_s"] - row["since_s"])),
                 ", ".join(row["templates"]) or "any",
                 row["why"],
             )
@@ -138,18 +137,16 @@ def _template(row: dict[str, Any], name: str) -> str:
 
 
 def _why(row: dict[str, Any]) -> str:
-    return (
-        f"{row['cordon_reason']} ({row['cordoned_by']}, {_ago(row['cordoned_at_s'])})" if row["cordoned_at_s"] else ""
-    )
+    return f"{row['cordon_reason']} ({row['cordoned_by']}, {ago(row['cordoned_at_s'])})" if row["cordoned_at_s"] else ""
 
 
 def decisions(answer: dict[str, Any]) -> Table | str:
     """Decisions, newest first."""
-    return _table(
+    return table(
         ("decided", "pool", "workers", "bound by", "demands, in slots", "notes"),
         (
             (
-                _ago(row["decided_at_s"]),
+                ago(row["decided_at_s"]),
                 row["decision"]["pool"],
                 _change(row["previous_workers"], row["decision"]["target_workers"]),
                 row["decision"]["binding"].replace("_", " "),
@@ -168,16 +165,16 @@ def health(answer: dict[str, Any]) -> Table | str:
     """How the installation is, and how long events take from door to metrics, stage by stage."""
     telemetry = answer["telemetry"] or {}
     lags = [
-        ("received → durable", _duration(telemetry.get("flush_s"))),
+        ("received → durable", duration(telemetry.get("flush_s"))),
         ("durable → read", _unread(telemetry)),
     ]
     for row in answer["pipelines"]:
         said = row["stage"].replace("_", " ")
-        lags.append((f"pipeline {row['pipeline']}", f"{said}, heard {_duration(row['written_age_s'])} ago"))
-        lags.append(("received → metrics", _duration(row["rows_lag_s"])))
+        lags.append((f"pipeline {row['pipeline']}", f"{said}, heard {duration(row['written_age_s'])} ago"))
+        lags.append(("received → metrics", duration(row["rows_lag_s"])))
     leader = "nobody" if answer["leader_age_s"] is None else answer["leader"]
     rows = [("status", answer["status"]), *(("", reason) for reason in answer["reasons"]), ("leader", leader), *lags]
-    return _table(("what", "how it is"), rows, empty="nothing is known")
+    return table(("what", "how it is"), rows, empty="nothing is known")
 
 
 def _unread(telemetry: dict[str, Any]) -> str:
@@ -185,17 +182,7 @@ def _unread(telemetry: dict[str, Any]) -> str:
     if not telemetry.get("unread_files"):
         return "nothing waits" if telemetry else UNKNOWN
     files, size_bytes = telemetry["unread_files"], telemetry["unread_bytes"]
-    return f"{_duration(telemetry['oldest_unread_s'])}: {files} files, {_mib(size_bytes)}"
-
-
-def _table(names: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, empty: str) -> Table | str:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        # As text: names come from outside, and square brackets in one are no markup.
-        table.add_row(*(Text(cell, style="dim" if cell == UNKNOWN else "") for cell in row))
-    return table if table.row_count else empty
+    return f"{duration(telemetry['oldest_unread_s'])}: {files} files, {mib(size_bytes)}"
 
 
 def _change(previous: int | None, target: int) -> str:
@@ -203,30 +190,4 @@ def _change(previous: int | None, target: int) -> str:
 
 
 def _objective(objective: dict[str, Any]) -> str:
-    return f"{objective['percentile']:g} % within {_duration(objective['target_s'])}"
-
-
-def _count(value: int | None) -> str:
-    return UNKNOWN if value is None else str(value)
-
-
-def _rate(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.1f}/s"
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return UNKNOWN
-    if seconds < 10:
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _ago(at_s: float) -> str:
-    return f"{_duration(float(max(0, round(time.time() - at_s))))} ago"
-
-
-def _mib(value: int) -> str:
-    return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"
+    return f"{objective['percentile']:g} % within {duration(objective['target_s'])}"
