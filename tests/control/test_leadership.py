@@ -13,6 +13,8 @@ from headway.control import leadership
 from headway.control.leadership import Leadership
 from headway.store import leadership as store
 
+LATER = 1_000_000_000_000
+
 
 class Wire:
     """A way to Postgres that can be cut without a word to either side."""
@@ -93,8 +95,8 @@ async def test_a_leader_takes_a_later_epoch_once_a_host_has_seen_one(migrated_ur
     async with _leading(migrated_url) as one:
         await _becomes(lambda: one.epoch is not None)
         with psycopg.connect(migrated_url, autocommit=True) as connection:
-            connection.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'h', 41)")
-        await _becomes(lambda: one.epoch == 42)
+            connection.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'h', %s)", [LATER])
+        await _becomes(lambda: one.epoch == LATER + 1)
 
 
 async def test_what_an_earlier_epoch_of_the_same_process_is_refused_ends_nothing(migrated_url: str) -> None:

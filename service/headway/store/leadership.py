@@ -84,9 +84,12 @@ class LeaderSession:
     async def try_lead(self, leader: str) -> int | None:
         """The new epoch if the lock is free now, else ``None``.
 
-        The epoch is above every one that any host has seen, so that a restored database does not lock agents out. Hosts
-        that were known when the last leader fell silent are held for known as long as they were then: while nobody
-        led, perhaps nobody could hear them.
+        The epoch is above every one that any host has seen, so that a restored database does not lock agents out. It is
+        above the time, too, in Unix seconds: the next leader of a restored database does not know which epochs were
+        taken on the day that is lost, and the same number twice would hold two orders for one.
+
+        Hosts that were known when the last leader fell silent are held for known as long as they were then: while
+        nobody led, perhaps nobody could hear them.
         """
         ((is_mine,),) = await self._rows("select pg_try_advisory_lock(%s)", LEADER_LOCK)
         if not is_mine:
@@ -100,7 +103,10 @@ class LeaderSession:
                 where hosts.lease_ends_at between last.renewed_at and now() + make_interval(secs => %s)
             )
             update leader_epoch set
-                epoch = greatest(epoch, coalesce((select max(epoch_seen) from hosts where epoch_seen < %s), 0)) + 1,
+                epoch = 1 + greatest(
+                    epoch,
+                    (select max(epoch_seen) from hosts where epoch_seen < %s),
+                    extract(epoch from clock_timestamp())::bigint),
                 leader = %s, backend_pid = pg_backend_pid(), taken_at = now()
             returning epoch
             """,
