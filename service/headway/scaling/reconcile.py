@@ -90,17 +90,9 @@ def reconcile(
             actions += _drains(there, len(there))
             continue
         count = max(0, row.burst_workers - (spent or {}).get(pool, 0)) if is_burst else row.base_workers
-        actions += _of_one_place(
-            _Place(
-                start=_start(row, is_burst=is_burst),
-                count=count,
-                outdated=[worker for worker in there if _is_outdated(worker, row, upkeep)],
-                current=[worker for worker in there if not _is_outdated(worker, row, upkeep)],
-                draining=draining.get((pool, is_burst), 0),
-                is_cramped=row.template in upkeep.cramped,
-                unproven=upkeep.unproven,
-            )
-        )
+        start = Start(pool=pool, template=row.template, is_burst=is_burst, restart_generation=row.restart_generation)
+        finishing = draining.get((pool, is_burst), 0)
+        actions += _of_one_place(_Place.of(there, start, count=count, draining=finishing, upkeep=upkeep))
     return tuple(actions)
 
 
@@ -116,6 +108,22 @@ class _Place:
     draining: int
     is_cramped: bool
     unproven: Collection[str]
+
+    @classmethod
+    def of(cls, there: Iterable[Worker], start: Start, *, count: int, draining: int, upkeep: Upkeep) -> "_Place":
+        """The place in which ``there`` is what counts, and ``start`` is what shall be there."""
+        current, outdated = [], []
+        for worker in there:
+            (outdated if _is_outdated(worker, start, upkeep) else current).append(worker)
+        return cls(
+            start=start,
+            count=count,
+            outdated=outdated,
+            current=current,
+            draining=draining,
+            is_cramped=start.template in upkeep.cramped,
+            unproven=upkeep.unproven,
+        )
 
     @property
     def running(self) -> int:
@@ -149,15 +157,11 @@ def _kept_in_little_room(place: _Place) -> int:
     return max(missing - int(is_calm), place.count - place.running - 1, 0)
 
 
-def _start(row: Assignment, *, is_burst: bool) -> Start:
-    return Start(pool=row.pool, template=row.template, is_burst=is_burst, restart_generation=row.restart_generation)
-
-
-def _is_outdated(worker: Worker, row: Assignment, upkeep: Upkeep) -> bool:
+def _is_outdated(worker: Worker, wanted: Start, upkeep: Upkeep) -> bool:
     return (
-        worker.template != row.template
-        or worker.restart_generation < row.restart_generation
-        or upkeep.template_hashes.get(row.template, worker.template_hash) != worker.template_hash
+        worker.template != wanted.template
+        or worker.restart_generation < wanted.restart_generation
+        or upkeep.template_hashes.get(wanted.template, worker.template_hash) != worker.template_hash
         or worker.worker_id in upkeep.worn
     )
 
