@@ -58,7 +58,7 @@ class Admission:
             NotFound: no host has this id.
         """
         if caller.role is Role.HOST:
-            if caller.host_id != host_id:
+            if caller.host_id != host_id and (await self._callers.anew(caller)).host_id != host_id:
                 raise await self._callers.refusal(caller, why=OTHER_HOST, subject=f"host {host_id}")
             if certified and caller.name not in certified and (await self._callers.anew(caller)).name not in certified:
                 raise await self._callers.refusal(caller, why=OTHER_CERTIFICATE, subject=f"host {caller.name}")

@@ -105,7 +105,7 @@ async def find(conn: AsyncConnection, sha256_hex: str) -> Known | None:
     if row is None or row.role == Role.JOIN:
         return None
     known = _to_known(row)
-    if row.used_at is None and _serves(known):
+    if row.used_at is None and serves(known):
         await conn.execute(
             update(credentials).where(credentials.c.sha256 == sha256_hex).values(used_at=func.now()),
         )
@@ -136,13 +136,14 @@ async def issue(
     """A new credential of the host. What it shows today stays valid until it shows this one."""
     await conn.execute(delete(credentials).where(of_host(host_id), credentials.c.used_at.is_(None)))
     secret = drawn(Role.HOST)
+    host_name = select(hosts.c.name).where(hosts.c.host_id == host_id).scalar_subquery()
     spread = int(digest(secret)[:4], 16) / 0xFFFF * RENEW_SPREAD
     await conn.execute(
         insert(credentials).values(
             credential_id=uuid4(),
             sha256=digest(secret),
             role=Role.HOST,
-            name="",
+            name=func.coalesce(host_name, ""),
             host_id=host_id,
             joined_by=joined_by,
             agent_id=agent_id,
@@ -151,6 +152,13 @@ async def issue(
         )
     )
     return secret
+
+
+async def move(conn: AsyncConnection, sha256_hex: str, *, host_id: str) -> None:
+    """Let a credential be that of another host id, as of a host that was forgotten and is back."""
+    revision = await next_revision(conn)
+    mine = credentials.c.sha256 == sha256_hex
+    await conn.execute(update(credentials).where(mine).values(host_id=host_id, changed=revision))
 
 
 async def rotate(conn: AsyncConnection, host_name: str, *, actor: str) -> None:
@@ -187,8 +195,10 @@ async def forget_ended(conn: AsyncConnection) -> None:
     """Delete what ended long ago. A host's revoked credential stays: it says that the host once had one."""
     long_ago = func.now() - seconds(KEPT_S)
     is_over = or_(credentials.c.revoked_at < long_ago, credentials.c.expires_at < long_ago)
-    is_replaced = and_(credentials.c.role == Role.HOST, credentials.c.expires_at < long_ago)
-    await conn.execute(delete(credentials).where(or_(and_(credentials.c.role != Role.HOST, is_over), is_replaced)))
+    is_host = credentials.c.role == Role.HOST
+    is_forgotten = and_(is_host, credentials.c.host_id.not_in(select(hosts.c.host_id)))
+    is_replaced = and_(is_host, credentials.c.expires_at < long_ago)
+    await conn.execute(delete(credentials).where(or_(and_(or_(~is_host, is_forgotten), is_over), is_replaced)))
 
 
 async def record_act(
@@ -239,7 +249,8 @@ def is_valid() -> ColumnElement[bool]:
     return and_(credentials.c.revoked_at.is_(None), is_young)
 
 
-def _serves(known: Known) -> bool:
+def serves(known: Known) -> bool:
+    """Whether it is neither revoked nor expired."""
     return not known.is_revoked and (known.expires_in_s is None or known.expires_in_s > 0)
 
 

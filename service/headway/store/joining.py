@@ -6,18 +6,21 @@ from typing import Any
 from sqlalchemy import Row, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.errors import Forbidden, NotFound, Unauthenticated
+from headway.errors import Forbidden, Unauthenticated
 from headway.store.credentials import (
     Known,
     Role,
     digest,
     end,
+    find,
     host_facts,
     is_valid,
     issue,
+    move,
     of_host,
     record_act,
     seconds,
+    serves,
 )
 from headway.store.hosts import enrol
 from headway.store.tables import credentials
@@ -63,8 +66,7 @@ async def join(conn: AsyncConnection, enrolment: Enrolment, *, caller: Known | N
     if caller is not None:
         if enrolment.host_id not in {"", caller.host_id}:
             raise Forbidden(f"the credential of host {caller.name!r} does not speak for host {enrolment.host_id!r}")
-        await _require_not_forgotten(conn, caller)
-        return Joined(host_id=await _enrolled(conn, replace(enrolment, host_id=caller.host_id)))
+        return await _join_by_credential(conn, enrolment, caller)
     if enrolment.join_token:
         return await _join_by_token(conn, enrolment)
     if not is_trusted:
@@ -135,13 +137,18 @@ async def _asks_again(conn: AsyncConnection, token: Row[Any], enrolment: Enrolme
     return (await conn.execute(given)).first() is not None
 
 
-async def _require_not_forgotten(conn: AsyncConnection, caller: Known) -> None:
-    try:
-        await host_facts(conn, caller.host_id)
-    except NotFound as error:
-        raise Unauthenticated(
-            f"host {caller.name!r} was forgotten, and its credential with it: it needs a new join token"
-        ) from error
+async def _join_by_credential(conn: AsyncConnection, enrolment: Enrolment, caller: Known) -> Joined:
+    known = await find(conn, caller.sha256)  # what a control plane keeps may be a second old
+    if known is None or not serves(known):
+        raise Unauthenticated(f"the credential of host {caller.name!r} was revoked, or a newer one took its place")
+    host_id = await _enrolled(conn, replace(enrolment, host_id=caller.host_id))
+    if host_id == caller.host_id:
+        return Joined(host_id=host_id)
+    # The host was forgotten, and is back: better seen under a new id than running unseen.
+    if (await host_facts(conn, host_id))[1]:
+        raise Forbidden(_has_own(enrolment.name))
+    await move(conn, caller.sha256, host_id=host_id)
+    return Joined(host_id=host_id)
 
 
 async def _enrolled(conn: AsyncConnection, enrolment: Enrolment) -> str:

@@ -412,7 +412,8 @@ credentials = Table(
     Column("sha256", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("name", Text, nullable=False),
-    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE")),
+    # No foreign key: a host that was forgotten and is back shows what it has.
+    Column("host_id", Text),
     # Of a join token: the only host that may join with it, and how many still may.
     Column("host_name", Text),
     Column("uses_left", Integer),

@@ -235,13 +235,36 @@ async def test_an_administrator_lets_a_reinstalled_host_in_anew(door: Door) -> N
         await eventually_refused(door, lost)
 
 
-async def test_a_forgotten_host_does_not_come_back_by_its_credential(door: Door) -> None:
+async def test_a_host_that_was_forgotten_comes_back_by_its_credential_under_another_id(door: Door) -> None:
+    """What it runs is better seen than unseen; to keep a host out, its credential is revoked."""
     a = await door.enrolled("a")
     await _execute(door, "delete from hosts")
     with pytest.raises(NotFound):
         await door.report(door.client(), a)
+    back = await door.enrol(door.client(), Proof(shown=a.credential), "a", host_id=a.host_id)
+    assert (back.host_id != a.host_id, back.credential) == (True, "")
+    now = Identity(**{**as_dict(a), "host_id": back.host_id})
+    await door.report(door.client(), now)
+    with pytest.raises(Forbidden, match="its credential is another host's"):
+        await door.report(door.client(), a)
+
+
+async def test_a_forgotten_host_does_not_become_the_one_that_has_its_name_now(door: Door) -> None:
+    old = await door.enrolled("a")
+    await _execute(door, "delete from hosts")
+    await door.enrolled("a", agent_id="new")
+    await _execute(door, "update hosts set lease_ends_at = null")
+    with pytest.raises(Forbidden, match="has a credential of its own"):
+        await door.enrol(door.client(), Proof(shown=old.credential), "a", host_id=old.host_id)
+
+
+async def test_a_host_that_was_revoked_and_forgotten_needs_a_new_token(door: Door) -> None:
+    a = await door.enrolled("a")
+    await door.act(revoke_host, "a")
+    await _execute(door, "delete from hosts")
     with pytest.raises(Unauthenticated):
         await door.enrol(door.client(), Proof(shown=a.credential), "a", host_id=a.host_id)
+    await door.enrol(door.client(), Proof(join_token=await door.join_token()), "a")
 
 
 # --- the shared token, for as long as an upgrade takes ---------------------------------------------------------------
