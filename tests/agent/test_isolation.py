@@ -6,8 +6,8 @@ from agent.workers import template
 from headway.agent import procfs
 from headway.agent.folder import StateFolder
 from headway.agent.isolation import FIRST_CALL_S, Contact, Isolation
-from headway.agent.rollout import unisolated
-from headway.scaling.model import Assignment
+from headway.agent.rollout import held_back, unisolated
+from headway.scaling.model import Assignment, Worker, WorkerState
 
 
 class Clock:
@@ -94,3 +94,57 @@ def test_an_isolated_templates_pools_are_left_out_of_what_is_to_run() -> None:
     ]
     assert unisolated(rows, {"pinned"}) == (rows[1],)
     assert unisolated(rows, ()) == tuple(rows)
+
+
+PINNED = {"pinned": template(isolation_drain_after_s=30.0), "plain": template()}
+
+
+def test_what_was_cut_off_stays_doubtful_until_the_control_plane_has_told_what_is_to_run(
+    tmp_path: Path, clock: Clock
+) -> None:
+    known, isolation = contact(tmp_path, clock), Isolation()
+    known.heard(sent_at_s=clock.now_s)
+    known.told()
+    clock.now_s += 29.0
+    assert isolation.doubtful(PINNED, known) == set()
+    clock.now_s += 2.0
+    assert isolation.doubtful(PINNED, known) == {"pinned"}
+    known.heard(sent_at_s=clock.now_s)  # it is heard again, and has not been told yet
+    clock.now_s += 1.0
+    assert isolation.doubtful(PINNED, known) == {"pinned"}
+    known.told()
+    assert isolation.doubtful(PINNED, known) == set()
+
+
+def test_a_host_that_was_never_cut_off_for_too_long_doubts_nothing(tmp_path: Path, clock: Clock) -> None:
+    known, isolation = contact(tmp_path, clock), Isolation()
+    for _ in range(20):
+        clock.now_s += 15.0
+        known.heard(sent_at_s=clock.now_s)
+        assert isolation.doubtful(PINNED, known) == set()  # nobody need tell it anew
+
+
+def test_an_agent_that_begins_on_a_host_that_is_cut_off_starts_nothing_on_its_predecessors_orders(
+    tmp_path: Path, clock: Clock
+) -> None:
+    contact(tmp_path, clock).heard(sent_at_s=clock.now_s)
+    clock.now_s += 500.0
+    successor, isolation = contact(tmp_path, clock), Isolation()
+    successor.heard(sent_at_s=clock.now_s)
+    assert isolation.doubtful(PINNED, successor) == {"pinned"}
+    successor.told()
+    assert isolation.doubtful(PINNED, successor) == set()
+
+
+def test_of_doubtful_templates_nothing_is_started_and_nothing_ended() -> None:
+    rows = [
+        Assignment(pool=pool, host_id="a", template=template, base_workers=2, burst_workers=1)
+        for pool, template in (("mail", "pinned"), ("web", "plain"))
+    ]
+    there = [
+        Worker(worker_id=state.value, pool="mail", template="pinned", pid=1, state=state, started_at_s=0.0)
+        for state in (WorkerState.RUNNING, WorkerState.DRAINING)
+    ]
+    mail, web = held_back(rows, {"pinned"}, there)
+    assert (mail.base_workers, mail.burst_workers) == (1, 0)
+    assert web == rows[1]

@@ -32,6 +32,9 @@ class Contact:
         at_s = kept.get("at_s") if kept.get("boot_id") == procfs.boot_id() else None
         self._heard_at_s = at_s if isinstance(at_s, float) else self._began_at_s
         self._written_at_s = float("-inf")
+        self._told_at_s: float | None = None
+        self.gap_s = self._began_at_s - self._heard_at_s
+        """For how long the control plane had not heard of this host when this agent began."""
 
     def heard(self, *, sent_at_s: float) -> None:
         """Note that a report was answered which was sent then. From any thread."""
@@ -45,6 +48,16 @@ class Contact:
         ):  # what could not be written makes the next agent count from its own beginning or earlier
             write_json(self._path, {"boot_id": procfs.boot_id(), "at_s": sent_at_s}, is_durable=False)
 
+    def told(self) -> None:
+        """Note that the control plane has just answered what this host is to run. From any thread."""
+        with self._lock:
+            self._told_at_s = self._clock()
+
+    def times_s(self) -> tuple[float, float | None, float]:
+        """When the control plane last heard of this host, when it last told it what is to run, and now."""
+        with self._lock:
+            return self._heard_at_s, self._told_at_s, self._clock()
+
     def lost_for_s(self) -> float:
         """Seconds since the control plane last heard of this host; 0 while an agent has only just begun."""
         now_s = self._clock()
@@ -53,21 +66,41 @@ class Contact:
 
 
 class Isolation:
-    """The templates whose workers may not go on while this host is cut off, told of once a change."""
+    """The templates whose workers may not go on while this host is cut off, told of once a change.
+
+    Orders from before are no ground to start one of them again: meanwhile it may have been replaced elsewhere. So a
+    template that was cut off for too long stays doubtful until the control plane has said anew what is to run.
+    """
 
     def __init__(self) -> None:
         self._templates: frozenset[str] = frozenset()
+        self._doubtful: dict[str, float] = {}
+        """Template -> when it was last cut off for too long."""
+
+    def doubtful(self, known: Mapping[str, Template], contact: Contact) -> frozenset[str]:
+        """The names of templates of which nothing may be started until the control plane has told what is to run."""
+        heard_at_s, told_at_s, now_s = contact.times_s()
+        cut_off = _cut_off(known, for_s=now_s - heard_at_s)
+        if told_at_s is None:
+            cut_off |= _cut_off(known, for_s=contact.gap_s)  # so it was when this agent began
+        self._doubtful.update(dict.fromkeys(cut_off, now_s))
+        self._doubtful = {name: at_s for name, at_s in self._doubtful.items() if told_at_s is None or told_at_s < at_s}
+        return frozenset(self._doubtful)
 
     def templates(self, known: Mapping[str, Template], *, lost_for_s: float) -> frozenset[str]:
         """The names of those that are cut off for longer than they may be."""
-        now = frozenset(
-            name
-            for name, template in known.items()
-            if template.isolation_drain_after_s is not None and lost_for_s >= template.isolation_drain_after_s
-        )
+        now = _cut_off(known, for_s=lost_for_s)
         for name in sorted(now - self._templates):
             log.warning("cut off for %.0f s: draining the workers of template=%s", lost_for_s, name)
         for name in sorted(self._templates - now):
             log.info("no longer cut off: template=%s may run again", name)
         self._templates = now
         return now
+
+
+def _cut_off(known: Mapping[str, Template], *, for_s: float) -> frozenset[str]:
+    return frozenset(
+        name
+        for name, template in known.items()
+        if template.isolation_drain_after_s is not None and for_s >= template.isolation_drain_after_s
+    )

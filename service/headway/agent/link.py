@@ -75,6 +75,7 @@ class Link:
         self._start_ups: list[tuple[str, float]] = []
         self._is_due = False
         self._is_closing = False
+        self._asks_anew = True
         self._threads = [
             threading.Thread(target=self._run_reports, name="report", daemon=True),
             threading.Thread(target=self._run_polls, name="poll", daemon=True),
@@ -196,10 +197,16 @@ class Link:
         """Whether the answer brought new orders."""
         identity = self._enrolled()
         having = self.heard.orders
-        answer = self._client.poll(identity, epoch=having.epoch, revision=having.revision)
+        # After a poll that failed the answer shall come at once, also where nothing has changed meanwhile.
+        epoch, revision = (0, 0) if self._asks_anew else (having.epoch, having.revision)
+        self._asks_anew = True
+        answer = self._client.poll(identity, epoch=epoch, revision=revision)
         if self._is_stranger(identity, answer.cluster_id):
             return False
-        return self._hear(answer, identity)
+        has_news = self._hear(answer, identity)
+        self._asks_anew = False
+        self._contact.told()
+        return has_news
 
     def _hear(self, answer: Answer, identity: Identity) -> bool:
         with self._changed:

@@ -21,7 +21,7 @@ from headway.agent.measures import Measures
 from headway.agent.orders import Bound, within
 from headway.agent.records import Record
 from headway.agent.recycling import Recycling
-from headway.agent.rollout import unisolated, upkeep
+from headway.agent.rollout import held_back, unisolated, upkeep
 from headway.agent.templates import Log
 from headway.agent.tenancy import as_host
 from headway.agent.wakes import Wakes
@@ -186,7 +186,11 @@ class Agent:
         workers = fleet.workers(self._measures.activity)
         due = reconcile(
             workers,
-            unisolated(_within(fleet.orders.assignments, host_file), isolated),
+            held_back(
+                unisolated(_within(fleet.orders.assignments, host_file), isolated),
+                self._isolation.doubtful(host_file.templates, contact),
+                workers,
+            ),
             spent=fleet.spent,
             upkeep=self._upkeep(fleet, workers),
         )

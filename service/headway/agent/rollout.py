@@ -1,11 +1,13 @@
 """What ``reconcile`` must know beside the orders to replace this host's workers: changed, worn, and how much room."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from headway.agent.host_file import HostFile
 from headway.agent.states import SOON_S
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker
-from headway.scaling.reconcile import Upkeep
+from headway.scaling.reconcile import COUNTED, Upkeep
 
 
 def upkeep(
@@ -44,6 +46,26 @@ def upkeep(
             for name, template in templates.items()
             if template.gpus > free_gpus or (template.memory_bytes > left_bytes)
         },
+    )
+
+
+def held_back(
+    assignments: Iterable[Assignment], doubtful: Collection[str], workers: Iterable[Worker]
+) -> tuple[Assignment, ...]:
+    """The assignments with no more of ``doubtful`` templates than run: nothing of these is started, none is ended."""
+    rows = tuple(assignments)
+    if not doubtful:
+        return rows
+    there = Counter((worker.pool, worker.is_burst) for worker in workers if worker.state in COUNTED)
+    return tuple(
+        replace(
+            row,
+            base_workers=min(row.base_workers, there[row.pool, False]),
+            burst_workers=min(row.burst_workers, there[row.pool, True]),
+        )
+        if row.template in doubtful
+        else row
+        for row in rows
     )
 
 
