@@ -32,6 +32,8 @@ COMMANDS = {
     "conformance": Command("headway.cli.conformance", "", "replay recorded answers of other autoscalers' formulas"),
     "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
     "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts or decisions"),
+    "describe": Command("headway.cli.describe", "cli", "show all that is known of a pool, a queue or a host"),
+    "top": Command("headway.cli.top", "cli", "show every pool, drawn anew while you look"),
     "scale": Command("headway.cli.by_hand", "cli", "set a pool's workers for a while"),
     "pause": Command("headway.cli.by_hand", "cli", "keep a pool's last target"),
     "resume": Command("headway.cli.by_hand", "cli", "end a pause"),

@@ -1,0 +1,268 @@
+"""`headway describe`: all that is known of one pool, queue or host."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from textwrap import fill
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from headway.cli.api import Api, api_of
+from headway.cli.cells import UNKNOWN, ago, count, duration, mib, rate, table
+from headway.cli.typed import output, run
+from headway.errors import NotFound
+from headway.scaling.explain import explained
+from headway.scaling.record import decision_from_mapping
+from headway.scaling.windows import WINDOWS_S
+from headway.settings import ClientSettings
+
+WIDE_COLUMNS = 100  # sentences wider than this are hard to read
+
+app = typer.Typer(add_completion=False)
+
+Body = dict[str, Any]
+Part = Table | Text | str
+
+
+class Kind(StrEnum):
+    """What can be described."""
+
+    POOL = "pool"
+    QUEUE = "queue"
+    HOST = "host"
+
+
+def main(words: list[str]) -> int:
+    """Run `describe`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command("describe")
+def describe(
+    kind: Annotated[Kind, typer.Argument(help="Of which kind it is.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="The API's answers as they are.")] = False,
+) -> None:
+    """Show all that is known of one pool, queue or host: windows of 1, 5, 15 and 60 minutes, job classes, workers."""
+    with api_of(ClientSettings.from_env(os.environ)) as api:
+        known = READERS[kind](api, name)
+    if as_json:
+        print(json.dumps(known, indent=2, ensure_ascii=False))
+        return
+    console = output()
+    for number, part in enumerate(PICTURES[kind](known)):
+        if number:
+            console.print()
+        console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def _pool(api: Api, name: str) -> Body:
+    path = quote(name, safe="")
+    found = api.get("/v1/decisions", pool=name, limit=1)["decisions"]
+    return {
+        "profile": api.get(f"/v1/profiles/{path}"),
+        "metrics": api.get(f"/v1/pools/{path}/metrics"),
+        "queues": api.get("/v1/queues", pool=name)["queues"],
+        "decision": found[0] if found else None,
+    }
+
+
+def _queue(api: Api, name: str) -> Body:
+    metrics = api.get(f"/v1/queues/{quote(name, safe='')}/metrics")
+    return {"queue": _named(api.get("/v1/queues")["queues"], "queue", name), "metrics": metrics}
+
+
+def _host(api: Api, name: str) -> Body:
+    return {"host": _named(api.get("/v1/hosts")["hosts"], "name", name, "host_id")}
+
+
+def _named(rows: Sequence[Body], key: str, name: str, *other_keys: str) -> Body:
+    for row in rows:
+        if name in {row[key], *(row[each] for each in other_keys)}:
+            return row
+    there = ", ".join(str(row[key]) for row in rows) or "none"
+    raise NotFound(f"no {key if key == 'queue' else 'host'} {name!r}; there is {there}")
+
+
+def _of_pool(known: Body) -> Iterator[Part]:
+    row, profile = known["profile"], known["profile"]["profile"]
+    objective = profile["objective"]
+    yield facts(
+        ("pool", row["pool"]),
+        ("promise", f"{objective['percentile']:g} % within {duration(objective['target_s'])}"),
+        ("workers", f"{profile['workers_min']}..{profile['workers_max']}, template {profile['template']}"),
+        ("mode", (row["pause"] or profile["mode"]).replace("_", " ")),
+        ("notes", "; ".join(row["notes"])),
+    )
+    decision = known["decision"]
+    if decision is None:
+        yield Text("No decision yet: the first comes with the next tick of a leading control plane.")
+    else:
+        told = explained(decision_from_mapping(decision["decision"]), previous_workers=decision["previous_workers"])
+        yield Text(fill(f"Decided {ago(decision['decided_at_s'])}: {' '.join(told)}", WIDE_COLUMNS))
+    yield depths(known["queues"])
+    yield windows_table(known["metrics"]["windows"])
+    yield from _classes(known["metrics"]["job_classes"])
+
+
+def _of_queue(known: Body) -> Iterator[Part]:
+    yield depths([known["queue"]])
+    yield windows_table(known["metrics"]["windows"])
+    yield from _classes(known["metrics"]["job_classes"])
+
+
+def _of_host(known: Body) -> Iterator[Part]:
+    row = known["host"]
+    said = row["state"] if row["is_known"] else f"{UNKNOWN}: its lease ended; what it runs may still run"
+    reason = f"{row['cordon_reason']} ({row['cordoned_by']})" if row["cordoned_at_s"] else ""
+    used, capacity = row["used"], row["capacity"]
+    yield facts(
+        ("host", row["name"]),
+        ("state", said),
+        ("why", reason),
+        ("heard", "never" if row["reported_at_s"] is None else ago(row["reported_at_s"])),
+        ("agent", row["agent_version"]),
+        ("labels", ", ".join(f"{key}={value}" for key, value in row["labels"].items())),
+        ("cpu cores", f"{used['cpu_cores']:g} of {capacity['cpu_cores']:g}"),
+        ("memory", f"{mib(used['memory_bytes'])} of {mib(capacity['memory_bytes'])}"),
+        ("gpus", f"{used['gpus']} of {capacity['gpus']}" if capacity["gpus"] else ""),
+    )
+    failing = set(row["failing_templates"])
+    yield table(
+        ("template", "slots", "cpu cores", "memory", "start-up", ""),
+        (
+            (
+                each["name"],
+                str(each["slots"]),
+                f"{each['cpu_cores']:g}",
+                mib(each["memory_bytes"]),
+                duration(each["start_up_s"]),
+                "fails" if each["name"] in failing else "",
+            )
+            for each in row["templates"]
+        ),
+        empty="no templates: its host.toml names none",
+    )
+    yield table(
+        ("worker", "pool", "pid", "state", "for", "busy for", "memory"),
+        (
+            (
+                each["worker_id"],
+                each["pool"],
+                str(each["pid"]),
+                each["state"],
+                _since(each["started_at_s"]),
+                _busy(each),
+                UNKNOWN if each["memory_bytes"] is None else mib(each["memory_bytes"]),
+            )
+            for each in row["workers"]
+        ),
+        empty="it runs no worker",
+    )
+
+
+def _since(at_s: float) -> str:
+    return duration(max(0.0, time.time() - at_s))
+
+
+def _busy(worker: Body) -> str:
+    if worker["is_busy"] is None:
+        return UNKNOWN
+    return _since(worker["busy_since_s"]) if worker["busy_since_s"] is not None else "yes" if worker["is_busy"] else "-"
+
+
+def facts(*rows: tuple[str, str]) -> Table:
+    """What is said in a word or two, line by line; what is not said is left out."""
+    shown = Table(box=None, pad_edge=False, show_header=False)
+    shown.add_column(style="bold")
+    shown.add_column(overflow="fold")
+    for name, value in rows:
+        if value:
+            shown.add_row(name, Text(value))
+    return shown
+
+
+def depths(rows: Sequence[Body]) -> Table | str:
+    """How it stands in each queue."""
+    return table(
+        ("queue", "waiting", "oldest", "in flight", "delayed", "read"),
+        (
+            (
+                row["queue"],
+                count(row["metrics"]["waiting_jobs"]),
+                duration(row["metrics"]["oldest_age_s"]),
+                count(row["metrics"]["in_flight_jobs"]),
+                count(row["metrics"]["delayed_jobs"]),
+                "never" if row["sample_age_s"] is None else f"{duration(row['sample_age_s'])} ago",
+            )
+            for row in rows
+        ),
+        empty="none of its queues has been seen",
+    )
+
+
+FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "arriving": ("arrival_rate_per_s", rate),
+    "started": ("start_rate_per_s", rate),
+    "done": ("completion_rate_per_s", rate),
+    "failed": ("failure_share", lambda value: share(value)),
+    "tried again": ("retry_share", lambda value: share(value)),
+    "pickup p50": ("pickup_p50_s", duration),
+    "pickup p95": ("pickup_p95_s", duration),
+    "pickup p99": ("pickup_p99_s", duration),
+    "pickup at most": ("pickup_max_s", duration),
+    "service mean": ("service_time_s", duration),
+    "service p95": ("service_p95_s", duration),
+    "service p99": ("service_p99_s", duration),
+    "slots in use": ("busy_slots", lambda value: UNKNOWN if value is None else f"{value:.1f}"),
+    "utilization": ("utilization", lambda value: share(value)),
+}
+"""What is told of a window: its name, the figure and how it is written."""
+
+
+def windows_table(windows: Sequence[Body]) -> Table | str:
+    """A column a window, the shortest first."""
+    return table(
+        ("", *map(duration, WINDOWS_S)),
+        ((name, *(written(window[figure]) for window in windows)) for name, (figure, written) in FIGURES.items()),
+        empty="nothing has been measured",
+    )
+
+
+def _classes(rows: Sequence[Body]) -> Iterator[Part]:
+    if rows:
+        yield table(
+            ("job class", "arriving", "service mean", "service p95", "pickup p95", "failed"),
+            (
+                (
+                    row["job_class"],
+                    rate(row["window"]["arrival_rate_per_s"]),
+                    duration(row["window"]["service_time_s"]),
+                    duration(row["window"]["service_p95_s"]),
+                    duration(row["window"]["pickup_p95_s"]),
+                    share(row["window"]["failure_share"]),
+                )
+                for row in rows
+            ),
+            empty="",
+        )
+
+
+def share(value: float | None) -> str:
+    """A part of a whole, in per cent."""
+    return UNKNOWN if value is None else f"{100 * value:.1f} %"
+
+
+READERS: Mapping[Kind, Callable[[Api, str], Body]] = {Kind.POOL: _pool, Kind.QUEUE: _queue, Kind.HOST: _host}
+PICTURES: Mapping[Kind, Callable[[Body], Iterator[Part]]] = {
+    Kind.POOL: _of_pool,
+    Kind.QUEUE: _of_queue,
+    Kind.HOST: _of_host,
+}

@@ -1,0 +1,135 @@
+"""`headway describe` and `headway top` against a real control plane's HTTP door."""
+
+import json
+import time
+
+import pytest
+
+from cli.test_client import Served, seed, served  # noqa: F401 - fixtures
+from control.http.seed import Seed
+from headway.__main__ import main
+from headway.cli import top as top_module
+from headway.cli.top import looked
+from headway.errors import Unavailable
+from headway.scaling.model import Decision, Demand, QueueMetrics, Step
+from headway.scaling.profile import Profile
+
+pytestmark = pytest.mark.usefixtures("served")
+
+
+@pytest.fixture(autouse=True)
+def mail(seed: Seed) -> None:  # noqa: F811 - a fixture
+    """A pool of two queues, decided a moment ago, and the host that runs a worker of it."""
+    now_s = time.time()
+    seed.profile(Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq"))
+    seed.profile(Profile(pool="idle", queues=("redis/idle",), template="rq"))
+    seed.bucket(
+        "redis/mail",
+        at_s=now_s - 10,
+        arrived_jobs=300,
+        finished_jobs=4,
+        waiting_jobs=7,
+        oldest_age_s=12.0,
+        pickups_s=[2.0],
+    )
+    seed.sample("redis/news", at_s=now_s, waiting_jobs=3, oldest_age_s=1.0, in_flight_jobs=2)
+    seed.host("a")
+    seed.worker("a", "mail", 1)
+    seed.worker("a", "mail", 2, is_busy=None)
+    seed.decision(
+        Decision(
+            pool="mail",
+            at_s=now_s,
+            target_workers=5,
+            binding="backlog_drain",
+            demands=(Demand(name="backlog_drain", slots=5.0),),
+            steps=(Step(name="wanted", workers=5),),
+            metrics=(QueueMetrics(queue="redis/mail", sampled_at_s=now_s, waiting_jobs=7),),
+            running_workers=2,
+            starting_workers=1,
+        )
+    )
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
+    """What was printed, each line by its first word."""
+    return {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line.strip()}
+
+
+def test_a_queue_has_its_depths_and_four_windows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", "queue", "redis/mail"]) == 0
+    found = lines(capsys)
+    assert found["redis/mail"][1:4] == ["7", "12", "s"]
+    assert found["60"] == ["60", "s", "5", "min", "15", "min", "60", "min"]
+    assert found["arriving"] == ["arriving", "5.0/s", "1.0/s", "0.3/s", "0.1/s"]
+    assert found["service"] == ["service", "p99", *["unknown"] * 4]
+
+
+def test_a_pool_has_its_promise_its_reasons_and_its_queues(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", "pool", "mail"]) == 0
+    told = capsys.readouterr().out
+    assert "99 % within 10 s" in told
+    assert "Pool mail should have 5 workers" in told
+    assert "redis/news" in told
+    assert "utilization" in told
+
+
+def test_a_pool_that_nobody_decided_yet_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", "pool", "idle"]) == 0
+    assert "No decision yet" in capsys.readouterr().out
+
+
+def test_a_host_has_its_room_its_templates_and_its_workers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", "host", "a"]) == 0
+    told = capsys.readouterr().out
+    assert "0.5 of 4" in told
+    busy, unknown = (line for line in told.splitlines() if " mail " in line)
+    assert "running" in busy
+    assert "unknown" in unknown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["queue", "redis/none"], "redis/none"),
+        (["pool", "none"], "none"),
+        (["host", "b"], "no host 'b'; there is a"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_answers_are_given_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", "queue", "redis/mail", "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert [window["arrived_jobs"] for window in known["metrics"]["windows"]] == [300] * 4
+    assert known["queue"]["pool"] == "mail"
+
+
+def test_top_shows_every_pool_the_one_furthest_behind_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top"]) == 0
+    summary, names, first, second = capsys.readouterr().out.splitlines()
+    assert summary == "2 pools, 2 workers, 10 jobs waiting"
+    assert names.split()[:3] == ["pool", "workers", "target"]
+    assert first.split()[:8] == ["mail", "2", "+1", "starting", "5", "10", "12", "s"]
+    assert first.endswith("backlog drain")
+    assert second.split()[:3] == ["idle", "unknown", "unknown"]
+
+
+def test_while_nobody_answers_top_keeps_what_it_showed_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(_api: object) -> str:
+        raise Unavailable("the control plane does not answer")
+
+    monkeypatch.setattr(top_module, "picture", away)
+    shown = looked(None, "the picture")  # type: ignore[arg-type]
+    assert [str(part) for part in shown.renderables] == [  # type: ignore[union-attr]
+        "as it was: the control plane does not answer",
+        "the picture",
+    ]
+
+
+def test_top_does_not_look_too_often(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top", "--every", "100ms"]) == 2
+    assert "--every=100ms must be 0.5 s or more" in capsys.readouterr().err
