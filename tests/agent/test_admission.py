@@ -1,10 +1,14 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.agent.admission import STARTING_LEAST, STARTING_PER_CORE, admitted, starting_max
+from agent.workers import template
+from headway.agent.admission import STARTING_LEAST, STARTING_PER_CORE, admitted, starting_max, uncounted
+from headway.agent.host_file import HostFile
+from headway.agent.templates import Ready
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
 
@@ -38,6 +42,12 @@ def test_a_pool_whose_workers_hang_while_they_start_holds_up_no_other() -> None:
     assert let_in([start("mail"), start("web")], [starting("mail")] * 4) == ["web"]
 
 
+def test_workers_that_do_not_say_when_they_are_ready_are_not_counted() -> None:
+    actions = [*[start("mail", "silent")] * 9, *[start("web")] * 9]
+    hanging = [replace(starting("mail"), template="silent")] * 9
+    assert sorted(let_in(actions, hanging, uncounted={"silent"})) == ["mail"] * 9 + ["web"] * 4
+
+
 def test_drains_wait_for_nothing() -> None:
     drain = Drain(worker_id="a")
     assert admitted([start("mail"), drain], [starting("mail")] * 9, starting_max=1, free_gpus=0, gpus_of={}) == (drain,)
@@ -57,6 +67,12 @@ def test_how_many_start_at_once_suits_the_cores_unless_the_owner_says_otherwise(
     given: int | None, cpu_cores: float, most: int
 ) -> None:
     assert starting_max(given, cpu_cores=cpu_cores) == most
+
+
+@pytest.mark.parametrize(("given", "free"), [(None, {"silent"}), (3, set())])
+def test_a_number_that_the_owner_gives_counts_every_worker(given: int | None, free: set[str]) -> None:
+    templates = {"silent": template(name="silent"), "rq": template(name="rq", ready=Ready(pattern="ready"))}
+    assert uncounted(HostFile(templates=templates, starting_max=given)) == free
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------

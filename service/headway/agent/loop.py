@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from headway.agent import procfs
-from headway.agent.admission import admitted, starting_max
+from headway.agent.admission import admitted, starting_max, uncounted
 from headway.agent.client import ControlClient, HostNews
 from headway.agent.fleet import Fleet
 from headway.agent.folder import StateFolder
@@ -200,6 +200,7 @@ class Agent:
             starting_max=starting_max(host_file.starting_max, cpu_cores=self._measures.capacity.cpu_cores),
             free_gpus=len(fleet.free_gpus()),
             gpus_of={name: template.gpus for name, template in host_file.templates.items()},
+            uncounted=uncounted(host_file),
         )
         self._has_waiting = len(actions) < len(due)
         if actions:

@@ -112,7 +112,8 @@ class _Place:
     @classmethod
     def of(cls, there: Iterable[Worker], start: Start, *, count: int, draining: int, upkeep: Upkeep) -> "_Place":
         """The place in which ``there`` is what counts, and ``start`` is what shall be there."""
-        current, outdated = [], []
+        current: list[Worker] = []
+        outdated: list[Worker] = []
         for worker in there:
             (outdated if _is_outdated(worker, start, upkeep) else current).append(worker)
         return cls(
