@@ -3,14 +3,23 @@
 A host is known while its lease holds, by Postgres's clock.
 """
 
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Double,
+    Select,
+    Text,
     and_,
     bindparam,
     case,
+    cast,
     func,
     literal_column,
     select,
@@ -80,31 +89,82 @@ async def enrol(conn: AsyncConnection, *, name: str, host_id: str, boot_id: str,
 # --- what is known of hosts ------------------------------------------------------------------------------------------
 
 
+def seconds(value: BindParameter[float]) -> ColumnElement[Any]:
+    # In make_interval seconds are the last of seven.
+    return func.make_interval(0, 0, 0, 0, 0, 0, value)
+
+
+def age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
+    # Of a NULL Postgres would make the greatest of the others, and "not known" must not become 0.
+    return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
+
+
 async def load_hosts(conn: AsyncConnection) -> tuple[Host, ...]:
     """Every host with its templates and the workers it last reported, by id."""
-    start_ups: dict[str, dict[str, float]] = {}
-    for row in await conn.execute(select(template_start_ups)):
-        start_ups.setdefault(row.host_id, {})[row.template] = row.start_up_s
-    running = await _workers(conn)
-    rows = await conn.execute(
-        select(
-            hosts.c.host_id,
-            hosts.c.name,
-            hosts.c.cpu_cores,
-            hosts.c.memory_bytes,
-            hosts.c.gpus,
-            hosts.c.cpu_pressure,
-            hosts.c.memory_pressure,
-            hosts.c.templates,
-            hosts.c.labels,
-            hosts.c.state,
-            hosts.c.failing,
-            func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_known"),
-            age_s(hosts.c.reported_at).label("silent_s"),
-            func.extract("epoch", func.now()).label("now_s"),
-            (hosts.c.assignment_revision == 0).label("is_undecided"),
-        ).order_by(hosts.c.host_id)
+    start_ups = (await conn.execute(select(template_start_ups))).all()
+    running = (await conn.execute(_RUNNING)).all()
+    known = (await conn.execute(_HOSTS)).all()
+    # Of ten thousand hosts that is most of a second, in which agents and people shall be answered as well.
+    return await asyncio.to_thread(_hosts, known, running, start_ups)
+
+
+_HOSTS = select(
+    hosts.c.host_id,
+    hosts.c.name,
+    hosts.c.cpu_cores,
+    hosts.c.memory_bytes,
+    hosts.c.gpus,
+    hosts.c.cpu_pressure,
+    hosts.c.memory_pressure,
+    cast(hosts.c.templates, Text).label("templates"),
+    cast(hosts.c.labels, Text).label("labels"),
+    hosts.c.state,
+    hosts.c.failing,
+    func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_known"),
+    cast(age_s(hosts.c.reported_at), Double).label("silent_s"),
+    cast(func.extract("epoch", func.now()), Double).label("now_s"),
+    (hosts.c.assignment_revision == 0).label("is_undecided"),
+).order_by(hosts.c.host_id)
+
+
+def _running() -> Select[Any]:
+    """The workers of every host, oldest first. What the broker just said of one counts more than its agent's guess."""
+    said = and_(
+        worker_activities.c.host_name == hosts.c.name,
+        worker_activities.c.pid == workers.c.pid,
+        worker_activities.c.seen_at > func.now() - seconds(bindparam("activity_fresh_s", ACTIVITY_FRESH_S)),
+        worker_activities.c.seen_at > workers.c.started_at,  # before that its pid was another process's
     )
+    return (
+        select(
+            workers.c.host_id,
+            workers.c.worker_id,
+            workers.c.pool,
+            workers.c.template,
+            workers.c.pid,
+            workers.c.state,
+            cast(func.extract("epoch", workers.c.started_at), Double).label("started_at_s"),
+            workers.c.is_burst,
+            func.coalesce(worker_activities.c.is_busy, workers.c.is_busy).label("is_busy"),
+            case((worker_activities.c.is_busy == true(), worker_activities.c.busy_since_s)).label("busy_since_s"),
+            workers.c.restart_generation,
+            workers.c.template_hash,
+            workers.c.memory_bytes,
+        )
+        .join_from(workers, hosts, hosts.c.host_id == workers.c.host_id)
+        .join(worker_activities, said, isouter=True)
+        .order_by(workers.c.started_at, workers.c.worker_id)
+    )
+
+
+_RUNNING = _running()
+
+
+def _hosts(known: Sequence[Any], running: Sequence[Any], start_ups: Sequence[Any]) -> tuple[Host, ...]:
+    workers_of: dict[str, list[Worker]] = {}
+    for row in running:
+        workers_of.setdefault(row.host_id, []).append(_worker(row))
+    start_ups_s = {(row.host_id, row.template): row.start_up_s for row in start_ups}
     return tuple(
         Host(
             host_id=row.host_id,
@@ -117,62 +177,62 @@ async def load_hosts(conn: AsyncConnection) -> tuple[Host, ...]:
                 memory_pressure=row.memory_pressure,
             ),
             templates=tuple(
-                Template(**template, start_up_s=start_ups.get(row.host_id, {}).get(template["name"]))
-                for template in row.templates
+                replace(template, start_up_s=start_ups_s[row.host_id, template.name])
+                if (row.host_id, template.name) in start_ups_s
+                else template
+                for template in _templates(row.templates)
             ),
-            workers=tuple(running.get(row.host_id, ())),
+            workers=tuple(workers_of.get(row.host_id, ())),
             is_known=row.is_known,
-            labels=row.labels,
+            labels=dict(_labels(row.labels)),
             state=HostState(row.state),
-            silent_s=None if row.silent_s is None else float(row.silent_s),
-            failing=frozenset(name for name, at_s in row.failing.items() if float(row.now_s) - at_s <= FAILING_S),
+            silent_s=row.silent_s,
+            failing=frozenset(name for name, at_s in row.failing.items() if row.now_s - at_s <= FAILING_S),
             is_undecided=row.is_undecided,
         )
-        for row in rows
+        for row in known
     )
 
 
-async def _workers(conn: AsyncConnection) -> dict[str, list[Worker]]:
-    """The workers of each host, oldest first. What the broker just said of one counts more than its agent's guess."""
-    said = and_(
-        worker_activities.c.host_name == hosts.c.name,
-        worker_activities.c.pid == workers.c.pid,
-        worker_activities.c.seen_at > func.now() - seconds(bindparam("activity_fresh_s", ACTIVITY_FRESH_S)),
-        worker_activities.c.seen_at > workers.c.started_at,  # before that its pid was another process's
+def _worker(row: Any) -> Worker:
+    (
+        _,
+        worker_id,
+        pool,
+        template,
+        pid,
+        state,
+        started_at_s,
+        is_burst,
+        is_busy,
+        busy_since_s,
+        generation,
+        content,
+        size,
+    ) = row
+    return Worker(
+        worker_id=worker_id,
+        pool=pool,
+        template=template,
+        pid=pid,
+        state=WorkerState(state),
+        started_at_s=started_at_s,
+        is_burst=is_burst,
+        is_busy=is_busy,
+        busy_since_s=busy_since_s,
+        restart_generation=generation,
+        template_hash=content,
+        memory_bytes=size,
     )
-    rows = await conn.execute(
-        select(
-            workers.c.host_id,
-            workers.c.worker_id,
-            workers.c.pool,
-            workers.c.template,
-            workers.c.pid,
-            workers.c.state,
-            func.extract("epoch", workers.c.started_at).label("started_at_s"),
-            workers.c.is_burst,
-            func.coalesce(worker_activities.c.is_busy, workers.c.is_busy).label("is_busy"),
-            case((worker_activities.c.is_busy == true(), worker_activities.c.busy_since_s)).label("busy_since_s"),
-            workers.c.restart_generation,
-            workers.c.template_hash,
-            workers.c.memory_bytes,
-        )
-        .join_from(workers, hosts, hosts.c.host_id == workers.c.host_id)
-        .join(worker_activities, said, isouter=True)
-        .order_by(workers.c.started_at, workers.c.worker_id)
-    )
-    found: dict[str, list[Worker]] = {}
-    for row in rows.mappings():
-        values = {name: value for name, value in row.items() if name != "host_id"}
-        values |= {"state": WorkerState(row["state"]), "started_at_s": float(row["started_at_s"])}
-        found.setdefault(row["host_id"], []).append(Worker(**values))
+
+
+# Most hosts tell the same as many others.
+@lru_cache(maxsize=4096)
+def _templates(body: str) -> tuple[Template, ...]:
+    return tuple(Template(**template) for template in json.loads(body))
+
+
+@lru_cache(maxsize=4096)
+def _labels(body: str) -> Mapping[str, str]:
+    found: dict[str, str] = json.loads(body)
     return found
-
-
-def seconds(value: BindParameter[float]) -> ColumnElement[Any]:
-    # In make_interval seconds are the last of seven.
-    return func.make_interval(0, 0, 0, 0, 0, 0, value)
-
-
-def age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
-    # Of a NULL Postgres would make the greatest of the others, and "not known" must not become 0.
-    return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
