@@ -155,6 +155,19 @@ async def test_a_leader_that_hangs_inside_a_transaction_does_not_hold_the_next_o
     await engine.dispose()
 
 
+async def test_a_report_that_hangs_inside_its_transaction_does_not_hold_the_next_leader_up(migrated_url: str) -> None:
+    """The control plane that took it was cut off; until Postgres ends its session the host's row stays locked."""
+    engine = create_engine(migrated_url)
+    async with engine.begin() as reporting:
+        await reporting.exec_driver_sql("insert into hosts (host_id, name, lease_ends_at) values ('h', 'h', now())")
+    async with engine.begin() as reporting:
+        await reporting.exec_driver_sql("update hosts set lease_ends_at = now() + interval '45 s'")
+        following = await LeaderSession.open(migrated_url)
+        assert await following.try_lead("following") is not None
+        await following.close()
+    await engine.dispose()
+
+
 async def test_a_superseded_leader_writes_nothing(migrated_url: str) -> None:
     engine = create_engine(migrated_url)
     old, new = await LeaderSession.open(migrated_url), await LeaderSession.open(migrated_url)
@@ -178,7 +191,8 @@ async def test_a_silent_leaders_session_is_ended_and_a_lively_ones_is_not(migrat
     assert not await waiting.end_silent_leader(lease_s=8.0)
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         connection.execute("update leader_heartbeat set renewed_at = now() - interval '9 seconds'")
-    assert await waiting.end_silent_leader(lease_s=8.0)
+    assert not await waiting.end_silent_leader(lease_s=8.0)  # it has just asked for something
+    assert await waiting.end_silent_leader(lease_s=0.0)
     with pytest.raises(Unavailable):
         await silent.renew(epoch)
     await silent.close()

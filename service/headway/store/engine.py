@@ -32,7 +32,11 @@ POOL_WAIT_S = 5.0  # longer than any request should wait for a connection, short
 CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_S = 30  # far above the slowest statement (a full tick takes 0.2 s), so that none runs for ever
 LOCK_TIMEOUT_S = 10
-IDLE_TRANSACTION_TIMEOUT_S = 60  # a transaction left open by a hung process must not hold its locks
+# A transaction left open by a process that hangs or was cut off must not hold its locks for longer than a leader may be
+# silent: the next leader writes the same rows.
+IDLE_TRANSACTION_TIMEOUT_S = 10
+# How Postgres notices that a client has vanished without a word; its own defaults take two hours.
+VANISHED = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10000"
 LISTEN_RETRY_MIN_S = 0.1
 LISTEN_RETRY_MAX_S = 5.0
 
@@ -58,7 +62,7 @@ def connect_parameters(database_url: str) -> dict[str, Any]:
         ) from None
     options = (
         f"-c statement_timeout={STATEMENT_TIMEOUT_S}s -c lock_timeout={LOCK_TIMEOUT_S}s "
-        f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s -c timezone=UTC"
+        f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s -c timezone=UTC {VANISHED}"
     )
     ours = {
         "application_name": "headway",

@@ -39,6 +39,7 @@ OUR_SIDE: dict[str, Any] = {
 }
 # A leader that hangs inside a transaction holds the epoch's row: the next one's bump waits for no longer than this.
 FENCED_IDLE_S = 5
+FENCED_LOCK_S = 3  # rather miss one tick than the lease: what holds a host's row is a report, or hangs and is ended
 HOSTS_A_NOTICE = 100  # their ids with commas between: half of the 8,000 bytes that Postgres takes
 EPOCH_MAX = 1 << 62  # one host that tells nonsense must not use the numbers up
 
@@ -99,8 +100,9 @@ class LeaderSession:
             with prolonged as (
                 update hosts set lease_ends_at = least(
                     hosts.lease_ends_at + (now() - last.renewed_at), now() + make_interval(secs => %s))
-                from leader_heartbeat last
-                where hosts.lease_ends_at between last.renewed_at and now() + make_interval(secs => %s)
+                from leader_heartbeat last, (select host_id from hosts for update skip locked) free
+                where hosts.host_id = free.host_id
+                  and hosts.lease_ends_at between last.renewed_at and now() + make_interval(secs => %s)
             )
             update leader_epoch set
                 epoch = 1 + greatest(
@@ -136,16 +138,22 @@ class LeaderSession:
             raise Superseded(f"a host has seen epoch {seen}, later than {epoch}: this database was restored")
 
     async def end_silent_leader(self, *, lease_s: float) -> bool:
-        """End the session of a leader that has not renewed for ``lease_s``. Returns whether one was ended."""
+        """End the session of a leader that has not renewed for ``lease_s``. Returns whether one was ended.
+
+        One that has just got the lock and waits for its epoch has not renewed either: it is told by what it asks.
+        """
         ended = await self._rows(
             """
             select pg_terminate_backend(holder.pid)
-            from pg_locks holder, leader_heartbeat
+            from leader_heartbeat, pg_locks holder join pg_stat_activity activity using (pid)
             where holder.locktype = 'advisory' and holder.granted and holder.classid = 0 and holder.objid = %s
+              and holder.database = (select oid from pg_database where datname = current_database())
               and holder.pid <> pg_backend_pid()
               and leader_heartbeat.renewed_at < clock_timestamp() - make_interval(secs => %s)
+              and coalesce(activity.query_start, '-infinity') < clock_timestamp() - make_interval(secs => %s)
             """,
             LEADER_LOCK,
+            lease_s,
             lease_s,
         )
         return any(is_ended for (is_ended,) in ended)
@@ -184,6 +192,7 @@ async def fence(connection: AsyncConnection, *, epoch: int) -> None:
         select(
             leader_epoch.c.epoch,
             func.set_config("idle_in_transaction_session_timeout", f"{FENCED_IDLE_S}s", text("true")),
+            func.set_config("lock_timeout", f"{FENCED_LOCK_S}s", text("true")),
         )
         .where(leader_epoch.c.epoch == epoch)
         .with_for_update(read=True)
