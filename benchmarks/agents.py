@@ -34,6 +34,7 @@ import uvloop
 
 from headway.agent import client as agent_client
 from headway.agent import link
+from headway.control.reports import HINTED_WAIT_S
 from headway.errors import Unavailable
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker, WorkerState
 from headway.store.deciding import Gathered, News, apply
@@ -401,6 +402,7 @@ async def _phases(crowd: Crowd, control: Control, leader: Leader, *, seconds: fl
 
 async def _settled(control: Control) -> None:
     """Return once nobody has anything left to do that came of what went before."""
+    await asyncio.sleep(HINTED_WAIT_S + 1.0)  # the first wait after a change is short
     while True:
         before_s = sum(control.watched.cpu_times()[:2])
         await asyncio.sleep(3)

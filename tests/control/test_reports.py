@@ -283,3 +283,18 @@ async def test_a_change_that_is_heard_of_during_the_look_is_not_lost(
     await reports.poll(await having(reports, host_id), wait_s=60.0)
     standing = await reports.poll(await having(reports, host_id, epoch=1, revision=1), wait_s=60.0)
     assert target(standing) == 4
+
+
+async def test_the_first_wait_after_a_change_is_short_for_a_broker_may_begin_to_tell(
+    engine: Engine, reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headway.control.reports.HINTED_WAIT_S", 0.05)
+    host_id = await enrolled(reports)
+    await assign(engine, host_id, 3)
+    await reports.poll(await having(reports, host_id), wait_s=60.0)
+    asked = await having(reports, host_id, epoch=1, revision=1)
+    assert target(await asyncio.wait_for(reports.poll(asked, wait_s=60.0), BOUND_S)) == 3
+    again = asyncio.create_task(reports.poll(asked, wait_s=60.0))
+    done, _ = await asyncio.wait([again], timeout=0.3)
+    assert not done, "nothing was told of its workers"
+    again.cancel()

@@ -16,7 +16,8 @@ from headway.store.reports import HostReport
 from headway.store.standing import Standing, read_standings, unknown
 
 POLL_WAIT_MAX_S = 300.0
-HINTED_WAIT_S = 20.0  # a host whose workers a broker tells of wants to hear of them now and then
+# A host whose workers a broker tells of wants to hear of them now and then; after a change it may begin to tell.
+HINTED_WAIT_S = 20.0
 # When every agent connects anew they queue here, so that the tick, ingest and people still find a connection free.
 STATEMENTS_AT_ONCE = 2
 POLL_LINES = 2
@@ -43,7 +44,7 @@ class _Known:
     epoch: int
     revision: int
     is_hinted: bool
-    """Whether a broker tells of its workers."""
+    """Whether a broker tells of its workers, or may have begun to."""
 
 
 class Reports:
@@ -167,8 +168,11 @@ class Reports:
         if changed is held.changed:
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
+            has_just_changed = host_id not in self._known and bool(standing.assignments)
             self._known[host_id] = _Known(
-                epoch=standing.epoch, revision=standing.revision, is_hinted=bool(standing.hints)
+                epoch=standing.epoch,
+                revision=standing.revision,
+                is_hinted=bool(standing.hints) or has_just_changed,
             )
         return standing
 
