@@ -7,7 +7,7 @@ import pytest
 
 from emit.service import Service, serving
 from headway.emit.client import Receipt, TelemetryClient
-from headway.errors import Invalid, Misconfigured, NotFound, Overloaded, Unauthenticated, Unavailable
+from headway.errors import Forbidden, Invalid, Misconfigured, NotFound, Overloaded, Unauthenticated, Unavailable
 from headway.scaling.model import EventKind, JobEvent, TelemetryBatch
 
 BATCH = TelemetryBatch(
@@ -44,7 +44,7 @@ def test_a_batch_arrives_as_it_was_sent_and_its_receipt_comes_back(service: Serv
         (grpc.StatusCode.INVALID_ARGUMENT, Invalid),
         (grpc.StatusCode.NOT_FOUND, NotFound),
         (grpc.StatusCode.UNAUTHENTICATED, Unauthenticated),
-        (grpc.StatusCode.PERMISSION_DENIED, Unauthenticated),
+        (grpc.StatusCode.PERMISSION_DENIED, Forbidden),
         (grpc.StatusCode.UNIMPLEMENTED, Misconfigured),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, Overloaded),
         (grpc.StatusCode.CANCELLED, Unavailable),

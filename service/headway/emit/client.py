@@ -4,7 +4,16 @@ from dataclasses import dataclass
 
 import grpc
 
-from headway.errors import HeadwayError, Invalid, Misconfigured, NotFound, Overloaded, Unauthenticated, Unavailable
+from headway.errors import (
+    Forbidden,
+    HeadwayError,
+    Invalid,
+    Misconfigured,
+    NotFound,
+    Overloaded,
+    Unauthenticated,
+    Unavailable,
+)
 from headway.scaling.model import TelemetryBatch
 from headway.wire import codec
 from headway.wire.channel import Tls, handshake_failure, open_channel
@@ -26,7 +35,7 @@ _ERRORS: dict[grpc.StatusCode, type[HeadwayError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: Invalid,
     grpc.StatusCode.NOT_FOUND: NotFound,
     grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
-    grpc.StatusCode.PERMISSION_DENIED: Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: Forbidden,
     grpc.StatusCode.FAILED_PRECONDITION: Misconfigured,
     grpc.StatusCode.UNIMPLEMENTED: Misconfigured,
     grpc.StatusCode.RESOURCE_EXHAUSTED: Overloaded,
