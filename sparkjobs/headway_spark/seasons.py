@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from headway.scaling.recall import MINUTE_S
 from headway.scaling.schedule import Zone
 from headway.scaling.season_record import season_from_mapping, season_to_mapping
-from headway.scaling.seasons import Counted, Season, trained
+from headway.scaling.seasons import HOUR_MINUTES, Counted, Season, trained
 from headway_spark.bulk import interruptible
 
 COUNTS = (
@@ -43,14 +43,18 @@ _LEARNED_ARROW = pa.schema([("queue", pa.string()), ("season", pa.string())])
 
 
 def counts_of(jobs: DataFrame) -> DataFrame:
-    """Arrivals by queue and minute, as in ``COUNTS``. What is known begins and ends with the jobs of all queues.
+    """Arrivals by queue and minute, as in ``COUNTS``.
+
+    What is known begins with the hour of the first job, whatever queue it was for, and ends with the last.
 
     In: one row a job, as ``history.jobs_of`` gives it.
     """
     minute = F.floor((F.col("at_s") + 1e-6) / MINUTE_S)  # as recall.minute_of
     by_minute = jobs.groupBy("queue", minute.alias("minute")).agg(F.count("*").alias("jobs"))
-    # A queue without jobs in the first days was there: that nothing came is known of it as well.
-    edges = by_minute.agg(F.min("minute").alias("since"), (F.max("minute") + 1).alias("until"))
+    # A queue without jobs in the first days was there: that nothing came is known of it as well. The log keeps whole
+    # hours: what came before the first job of the first one is known, too.
+    since = F.floor(F.min("minute") / HOUR_MINUTES) * HOUR_MINUTES
+    edges = by_minute.agg(since.alias("since"), (F.max("minute") + 1).alias("until"))
     by_queue = by_minute.groupBy("queue").agg(F.collect_list(F.struct("minute", "jobs")).alias("counted"))
     return by_queue.crossJoin(F.broadcast(edges)).select(
         "queue",
