@@ -166,6 +166,7 @@ class Callers:
                     is_known = isinstance(error, HeadwayError)
                     log.warning("changes of credentials unheard: %s", error, exc_info=None if is_known else error)
                 is_heard = False
+                self._revision = None  # whatever answers next may be another copy of the database: all is read anew
             await asyncio.sleep(WATCH_S)
 
     async def hear(self) -> None:
@@ -173,21 +174,27 @@ class Callers:
         assert self._engine is not None
         asked_at_s = self._clock()
         async with transaction(self._engine) as conn:
-            if self._revision is None:
-                self._revision = await read_revision(conn)  # before the rows: what changes meanwhile is read again
-                self._kept.clear()
-                for known in await read_valid(conn, rows_max=KNOWN_MAX):
-                    self._keep(known)
-            changed, self._revision = await read_changed(conn, after=self._revision, rows_max=CHANGES_MAX)
+            revision = await read_revision(conn)  # before the rows: what changes meanwhile is read again
+            if self._revision is None or revision < self._revision:  # an older copy of the database was restored
+                self._kept = {
+                    known.sha256: self._stamped(known) for known in await read_valid(conn, rows_max=KNOWN_MAX)
+                }
+                self._revision = revision
+            changed: list[Known] = []
+            if revision > self._revision:
+                changed, self._revision = await read_changed(conn, after=self._revision, rows_max=CHANGES_MAX)
         for known in changed:
-            if known.is_revoked or known.sha256 in self._kept:
-                self._kept.pop(known.sha256, None)
-                if not known.is_revoked:
-                    self._keep(known)
-                elif known.host_id:
-                    self._on_cut_off(known.host_id)
+            self._take_in(known)
         if len(changed) < CHANGES_MAX:
             self._heard_at_s = asked_at_s
+
+    def _take_in(self, known: Known) -> None:
+        was_kept = self._kept.pop(known.sha256, None) is not None
+        if known.is_revoked:
+            if known.host_id:
+                self._on_cut_off(known.host_id)
+        elif was_kept:
+            self._keep(known)
 
     async def _known(self, sha256: str) -> Caller:
         kept = self._kept.get(sha256) if self._clock() - self._heard_at_s <= HEARD_S else None

@@ -396,11 +396,27 @@ async def test_what_was_kept_is_not_believed_once_changes_go_unheard(door: Door,
         await callers.who(a.credential)
 
 
+async def test_after_an_older_database_was_restored_changes_are_heard_again(door: Door) -> None:
+    """Its revisions begin lower: asked for what came after the last one seen, it would tell of nothing for long."""
+    a = await door.enrolled("a")
+    for number in range(3):
+        await door.join_token(name=f"t{number}")
+        await door.act(revoke_token, f"t{number}")
+    now_s = [0.0]
+    callers = Callers(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
+    await callers.hear()
+    await _execute(door, "update credential_changes set revision = 0")
+    await callers.hear()
+    await door.act(revoke_host, "a")
+    await callers.hear()
+    with pytest.raises(Unauthenticated, match="was revoked"):
+        await callers.who(a.credential)
+
+
 async def test_known_callers_cost_the_database_nothing(door: Door) -> None:
     a = await door.enrolled("a")
     callers = Callers(token=SHARED, engine=door.engine)
     await callers.hear()
-    await callers._engine.dispose()
     callers._engine = None  # whoever is looked up now is not known
     for _ in range(100):
         assert (await callers.who(a.credential)).name == "a"
