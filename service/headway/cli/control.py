@@ -36,7 +36,7 @@ from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
 from headway.settings import ControlSettings, ServerTls
 from headway.store import migrate
-from headway.store.engine import Engine, create_engine, listen
+from headway.store.engine import CONTROL_IDLE_TRANSACTION_TIMEOUT_S, Engine, create_engine, listen
 from headway.store.event_log import EventLog
 from headway.store.sink import wakes
 from headway.strategies import load_strategies
@@ -67,7 +67,7 @@ def main(words: list[str]) -> int:
 async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) -> None:
     stop = _stop_event()
     async with AsyncExitStack() as stack:
-        engine = create_engine(settings.database_url)
+        engine = create_engine(settings.database_url, idle_transaction_s=CONTROL_IDLE_TRANSACTION_TIMEOUT_S)
         stack.push_async_callback(engine.dispose)
         unread = UnreadBound(files_max=settings.unread_files_max, bytes_max=round(settings.unread_gb_max * 1e9))
         ingest = Ingest(engine=engine, event_log=EventLog(settings.event_log), clock=time.time, unread=unread)

@@ -32,9 +32,9 @@ POOL_WAIT_S = 5.0  # longer than any request should wait for a connection, short
 CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_S = 30  # far above the slowest statement (a full tick takes 0.2 s), so that none runs for ever
 LOCK_TIMEOUT_S = 10
-# A transaction left open by a process that hangs or was cut off must not hold its locks for longer than a leader may be
-# silent: the next leader writes the same rows.
-IDLE_TRANSACTION_TIMEOUT_S = 10
+IDLE_TRANSACTION_TIMEOUT_S = 60  # a transaction left open by a hung process must not hold its locks
+# Nor that of a control plane for much longer than a leader may be silent: the next leader writes the same rows.
+CONTROL_IDLE_TRANSACTION_TIMEOUT_S = 10
 # How Postgres notices that a client has vanished without a word; its own defaults take two hours.
 VANISHED = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10000"
 LISTEN_RETRY_MIN_S = 0.1
@@ -44,7 +44,7 @@ WAKE = ""
 """The payload that means "anything may have changed": ``listen`` yields it whenever it begins to hear."""
 
 
-def connect_parameters(database_url: str) -> dict[str, Any]:
+def connect_parameters(database_url: str, *, idle_transaction_s: int = IDLE_TRANSACTION_TIMEOUT_S) -> dict[str, Any]:
     """What psycopg's ``connect`` takes to reach ``database_url``, with this program's timeouts where it names none.
 
     Raises:
@@ -62,7 +62,7 @@ def connect_parameters(database_url: str) -> dict[str, Any]:
         ) from None
     options = (
         f"-c statement_timeout={STATEMENT_TIMEOUT_S}s -c lock_timeout={LOCK_TIMEOUT_S}s "
-        f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s -c timezone=UTC {VANISHED}"
+        f"-c idle_in_transaction_session_timeout={idle_transaction_s}s -c timezone=UTC {VANISHED}"
     )
     ours = {
         "application_name": "headway",
@@ -76,15 +76,15 @@ def connect_parameters(database_url: str) -> dict[str, Any]:
     return ours | given | {"options": f"{options} {given.get('options', '')}".strip()}
 
 
-def create_engine(database_url: str) -> AsyncEngine:
-    """A pool of connections to ``database_url``. Opens none yet.
+def create_engine(database_url: str, *, idle_transaction_s: int = IDLE_TRANSACTION_TIMEOUT_S) -> AsyncEngine:
+    """A pool of connections to ``database_url``, whose transactions may idle for so long. Opens none yet.
 
     Raises:
         Misconfigured: the URL cannot be read.
     """
     return create_async_engine(
         "postgresql+psycopg://",
-        connect_args=connect_parameters(database_url),
+        connect_args=connect_parameters(database_url, idle_transaction_s=idle_transaction_s),
         pool_size=POOL_CONNECTIONS,
         max_overflow=0,
         pool_timeout=POOL_WAIT_S,
