@@ -3,6 +3,7 @@
 import asyncio
 import os
 import ssl
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -179,6 +180,31 @@ async def test_a_renewed_certificate_is_taken_up_without_a_restart(keys: Keys, o
         assert GOT_THROUGH in str(await called(address, others.tls()))
         keys.remake_server("control.example")
         assert GOT_THROUGH in str(await called(address, keys.tls()))
+
+
+async def test_an_agent_that_does_not_trust_the_control_plane_says_so_and_tells_it_nothing(
+    keys: Keys, others: Keys, tmp_path: Path
+) -> None:
+    """A whole agent: the handshake fails before its join token is on the way."""
+    (tmp_path / "host.toml").write_text("[templates.sleep]\nargv = ['sleep', '600']\nready_after_s = 0\n")
+    log = tmp_path / "agent.log"
+    async with serving(others.served()) as server:
+        with log.open("wb") as output:
+            agent = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "headway", "agent", "--control", f"127.0.0.1:{server.port}"),
+                *("--host-file", str(tmp_path / "host.toml"), "--state-dir", str(tmp_path / "state")),
+                stderr=output,
+                env={**os.environ, "HEADWAY_JOIN_TOKEN": "hwj_secret", "HEADWAY_TLS_CA": str(keys.ca)},
+            )
+        try:
+            async with asyncio.timeout(30.0):
+                while "shows a certificate that is not trusted here" not in log.read_text():  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        finally:
+            agent.terminate()
+            await agent.wait()
+    assert "HEADWAY_TLS_CA must name the CA that signed it; workers run on as they are" in log.read_text()
+    assert "hwj_secret" not in log.read_text()
 
 
 # --- the HTTP door ---------------------------------------------------------------------------------------------------
