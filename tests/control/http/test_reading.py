@@ -63,8 +63,9 @@ async def test_hosts_tell_what_they_have_what_is_used_and_whether_they_are_known
         seed.worker("a", "mail", number, is_busy=None)
     first, second = (await client.get("/v1/hosts")).json()["hosts"]
     assert (first["name"], first["is_known"], second["name"], second["is_known"]) == ("a", True, "b", False)
-    assert first["capacity"] == {"cpu_cores": 4.0, "memory_bytes": 8 << 30}
-    assert first["used"] == {"cpu_cores": 0.75, "memory_bytes": 3 * (64 << 20)}
+    plain = {"gpus": 0, "cpu_pressure": None, "memory_pressure": None}
+    assert first["capacity"] == {"cpu_cores": 4.0, "memory_bytes": 8 << 30, **plain}
+    assert first["used"] == {"cpu_cores": 0.75, "memory_bytes": 3 * (64 << 20), **plain}
     assert [worker["is_busy"] for worker in first["workers"]] == [None] * 3
 
 
