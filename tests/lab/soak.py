@@ -12,6 +12,7 @@ from lab.faults import KILLED, LONG, Fault, central_faults, host_faults, least_s
 from lab.installation import POOLS, Installation, Lead
 
 WORKERS = (0, 6)  # of each pool
+FINISHERS = 2
 BEGINS_WITHIN_S = 2.0
 LOOK_S = 0.1
 LONG_FRACTION = 0.08  # of rounds: a fault in them may outlast a host's lease
@@ -82,6 +83,10 @@ class Soak:
     def end(self) -> dict[str, Any]:
         """The jobs are done and the workers leave. Returns the ledger of the whole."""
         lab = self._lab
+        before = dict(lab.wanted)
+        for pool in POOLS:
+            lab.scale(pool, max(FINISHERS, before[pool]))  # a pool may have been left without workers
+        self._settle(before)
         lab.finish_jobs()
         for pool in POOLS:
             lab.scale(pool, 0)
