@@ -93,6 +93,23 @@ def test_what_one_week_had_is_no_peak() -> None:
     assert (season.peaks, season.mean_jobs[0], season.mean_jobs[1]) == ({}, 0.0, 0.0)
 
 
+def test_an_hour_that_comes_twice_when_clocks_are_set_back_is_two_hours() -> None:
+    """Berlin, 25 October 2026, 2:00: what came in the second of them is not what the first had."""
+    berlin = ZoneInfo("Europe/Berlin")
+    twice = int(datetime(2026, 10, 25, 0, tzinfo=UTC).timestamp()) // 60
+    until = twice + 2 * DAY_MINUTES
+    rushes = [twice - 2 * WEEK_MINUTES, twice - WEEK_MINUTES, twice]
+    counted = Counted(
+        since=until - 3 * WEEK_MINUTES, until=until, minutes={**dict.fromkeys(rushes, 50), twice + 60: 900}
+    )
+    season = trained(counted, zone=berlin)
+    assert season is not None
+    slot = hour_of_week(twice // HOUR_MINUTES, berlin)
+    assert slot == hour_of_week(twice // HOUR_MINUTES + 1, berlin) == 6 * 24 + 2
+    assert season.weeks[slot] == 4
+    assert season.peaks == {slot * HOUR_MINUTES: 50}
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

@@ -128,6 +128,7 @@ def trained(counted: Counted, *, zone: Zone = UTC_ZONE) -> Season | None:
 def _learned(counted: Counted, zone: Zone, *, errors: Errors | None = None) -> Season:
     totals: list[list[tuple[int, float]]] = [[] for _ in range(WEEK_HOURS)]
     highs: list[list[tuple[int, float]]] = [[] for _ in range(WEEK_HOURS)]
+    by_minute: list[list[int]] = [[] for _ in range(WEEK_HOURS)]
     rushes: dict[int, dict[int, float]] = {}
     since, end = counted.first_hour, counted.end_hour
     for hour in range(since if counted.hours_since is None else min(since, counted.hours_since), end):
@@ -138,14 +139,16 @@ def _learned(counted: Counted, zone: Zone, *, errors: Errors | None = None) -> S
         jobs = _by_minute(counted, hour)
         totals[slot].append((age, float(sum(jobs.values()))))
         highs[slot].append((age, _high(jobs)))
+        by_minute[slot].append(hour)
         for minute, arrived in jobs.items():
-            rushes.setdefault(slot * HOUR_MINUTES + minute, {})[age] = arrived
+            # By hour, not by age: when clocks are set back, an hour of the week comes twice.
+            rushes.setdefault(slot * HOUR_MINUTES + minute, {})[hour] = arrived
     mean_jobs = tuple(agreed(each) / HOUR_MINUTES for each in totals)
     return Season(
         mean_jobs=mean_jobs,
         high_jobs=tuple(agreed(each) for each in highs),
         weeks=tuple(len(each) for each in totals),
-        peaks=dict(_peaks(rushes, mean_jobs, ages=[[age for age, _ in each] for each in highs])),
+        peaks=dict(_peaks(rushes, mean_jobs, hours=by_minute, end=end)),
         errors=errors,
         zone=zone,
     )
@@ -163,12 +166,12 @@ def _high(jobs: Mapping[int, int]) -> float:
 
 
 def _peaks(
-    rushes: Mapping[int, Mapping[int, float]], mean_jobs: Sequence[float], *, ages: Sequence[Sequence[int]]
+    rushes: Mapping[int, Mapping[int, float]], mean_jobs: Sequence[float], *, hours: Sequence[Sequence[int]], end: int
 ) -> Iterator[tuple[int, float]]:
     """The minutes of the week in which the weeks agree on more than chance makes of their hour's mean."""
-    for minute, by_age in sorted(rushes.items()):
+    for minute, by_hour in sorted(rushes.items()):
         slot = minute // HOUR_MINUTES
-        jobs = agreed([(age, by_age.get(age, 0.0)) for age in ages[slot]])
+        jobs = agreed([((end - 1 - hour) // WEEK_HOURS, by_hour.get(hour, 0.0)) for hour in hours[slot]])
         if jobs > mean_jobs[slot] + CHANCE_SIGMAS * math.sqrt(mean_jobs[slot]) + CHANCE_JOBS:
             yield minute, jobs
 
