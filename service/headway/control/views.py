@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 
 from headway.control.earlier import EarlierDays
 from headway.control.recent import RecentBuckets
 from headway.scaling.demand import exposed_s
 from headway.scaling.model import Host, HostState, Template, WorkerState
-from headway.scaling.presence import unknown_workers
+from headway.scaling.presence import leaving_workers, unknown_workers
 from headway.scaling.profile import Profile
 from headway.scaling.recall import MINUTE_S, minute_of
 from headway.scaling.room import Rooms, is_open
@@ -64,6 +65,7 @@ class Views:
             running_workers=self._states[pool, WorkerState.RUNNING],
             starting_workers=self._states[pool, WorkerState.STARTING],
             unknown_workers=self._unknown[pool],
+            leaving_workers=0 if profile.pinned is None else self._leaving[pool],
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
@@ -89,6 +91,10 @@ class Views:
             tick_s=view.tick_s,
         )
         return replace(view, recalled_jobs=past.jobs, recalled_weeks=past.weeks)
+
+    @cached_property
+    def _leaving(self) -> Counter[str]:
+        return leaving_workers(self._gathered.hosts, self._gathered.assignments)
 
     def _kind(self, profile: Profile) -> str:
         return self._rooms.kind(profile.template, profile.placement.labels)

@@ -138,7 +138,17 @@ def workers_max(count: int, ground: Ground) -> int:
 
 
 def pinned(count: int, ground: Ground) -> int:
-    """Exactly the pinned count, less the workers that may still run on hosts that went silent."""
+    """Exactly the pinned count, less the workers that may still run on hosts that went silent.
+
+    What has been told to go runs until it has finished its job: until then nothing is started in its place.
+    """
+    exact = _pin(count, ground)
+    if not ground.view.leaving_workers or ground.view.profile.pinned is None:
+        return exact
+    return min(exact, max(ground.view.assigned_workers, exact - ground.view.leaving_workers))
+
+
+def _pin(count: int, ground: Ground) -> int:
     exact = ground.view.profile.pinned
     return count if exact is None else _known(exact, ground)
 
@@ -206,7 +216,7 @@ def capacity(count: int, ground: Ground) -> int:
 def ceiling_of(ground: Ground) -> int:
     """The count that the pool may never exceed, whatever room there is."""
     count = WORKERS_MAX
-    for limit in (workers_max, pinned, rate_limit, budget):
+    for limit in (workers_max, _pin, rate_limit, budget):
         count = limit(count, ground)
     return count
 

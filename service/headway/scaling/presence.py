@@ -59,6 +59,22 @@ def unknown_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counte
     return counts
 
 
+def leaving_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counter[str]:
+    """Pool -> workers of known hosts that run beyond what these are told to: they have been told to go."""
+    told: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        told[row.pool, row.host_id] += row.workers
+    counts: Counter[str] = Counter()
+    for host in hosts:
+        if not host.is_known:
+            continue
+        seen = Counter(worker.pool for worker in host.workers if worker.state in COUNTED)
+        for pool, workers in seen.items():
+            counts[pool] += max(0, workers - told[pool, host.host_id])
+        counts.update(worker.pool for worker in host.workers if worker.state is WorkerState.DRAINING)
+    return counts
+
+
 def kept_rows(hosts: Iterable[Host], rows: Iterable[Assignment]) -> tuple[Assignment, ...]:
     """The rows that silent hosts may still act on. Taken away, the host would let go of what runs when it is back."""
     silent = {host.host_id: host for host in hosts if not host.is_known}
