@@ -35,6 +35,7 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
         "get_live",
         "get_pool_metrics",
         "get_profile",
+        "get_prometheus_metrics",
         "get_queue_metrics",
         "get_restart",
         "hosts_wanted",

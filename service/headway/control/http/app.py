@@ -17,6 +17,7 @@ from headway.control.callers import Callers
 from headway.control.http import (
     by_hand,
     events,
+    exposition,
     health,
     host_signal,
     hosts,
@@ -132,6 +133,7 @@ def routed() -> App:
         telemetry,
         events,
         tokens,
+        exposition,
     ):
         app.include_router(module.router)
     app.add_api_route("/", _dashboard, include_in_schema=False)

@@ -84,6 +84,15 @@ class Overviews:
 
     async def json(self) -> str:
         """The overview of this moment, as JSON."""
+        seen, now_s = await self._look()
+        return await asyncio.to_thread(lambda: self._overview(seen, now_s=now_s).model_dump_json())
+
+    async def overview(self) -> Overview:
+        """The overview of this moment."""
+        seen, now_s = await self._look()
+        return await asyncio.to_thread(self._overview, seen, now_s=now_s)
+
+    async def _look(self) -> tuple[Seen, float]:
         now_s = self._clock()
         async with transaction(self._engine) as conn:
             buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision)
@@ -102,7 +111,7 @@ class Overviews:
             )
         self._recent.forget(now_s=now_s)
         self._recent.take(buckets, revision=revision)
-        return await asyncio.to_thread(lambda: self._overview(seen, now_s=now_s).model_dump_json())
+        return seen, now_s
 
     def _overview(self, seen: Seen, *, now_s: float) -> Overview:
         queues = queues_of(

@@ -1,0 +1,177 @@
+"""The overview in the words of Prometheus. What is not known has no sample: it is not zero."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from headway.control.http.answers import HealthOut, HostOut, Overview, PoolOut, QueueOut
+from headway.control.http.door import AtDoor
+from headway.control.http.host_signal_answers import HostsWantedOut
+from headway.control.http.problems import declared
+from headway.scaling.model import HostState
+
+SILENT = "silent"  # of hosts: no lease, so nobody knows what it runs
+
+router = APIRouter(tags=["health"])
+
+
+async def _overview(door: AtDoor) -> Overview:
+    return await door.overviews.overview()
+
+
+@router.get(
+    "/metrics",
+    operation_id="get_prometheus_metrics",
+    summary="Read the overview as Prometheus does",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **declared()},
+)
+async def get_prometheus_metrics(overview: Annotated[Overview, Depends(_overview)]) -> Response:
+    """Pools, queues, hosts, the host signal, the leader and the pipelines as gauges of this moment."""
+    registry = CollectorRegistry()
+    registry.register(_Seen(overview))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class _Seen(Collector):
+    """One overview, for one answer."""
+
+    def __init__(self, overview: Overview) -> None:
+        self._overview = overview
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        return ()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        seen = self._overview
+        yield from _of_pools(seen.pools)
+        yield from _of_queues(seen.queues)
+        yield from _of_hosts(seen.hosts)
+        yield from _of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s)
+        yield from _of_health(seen.health)
+
+
+def _of_pools(pools: Iterable[PoolOut]) -> Iterator[GaugeMetricFamily]:
+    pools = list(pools)
+    yield _gauge(
+        "headway_pool_target_workers",
+        "Workers that the pool shall have.",
+        ("pool",),
+        [((pool.pool,), pool.target_workers) for pool in pools],
+    )
+    yield _gauge(
+        "headway_pool_workers",
+        "Workers of the pool by state; unknown ones are on hosts that went silent.",
+        ("pool", "state"),
+        [
+            ((pool.pool, state), count)
+            for pool in pools
+            for state, count in (
+                ("running", pool.running_workers),
+                ("starting", pool.starting_workers),
+                ("draining", pool.draining_workers),
+                ("backing_off", pool.failing_workers),
+                ("unknown", pool.unknown_workers),
+            )
+        ],
+    )
+    yield _gauge(
+        "headway_pool_objective_seconds",
+        "Pickup time that the pool promises.",
+        ("pool",),
+        [((pool.pool,), pool.objective.target_s) for pool in pools],
+    )
+    yield _gauge(
+        "headway_pool_pickup_seconds",
+        "Pickup time at the objective's percentile, over the objective's window.",
+        ("pool",),
+        [((pool.pool,), pool.metrics.pickup_objective_s) for pool in pools],
+    )
+    yield _gauge(
+        "headway_pool_state",
+        "1 for the word that the dashboard shows for the pool.",
+        ("pool", "state"),
+        [((pool.pool, pool.state), 1) for pool in pools],
+    )
+
+
+def _of_queues(queues: Iterable[QueueOut]) -> Iterator[GaugeMetricFamily]:
+    queues = list(queues)
+    names = [(queue.queue, queue.pool or "") for queue in queues]
+    for name, told, values in (
+        ("waiting_jobs", "Jobs that could be taken now.", [queue.metrics.waiting_jobs for queue in queues]),
+        ("in_flight_jobs", "Jobs taken and not finished.", [queue.metrics.in_flight_jobs for queue in queues]),
+        ("oldest_age_seconds", "Age of the oldest waiting job.", [queue.metrics.oldest_age_s for queue in queues]),
+        ("sample_age_seconds", "Since the broker was last read.", [queue.sample_age_s for queue in queues]),
+        ("arrivals_per_second", "Jobs that arrive.", [queue.metrics.arrival_rate_per_s for queue in queues]),
+        ("completions_per_second", "Jobs that end.", [queue.metrics.completion_rate_per_s for queue in queues]),
+        ("failures_per_second", "Jobs that fail.", [queue.metrics.failure_rate_per_s for queue in queues]),
+        ("service_seconds", "Mean time from start to end.", [queue.metrics.service_time_s for queue in queues]),
+    ):
+        yield _gauge(f"headway_queue_{name}", told, ("queue", "pool"), zip(names, values, strict=True))
+
+
+def _of_hosts(hosts: Iterable[HostOut]) -> Iterator[GaugeMetricFamily]:
+    counts = dict.fromkeys((*(state.value for state in HostState), SILENT), 0)
+    for host in hosts:
+        counts[host.state.value if host.is_known else SILENT] += 1
+    yield _gauge(
+        "headway_hosts",
+        "Hosts by state; silent ones have not reported for a lease.",
+        ("state",),
+        [((state,), count) for state, count in counts.items()],
+    )
+
+
+def _of_hosts_wanted(wanted: Iterable[HostsWantedOut], *, now_s: float) -> Iterator[GaugeMetricFamily]:
+    wanted = list(wanted)
+    names = [
+        (
+            each.sign.value,
+            ",".join(each.templates),
+            ",".join(f"{key}={each.labels[key]}" for key in sorted(each.labels)),
+        )
+        for each in wanted
+    ]
+    for name, told, values in (
+        ("hosts_wanted", "Hosts that are missing or spare.", [each.hosts for each in wanted]),
+        ("hosts_wanted_workers", "Workers without a place.", [each.workers for each in wanted]),
+        ("hosts_wanted_seconds", "For how long that has been so.", [max(0.0, now_s - each.since_s) for each in wanted]),
+    ):
+        yield _gauge(f"headway_{name}", told, ("sign", "templates", "labels"), zip(names, values, strict=True))
+
+
+def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
+    yield _gauge("headway_healthy", "1 where health is ok, 0 where degraded.", (), [((), health.status == "ok")])
+    yield _gauge("headway_leader_epoch", "The epoch of the leader.", (), [((), health.leader_epoch)])
+    yield _gauge(
+        "headway_leader_silent_seconds", "Since the leader last showed itself.", (), [((), health.leader_age_s)]
+    )
+    yield _gauge(
+        "headway_pipeline_lag_seconds",
+        "How long something newer has waited for the pipeline.",
+        ("pipeline",),
+        [((each.pipeline,), each.lag_s) for each in health.pipelines],
+    )
+    if health.telemetry is not None:
+        yield _gauge(
+            "headway_telemetry_unread_files",
+            "Files of events that wait for the pipeline.",
+            (),
+            [((), health.telemetry.unread_files)],
+        )
+
+
+def _gauge(
+    name: str, told: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float | None]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, told, labels=labels)
+    for which, value in values:
+        if value is not None:
+            family.add_metric(which, float(value))
+    return family

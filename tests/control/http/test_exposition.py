@@ -1,0 +1,96 @@
+"""`/metrics`: the overview in Prometheus's own format, read by its own parser."""
+
+import re
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from architecture.tree import ROOT
+from control.http.conftest import NOW_S
+from control.http.seed import Seed
+from headway.scaling.hosts_wanted import HostsWanted, Sign
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile
+from headway.store.engine import Engine, transaction
+from headway.store.hosts_wanted import save_hosts_wanted
+
+DOCUMENT = ROOT / "docs/reference/metrics.md"
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+async def scraped(client: httpx.AsyncClient) -> Samples:
+    answer = await client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    families = text_string_to_metric_families(answer.text)
+    return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
+
+
+def of(samples: Samples, name: str, **labels: str) -> float | None:
+    return samples.get((name, frozenset(labels.items())))
+
+
+async def test_pools_queues_and_hosts_are_told(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=7.0)))
+    seed.sample("redis/mail", at_s=NOW_S - 2.0, waiting_jobs=3, oldest_age_s=4.0)
+    seed.host("a")
+    seed.host("lost", lease_s=-1.0)
+    seed.worker("a", "mail", 1)
+    seed.worker("a", "mail", 2, state="draining")
+    seed.worker("lost", "mail", 3)
+    samples = await scraped(client)
+    told = {
+        state: of(samples, "headway_pool_workers", pool="mail", state=state)
+        for state in ("running", "starting", "draining", "unknown")
+    }
+    assert told == {"running": 1, "starting": 0, "draining": 1, "unknown": 1}
+    assert of(samples, "headway_pool_objective_seconds", pool="mail") == 7.0
+    assert of(samples, "headway_queue_waiting_jobs", queue="redis/mail", pool="mail") == 3
+    assert of(samples, "headway_queue_oldest_age_seconds", queue="redis/mail", pool="mail") == pytest.approx(6.0, abs=3)
+    assert of(samples, "headway_hosts", state="serving") == 1
+    assert of(samples, "headway_hosts", state="silent") == 1
+
+
+async def test_what_is_not_known_has_no_sample(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    samples = await scraped(client)
+    assert of(samples, "headway_pool_objective_seconds", pool="mail") == 10.0
+    assert of(samples, "headway_pool_target_workers", pool="mail") is None
+    assert of(samples, "headway_queue_waiting_jobs", queue="redis/mail", pool="mail") is None
+    assert of(samples, "headway_leader_silent_seconds") is None
+
+
+async def test_hosts_that_are_missing_are_told_with_what_they_must_have(
+    client: httpx.AsyncClient, engine: Engine
+) -> None:
+    missing = HostsWanted(
+        sign=Sign.MISSING,
+        hosts=2,
+        workers=5,
+        labels={"disk": "ssd"},
+        templates=("rq",),
+        pools=("mail",),
+        since_s=NOW_S - 30.0,
+    )
+    async with transaction(engine) as conn:
+        await save_hosts_wanted(conn, [missing])
+    samples = await scraped(client)
+    labels = {"sign": "missing", "templates": "rq", "labels": "disk=ssd"}
+    assert of(samples, "headway_hosts_wanted", **labels) == 2
+    assert of(samples, "headway_hosts_wanted_workers", **labels) == 5
+    assert of(samples, "headway_hosts_wanted_seconds", **labels) == 30
+
+
+async def test_health_is_told(client: httpx.AsyncClient, seed: Seed) -> None:
+    assert of(await scraped(client), "headway_healthy") == 0, "nobody has led yet"
+    seed.leader(age_s=3.0)
+    seed.pipeline()
+    samples = await scraped(client)
+    assert of(samples, "headway_healthy") == 1
+    assert of(samples, "headway_leader_silent_seconds") == pytest.approx(3.0, abs=2)
+
+
+async def test_the_document_names_every_gauge(client: httpx.AsyncClient) -> None:
+    told = set(re.findall(r"^# TYPE (headway_\S+) gauge$", (await client.get("/metrics")).text, re.MULTILINE))
+    assert set(re.findall(r"^\| `(headway_\w+)` \|", DOCUMENT.read_text(), re.MULTILINE)) == told
