@@ -43,7 +43,8 @@ def replaced(host: Host, before: set[int], count: int) -> set[int]:
             and len(now) == count == len(host.control.workers())
             and not now & before
             and now
-        )
+        ),
+        within_s=60.0,  # the first replacement proves itself for 10 s before another worker goes
     )
 
 
