@@ -15,6 +15,8 @@ from headway.agent.orders import within
 from headway.scaling.model import Assignment
 from headway.wire.v1 import agent_pb2
 
+pytestmark = pytest.mark.e2e
+
 # Every text and every run of bytes in what an agent receives, and the only thing that becomes of it.
 TEXTS = {
     "EnrolResponse.cluster_id": "compared, written to identity.json, and told again",

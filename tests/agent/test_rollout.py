@@ -18,6 +18,8 @@ from headway.scaling import model
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire.v1 import agent_pb2
 
+pytestmark = pytest.mark.e2e
+
 SLEEP = """
 [templates.sleep]
 argv = ["sleep", "{seconds}"]

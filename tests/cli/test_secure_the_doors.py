@@ -15,6 +15,8 @@ import pytest
 from headway.cli.ports import free_address
 from headway.settings import Address
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/secure-the-doors.md").read_text()
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)

@@ -29,6 +29,8 @@ from headway.settings import Address
 from headway.store.credentials import digest, revoke_host, rotate
 from headway.store.engine import create_engine, transaction
 
+pytestmark = pytest.mark.e2e
+
 HOST_FILE = "[templates.sleep]\nargv = ['sleep', '600']\nready_after_s = 0\n"
 
 
