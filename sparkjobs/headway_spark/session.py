@@ -45,7 +45,7 @@ _STREAM: Mapping[str, str] = {
     "spark.sql.files.maxPartitionBytes": "64m",
     "spark.sql.files.openCostInBytes": "0",
     # Above 128 groups, the default, rows are sorted instead of hashed; a rebuild has thousands, each of a KB or two.
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     "spark.sql.streaming.pollingDelay": f"{POLL_MS}ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
