@@ -15,8 +15,6 @@ from agent.workers import runs
 JOBS = """
 import pathlib, time
 
-pytestmark = pytest.mark.e2e
-
 def work(number, folder):
     folder = pathlib.Path(folder)
     with (folder / "begun").open("a") as begun:
