@@ -104,7 +104,7 @@ def test_what_was_cut_off_stays_doubtful_until_the_control_plane_has_told_what_i
 ) -> None:
     known, isolation = contact(tmp_path, clock), Isolation()
     known.heard(sent_at_s=clock.now_s)
-    known.told()
+    known.told(asked_at_s=clock.now_s)
     clock.now_s += 29.0
     assert isolation.doubtful(PINNED, known) == set()
     clock.now_s += 2.0
@@ -112,7 +112,29 @@ def test_what_was_cut_off_stays_doubtful_until_the_control_plane_has_told_what_i
     known.heard(sent_at_s=clock.now_s)  # it is heard again, and has not been told yet
     clock.now_s += 1.0
     assert isolation.doubtful(PINNED, known) == {"pinned"}
-    known.told()
+    known.told(asked_at_s=clock.now_s)
+    assert isolation.doubtful(PINNED, known) == set()
+
+
+def test_what_was_told_before_this_host_was_heard_again_ends_no_doubt_and_it_is_asked_for_once_more(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """The poll is answered first: until a report is heard, what it told of may still be replaced elsewhere."""
+    known, isolation = contact(tmp_path, clock), Isolation()
+    known.heard(sent_at_s=clock.now_s)
+    clock.now_s += 31.0
+    assert isolation.doubtful(PINNED, known) == {"pinned"}
+    clock.now_s += 1.0
+    known.told(asked_at_s=clock.now_s)
+    clock.now_s += 0.1
+    assert isolation.doubtful(PINNED, known) == {"pinned"}, "it is cut off until it is heard"
+    assert not isolation.wants_word, "asked now, it might have to be asked again"
+    known.heard(sent_at_s=clock.now_s)
+    clock.now_s += 0.1
+    found = [(isolation.doubtful(PINNED, known), isolation.wants_word) for _ in range(2)]
+    assert found == [({"pinned"}, True), ({"pinned"}, False)], "asked for once"
+    clock.now_s += 0.1
+    known.told(asked_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, known) == set()
 
 
@@ -132,7 +154,8 @@ def test_an_agent_that_begins_on_a_host_that_is_cut_off_starts_nothing_on_its_pr
     successor, isolation = contact(tmp_path, clock), Isolation()
     successor.heard(sent_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, successor) == {"pinned"}
-    successor.told()
+    assert isolation.wants_word
+    successor.told(asked_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, successor) == set()
 
 

@@ -1,5 +1,6 @@
 """What the agent asks of the control plane, over gRPC. Every call has a deadline; ages cross the wire, times do not."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -87,6 +88,12 @@ class Answer:
     revision: int
     assignments: tuple[Assignment, ...]
     hints: tuple[Hint, ...]
+    asked_at_s: float
+    """When it was asked for: nothing of it is older."""
+
+
+class GivenUp(Unavailable):
+    """The poll was given up on our side, so that it is asked anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +118,9 @@ class ControlClient:
         self._token = token or ""
         self._channel = open_channel(address, options=_OPTIONS, tls=tls)
         self._stub = agent_pb2_grpc.AgentServiceStub(self._channel)
+        self._polling = threading.Lock()
+        self._held: grpc.Future[Any] | None = None
+        """The poll that waits for its answer."""
 
     @property
     def has_token(self) -> bool:
@@ -173,7 +183,7 @@ class ControlClient:
     def poll(self, identity: Identity, *, epoch: int, revision: int) -> Answer:
         """What the host is to run, once that is newer than ``epoch`` and ``revision``, or the same after a while.
 
-        Raises as ``report`` does.
+        Raises as ``report`` does, and ``GivenUp`` after ``give_up_poll``.
         """
         request = agent_pb2.PollRequest(
             cluster_id=identity.cluster_id,
@@ -182,7 +192,18 @@ class ControlClient:
             revision=revision,
             max_wait_s=POLL_WAIT_S,
         )
-        response = self._call(self._stub.Poll, request, POLL_TIMEOUT_S, shown=identity.credential)
+        asked_at_s = 0.0
+
+        def ask(request: Any, **how: Any) -> Any:
+            nonlocal asked_at_s
+            with (
+                self._polling
+            ):  # so that a poll is either given up, or asked later than whoever gives up has decided to
+                asked_at_s = self._clock()
+                held = self._held = self._stub.Poll.future(request, **how)
+            return held.result()
+
+        response = self._call(ask, request, POLL_TIMEOUT_S, shown=identity.credential)
         heard_at_s = self._clock()
         return Answer(
             cluster_id=response.cluster_id,
@@ -200,13 +221,22 @@ class ControlClient:
                 )
                 for hint in response.hints
             ),
+            asked_at_s=asked_at_s,
         )
+
+    def give_up_poll(self) -> None:
+        """Wait for the answer to the present poll no longer. One that is asked after this returns is not concerned."""
+        with self._polling:
+            if self._held is not None:
+                self._held.cancel()
 
     def _call(self, method: Callable[..., _Response], request: Any, timeout_s: float, *, shown: str) -> _Response:
         secret = shown or ("" if getattr(request, "join_token", "") else self._token)
         try:
             metadata = (("authorization", f"Bearer {secret}"),) if secret else ()
             return method(request, timeout=timeout_s, metadata=metadata)
+        except grpc.FutureCancelledError as error:
+            raise GivenUp("the poll is asked anew") from error
         except grpc.RpcError as error:
             raise self._told(error) from error
         except ValueError as error:  # how gRPC says that the channel was closed meanwhile

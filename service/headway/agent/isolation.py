@@ -32,7 +32,7 @@ class Contact:
         at_s = kept.get("at_s") if kept.get("boot_id") == procfs.boot_id() else None
         self._heard_at_s = at_s if isinstance(at_s, float) else self._began_at_s
         self._written_at_s = float("-inf")
-        self._told_at_s: float | None = None
+        self._told_at_s = float("-inf")
         self.gap_s = self._began_at_s - self._heard_at_s
         """For how long the control plane had not heard of this host when this agent began."""
 
@@ -48,13 +48,13 @@ class Contact:
         ):  # what could not be written makes the next agent count from its own beginning or earlier
             write_json(self._path, {"boot_id": procfs.boot_id(), "at_s": sent_at_s}, is_durable=False)
 
-    def told(self) -> None:
-        """Note that the control plane has just answered what this host is to run. From any thread."""
+    def told(self, *, asked_at_s: float) -> None:
+        """Note that the control plane has said what this host is to run, asked then. From any thread."""
         with self._lock:
-            self._told_at_s = self._clock()
+            self._told_at_s = max(self._told_at_s, asked_at_s)
 
-    def times_s(self) -> tuple[float, float | None, float]:
-        """When the control plane last heard of this host, when it last told it what is to run, and now."""
+    def times_s(self) -> tuple[float, float, float]:
+        """When the control plane last heard of this host, since when its orders are true, and now."""
         with self._lock:
             return self._heard_at_s, self._told_at_s, self._clock()
 
@@ -68,23 +68,29 @@ class Contact:
 class Isolation:
     """The templates whose workers may not go on while this host is cut off, told of once a change.
 
-    Orders from before are no ground to start one of them again: meanwhile it may have been replaced elsewhere. So a
-    template that was cut off for too long stays doubtful until the control plane has said anew what is to run.
+    Orders from before are no ground to start one of them again: meanwhile it may have been replaced elsewhere, and may
+    be until the control plane hears of this host. So a template that was cut off for too long stays doubtful until the
+    control plane has said what is to run, asked for that after it had heard of the host again. Whatever it said before
+    was true then and may be so no longer.
     """
 
     def __init__(self) -> None:
         self._templates: frozenset[str] = frozenset()
+        self._cut_off: frozenset[str] | None = None
+        """Those that were cut off for too long at the last look; ``None`` before the first."""
         self._doubtful: dict[str, float] = {}
-        """Template -> when it was last cut off for too long."""
+        """Template -> when it was last cut off for too long, or first seen not to be any more."""
+        self.wants_word = False
+        """Whether this is the moment to ask what is to run: a poll that is held since before ends no doubt."""
 
     def doubtful(self, known: Mapping[str, Template], contact: Contact) -> frozenset[str]:
         """The names of templates of which nothing may be started until the control plane has told what is to run."""
         heard_at_s, told_at_s, now_s = contact.times_s()
-        cut_off = _cut_off(known, for_s=now_s - heard_at_s)
-        if told_at_s is None:
-            cut_off |= _cut_off(known, for_s=contact.gap_s)  # so it was when this agent began
-        self._doubtful.update(dict.fromkeys(cut_off, now_s))
-        self._doubtful = {name: at_s for name, at_s in self._doubtful.items() if told_at_s is None or told_at_s < at_s}
+        before = _cut_off(known, for_s=contact.gap_s) if self._cut_off is None else self._cut_off
+        self._cut_off = _cut_off(known, for_s=now_s - heard_at_s)
+        self._doubtful.update(dict.fromkeys(before | self._cut_off, now_s))
+        self._doubtful = {name: at_s for name, at_s in self._doubtful.items() if told_at_s < at_s}
+        self.wants_word = bool(before - self._cut_off)
         return frozenset(self._doubtful)
 
     def templates(self, known: Mapping[str, Template], *, lost_for_s: float) -> frozenset[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from headway.agent import procfs
 from headway.agent.busy import Hint
-from headway.agent.client import Answer, ControlClient, HostNews
+from headway.agent.client import Answer, ControlClient, GivenUp, HostNews
 from headway.agent.fleet import Ended
 from headway.agent.folder import Identity, StateFolder
 from headway.agent.isolation import Contact
@@ -25,6 +25,7 @@ from headway.scaling.model import WorkerState
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
 REPORT_GAP_S = 0.2  # changes that come together are told together
+SPREAD_S = 2.0  # what every agent finds out at the same moment they do not all do at the same moment
 QUICK_S = 1.0  # an answer that brings nothing new comes after the wait, or something is wrong
 UNTOLD_MAX = 1_000
 
@@ -74,8 +75,11 @@ class Link:
         self._ended: dict[str, Ended] = {}
         self._start_ups: list[tuple[str, float]] = []
         self._is_due = False
+        self._due_by_s = float("inf")
+        """When a report is due that every agent may have reason to send just now."""
         self._is_closing = False
-        self._asks_anew = True
+        self._wanted_at_once, self._told_at_once = 1, 0
+        """How often an answer was wanted at once, and how much of that the last answer has served."""
         self._threads = [
             threading.Thread(target=self._run_reports, name="report", daemon=True),
             threading.Thread(target=self._run_polls, name="poll", daemon=True),
@@ -114,6 +118,11 @@ class Link:
                 self._is_due = True
                 self._changed.notify_all()
 
+    def ask_anew(self) -> None:
+        """Ask now what is to run, also where an answer is waited for."""
+        self._wanted_at_once += 1
+        self._client.give_up_poll()
+
     def close(self, *, within_s: float) -> None:
         """Tell the last news, if they can be told in time, and hang up."""
         with self._changed:
@@ -136,9 +145,13 @@ class Link:
 
     def _wait_until_due(self) -> bool:
         """Whether to go on: returns when a report is due, or false when this ends."""
-        wait_s = REPORT_EVERY_S * random.uniform(1.0 - REPORT_JITTER, 1.0 + REPORT_JITTER)  # noqa: S311 - no secret
+        until_s = time.monotonic() + REPORT_EVERY_S * _about(REPORT_JITTER)
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closing or (self._is_due and self._news is not None), wait_s)
+            while not (self._is_closing or (self._is_due and self._news is not None)):
+                wait_s = min(until_s, self._due_by_s) - time.monotonic()
+                if wait_s <= 0:
+                    break
+                self._changed.wait(wait_s)
             return not self._is_closing
 
     def _report(self) -> None:
@@ -155,7 +168,7 @@ class Link:
                 exit_codes={key: each.exit_code for key, each in ended.items()},
                 start_ups=start_ups,
             )
-            self._is_due = False
+            self._is_due, self._due_by_s = False, float("inf")
             self._sequence += 1
             sequence, epoch_seen = self._sequence, self._epoch_seen
         sent_at_s = procfs.since_boot_s()
@@ -198,14 +211,15 @@ class Link:
         identity = self._enrolled()
         having = self.heard.orders
         # After a poll that failed the answer shall come at once, also where nothing has changed meanwhile.
-        epoch, revision = (0, 0) if self._asks_anew else (having.epoch, having.revision)
-        self._asks_anew = True
+        wanted = self._wanted_at_once
+        epoch, revision = (having.epoch, having.revision) if wanted == self._told_at_once else (0, 0)
+        self._told_at_once = 0
         answer = self._client.poll(identity, epoch=epoch, revision=revision)
         if self._is_stranger(identity, answer.cluster_id):
             return False
         has_news = self._hear(answer, identity)
-        self._asks_anew = False
-        self._contact.told()
+        self._told_at_once = wanted
+        self._contact.told(asked_at_s=answer.asked_at_s)
         return has_news
 
     def _hear(self, answer: Answer, identity: Identity) -> bool:
@@ -214,6 +228,10 @@ class Link:
                 return False  # enrolled anew meanwhile: this answer was for who the host was before
             self._epoch_seen = max(self._epoch_seen, answer.epoch)
             orders = self._heard.orders
+            if orders.epoch not in {0, answer.epoch}:
+                # Another leader's, or of a database that was restored: it may know of this host what was long ago.
+                self._due_by_s = min(self._due_by_s, time.monotonic() + random.uniform(0.0, SPREAD_S))  # noqa: S311
+                self._changed.notify_all()
             is_newer = orders.are_outdated_by(epoch=answer.epoch, revision=answer.revision)
             if is_newer:
                 orders = Orders(
@@ -310,6 +328,8 @@ class Link:
         except HeadwayError as error:
             if self._is_closing:
                 return None
+            if isinstance(error, GivenUp):
+                return None  # asked anew at once
             if isinstance(error, Unauthenticated) and self._identity.credential != identity.credential:
                 return None  # made with a credential that was replaced meanwhile
             pause_s = talk.failed(error)
@@ -331,3 +351,7 @@ class Link:
     def _pause(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._is_closing, seconds)
+
+
+def _about(jitter: float) -> float:
+    return random.uniform(1.0 - jitter, 1.0 + jitter)  # noqa: S311 - no secret

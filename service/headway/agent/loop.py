@@ -71,7 +71,7 @@ class Agent:
         self._recycling = Recycling()
         self._isolation = Isolation()
         self._has_waiting = False
-        """Whether there are starts that there was no room for."""
+        """Whether there are starts that there was no room for, or too much doubt."""
         self._bound = Bound()
         self._ends_by_s: float | None = None
         """Until when workers may drain; ``None`` while this agent is not about to end them."""
@@ -131,7 +131,7 @@ class Agent:
             has_file = self._take_host_file(fleet, is_due=is_measured)
             is_news = fleet.look() or is_ending or has_orders or has_file or is_first
             if is_news or is_measured or self._has_waiting:
-                is_news = self._reconcile(fleet, contact) or is_news
+                is_news = self._reconcile(fleet, link, contact) or is_news
             if is_news:
                 fleet.save(is_durable=has_orders)
             if is_measured:
@@ -177,18 +177,21 @@ class Agent:
         fleet.use(self._host_file)
         return True
 
-    def _reconcile(self, fleet: Fleet, contact: Contact) -> bool:
+    def _reconcile(self, fleet: Fleet, link: Link, contact: Contact) -> bool:
         """Do what is to be done. Returns whether that was anything: without orders it never is, silence is not zero."""
         if fleet.orders.assignments is None or self._ends_by_s is not None:
             return False
         host_file = self._host_file
         isolated = self._isolation.templates(host_file.templates, lost_for_s=contact.lost_for_s())
+        doubtful = self._isolation.doubtful(host_file.templates, contact)
+        if self._isolation.wants_word:
+            link.ask_anew()
         workers = fleet.workers(self._measures.activity)
         due = reconcile(
             workers,
             held_back(
                 unisolated(_within(fleet.orders.assignments, host_file), isolated),
-                self._isolation.doubtful(host_file.templates, contact),
+                doubtful,
                 workers,
             ),
             spent=fleet.spent,
@@ -202,7 +205,7 @@ class Agent:
             gpus_of={name: template.gpus for name, template in host_file.templates.items()},
             uncounted=uncounted(host_file),
         )
-        self._has_waiting = len(actions) < len(due)
+        self._has_waiting = len(actions) < len(due) or bool(doubtful)
         if actions:
             fleet.act(actions)
         return bool(actions)
