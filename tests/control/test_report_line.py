@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from headway.control.report_line import Beat, ReportLine
-from headway.errors import NotFound
+from headway.errors import Invalid, NotFound
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.store.engine import Engine, create_engine, transaction
 from headway.store.hosts import enrol, load_hosts
@@ -126,3 +126,21 @@ async def test_an_older_report_is_not_taken(engine: Engine, line: ReportLine) ->
     newer, older = report(host_id, 2), report(host_id, 1, workers=())
     assert await line.report(newer, beat_of(newer))
     assert not await line.report(older, beat_of(older))
+
+
+async def test_what_postgres_does_not_take_from_one_host_silences_no_other(engine: Engine, line: ReportLine) -> None:
+    """Reports are written together: the one that spoils them is told so, and the others are taken."""
+    names = ["a", "b", "c", "d", "e"]
+    reports = {name: report(await enrolled(engine, name), workers=()) for name in names}
+    spoilt = report(await enrolled(engine, "spoilt"), labels={"zone": "\0"})
+    async with asyncio.timeout(BOUND_S):
+        first = asyncio.create_task(
+            line.report(reports["a"], beat_of(reports["a"]))
+        )  # the others wait, and go together
+        await asyncio.sleep(0)
+        told = [*(reports[name] for name in ("b", "c")), spoilt, *(reports[name] for name in ("d", "e"))]
+        outcomes = await asyncio.gather(*(line.report(each, beat_of(each)) for each in told), return_exceptions=True)
+        assert await first
+    assert [outcome for outcome in outcomes if outcome is not True] == [outcomes[2]]
+    assert isinstance(outcomes[2], Invalid)
+    assert "cannot be written" in str(outcomes[2])

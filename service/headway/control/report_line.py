@@ -5,12 +5,13 @@ then only what is measured and the lease are written. Another control plane may 
 meanwhile: Postgres finds that the report is not the one that was meant, and the whole of it is written.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from headway.control.together import Together
-from headway.errors import Unavailable
+from headway.errors import HeadwayError, Invalid, Unavailable
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, transaction
 from headway.store.reports import HostReport, Pulse, Recorded, record_reports
@@ -21,6 +22,8 @@ REST_S = 0.1  # a transaction costs as much as a dozen reports in it; a tick loo
 TOGETHER_MAX = 500
 TRIES_MAX = 50  # rests: longer than any transaction of a tick
 HOSTS_MAX = 100_000
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class _Outcome(Enum):
     ASTRAY = auto()
     LOCKED = auto()
     UNKNOWN = auto()
+    SPOILT = auto()
 
 
 class ReportLine:
@@ -81,9 +85,12 @@ class ReportLine:
 
         Raises:
             NotFound: nobody knows the host.
+            Invalid: Postgres does not take what it tells.
             Unavailable: its row is locked for long.
         """
         outcome = await self._ask(report)
+        if outcome is _Outcome.SPOILT:
+            raise Invalid(f"what host_id={report.host_id} reports cannot be written: the control plane's log tells why")
         if outcome is _Outcome.UNKNOWN:
             raise unknown(report.host_id)
         if outcome is _Outcome.TAKEN:
@@ -103,9 +110,25 @@ class ReportLine:
         raise Unavailable(f"what is known of host_id={told.host_id} is being written for long: try again")
 
     async def _record(self, told: Mapping[str, HostReport | Pulse]) -> Mapping[str, _Outcome]:
-        async with transaction(self._engine) as connection:
-            recorded = await record_reports(connection, list(told.values()))
+        try:
+            async with transaction(self._engine) as connection:
+                recorded = await record_reports(connection, list(told.values()))
+        except HeadwayError:
+            raise  # Postgres is away, or gave up: no report is to blame
+        except Exception:
+            if len(told) > 1:
+                return await self._record_apart(told)
+            log.exception("a report cannot be written host_id=%s", next(iter(told)))
+            return dict.fromkeys(told, _Outcome.SPOILT)
         return _outcomes(recorded)
+
+    async def _record_apart(self, told: Mapping[str, HostReport | Pulse]) -> Mapping[str, _Outcome]:
+        """Write ``told`` in halves, until what spoils it is alone: one host must not silence the others."""
+        hosts = list(told)
+        outcomes: dict[str, _Outcome] = {}
+        for half in (hosts[: len(hosts) // 2], hosts[len(hosts) // 2 :]):
+            outcomes.update(await self._record({host_id: told[host_id] for host_id in half}))
+        return outcomes
 
 
 def _outcomes(recorded: Recorded) -> dict[str, _Outcome]:

@@ -146,7 +146,14 @@ async def test_each_refusal_tells_the_agent_what_it_can_do(door: Door) -> None:
             client.poll(nobody, epoch=0, revision=0)
         with pytest.raises(Refused, match="host_name is empty"):
             enrolled(client, "")
-        report(client, enrolled(client))
+        with pytest.raises(Refused, match="host_name is longer"):
+            enrolled(client, "a\0b")
+        identity = enrolled(client)
+        with pytest.raises(Refused, match="host: cpu_cores=inf"):
+            report(client, identity, capacity=replace(CAPACITY, cpu_cores=float("inf")))
+        with pytest.raises(Refused, match="label 'zone'"):
+            report(client, identity, labels={"zone": "\0"})
+        report(client, identity)
         with pytest.raises(Conflict, match="another machine has this name"):
             enrolled(client, boot_id="another")
 

@@ -11,10 +11,11 @@ import grpc.aio
 from headway.control.admission import Admission
 from headway.control.callers import LOCAL, Caller
 from headway.control.report_line import Beat
+from headway.control.report_rules import check_beat, check_names, check_report
 from headway.control.reports import Having, Reports
 from headway.control.rpc.errors import with_status
 from headway.control.rpc.rights import CALLER
-from headway.errors import Invalid, Misconfigured
+from headway.errors import Misconfigured
 from headway.store.joining import Enrolment, Joined
 from headway.store.reports import HostReport
 from headway.wire import codec
@@ -40,7 +41,10 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         self, request: agent_pb2.EnrolRequest, context: Any
     ) -> agent_pb2.EnrolResponse:
         """Make a host known."""
-        _require(host_name=request.host_name, boot_id=request.boot_id)
+        earlier = {"host_id": request.host_id, "agent_version": request.agent_version}
+        check_names(
+            host_name=request.host_name, boot_id=request.boot_id, **{key: told for key, told in earlier.items() if told}
+        )
         enrolment = Enrolment(
             name=request.host_name,
             host_id=request.host_id,
@@ -59,7 +63,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         self, request: agent_pb2.ReportRequest, context: Any
     ) -> agent_pb2.ReportResponse:
         """Take what a host tells of itself."""
-        _require(host_id=request.host_id, boot_id=request.boot_id)
+        check_names(host_id=request.host_id, boot_id=request.boot_id)
         caller = await self._entitled(request, context)
         lease_s = await self._reports.report(_beat(request), partial(_report, request), cluster_id=request.cluster_id)
         return agent_pb2.ReportResponse(
@@ -73,7 +77,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         self, request: agent_pb2.PollRequest, context: Any
     ) -> agent_pb2.PollResponse:
         """Answer when the host's assignment differs from what it has, or when its wait is over."""
-        _require(host_id=request.host_id)
+        check_names(host_id=request.host_id)
         caller = await self._entitled(request, context)
         having = Having(
             cluster_id=request.cluster_id, host_id=request.host_id, epoch=request.epoch, revision=request.revision
@@ -126,7 +130,7 @@ def _certified(context: Any) -> frozenset[str]:
 
 
 def _beat(request: agent_pb2.ReportRequest) -> Beat:
-    return Beat(
+    beat = Beat(
         host_id=request.host_id,
         boot_id=request.boot_id,
         sequence=request.sequence,
@@ -134,6 +138,8 @@ def _beat(request: agent_pb2.ReportRequest) -> Beat:
         capacity=codec.capacity_from_message(request.capacity),
         content=_content(request),
     )
+    check_beat(beat)
+    return beat
 
 
 def _content(request: agent_pb2.ReportRequest) -> bytes:
@@ -155,7 +161,7 @@ def _content(request: agent_pb2.ReportRequest) -> bytes:
 
 def _report(request: agent_pb2.ReportRequest) -> HostReport:
     now_s = time.time()
-    return HostReport(
+    report = HostReport(
         host_id=request.host_id,
         boot_id=request.boot_id,
         sequence=request.sequence,
@@ -167,9 +173,5 @@ def _report(request: agent_pb2.ReportRequest) -> HostReport:
         start_ups=tuple((start_up.template, start_up.start_up_s) for start_up in request.start_ups),
         labels=dict(request.labels),
     )
-
-
-def _require(**values: str) -> None:
-    breaches = [f"{name} is empty" for name, value in values.items() if not value]
-    if breaches:
-        raise Invalid(*breaches)
+    check_report(report)
+    return report

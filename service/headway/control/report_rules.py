@@ -1,0 +1,127 @@
+"""What a report must be to be taken.
+
+Reports of many hosts are written together, and every pool is placed by all of them: one number that Postgres does not
+take, or a host with endless cores, would be everybody's trouble. So the door refuses it, to the host that sent it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from headway.control.report_line import Beat
+from headway.errors import Invalid
+from headway.scaling.model import HostCapacity, Template, Worker
+from headway.store.reports import HostReport
+
+TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes
+COUNT_MAX = 2**63 - 1  # Postgres's bigint
+GPUS_MAX = 2**31 - 1  # its integer
+CORES_MAX = 1e6
+PRESSURE_MAX = 1.1  # what a kernel rounds up is no reason to lose a host
+DURATION_MAX_S = 1e10  # three hundred years: no process is older
+BREACHES_MAX = 10  # a report that is wrong throughout is told so in one line
+
+
+def check_names(**names: str) -> None:
+    """Refuse names that are missing or no names. Raises ``Invalid``."""
+    _refuse(f"{key} {_why_no_name(value)}" for key, value in names.items() if _why_no_name(value))
+
+
+def check_beat(beat: Beat) -> None:
+    """Refuse what must not be written with others' beats. Raises ``Invalid``."""
+    _refuse(_beat_breaches(beat))
+
+
+def check_report(report: HostReport) -> None:
+    """Refuse what must not be written with others' reports, beside what is refused of its beat. Raises ``Invalid``."""
+    _refuse(_report_breaches(report))
+
+
+def _refuse(breaches: Iterable[str]) -> None:
+    found = [breach for breach, _ in zip(breaches, range(BREACHES_MAX), strict=False)]
+    if found:
+        raise Invalid(*found)
+
+
+def _beat_breaches(beat: Beat) -> Iterator[str]:
+    if why := _why_no_name(beat.boot_id):
+        yield f"boot_id {why}"
+    for name in ("sequence", "epoch_seen"):
+        if getattr(beat, name) > COUNT_MAX:
+            yield f"{name}={getattr(beat, name)} exceeds {COUNT_MAX}"
+    yield from _capacity_breaches(beat.capacity)
+
+
+def _capacity_breaches(capacity: HostCapacity) -> Iterator[str]:
+    yield from _resource_breaches("host", capacity)
+    for name in ("cpu_pressure", "memory_pressure"):
+        value = getattr(capacity, name)
+        if value is not None and not 0.0 <= value <= PRESSURE_MAX:
+            yield f"host: {name}={value} is no share from 0 to 1"
+
+
+def _resource_breaches(what: str, resources: HostCapacity | Template) -> Iterator[str]:
+    if not 0.0 <= resources.cpu_cores <= CORES_MAX:
+        yield f"{what}: cpu_cores={resources.cpu_cores} is not from 0 to {CORES_MAX:.0f}"
+    if not 0 <= resources.memory_bytes <= COUNT_MAX:
+        yield f"{what}: memory_bytes={resources.memory_bytes} is not from 0 to {COUNT_MAX}"
+    if not 0 <= resources.gpus <= GPUS_MAX:
+        yield f"{what}: gpus={resources.gpus} is not from 0 to {GPUS_MAX}"
+
+
+def _report_breaches(report: HostReport) -> Iterator[str]:
+    yield from _label_breaches("host", report.labels)
+    for template in report.templates:
+        yield from _template_breaches(template)
+    for worker in report.workers:
+        yield from _worker_breaches(worker, now_s=report.received_at_s)
+    for template_name, start_up_s in report.start_ups:
+        if not (_is_name(template_name) and _is_duration(start_up_s)):
+            yield f"start-up of template {template_name!r}: {start_up_s} s is no duration, or the name is none"
+
+
+def _template_breaches(template: Template) -> Iterator[str]:
+    what = f"template {template.name!r}"
+    if not (_is_name(template.name) and _is_text(template.content_hash)):
+        yield f"{what}: its name or hash is too long or holds what is no text"
+    yield from _resource_breaches(what, template)
+    yield from _label_breaches(what, template.labels)
+    for name in ("isolation_drain_after_s", "drain_timeout_s"):
+        value = getattr(template, name)
+        if value is not None and not _is_duration(value):
+            yield f"{what}: {name}={value} is no duration in seconds"
+
+
+def _worker_breaches(worker: Worker, *, now_s: float) -> Iterator[str]:
+    what = f"worker {worker.worker_id!r}"
+    names = (worker.worker_id, worker.pool, worker.template)
+    if not (all(map(_is_name, names)) and _is_text(worker.template_hash)):
+        yield f"{what}: its id, pool, template or hash is too long or holds what is no text"
+    if not _is_duration(now_s - worker.started_at_s):
+        yield f"{what}: its age of {now_s - worker.started_at_s} s is no duration"
+    if worker.restart_generation > COUNT_MAX or (worker.memory_bytes or 0) > COUNT_MAX:
+        yield f"{what}: a number of it exceeds {COUNT_MAX}"
+
+
+def _label_breaches(what: str, labels: Mapping[str, str]) -> Iterator[str]:
+    for key, value in labels.items():
+        if not (_is_name(key) and _is_text(value)):
+            yield f"{what}: label {key!r} is too long or holds what is no text"
+
+
+def _why_no_name(value: str) -> str | None:
+    if not value:
+        return "is empty"
+    return None if _is_text(value) else f"is longer than {TEXT_CHARS_MAX} characters, or holds what is no text"
+
+
+def _is_name(value: str) -> bool:
+    return bool(value) and _is_text(value)
+
+
+def _is_text(value: str) -> bool:
+    # Neither a column nor JSON in Postgres takes a zero character. What is no Unicode does not cross the wire.
+    return len(value) <= TEXT_CHARS_MAX and "\0" not in value
+
+
+def _is_duration(value_s: float) -> bool:
+    # A clock's own rounding may leave a worker that has just begun a little before its beginning. NaN is no duration.
+    return -1.0 <= value_s <= DURATION_MAX_S

@@ -1,0 +1,91 @@
+"""What a host may tell of itself: what would be everybody's trouble is refused to the one that tells it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headway.control.report_line import Beat
+from headway.control.report_rules import BREACHES_MAX, check_beat, check_names, check_report
+from headway.errors import Invalid
+from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
+from headway.store.reports import HostReport
+
+NAN, INF = float("nan"), float("inf")
+CAPACITY = HostCapacity(cpu_cores=2.0, memory_bytes=4_000, cpu_pressure=0.0, memory_pressure=1.0)
+BEAT = Beat(host_id="h", boot_id="boot", sequence=2**63 - 1, epoch_seen=2**63 - 1, capacity=CAPACITY, content=b"")
+TEMPLATE = Template(name="rq", content_hash="", labels={"zone": "a"}, drain_timeout_s=0.0)
+WORKER = Worker(worker_id="w", pool="mail", template="rq", pid=7, state=WorkerState.RUNNING, started_at_s=100.5)
+REPORT = HostReport(
+    host_id="h",
+    boot_id="boot",
+    sequence=1,
+    epoch_seen=0,
+    received_at_s=100.0,  # a worker may have begun a little later than now, by the roundings of its age
+    capacity=CAPACITY,
+    templates=(TEMPLATE,),
+    workers=(WORKER,),
+    start_ups=(("rq", 0.0),),
+    labels={"zone": ""},
+)
+
+
+def test_what_an_agent_tells_is_taken() -> None:
+    check_names(host_id="h", boot_id="boot")
+    check_beat(BEAT)
+    check_report(REPORT)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"sequence": 2**63}, "sequence=9223372036854775808 exceeds"),
+        ({"epoch_seen": 2**64 - 1}, "epoch_seen=18446744073709551615 exceeds"),
+        ({"boot_id": "a\0b"}, "boot_id is longer than 500 characters, or holds what is no text"),
+        ({"capacity": replace(CAPACITY, cpu_cores=NAN)}, "host: cpu_cores=nan"),
+        ({"capacity": replace(CAPACITY, cpu_cores=1e308)}, "host: cpu_cores=1e"),  # times a million: no number any more
+        ({"capacity": replace(CAPACITY, cpu_cores=-1.0)}, "host: cpu_cores=-1.0"),
+        ({"capacity": replace(CAPACITY, memory_bytes=2**63)}, "host: memory_bytes="),
+        ({"capacity": replace(CAPACITY, gpus=2**31)}, "host: gpus=2147483648"),
+        ({"capacity": replace(CAPACITY, cpu_pressure=NAN)}, "host: cpu_pressure=nan is no share"),
+        ({"capacity": replace(CAPACITY, memory_pressure=-0.5)}, "host: memory_pressure=-0.5 is no share"),
+    ],
+)
+def test_a_beat_that_cannot_be_written_or_placed_on_is_refused(values: dict[str, Any], told: str) -> None:
+    with pytest.raises(Invalid, match=told):
+        check_beat(replace(BEAT, **values))
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"labels": {"zone": "a\0"}}, "host: label 'zone'"),
+        ({"labels": {"z" * 501: "a"}}, "host: label"),
+        ({"templates": (replace(TEMPLATE, name=""),)}, "template '': its name"),
+        ({"templates": (replace(TEMPLATE, cpu_cores=INF),)}, "template 'rq': cpu_cores=inf"),
+        ({"templates": (replace(TEMPLATE, memory_bytes=2**64 - 1),)}, "template 'rq': memory_bytes"),
+        ({"templates": (replace(TEMPLATE, drain_timeout_s=NAN),)}, "template 'rq': drain_timeout_s=nan"),
+        ({"templates": (replace(TEMPLATE, labels={"": "a"}),)}, "template 'rq': label ''"),
+        ({"workers": (replace(WORKER, pool="\0"),)}, "worker 'w': its id, pool, template or hash"),
+        ({"workers": (replace(WORKER, started_at_s=NAN),)}, "worker 'w': its age of nan s"),
+        ({"workers": (replace(WORKER, started_at_s=-1e12),)}, "worker 'w': its age of 1000000000100.0 s"),
+        ({"workers": (replace(WORKER, restart_generation=2**63),)}, "worker 'w': a number of it"),
+        ({"workers": (replace(WORKER, memory_bytes=2**63),)}, "worker 'w': a number of it"),
+        ({"start_ups": (("rq", INF),)}, "start-up of template 'rq': inf s"),
+    ],
+)
+def test_a_report_that_cannot_be_written_or_placed_on_is_refused(values: dict[str, Any], told: str) -> None:
+    with pytest.raises(Invalid, match=told):
+        check_report(replace(REPORT, **values))
+
+
+def test_names_that_are_none_are_told_together() -> None:
+    with pytest.raises(Invalid) as refused:
+        check_names(host_id="", boot_id="a\0")
+    assert [breach.split()[0] for breach in refused.value.breaches] == ["host_id", "boot_id"]
+
+
+def test_a_report_that_is_wrong_throughout_is_told_so_in_few_words() -> None:
+    with pytest.raises(Invalid) as refused:
+        check_report(replace(REPORT, workers=(replace(WORKER, started_at_s=NAN),) * 1_000))
+    assert len(refused.value.breaches) == BREACHES_MAX
