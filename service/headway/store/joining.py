@@ -23,7 +23,7 @@ from headway.store.credentials import (
     serves,
 )
 from headway.store.hosts import enrol
-from headway.store.tables import credentials
+from headway.store.tables import credentials, hosts
 
 ASK_AGAIN_S = 600.0  # for so long an answer with a credential may be lost and asked for again
 
@@ -101,6 +101,7 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
             .where(credentials.c.credential_id == row.credential_id)
             .values(uses_left=row.uses_left - 1, used_at=func.now())
         )
+    await _require_unclaimed(conn, enrolment)
     host_id = await _enrolled(conn, enrolment)
     if (await host_facts(conn, host_id))[1]:
         if row.host_name is None:
@@ -121,6 +122,14 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
         after={"host_id": host_id},
     )
     return Joined(host_id=host_id, credential=joined)
+
+
+async def _require_unclaimed(conn: AsyncConnection, enrolment: Enrolment) -> None:
+    """Refuse the id of a host of another name that has a credential: whoever reads an id must not become its host."""
+    host_id, name = enrolment.host_id, enrolment.name
+    found = (await conn.execute(select(hosts.c.name).where(hosts.c.host_id == host_id, hosts.c.name != name))).scalar()
+    if found is not None and (await host_facts(conn, host_id))[1]:
+        raise Forbidden(_has_own(found))
 
 
 async def _asks_again(conn: AsyncConnection, token: Row[Any], enrolment: Enrolment) -> bool:

@@ -225,6 +225,18 @@ async def test_a_host_that_has_a_credential_is_not_enrolled_without_it(door: Doo
     await door.report(door.client(), a)  # whose it is goes on
 
 
+async def test_a_join_token_for_a_new_host_does_not_make_its_holder_another_one(door: Door) -> None:
+    """Ids of hosts are no secrets: every viewer reads them."""
+    victim = await door.enrolled("a")
+    token = await door.join_token(host_name="b")
+    with pytest.raises(Forbidden, match="host 'a' has a credential of its own, and this call does not show it"):
+        await door.enrol(door.client(), Proof(join_token=token), "b", host_id=victim.host_id)
+    await door.report(door.client(), victim)
+    assert [row.name for row in await door.rows("select name from hosts")] == ["a"]
+    given = await door.enrol(door.client(), Proof(join_token=token), "b")
+    assert given.host_id != victim.host_id
+
+
 async def test_an_administrator_lets_a_reinstalled_host_in_anew(door: Door) -> None:
     lost = await door.enrolled("a")
     token = await door.join_token(host_name="a")
