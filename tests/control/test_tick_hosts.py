@@ -1,10 +1,14 @@
 """Ticks on a real Postgres while hosts go silent, come back, are cordoned and drain."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from control.test_tick import LATE, Database, leading
+from headway.scaling.model import Host
+from headway.store import deciding
+from headway.store.engine import Connection, create_engine
 
 
 @pytest.fixture
@@ -115,6 +119,51 @@ async def test_workers_of_a_draining_host_are_placed_elsewhere_first(migrated_ur
         worker(database, "b", f"w{number}")
     await tick(migrated_url)
     assert database.assigned() == {("mail", "b"): 4}
+
+
+async def test_a_host_that_changes_while_a_tick_reads_is_seen_as_it_was_throughout(
+    migrated_url: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Known by one statement and without workers by the one before, it would lose them: unknown taken for zero."""
+    database.profile(workers_min=1, workers_max=1, pinned=1)
+    database.host("a")
+    lease(database, "a", ends_in_s=-5)
+    read = deciding.load_hosts
+
+    async def meanwhile(connection: Connection) -> tuple[Host, ...]:
+        before = await read(connection)
+        worker(database, "a")
+        lease(database, "a", ends_in_s=3600)
+        after = await read(connection)
+        assert before == after
+        assert [(host.is_known, host.workers) for host in after] == [(False, ())]
+        return after
+
+    monkeypatch.setattr(deciding, "load_hosts", meanwhile)
+    engine = create_engine(migrated_url)
+    gathered = await deciding.gather(engine, revision=0, from_s=0.0)
+    await engine.dispose()
+    assert gathered.found == ()
+
+
+async def test_a_host_that_is_forgotten_while_a_tick_decides_costs_no_tick(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile()
+    for host in ("a", "b"):
+        database.host(host)
+    database.bucket(**LATE)
+    async with leading(migrated_url) as (ticker, epoch):
+        decide = ticker._evaluation.settled
+
+        def meanwhile(*args: Any, **kwargs: Any) -> Any:
+            decided = decide(*args, **kwargs)
+            database.run("delete from hosts where host_id = 'a'")
+            return decided
+
+        ticker._evaluation.settled = meanwhile  # type: ignore[method-assign]
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("mail", "b"): 2}
 
 
 async def test_a_restart_goes_from_host_to_host(migrated_url: str, database: Database) -> None:

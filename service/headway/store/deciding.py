@@ -27,7 +27,7 @@ from headway.scaling.model import (
 )
 from headway.scaling.presence import found_rows
 from headway.store.decisions import insert_decisions, read_worker_hours_today
-from headway.store.engine import transaction
+from headway.store.engine import snapshot, transaction
 from headway.store.hosts import load_hosts
 from headway.store.hosts_wanted import read_hosts_wanted, save_hosts_wanted
 from headway.store.leadership import address_anew, fence, tell_hosts
@@ -82,7 +82,7 @@ class News:
 
 async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gathered:
     """What a tick looks at; of the buckets, those written after ``revision`` that start at ``from_s`` or later."""
-    async with transaction(engine) as connection:
+    async with snapshot(engine) as connection:
         buckets, newest = await read_buckets(connection, from_s=from_s, after_revision=revision)
         wanted = await _profiles(connection)
         budgeted = [pool for pool, body in wanted.items() if body.get("budget_per_day") is not None]
@@ -218,6 +218,7 @@ async def _save_assignments(
     if not host_ids:
         return
     revisions = await _bump(connection, host_ids, epoch=epoch)
+    changed = [row for row in changed if row.host_id in revisions]  # the others were forgotten while this was decided
     if gone:
         pools, hosts_of = (list(column) for column in zip(*gone, strict=True))
         await connection.execute(_TAKE_BACK, {"pools": pools, "host_ids": hosts_of})

@@ -14,6 +14,7 @@ import psycopg
 import sqlalchemy.exc
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from headway.errors import HeadwayError, Misconfigured, Unavailable
@@ -110,6 +111,17 @@ async def transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         if not error.connection_invalidated:
             raise
         raise Unavailable(f"the connection to Postgres broke, try again: {first_line(error)}") from error
+
+
+@asynccontextmanager
+async def snapshot(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """One transaction that only reads, and whose statements all see the same moment. Raises as ``transaction``.
+
+    Without it each statement sees its own: a host that begins to report in between would be known, and run nothing.
+    """
+    async with transaction(engine) as connection:
+        await connection.execute(text("set transaction isolation level repeatable read, read only"))
+        yield connection
 
 
 async def probe(database_url: str) -> None:

@@ -27,7 +27,7 @@ from headway.scaling.model import Objective, QueueMetrics, QueueSample, WorkerSt
 from headway.scaling.profile import Profile
 from headway.scaling.view import aged, overlaid, pooled
 from headway.store.decisions import StoredDecision, latest_decisions, list_decisions
-from headway.store.engine import Engine, transaction
+from headway.store.engine import Engine, snapshot
 from headway.store.hosts_wanted import read_hosts_wanted
 from headway.store.overview import (
     HealthRow,
@@ -94,7 +94,7 @@ class Overviews:
 
     async def _look(self) -> tuple[Seen, float]:
         now_s = self._clock()
-        async with transaction(self._engine) as conn:
+        async with snapshot(self._engine) as conn:
             buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision)
             seen = Seen(
                 queues=await read_queues(conn),
