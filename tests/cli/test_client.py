@@ -256,7 +256,7 @@ def test_a_pool_is_set_by_hand_and_left_to_itself_again(
     [
         (["scale", "mail", "many", "--reason", "x"], "'many': expected a number of workers, or auto"),
         (["scale", "mail", "3"], "say why"),
-        (["scale", "mail", "3", "--for", "soon", "--reason", "x"], "--for: 'soon' is no duration"),
+        (["scale", "mail", "3", "--for", "soon", "--reason", "x"], "--for='soon' is no duration above 0"),
         (["scale", "mail", "99", "--reason", "x"], "lies outside workers_min=0..workers_max=20"),
         (["pause", "news"], "no profile 'news'"),
     ],

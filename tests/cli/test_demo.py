@@ -9,26 +9,21 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from headway.__main__ import main
 from headway.agent import host_file
 from headway.cli import demo
 from headway.cli.layout import Layout
-from headway.cli.options import positive, seconds
+from headway.cli.options import positive
 from headway.cli.stopping import Stopping
 from headway.cli.view import Terminal
 from headway.errors import HeadwayError, Misconfigured
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("90s", 90), ("3m", 180), ("1h", 3600), ("45", 45), ("0.5m", 30), ("1.5s", 1.5)]
-)
-def test_a_duration_has_a_unit_or_means_seconds(text, value):
-    assert seconds(text) == value
-
-
-@pytest.mark.parametrize("text", ["", "0", "0s", "-3s", "3 m", "3w", "m", "1e3s", "inf"])
-def test_what_is_no_duration_is_refused(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="is no duration above 0, as in 90s or 3m"):
-        seconds(text)
+def test_for_how_long_is_a_duration_and_what_is_none_is_one_clear_line(capsys):
+    assert demo._options(["demo"]).for_s == demo.FOR_S
+    assert demo._options(["demo", "--for", "0.5m"]).for_s == 30
+    assert main(["demo", "--for", "0s"]) == 2
+    assert "--for='0s' is no duration above 0, as in 200ms, 10s or 3m" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "fast", "inf", "nan"])

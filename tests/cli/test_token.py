@@ -51,7 +51,7 @@ def test_a_join_token_is_made_with_an_hour_and_one_use(
         (["token", "create"], "say what it is for"),
         (["token", "create", "--join", "--role", "admin"], "say what it is for"),
         (["token", "create", "--role", "admin"], "say who holds it"),
-        (["token", "create", "--join", "--for", "soon"], "--for: 'soon' is no duration"),
+        (["token", "create", "--join", "--for", "soon"], "--for='soon' is no duration above 0"),
         (["token", "revoke", "nobody"], "no token 'nobody'"),
         (["host", "rotate", "nobody"], "no host 'nobody'"),
         (["host", "revoke", "nobody"], "no host 'nobody'"),

@@ -15,6 +15,7 @@ from headway.agent.wakes import Wakes
 from headway.agent.watched import WatchedFile
 from headway.cli import agent_setup, parent
 from headway.cli.logs import log_to_stderr
+from headway.cli.options import laid_over
 from headway.cli.trust import grpc_tls
 from headway.errors import Misconfigured
 from headway.settings import AgentSettings
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 def main(words: list[str]) -> int:
     """Run the agent until it is told to stop, or do what the second word names. Returns the exit status."""
     given = _options(words[1:])
-    action, env = given.action, _laid_over(os.environ, given)
+    action, env = given.action, laid_over(os.environ, given)
     if action == "init":
         return agent_setup.init(given)
     settings = AgentSettings.from_env(env)
@@ -69,11 +70,6 @@ def _add_settings(parser: argparse.ArgumentParser, *, is_whole: bool) -> None:
         )
         parser.add_argument("--host-file", dest="HEADWAY_HOST_FILE", metavar="PATH", help="what this host can run")
         parser.add_argument("--host-name", dest="HEADWAY_HOST_NAME", metavar="NAME", help="what this host is called")
-
-
-def _laid_over(env: Mapping[str, str], given: argparse.Namespace) -> dict[str, str]:
-    flags = {name: value for name, value in vars(given).items() if name.isupper() and value is not None}
-    return {**env, **flags}
 
 
 def _stop_workers(settings: AgentSettings) -> int:

@@ -21,9 +21,14 @@ def count(text: str, *, option: str) -> float:
     return _read(text, COUNTS, f"{option}={text!r} is no number, as in 250000, 250k or 1M")
 
 
-def seconds(text: str, *, option: str) -> float:
-    """A duration, as in ``200ms``, ``10s``, ``3m`` or ``1h``; a bare number is seconds."""
-    return _read(text, SECONDS, f"{option}={text!r} is no duration, as in 200ms, 10s or 3m")
+def seconds(text: str, *, option: str, above_s: float | None = None) -> float:
+    """A duration, as in ``200ms``, ``10s``, ``3m`` or ``1h``, longer than ``above_s``; a bare number is seconds."""
+    is_what = "is no duration" if above_s is None else f"is no duration above {above_s:g}"
+    refusal = f"{option}={text!r} {is_what}, as in 200ms, 10s or 3m"
+    value = _read(text, SECONDS, refusal)
+    if above_s is not None and value <= above_s:
+        raise Invalid(refusal)
+    return value
 
 
 def bytes_(text: str, *, option: str) -> int:

@@ -1,6 +1,5 @@
 """`headway scale`, `headway pause` and `headway resume`: what an operator sets for a while, beside the profile."""
 
-import argparse
 import os
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,8 +8,8 @@ from urllib.parse import quote
 
 import typer
 
+from headway.cli.amounts import seconds
 from headway.cli.api import api_of
-from headway.cli.options import seconds
 from headway.errors import Invalid, Refused
 from headway.settings import ClientSettings
 
@@ -56,7 +55,7 @@ def scale(
         raise Invalid(f"{workers!r}: expected a number of workers, or {AUTO}")
     if reason is None:
         raise Refused('say why, for those who read the decision: --reason "…"')
-    body = {"workers": int(workers), "for_s": _seconds(duration), "reason": reason}
+    body = {"workers": int(workers), "for_s": seconds(duration, option="--for", above_s=0), "reason": reason}
     _tell(_sent("PUT", path, json=body))
 
 
@@ -106,10 +105,3 @@ def _tell(answer: dict[str, Any]) -> None:
         mode = answer["profile"]["mode"]
         told = [f"goes by its profile, whose mode is {mode.replace('_', ' ')}"]
     print(f"{answer['pool']}: {'; '.join(told)}")
-
-
-def _seconds(text: str) -> float:
-    try:
-        return seconds(text)
-    except argparse.ArgumentTypeError as error:
-        raise Invalid(f"--for: {error}") from error

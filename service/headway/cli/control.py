@@ -16,6 +16,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from headway.cli import parent
 from headway.cli.logs import log_to_stderr
+from headway.cli.options import add_data_flags, laid_over
 from headway.control.admission import Admission
 from headway.control.callers import Callers
 from headway.control.certificates import Certificates
@@ -50,12 +51,10 @@ log = logging.getLogger(__name__)
 def main(words: list[str]) -> int:
     """Run a control plane until it is told to stop. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="headway control", description=__doc__)
-    parser.add_argument("--database-url", dest="HEADWAY_DATABASE_URL", help="where Postgres is, postgresql://…")
-    parser.add_argument("--event-log", dest="HEADWAY_EVENT_LOG", help="folder of the event log")
+    add_data_flags(parser)
     parser.add_argument("--http-address", dest="HEADWAY_HTTP_ADDRESS", help="HOST:PORT of the HTTP door")
     parser.add_argument("--grpc-address", dest="HEADWAY_GRPC_ADDRESS", help="HOST:PORT of the gRPC door")
-    flags = {name: value for name, value in vars(parser.parse_args(words[1:])).items() if value is not None}
-    settings = ControlSettings.from_env({**os.environ, **flags})
+    settings = ControlSettings.from_env(laid_over(os.environ, parser.parse_args(words[1:])))
     strategies = load_strategies()
     log_to_stderr()
     migrate.upgrade(settings.database_url)

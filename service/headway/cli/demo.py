@@ -12,12 +12,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from headway.cli import leftovers
+from headway.cli.amounts import seconds
 from headway.cli.client import apply_profiles
 from headway.cli.demo_jobs import QUEUE
 from headway.cli.demo_run import Demo, Script
 from headway.cli.layout import Layout
 from headway.cli.machine import Machine, Plan
-from headway.cli.options import add_machine_flags, control_settings, positive, seconds
+from headway.cli.options import add_machine_flags, control_settings, positive
 from headway.cli.ports import free_address, require_free
 from headway.cli.report import Report, report_table
 from headway.cli.stopping import Stopped, Stopping
@@ -170,8 +171,7 @@ def _options(words: list[str]) -> argparse.Namespace:
         "--for",
         dest="for_s",
         metavar="DURATION",
-        type=seconds,
-        default=FOR_S,
+        default=f"{FOR_S:g}",
         help="how long jobs are sent, from the first one, as in 90s or 3m (3m)",
     )
     parser.add_argument(
@@ -187,4 +187,6 @@ def _options(words: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open the dashboard")
     add_machine_flags(parser)
-    return parser.parse_args(words[1:])
+    given = parser.parse_args(words[1:])
+    given.for_s = seconds(given.for_s, option="--for", above_s=0)
+    return given

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from headway.cli.amounts import count, fraction, seconds
+from headway.cli.described import described
 from headway.errors import Invalid
 from headway.simulate.faults import Faults, HostOutage, Stretch
 
@@ -50,13 +51,12 @@ def wrongs_of(texts: Sequence[str], *, hosts: int) -> Wrongs:
 
 
 def _with(wrongs: Wrongs, text: str) -> Wrongs:
-    name, _, rest = text.partition(":")
+    name, pairs = described(text)
     kind = KINDS.get(name)
     if kind is None:
         raise Invalid(f"no kind {name!r}; known: {', '.join(KINDS)}")
     values: dict[str, float] = {}
-    for pair in filter(None, rest.split(",")):
-        key, _, value = (part.strip() for part in pair.partition("="))
+    for key, value in pairs:
         if key not in kind.keys:
             raise Invalid(f"no key {key!r}; known: {', '.join(kind.keys)}")
         values[key] = kind.keys[key](value, option=key)

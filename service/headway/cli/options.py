@@ -1,23 +1,12 @@
-"""Flags that ``up`` and ``demo`` share, and how their values are read."""
+"""Flags that several commands share, and how they are laid over the environment."""
 
 import argparse
 import math
-import re
 from collections.abc import Mapping
 
 from headway.settings import ControlSettings
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)?")
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-
-
-def seconds(text: str) -> float:
-    """A duration as in ``90s``, ``3m``, ``1h``, ``30d`` or ``90``, in seconds."""
-    match = _DURATION.fullmatch(text)
-    value = float(match[1]) * _SECONDS[match[2] or ""] if match else 0.0
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration above 0, as in 90s or 3m")
-    return value
+DATABASE_URL, EVENT_LOG = "HEADWAY_DATABASE_URL", "HEADWAY_EVENT_LOG"
 
 
 def positive(text: str) -> float:
@@ -29,6 +18,18 @@ def positive(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
     return value
+
+
+def add_data_flags(parser: argparse.ArgumentParser) -> None:
+    """Where the database and the event log are."""
+    parser.add_argument("--database-url", dest=DATABASE_URL, help="where Postgres is, postgresql://…")
+    parser.add_argument("--event-log", dest=EVENT_LOG, help="folder of the event log")
+
+
+def laid_over(env: Mapping[str, str], given: argparse.Namespace) -> dict[str, str]:
+    """``env``, in which a flag that was given takes the place of the variable that it is named after."""
+    flags = {name: value for name, value in vars(given).items() if name.isupper() and value is not None}
+    return {**env, **flags}
 
 
 def add_machine_flags(parser: argparse.ArgumentParser) -> None:

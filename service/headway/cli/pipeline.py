@@ -17,6 +17,7 @@ from pathlib import Path
 
 from headway.cli import parent
 from headway.cli.logs import log_to_stderr
+from headway.cli.options import add_data_flags, laid_over
 from headway.errors import Misconfigured
 from headway.settings import PipelineSettings
 from headway.store.sink import MetricsSink
@@ -40,13 +41,12 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "action", nargs="?", choices=("run", "rebuild"), default="run", help="run (the default), or rebuild and end"
     )
-    parser.add_argument("--database-url", dest="HEADWAY_DATABASE_URL", help="where Postgres is, postgresql://…")
-    parser.add_argument("--event-log", dest="HEADWAY_EVENT_LOG", help="folder of the event log")
+    add_data_flags(parser)
     parser.add_argument("--checkpoint", dest="HEADWAY_CHECKPOINT", help="folder of the stream's checkpoint, or its URI")
     parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", help="folder for Spark's own files")
-    flags = {name: value for name, value in vars(parser.parse_args(words[1:])).items() if value is not None}
-    is_rebuild = flags.pop("action") == "rebuild"
-    settings = PipelineSettings.from_env({**os.environ, **flags})
+    given = parser.parse_args(words[1:])
+    is_rebuild = given.action == "rebuild"
+    settings = PipelineSettings.from_env(laid_over(os.environ, given))
     log_to_stderr()
     # As a signal, so that it ends a start that is still under way as well.
     parent.watch(lambda: os.kill(os.getpid(), signal.SIGTERM))

@@ -1,6 +1,5 @@
 """`headway token`: who may call the control plane, and as what."""
 
-import argparse
 import os
 import sys
 from enum import StrEnum
@@ -9,11 +8,11 @@ from urllib.parse import quote
 
 import typer
 
+from headway.cli.amounts import seconds
 from headway.cli.api import api_of
 from headway.cli.listing import tokens
-from headway.cli.options import seconds
 from headway.cli.typed import output, run
-from headway.errors import Invalid, Refused
+from headway.errors import Refused
 from headway.settings import ClientSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and revoke tokens.")
@@ -53,7 +52,7 @@ def create(
     given = {
         "role": "join" if role is None else role.value,
         "name": name,
-        "for_s": None if duration is None else _seconds(duration),
+        "for_s": None if duration is None else seconds(duration, option="--for", above_s=0),
         "uses": uses,
         "host": host,
     }
@@ -82,10 +81,3 @@ def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
     with api_of(settings) as api:
         answer: dict[str, Any] = api.send(method, path, **options).json()
     return answer
-
-
-def _seconds(text: str) -> float:
-    try:
-        return seconds(text)
-    except argparse.ArgumentTypeError as error:
-        raise Invalid(f"--for: {error}") from error

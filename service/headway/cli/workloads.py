@@ -4,6 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from headway.cli.amounts import count, seconds
+from headway.cli.described import described
 from headway.cli.traces import Workload
 from headway.errors import Invalid
 from headway.simulate.jobs import Jobs
@@ -19,15 +20,14 @@ def synthetic_of(text: str) -> Synthetic:
     Raises:
         Invalid: with every unknown key and wrong value.
     """
-    kind, _, rest = text.partition(":")
+    kind, pairs = described(text)
     if kind not in KINDS:
         raise Invalid(f"--synthetic={text!r}: no kind {kind!r}; known: {', '.join(KINDS)}")
     shape = {_short(item.name): item.name for item in fields(KINDS[kind])}
     of_shape: dict[str, Any] = {}
     of_all: dict[str, Any] = {}
     breaches = []
-    for pair in filter(None, rest.split(",")):
-        key, _, value = (part.strip() for part in pair.partition("="))
+    for key, value in pairs:
         name = shape.get(key) or GENERAL.get(key)
         if name is None:
             breaches.append(f"no key {key!r}; known: {', '.join([*shape, *GENERAL])}")
@@ -47,7 +47,7 @@ def drawn(text: str) -> Workload:
     if not jobs:
         raise Invalid(f"--synthetic={text!r} draws no job: let it last longer, as in for=6h, or arrive faster")
     at_s, service_s = zip(*jobs, strict=True)
-    return Workload(name=text.partition(":")[0], jobs=Jobs(at_s=at_s, service_s=service_s))
+    return Workload(name=described(text)[0], jobs=Jobs(at_s=at_s, service_s=service_s))
 
 
 def _short(name: str) -> str:
