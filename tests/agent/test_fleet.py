@@ -147,7 +147,7 @@ def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_fa
         eventually(lambda: not runs(worker.pid) and not runs(child_pid))
         look_until(fleet, lambda: fleet.workers() == ())
         (ended,) = fleet.take_ended()
-        assert ended.exit_code == -signal.SIGKILL
+        assert (ended.exit_code, ended.worker.is_forced) == (-signal.SIGKILL, True)
 
 
 CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True);"

@@ -47,6 +47,7 @@ WORKERS = st.builds(
     restart_generation=COUNTS,
     template_hash=TEXTS,
     memory_bytes=st.none() | COUNTS,
+    is_forced=st.none() | st.booleans(),
 )
 ACTIVITIES = st.builds(
     WorkerActivity,
@@ -110,6 +111,7 @@ def test_what_an_older_side_does_not_say_is_not_known(told: Any, message: Any) -
         "memory_pressure",
         "memory_bytes",
         "ended_jobs",
+        "is_forced",
         "is_busy",
     )
     optional = {

@@ -51,6 +51,7 @@ class Held:
             restart_generation=record.restart_generation,
             template_hash=record.template_hash,
             memory_bytes=activity.memory_bytes,
+            is_forced=record.life.is_forced,
         )
 
     def become(self, life: Life) -> None:

@@ -232,6 +232,8 @@ class Worker:
     """Of the template that it was started from; empty where that is not known."""
     memory_bytes: int | None = None
     """What it and its children take; ``None``: not measured."""
+    is_forced: bool | None = None
+    """Its drain deadline is over, and so it is or was ended by force; ``None``: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

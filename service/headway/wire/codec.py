@@ -143,6 +143,7 @@ def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = N
         exit_code=exit_code,
         template_hash=worker.template_hash,
         memory_bytes=worker.memory_bytes,
+        is_forced=worker.is_forced,
     )
 
 
@@ -163,6 +164,7 @@ def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
         restart_generation=message.restart_generation,
         template_hash=message.template_hash,
         memory_bytes=message.memory_bytes if message.HasField("memory_bytes") else None,
+        is_forced=message.is_forced if message.HasField("is_forced") else None,
     )
 
 

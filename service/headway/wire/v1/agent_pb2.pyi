@@ -428,6 +428,7 @@ class Worker(google.protobuf.message.Message):
     EXIT_CODE_FIELD_NUMBER: builtins.int
     TEMPLATE_HASH_FIELD_NUMBER: builtins.int
     MEMORY_BYTES_FIELD_NUMBER: builtins.int
+    IS_FORCED_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     pool: builtins.str
     template: builtins.str
@@ -445,6 +446,8 @@ class Worker(google.protobuf.message.Message):
     """The content_hash of the template that it was started from."""
     memory_bytes: builtins.int
     """Absent: not measured."""
+    is_forced: builtins.bool
+    """Its drain deadline is over: it is, or was, ended by force. Absent: the agent does not say."""
     def __init__(
         self,
         *,
@@ -460,13 +463,16 @@ class Worker(google.protobuf.message.Message):
         exit_code: builtins.int | None = ...,
         template_hash: builtins.str = ...,
         memory_bytes: builtins.int | None = ...,
+        is_forced: builtins.bool | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_memory_bytes", b"_memory_bytes", "exit_code", b"exit_code", "is_busy", b"is_busy", "memory_bytes", b"memory_bytes"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_memory_bytes", b"_memory_bytes", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "state", b"state", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "exit_code", b"exit_code", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "state", b"state", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_exit_code", b"_exit_code"]) -> typing.Literal["exit_code"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_is_busy", b"_is_busy"]) -> typing.Literal["is_busy"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_is_forced", b"_is_forced"]) -> typing.Literal["is_forced"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_memory_bytes", b"_memory_bytes"]) -> typing.Literal["memory_bytes"] | None: ...
 
