@@ -1,6 +1,7 @@
 """What can go wrong, each as something that begins and ends. What must hold afterwards is the soak's to ask.
 
-A fault that this machine cannot make is not drawn: see ``host_faults`` and ``central_faults``.
+A fault that this machine cannot make is not drawn: see ``host_faults`` and ``central_faults``. Faults of different
+parts of one host, or of the centre, may come together.
 """
 
 import random
@@ -21,7 +22,10 @@ FREE_MB, KEPT_BACK_MB = 400, 480
 KILLED = "leader killed"
 HOST_LOST = "host parted for longer than its lease"
 POSTGRES_LOST = "Postgres away for longer than the hosts' leases"
-LONG = (HOST_LOST, POSTGRES_LOST)
+CRASHED = "workers crash, one after the other"
+LONG = (HOST_LOST, POSTGRES_LOST, CRASHED)
+AGENT, NETWORK, CLOCK, DISK, FILE, WORKERS = "agent", "network", "clock", "disk", "host file", "workers"
+LEADER, STANDBY, POSTGRES = "leader", "standby", "db"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,39 +34,54 @@ class Fault:
 
     kind: str
     on: str
+    parts: frozenset[str]
+    """What of that it concerns: two faults of one part at a time would be in each other's way."""
     lasts_s: float
     begin: Callable[[], None]
     end: Callable[[], None]
     ends_lead: bool = False
     """Whether another control plane must lead before it is over."""
+    moves: bool = False
+    """Whether workers may leave and others start for it. For any other fault none does."""
 
 
 def host_faults(lab: Installation, host: Host, rng: random.Random) -> list[Fault]:
     """What can go wrong with one host."""
 
-    def made(kind: str, begin: Callable[[], None], end: Callable[[], None], *, lasts_s: float | None = None) -> Fault:
-        seconds = rng.uniform(0.2, 5.0) if lasts_s is None else lasts_s
-        return Fault(kind=kind, on=host.name, lasts_s=seconds, begin=begin, end=end)
+    def made(kind: str, part: str, begin: Callable[[], None], end: Callable[[], None]) -> Fault:
+        return Fault(
+            kind=kind, on=host.name, parts=frozenset({part}), lasts_s=rng.uniform(0.2, 5.0), begin=begin, end=end
+        )
 
     agent, network = host.agent, lab.network
     faults = [
-        made("agent killed", agent.kill, lambda: _started_again(host)),
-        made("agent paused", agent.pause, agent.resume),
-        made("wall clock skewed", lambda: _skew(host, rng.uniform(-SKEW_S, SKEW_S)), lambda: _skew(host, 0.0)),
+        made("agent killed", AGENT, agent.kill, lambda: _started_again(host)),
+        made("agent paused", AGENT, agent.pause, agent.resume),
+        made("wall clock skewed", CLOCK, lambda: _skew(host, rng.uniform(-SKEW_S, SKEW_S)), lambda: _skew(host, 0.0)),
+        made("host file broken", FILE, host.break_file, lambda: _mended(host)),
+        replace(made(CRASHED, WORKERS, host.flaw.touch, host.flaw.unlink), lasts_s=rng.uniform(11.0, 25.0), moves=True),
     ]
+    if host.disk.is_small:
+        faults.append(made("disk full", DISK, host.disk.fill, host.disk.free))
     if host.cgroup.is_there:
         faults += [
-            made("host frozen", host.cgroup.freeze, host.cgroup.thaw),
-            made("memory taken", lambda: _take_memory(host), lambda: _give_memory(host), lasts_s=rng.uniform(5.0, 8.0)),
+            made("host frozen", AGENT, host.cgroup.freeze, host.cgroup.thaw),
+            replace(
+                made("memory taken", AGENT, lambda: _take_memory(host), lambda: _give_memory(host)),
+                parts=frozenset({AGENT, FILE}),
+                lasts_s=rng.uniform(5.0, 8.0),
+                moves=True,
+            ),
         ]
     if network.can_part:
         control = lab.control_of(host).name
         part, rejoin = partial(network.part, host.name), partial(network.rejoin, host.name)
         faults += [
-            made("host parted", part, rejoin),
-            made(HOST_LOST, part, rejoin, lasts_s=LOST_S),
+            made("host parted", NETWORK, part, rejoin),
+            replace(made(HOST_LOST, NETWORK, part, rejoin), lasts_s=LOST_S, moves=True),
             made(
                 "host parted from control",
+                NETWORK,
                 partial(network.silence, control, towards=host.name),
                 partial(network.unsilence, control, towards=host.name),
             ),
@@ -73,43 +92,50 @@ def host_faults(lab: Installation, host: Host, rng: random.Random) -> list[Fault
 def central_faults(lab: Installation, leader: Control, rng: random.Random) -> list[Fault]:
     """What can go wrong with the leader, a standby and Postgres."""
 
-    def short(kind: str, on: str, begin: Callable[[], None], end: Callable[[], None]) -> Fault:
-        return Fault(kind=kind, on=on, lasts_s=rng.uniform(0.5, 4.0), begin=begin, end=end)
+    def short(kind: str, on: str, part: str, begin: Callable[[], None], end: Callable[[], None]) -> Fault:
+        return Fault(kind=kind, on=on, parts=frozenset({part}), lasts_s=rng.uniform(0.5, 4.0), begin=begin, end=end)
 
-    def silent(kind: str, begin: Callable[[], None], end: Callable[[], None]) -> Fault:
+    def silent(kind: str, part: str, begin: Callable[[], None], end: Callable[[], None]) -> Fault:
         lasts_s = TAKEN_OVER_AFTER_S + rng.uniform(0.0, 3.0)
-        return Fault(kind=kind, on=name, lasts_s=lasts_s, begin=begin, end=end, ends_lead=True)
+        return Fault(kind=kind, on=name, parts=frozenset({part}), lasts_s=lasts_s, begin=begin, end=end, ends_lead=True)
 
     standby = rng.choice([each for each in lab.controls if each is not leader])
     name, program, database, network = leader.name, leader.program, lab.database, lab.network
     faults = [
-        replace(short(KILLED, name, program.kill, lambda: _restarted(leader)), ends_lead=True),
-        silent("leader hung", program.pause, program.resume),
-        short("leader hung for a moment", name, program.pause, program.resume),
+        replace(short(KILLED, name, LEADER, program.kill, lambda: _restarted(leader)), ends_lead=True),
+        silent("leader hung", LEADER, program.pause, program.resume),
+        short("leader hung for a moment", name, LEADER, program.pause, program.resume),
         short(
             "leader's wall clock skewed",
             name,
+            CLOCK,
             lambda: _skew(leader, rng.uniform(-SKEW_OF_LEADER_S, SKEW_OF_LEADER_S)),
             lambda: _skew(leader, 0.0),
         ),
-        short("standby killed", standby.name, standby.program.kill, lambda: _restarted(standby)),
-        short("Postgres crashed", "db", database.crash, database.start),
-        replace(short(POSTGRES_LOST, "db", database.crash, database.start), lasts_s=LOST_S),
-        short("Postgres restarted", "db", lambda: _stop_and_back_up(lab), database.start),
+        short("standby killed", standby.name, STANDBY, standby.program.kill, lambda: _restarted(standby)),
+        short("Postgres crashed", "db", POSTGRES, database.crash, database.start),
+        replace(short(POSTGRES_LOST, "db", POSTGRES, database.crash, database.start), lasts_s=LOST_S),
+        short("Postgres restarted", "db", POSTGRES, lambda: _stop_and_back_up(lab), database.start),
     ]
     if database.has_backup:
-        faults.append(short("Postgres restored", "db", lambda: _restore(lab), database.start))
+        faults.append(
+            replace(short("Postgres restored", "db", POSTGRES, lambda: _restore(lab), database.start), moves=True)
+        )
     if network.can_part:
         faults += [
             silent(
-                "leader parted from Postgres", lambda: _part_both_ways(lab, name), lambda: _rejoin_both_ways(lab, name)
+                "leader parted from Postgres",
+                NETWORK,
+                lambda: _part_both_ways(lab, name),
+                lambda: _rejoin_both_ways(lab, name),
             ),
             silent(
                 "leader hears no answer of Postgres",
+                NETWORK,
                 partial(network.silence, name, towards="db"),
                 partial(network.unsilence, name, towards="db"),
             ),
-            silent("leader parted", partial(network.part, name), partial(network.rejoin, name)),
+            silent("leader parted", NETWORK, partial(network.part, name), partial(network.rejoin, name)),
         ]
     return faults
 
@@ -120,9 +146,26 @@ def least_seen(faults: Sequence[Fault], had: Counter[str], rng: random.Random) -
     return rng.choice([fault for fault in faults if had[fault.kind] == fewest])
 
 
+def beside(fault: Fault, faults: Sequence[Fault]) -> list[Fault]:
+    """Those of ``faults`` that may come while ``fault`` lasts: of another part, and no second end of a lead."""
+    return [each for each in faults if not each.parts & fault.parts and not (each.ends_lead and fault.ends_lead)]
+
+
 def _started_again(host: Host) -> None:
-    host.agent.start()
-    host.agent.await_ready()
+    """As whoever looks after services does: what ends is started again."""
+    agent = host.agent
+    if not agent.is_running:
+        agent.start()
+    if host.is_broken:
+        return  # it says so and ends, until the file is mended
+    if not agent.has_come_up():
+        agent.start()
+    agent.await_ready()
+
+
+def _mended(host: Host) -> None:
+    host.mend_file()
+    _started_again(host)
 
 
 def _restarted(control: Control) -> None:

@@ -13,10 +13,13 @@ import psutil
 
 from headway.scaling.model import WorkerState
 from lab.cgroups import Cgroup
+from lab.disks import Disk
 from lab.network import Network
 from lab.programs import Program
 
 MARK, HOST = "LAB_RUN", "LAB_HOST"
+BRITTLE = "brittle"
+"""The pool whose workers have no jobs and may be made to die."""
 TESTS = Path(__file__).parents[1]
 STANDING = frozenset({WorkerState.STARTING, WorkerState.RUNNING})
 
@@ -25,6 +28,7 @@ HOST_FILE = """\
 name = {name}
 reserve_memory = "{reserve_mb}MB"
 """
+NONSENSE = "[templates."
 TEMPLATE = """
 [templates.{pool}]
 argv = {argv}
@@ -81,6 +85,11 @@ class Host:
         self.clock = folder / f"{name}.clock"
         self._folder = folder / name
         self._folder.mkdir()
+        self.disk = Disk(self._folder / "state")
+        self._host_file = self._folder / "host.toml"
+        self.is_broken = False
+        self.flaw = self._folder / "flaw"
+        """While this file is there, the workers of the pool ``BRITTLE`` die."""
         self._pools, self._broker_url = pools, broker_url
         self.reserve_memory(0)
         self.agent = Program(
@@ -90,7 +99,7 @@ class Host:
             {
                 **{key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")},
                 "HEADWAY_CONTROL": control,
-                "HEADWAY_HOST_FILE": str(self._folder / "host.toml"),
+                "HEADWAY_HOST_FILE": str(self._host_file),
                 "HEADWAY_STATE_DIR": str(self._folder / "state"),
                 "HEADWAY_HOST_NAME": name,
                 "HEADWAY_TOKEN": token,
@@ -118,6 +127,7 @@ class Host:
     def remove(self) -> None:
         self.agent.stop()
         self.cgroup.remove()
+        self.disk.remove()
 
     def _state(self) -> dict[str, Any]:
         try:
@@ -133,8 +143,19 @@ class Host:
         text = HOST_FILE.format(name=json.dumps(self.name), reserve_mb=megabytes)
         for pool in self._pools:
             argv = [rq, "worker", "--url", self._broker_url, *worker, pool]
+            if pool == BRITTLE:
+                argv = [sys.executable, str(TESTS / "lab" / "brittle.py"), str(self.flaw)]
             text += TEMPLATE.format(pool=pool, argv=json.dumps(argv), path=json.dumps(_path(TESTS)))
-        (self._folder / "host.toml").write_text(text)
+        self._host_file.write_text(text)
+
+    def break_file(self) -> None:
+        """Let ``host.toml`` make no sense, as when somebody saves it half edited."""
+        self._host_file.write_text(f"{self._host_file.read_text()}\n{NONSENSE}")
+        self.is_broken = True
+
+    def mend_file(self) -> None:
+        self._host_file.write_text(self._host_file.read_text().removesuffix(f"\n{NONSENSE}"))
+        self.is_broken = False
 
 
 def skewed_by(clock: Path) -> dict[str, str]:

@@ -22,19 +22,24 @@ import psutil
 import psycopg
 
 from headway.scaling.model import WorkerState
+from lab import disks
 from lab.controls import TOKEN, Control
-from lab.hosts import STANDING, Host, end_leftovers, workers_of
+from lab.hosts import BRITTLE, STANDING, Host, end_leftovers, workers_of
 from lab.jobs import Traffic
 from lab.network import PREFIX, network
 from lab.programs import sees
 from lab.servers import Broker, Database
 
 POOLS = ("letters", "figures")
+EXCLUSIVE = "ledger"
+"""The pool of which one worker runs, and never a second one, be it for a moment."""
+EXCLUSIVE_SHARE = 0.2  # of what each other pool gets: its one worker keeps up
 WORKERS_MAX = 40
 SETTLES_WITHIN_S = 90.0
 DONE_WITHIN_S = 180.0
 HELD_FOR_S = 3600
 JOBS_PER_S = 4.0
+TAKES_OVER_S = 0.2  # from the begin of the statement that takes over to its lock on the epoch
 LEADER_SILENT_S = 4.0  # two renewals
 MEMORY_BYTES_MIN = 1_000_000_000
 
@@ -68,7 +73,7 @@ class Installation:
                 self.network,
                 control=self.controls[number % controls].grpc,
                 broker_url=self.broker.url,
-                pools=POOLS,
+                pools=(*POOLS, EXCLUSIVE, BRITTLE),
                 token=TOKEN,
                 run=self.run,
             )
@@ -76,6 +81,8 @@ class Installation:
         ]
         self.wanted: dict[str, int] = {}
         self.wanted_at_backup: dict[str, int] = {}
+        self.waited_for: list[str] = []
+        """What was the last to settle."""
         self._rng = rng
         self._traffic: Traffic | None = None
 
@@ -94,12 +101,13 @@ class Installation:
             host.agent.start()
         for host in self.hosts:
             host.agent.await_ready()
-        for pool in POOLS:
-            body = {"queues": [f"redis/{pool}"], "template": pool, "workers_max": WORKERS_MAX, "hold_down_s": 0}
-            self._ask("PUT", f"/v1/profiles/{pool}", body)
+        for pool in (*POOLS, BRITTLE):
+            self._serve(pool, workers_max=WORKERS_MAX, hold_down_s=0)
+        self._serve(EXCLUSIVE, preset="exclusive")
+        self.wanted[EXCLUSIVE] = 1
         self._traffic = Traffic(
             self.broker.near_url,
-            POOLS,
+            {**dict.fromkeys(POOLS, 1.0), EXCLUSIVE: EXCLUSIVE_SHARE},
             self.folder / "jobs.txt",
             per_s=JOBS_PER_S,
             rng=random.Random(self._rng.random()),
@@ -112,6 +120,9 @@ class Installation:
         body = {"workers": workers, "for_s": HELD_FOR_S, "reason": "the lab"}
         self._ask("PUT", f"/v1/pools/{pool}/override", body)
         self.wanted[pool] = workers
+
+    def _serve(self, pool: str, **profile: object) -> None:
+        self._ask("PUT", f"/v1/profiles/{pool}", {"queues": [f"redis/{pool}"], "template": pool, **profile})
 
     def _ask(self, method: str, path: str, body: object) -> None:
         """Ask whichever control plane answers, until one has done it."""
@@ -154,6 +165,21 @@ class Installation:
                 "select extract(epoch from min(decided_at))::float from decisions where epoch = %s", [epoch]
             ).fetchone()
         return None if row is None else row[0]
+
+    def decided_late(self) -> list[str]:
+        """Decisions that a leader stored after another had taken over; a fence keeps them out."""
+        with psycopg.connect(self.database.near_url, connect_timeout=2) as connection:
+            rows = connection.execute(
+                "select pool, decisions.epoch from decisions, leader_epoch "
+                "where decisions.epoch < leader_epoch.epoch and decided_at > taken_at + make_interval(secs => %s)",
+                [TAKES_OVER_S],
+            ).fetchall()
+        return [f"pool {pool} under epoch {epoch}" for pool, epoch in rows]
+
+    def started(self) -> Counter[str]:
+        """Pool -> workers that agents have started since the begin."""
+        pools = (*POOLS, EXCLUSIVE, BRITTLE)
+        return Counter({pool: sum(host.agent.said(f"started pool={pool} ") for host in self.hosts) for pool in pools})
 
     def control_of(self, host: Host) -> Control:
         """Whom its agent calls."""
@@ -219,8 +245,14 @@ class Installation:
 
     def settle(self, *, within_s: float = SETTLES_WITHIN_S) -> float:
         """Wait until nothing is unsettled. Returns the seconds it took."""
-        began_s = time.monotonic()
-        if not sees(lambda: not self.unsettled(), within_s=within_s):
+        began_s, self.waited_for = time.monotonic(), []
+
+        def is_settled() -> bool:
+            left = self.unsettled()
+            self.waited_for = left or self.waited_for
+            return not left
+
+        if not sees(is_settled, within_s=within_s):
             raise AssertionError(f"not settled within {within_s:.0f} s: {'; '.join(self.unsettled())}")
         return time.monotonic() - began_s
 
@@ -267,6 +299,7 @@ def installation(
     base = memory if has_room else Path(tempfile.gettempdir())
     for left in base.glob(f"{PREFIX}[0-9]*-*"):  # by killed tests
         if not psutil.pid_exists(int(left.name.removeprefix(PREFIX).partition("-")[0])):
+            disks.remove_leftovers(left)
             shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=base) as folder:
         made = Installation(Path(folder), hosts=hosts, controls=controls, rng=rng or random.Random(0))

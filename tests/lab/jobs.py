@@ -5,6 +5,7 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,13 +56,16 @@ class Told:
 class Traffic:
     """Sends jobs to the queues, so many a second in all, from a thread of its own, until it is told to end."""
 
-    def __init__(self, url: str, queues: tuple[str, ...], ledger: Path, *, per_s: float, rng: random.Random) -> None:
+    def __init__(
+        self, url: str, shares: Mapping[str, float], ledger: Path, *, per_s: float, rng: random.Random
+    ) -> None:
         self.sent: list[str] = []
         self._ledger = ledger
         self._rng = rng
         self._per_s = per_s
         self._redis = redis.Redis.from_url(url)
-        self._queues = [Queue(name, connection=self._redis) for name in queues]
+        self._queues = [Queue(name, connection=self._redis) for name in shares]
+        self._shares = list(shares.values())
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="traffic")
         ledger.touch()
@@ -106,7 +110,7 @@ class Traffic:
         while not self._ended.wait(self._rng.expovariate(self._per_s)):
             job, number = f"job-{number:06d}", number + 1
             bounds = LONG_S if self._rng.random() < LONG_FRACTION else SHORT_S
-            self._send(self._rng.choice(self._queues), job, self._rng.uniform(*bounds))
+            self._send(self._rng.choices(self._queues, self._shares)[0], job, self._rng.uniform(*bounds))
 
     def _send(self, queue: Queue, job: str, service_s: float) -> None:
         while True:

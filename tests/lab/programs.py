@@ -33,6 +33,8 @@ class Program:
         self, name: str, folder: Path, argv: Sequence[str], env: Mapping[str, str], *, says_when_ready: str
     ) -> None:
         self.log = folder / f"{name}.log"
+        self.under: list[str] = []
+        """What is written before the command line from the next start on."""
         self._argv = list(argv)
         self._ours, self._theirs = os.pipe()
         self._env = {**env, PARENT_FD: str(self._ours)}
@@ -53,7 +55,7 @@ class Program:
         self._began = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._argv,
+                [*self.under, *self._argv],
                 env=self._env,
                 pass_fds=(self._ours,),
                 stdin=subprocess.DEVNULL,
@@ -64,8 +66,13 @@ class Program:
 
     def await_ready(self, *, within_s: float = READY_WITHIN_S) -> None:
         """Return once this life of it has said that it is."""
-        assert sees(lambda: self._is_ready() or not self.is_running, within_s=within_s), self.last_words()
+        assert self.has_come_up(within_s=within_s) is not None, self.last_words()
         assert self.is_running, self.last_words()
+
+    def has_come_up(self, *, within_s: float = READY_WITHIN_S) -> bool | None:
+        """Whether it says that it is ready before it ends; ``None`` if it does neither in time."""
+        is_clear = sees(lambda: self._is_ready() or not self.is_running, within_s=within_s)
+        return self.is_running if is_clear else None
 
     def pause(self) -> None:
         os.kill(self.pid, signal.SIGSTOP)

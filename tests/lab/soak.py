@@ -1,15 +1,18 @@
 """Trouble drawn from a seed: rounds of faults that overlap, after each of which everything is as it should be again."""
 
 import random
+import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lab.faults import KILLED, LONG, Fault, central_faults, host_faults, least_seen
-from lab.installation import POOLS, Installation, Lead
+from lab.faults import KILLED, LONG, Fault, beside, central_faults, host_faults, least_seen
+from lab.hosts import BRITTLE
+from lab.installation import EXCLUSIVE, POOLS, Installation, Lead
+from lab.watch import Watch
 
 WORKERS = (0, 6)  # of each pool
 FINISHERS = 2
@@ -17,7 +20,9 @@ BEGINS_WITHIN_S = 2.0
 LOOK_S = 0.1
 LONG_FRACTION = 0.08  # of rounds: a fault in them may outlast a host's lease
 CENTRAL_FRACTION = 0.7
+PAIR_FRACTION = 0.25  # of what is drawn: another fault comes to the same host, or to the centre, at the same time
 ALL = 1_000_000
+_KEY = re.compile(r"\b[0-9a-f]{32}\b")
 TICK_S = 5.0
 KILLED_S, SILENT_S = 1.0 + TICK_S, 15.0
 
@@ -27,6 +32,10 @@ class Findings:
     """What a soak has counted."""
 
     faults: Counter[str] = field(default_factory=Counter)
+    pairs: int = 0
+    """Faults that had another one on the same host, or in the centre, beside them."""
+    slowest: tuple[float, str, str] = (0.0, "", "")
+    """The longest time until all was settled, after what, and what was the last to settle."""
     settled_s: list[float] = field(default_factory=list)
     took_over_s: dict[str, list[float]] = field(default_factory=dict)
     """Kind of fault -> seconds from its begin until another control plane led."""
@@ -36,13 +45,16 @@ class Findings:
 
 
 class Soak:
-    """One installation under fire."""
+    """One installation under fire. ``only`` names the kinds of faults that may come; ``None``: all of them."""
 
-    def __init__(self, lab: Installation, rng: random.Random) -> None:
+    def __init__(self, lab: Installation, rng: random.Random, *, only: Collection[str] | None = None) -> None:
         self.found = Findings()
         self._lab = lab
         self._rng = rng
-        self._told: dict[str, int] = {}
+        self._only = only
+        self._watch = Watch(lab.hosts, exclusive=EXCLUSIVE)
+        self._started: Counter[str] = Counter()
+        self._centre: list[Fault] = []
 
     @property
     def faults(self) -> int:
@@ -54,30 +66,40 @@ class Soak:
         self._lab.traffic.start()
         for pool in POOLS:
             self._lab.scale(pool, self._rng.randint(2, WORKERS[1]))
-        self._settle({})
-        self._note_epochs()
+        self._lab.scale(BRITTLE, len(self._lab.hosts))
+        self._settle({}, after="the begin")
+        self._started = self._lab.started()
+        self._note_epoch()
 
     def round(self) -> None:
         """Some faults, one beside the other; then everything settles."""
         faults = self._drawn()
+        told = ", ".join(f"{fault.kind} ({fault.on}, {fault.lasts_s:.1f} s)" for fault in faults)
+        try:
+            self._through(faults, told=told)
+        except AssertionError as error:
+            raise AssertionError(f"after {told}: {error}") from error
+
+    def _through(self, faults: list[Fault], *, told: str) -> None:
         plan = self._plan(faults)
         was = self._lab.lead()
         assert was is not None
         central = next((fault for fault in faults if fault.ends_lead), None)
         wanted = dict(self._lab.wanted)
         began_at_s, took = time.time(), None
-        for begins_s, act in plan:
-            took = self._wait(began_at_s + begins_s, after=None if central is None or took else was) or took
-            act()
-        for fault in faults:
-            self.found.faults[fault.kind] += 1
-        try:
-            self._settle(wanted)
-        except AssertionError as error:
-            told = ", ".join(f"{fault.kind} ({fault.on}, {fault.lasts_s:.1f} s)" for fault in faults)
-            raise AssertionError(f"after {told}: {error}") from error
-        self._note_epochs()
-        if central is not None:
+        with self._watch.looking():
+            for begins_s, act in plan:
+                took = self._wait(began_at_s + begins_s, after=None if central is None or took else was) or took
+                act()
+            for fault in faults:
+                self.found.faults[fault.kind] += 1
+            self._settle(wanted, after=told)
+        self._note_epoch()
+        assert not self._watch.breaches, "; ".join(self._watch.breaches)
+        late = self._lab.decided_late()
+        assert not late, f"a leader that was replaced has decided: {late}"
+        self._note_started(wanted, faults)
+        if central is not None and sum(fault in self._centre for fault in faults) == 1:
             self._note_lead(central, took, began_at_s)
 
     def end(self) -> dict[str, Any]:
@@ -86,21 +108,23 @@ class Soak:
         before = dict(lab.wanted)
         for pool in POOLS:
             lab.scale(pool, max(FINISHERS, before[pool]))  # a pool may have been left without workers
-        self._settle(before)
+        self._settle(before, after="the last round")
         lab.finish_jobs()
         for pool in POOLS:
             lab.scale(pool, 0)
-        self._settle(lab.wanted)
+        self._settle(lab.wanted, after="the end")
         told = lab.traffic.told()
         assert not told.cut_short, f"cut short: {told.cut_short}"
         forced = sum(host.agent.said("forcing pool=") for host in lab.hosts)
         assert forced == 0, f"{forced} workers were ended by force"
+        assert told.doubled == 0, f"begun more than once: {[job for job, count in told.starts.items() if count > 1]}"
         return {
             "hosts": len(lab.hosts),
             "controls": len(lab.controls),
             "namespaces": lab.network.can_part or lab.network.why,
             "cgroups": lab.hosts[0].cgroup.is_there,
             "faults": self.faults,
+            "in_pairs": self.found.pairs,
             "by_kind": dict(sorted(self.found.faults.items())),
             "jobs_in": len(lab.traffic.sent),
             "jobs_done": told.done,
@@ -114,12 +138,16 @@ class Soak:
             "settled_s": {
                 "median": sorted(self.found.settled_s)[len(self.found.settled_s) // 2],
                 "max": max(self.found.settled_s),
+                "max_after": self.found.slowest[1],
+                "max_waited_for": _KEY.sub("…", self.found.slowest[2]),
             },
         }
 
-    def _settle(self, before: Mapping[str, int]) -> None:
-        self.found.settled_s.append(round(self._lab.settle(), 1))
-        self.found.asked_for += sum(max(0, workers - before.get(pool, 0)) for pool, workers in self._lab.wanted.items())
+    def _settle(self, before: Mapping[str, int], *, after: str) -> None:
+        took_s = round(self._lab.settle(), 1)
+        self.found.settled_s.append(took_s)
+        self.found.slowest = max(self.found.slowest, (took_s, after, "; ".join(self._lab.waited_for)))
+        self.found.asked_for += sum(_more(before, self._lab.wanted).values())
 
     # --- one round ---------------------------------------------------------------------------------------------------
 
@@ -131,11 +159,24 @@ class Soak:
         if rng.random() > LONG_FRACTION:
             had.update(dict.fromkeys(LONG, ALL))
         if leader is not None and rng.random() < CENTRAL_FRACTION:
-            faults.append(least_seen(central_faults(lab, leader, rng), had, rng))
+            faults += self._some_of(central_faults(lab, leader, rng), had)
+        self._centre = list(faults)
         for host in rng.sample(lab.hosts, rng.randint(1, len(lab.hosts) - 1)):
-            faults.append(least_seen(host_faults(lab, host, rng), had, rng))
-            had[faults[-1].kind] += 1
+            faults += self._some_of(host_faults(lab, host, rng), had)
         return faults
+
+    def _some_of(self, faults: list[Fault], had: Counter[str]) -> list[Fault]:
+        """One of what can go wrong with one thing, or two at a time."""
+        faults = [fault for fault in faults if self._only is None or fault.kind in self._only]
+        if not faults:
+            return []
+        found = [least_seen(faults, had, self._rng)]
+        others = [each for each in beside(found[0], faults) if had[each.kind] < ALL]
+        if others and self._rng.random() < PAIR_FRACTION:
+            found.append(least_seen(others, had, self._rng))
+            self.found.pairs += 2
+        had.update(fault.kind for fault in found)
+        return found
 
     def _plan(self, faults: list[Fault]) -> list[tuple[float, Callable[[], None]]]:
         """What to do when, in seconds from the round's begin; of the fault that ends a lead, the begin comes first."""
@@ -162,16 +203,19 @@ class Soak:
 
     # --- what is true ------------------------------------------------------------------------------------------------
 
-    def _note_epochs(self) -> None:
+    def _note_epoch(self) -> None:
         lead = self._lab.lead()
         assert lead is not None
         self.found.epochs.append(lead.epoch)
-        for host in self._lab.hosts:
-            epoch = host.epoch
-            assert epoch >= self._told.get(host.name, 0), (
-                f"{host.name} obeys epoch {epoch} after {self._told[host.name]}"
-            )
-            self._told[host.name] = epoch
+
+    def _note_started(self, wanted: Mapping[str, int], faults: list[Fault]) -> None:
+        """That no worker was started for one that need not have left."""
+        before, self._started = self._started, self._lab.started()
+        if any(fault.moves for fault in faults):
+            return
+        more = _more(wanted, self._lab.wanted)
+        for pool, count in (self._started - before).items():
+            assert count <= more[pool], f"pool {pool}: {count} workers were started where {more[pool]} more were wanted"
 
     def _note_lead(self, fault: Fault, lead: Lead | None, began_at_s: float) -> None:
         """That another led in time."""
@@ -182,3 +226,8 @@ class Soak:
         bound_s = KILLED_S if fault.kind == KILLED else SILENT_S
         assert took_s <= bound_s, f"{fault.kind}: {took_s:.1f} s until another led"
         self.found.took_over_s.setdefault(fault.kind, []).append(took_s)
+
+
+def _more(before: Mapping[str, int], now: Mapping[str, int]) -> Counter[str]:
+    """Pool -> workers that were asked for beyond those there were."""
+    return Counter({pool: max(0, workers - before.get(pool, 0)) for pool, workers in now.items()})
