@@ -13,7 +13,7 @@ from headway.control import leadership
 from headway.control.leadership import Leadership
 from headway.store import leadership as store
 
-LATER = 1_000_000_000_000
+LATER = int(time.time()) + 40_000  # as of a clock that was half a day ahead
 
 
 class Wire:
@@ -108,3 +108,16 @@ async def test_what_an_earlier_epoch_of_the_same_process_is_refused_ends_nothing
         assert one.epoch is not None
         one.step_down(one.epoch)
         assert one.epoch is None
+
+
+async def test_a_host_that_is_not_believed_is_named_once(migrated_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with _leading(migrated_url) as one:
+        await _becomes(lambda: one.epoch is not None)
+        epoch = one.epoch
+        with psycopg.connect(migrated_url, autocommit=True) as connection:
+            connection.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'web-1', %s)", [2**60])
+            await _becomes(lambda: "not followed: hosts=web-1" in caplog.text)
+            before = connection.execute("select renewed_at from leader_heartbeat").fetchone()
+            await _becomes(lambda: connection.execute("select renewed_at from leader_heartbeat").fetchone() != before)
+        assert one.epoch == epoch
+    assert caplog.text.count("not followed") == 1

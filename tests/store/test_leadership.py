@@ -1,6 +1,7 @@
 """Two sessions on one Postgres: one leads, and whatever an older leader still tries to write is refused."""
 
 import asyncio
+import time
 
 import psycopg
 import pytest
@@ -9,8 +10,11 @@ from headway.errors import Unavailable
 from headway.store import leadership
 from headway.store.engine import create_engine
 from headway.store.leadership import (
-    EPOCH_MAX,
+    AHEAD_MAX_S,
+    MOVES_EVERY_S,
+    REVISION_MAX,
     LeaderSession,
+    Renewed,
     Superseded,
     address_anew,
     fence,
@@ -18,7 +22,7 @@ from headway.store.leadership import (
     note_ahead,
 )
 
-LATER = 1_000_000_000_000
+LATER = int(time.time()) + 40_000  # as of a clock that was half a day ahead
 
 
 async def _led(session: LeaderSession, leader: str) -> int:
@@ -62,14 +66,28 @@ async def test_a_restored_database_does_not_give_an_epoch_twice(migrated_url: st
     await following.close()
 
 
-async def test_a_host_that_tells_nonsense_does_not_use_the_epochs_up(migrated_url: str) -> None:
-    with psycopg.connect(migrated_url, autocommit=True) as connection:
-        connection.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'h', %s)", [EPOCH_MAX])
+async def seen_by(connection: psycopg.Connection, name: str, epoch: int) -> None:
+    connection.execute(
+        "insert into hosts (host_id, name, epoch_seen) values (%s, %s, %s) "
+        "on conflict (name) do update set epoch_seen = excluded.epoch_seen",
+        [name, name, epoch],
+    )
+
+
+async def test_an_epoch_far_ahead_of_the_clock_was_no_leaders_and_moves_nothing(migrated_url: str) -> None:
+    """Believed once, it would carry the epochs away from the time for good."""
+    nonsense = int(time.time() + 2 * AHEAD_MAX_S)
     session = await LeaderSession.open(migrated_url)
-    epoch = await session.try_lead("sane")
-    assert epoch is not None
-    assert epoch < LATER
-    await session.renew(epoch)
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        await seen_by(connection, "h", nonsense)
+        epoch = await session.try_lead("sane")
+        assert epoch is not None
+        assert epoch < nonsense - AHEAD_MAX_S / 2
+        assert await session.renew(epoch) == Renewed(doubted=("h",))
+        engine = create_engine(migrated_url)
+        async with engine.begin() as told:
+            assert await address_anew(told, epoch=epoch) == ()  # it would not take them
+        await engine.dispose()
     await session.close()
 
 
@@ -78,10 +96,62 @@ async def test_a_leader_gives_way_once_a_host_has_seen_a_later_epoch(migrated_ur
     epoch = await session.try_lead("restored")
     assert epoch is not None
     with psycopg.connect(migrated_url, autocommit=True) as connection:
-        connection.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'h', %s)", [epoch + 7])
-    with pytest.raises(Superseded, match="restored"):
+        await seen_by(connection, "h", epoch + 7)
+    with pytest.raises(Superseded, match=f"host h has seen epoch {epoch + 7}, later than {epoch}: this database was"):
         await session.renew(epoch)
     await session.close()
+    following = await LeaderSession.open(migrated_url)
+    assert await _led(following, "following") == epoch + 8
+    assert await following.renew(epoch + 8) == Renewed()
+    await following.close()
+
+
+async def test_one_host_moves_the_lead_once_an_hour_however_often_it_tells_of_a_later_epoch(migrated_url: str) -> None:
+    session = await LeaderSession.open(migrated_url)
+    epoch = await session.try_lead("here")
+    assert epoch is not None
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        await seen_by(connection, "broken", epoch + 10)
+        with pytest.raises(Superseded):
+            await session.renew(epoch)
+        await seen_by(connection, "broken", epoch + 20)
+        assert await session.renew(epoch) == Renewed(doubted=("broken",))
+        await seen_by(connection, "honest", epoch + 15)  # it has moved nothing yet
+        with pytest.raises(Superseded, match=f"host honest has seen epoch {epoch + 15}"):
+            await session.renew(epoch)
+        assert await session.renew(epoch) == Renewed(doubted=("broken", "honest"))
+        connection.execute("update hosts set lead_moved_at = now() - make_interval(secs => %s)", [MOVES_EVERY_S + 1])
+        with pytest.raises(Superseded, match=f"host broken, honest has seen epoch {epoch + 20}"):
+            await session.renew(epoch)
+        connection.execute("update hosts set lead_moved_at = now() + interval '1 day'")  # the clock was set back
+        with pytest.raises(Superseded):
+            await session.renew(epoch)
+    await session.close()
+
+
+async def test_renewing_waits_for_no_host_that_somebody_writes_to(migrated_url: str) -> None:
+    session = await LeaderSession.open(migrated_url)
+    epoch = await session.try_lead("here")
+    assert epoch is not None
+    with psycopg.connect(migrated_url) as writing:
+        writing.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'h', %s)", [epoch + 1])
+        writing.commit()
+        writing.execute("update hosts set boot_id = 'b'")
+        assert await session.renew(epoch) == Renewed()
+        writing.rollback()
+        with pytest.raises(Superseded):
+            await session.renew(epoch)
+    await session.close()
+
+
+async def test_a_host_that_tells_nonsense_of_its_own_orders_keeps_its_numbers(migrated_url: str) -> None:
+    engine = create_engine(migrated_url)
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql("insert into hosts (host_id, name) values ('h', 'h')")
+        await note_ahead(connection, "h", epoch=0, revision=REVISION_MAX)
+        rows = await connection.exec_driver_sql("select epoch_seen, assignment_revision from hosts")
+        assert tuple(rows.one()) == (0, 0)
+    await engine.dispose()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from headway.errors import Unavailable
-from headway.store.leadership import LeaderSession
+from headway.store.leadership import NAMED_MAX, LeaderSession, Renewed
 
 STAND_BY_S = 1.0  # a killed leader's lock is free at once: this is the longest it stays untaken
 RENEW_S = 2.0
@@ -26,6 +26,7 @@ class Leadership:
         self._name = name
         self._clock = clock
         self._progressed_at_s = clock()
+        self._doubted: tuple[str, ...] = ()
         self.epoch: int | None = None
         """The epoch this process leads under; ``None`` while it does not lead."""
 
@@ -60,7 +61,7 @@ class Leadership:
                     log.warning("ended the session of a leader silent for more than %.0f s", LEASE_S)
                     continue
                 await asyncio.sleep(STAND_BY_S)
-            self.epoch = epoch
+            self.epoch, self._doubted = epoch, ()
             self.progressed()
             log.info("leading epoch=%d", epoch)
             on_lead()
@@ -73,4 +74,14 @@ class Leadership:
         while self.epoch == epoch:
             await asyncio.sleep(RENEW_S)
             if self._clock() - self._progressed_at_s <= LEASE_S:
-                await session.renew(epoch)
+                self._tell(await session.renew(epoch))
+
+    def _tell(self, renewed: Renewed) -> None:
+        """Log which hosts are not believed, once a change."""
+        if renewed.doubted and renewed.doubted != self._doubted:
+            log.warning(
+                "not followed: hosts=%s tell of a later epoch than any leader's, or too often, and take no orders: "
+                "look who calls as them; to begin anew stop their agents, `headway host forget` them and start those",
+                ",".join(renewed.doubted[:NAMED_MAX]),
+            )
+        self._doubted = renewed.doubted

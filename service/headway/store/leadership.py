@@ -5,6 +5,11 @@ end a session that the network has cut off within seconds, on both sides; the de
 
 A database that was restored from a backup knows older epochs and revisions than its hosts do. The hosts tell: a leader
 takes an epoch above every one they have seen, and addresses anew those whose orders the database does not know.
+
+A host that is broken, or in the wrong hands, may tell any epoch. So what a host tells is bounded twice. Epochs follow
+the clock: one more than ``AHEAD_MAX_S`` ahead of it was no leader's and moves nothing. It cannot use the numbers up,
+nor carry them away from the time, which keeps a restored database from giving one twice. And one host moves the lead
+once in ``MOVES_EVERY_S``, however often it tells of a later epoch: each time costs the second that a take-over takes.
 """
 
 import asyncio
@@ -40,8 +45,12 @@ OUR_SIDE: dict[str, Any] = {
 # A leader that hangs inside a transaction holds the epoch's row: the next one's bump waits for no longer than this.
 FENCED_IDLE_S = 5
 FENCED_LOCK_S = 3  # rather miss one tick than the lease: what holds a host's row is a report, or hangs and is ended
+NAMED_MAX = 3  # hosts, in a line of the log
 HOSTS_A_NOTICE = 100  # their ids with commas between: half of the 8,000 bytes that Postgres takes
-EPOCH_MAX = 1 << 62  # one host that tells nonsense must not use the numbers up
+REVISION_MAX = 1 << 62  # a host that tells nonsense of its own orders must not use the numbers up
+# A restored database may run by another clock than the lost one did: a day is more than a wrong time zone.
+AHEAD_MAX_S = 86_400.0
+MOVES_EVERY_S = 3_600.0
 
 
 class Superseded(Unavailable):
@@ -55,6 +64,14 @@ class Heartbeat:
     epoch: int
     leader: str
     age_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """What a leader hears when it shows that it lives."""
+
+    doubted: tuple[str, ...] = ()
+    """Hosts that tell of a later epoch and are not believed: they take no orders."""
 
 
 class LeaderSession:
@@ -85,9 +102,9 @@ class LeaderSession:
     async def try_lead(self, leader: str) -> int | None:
         """The new epoch if the lock is free now, else ``None``.
 
-        The epoch is above every one that any host has seen, so that a restored database does not lock agents out. It is
-        above the time, too, in Unix seconds: the next leader of a restored database does not know which epochs were
-        taken on the day that is lost, and the same number twice would hold two orders for one.
+        The epoch is above every one that any host has seen and can be believed, so that a restored database does not
+        lock agents out. It is above the time, too, in Unix seconds: the next leader of a restored database does not
+        know which epochs were taken on the day that is lost, and the same number twice would hold two orders for one.
 
         Hosts that were known when the last leader fell silent are held for known as long as they were then: while
         nobody led, perhaps nobody could hear them.
@@ -107,35 +124,31 @@ class LeaderSession:
             update leader_epoch set
                 epoch = 1 + greatest(
                     epoch,
-                    (select max(epoch_seen) from hosts where epoch_seen < %s),
+                    (select max(epoch_seen) from hosts
+                     where epoch_seen <= extract(epoch from clock_timestamp()) + %s),
                     extract(epoch from clock_timestamp())::bigint),
                 leader = %s, backend_pid = pg_backend_pid(), taken_at = now()
             returning epoch
             """,
             LEASE_S,
             LEASE_S,
-            EPOCH_MAX,
+            AHEAD_MAX_S,
             leader,
         )
         await self.renew(epoch)
         return int(epoch)
 
-    async def renew(self, epoch: int) -> None:
+    async def renew(self, epoch: int) -> Renewed:
         """Show that this leader lives.
 
         Raises:
             Superseded: a host has seen a later epoch: no order of this one would be taken there.
         """
-        ((seen,),) = await self._rows(
-            """
-            update leader_heartbeat set epoch = %s, renewed_at = clock_timestamp()
-            returning (select max(epoch_seen) from hosts where epoch_seen < %s)
-            """,
-            epoch,
-            EPOCH_MAX,
-        )
-        if seen is not None and seen > epoch:
-            raise Superseded(f"a host has seen epoch {seen}, later than {epoch}: this database was restored")
+        ((seen, followed, doubted),) = await self._rows(_RENEW, AHEAD_MAX_S, MOVES_EVERY_S, epoch, epoch)
+        if seen is not None:
+            names = ", ".join(followed[:NAMED_MAX])
+            raise Superseded(f"host {names} has seen epoch {seen}, later than {epoch}: this database was restored")
+        return Renewed(doubted=tuple(doubted or ()))
 
     async def end_silent_leader(self, *, lease_s: float) -> bool:
         """End the session of a leader that has not renewed for ``lease_s``. Returns whether one was ended.
@@ -182,6 +195,27 @@ class LeaderSession:
             line.shutdown(socket.SHUT_RDWR)
 
 
+# Hosts whose rows are locked are looked at the next time: renewing waits for nobody.
+_RENEW: LiteralString = """
+    with ahead as (
+        select host_id, name, epoch_seen,
+            epoch_seen <= extract(epoch from clock_timestamp()) + %s and not coalesce(
+                lead_moved_at between clock_timestamp() - make_interval(secs => %s) and clock_timestamp(), false
+            ) as is_followed
+        from hosts where epoch_seen > %s
+        for no key update skip locked
+    ), noted as (
+        update hosts set lead_moved_at = clock_timestamp()
+        from ahead where hosts.host_id = ahead.host_id and is_followed
+    )
+    update leader_heartbeat set epoch = %s, renewed_at = clock_timestamp()
+    returning
+        (select max(epoch_seen) from ahead where is_followed),
+        (select array_agg(name order by name) from ahead where is_followed),
+        (select array_agg(name order by name) from ahead where not is_followed)
+    """
+
+
 async def fence(connection: AsyncConnection, *, epoch: int) -> None:
     """Lock the epoch for this transaction: the next leader's bump waits for it, or has already refused it.
 
@@ -209,7 +243,8 @@ async def address_anew(connection: AsyncConnection, *, epoch: int) -> tuple[str,
     """
     rows = await connection.execute(
         update(hosts)
-        .where(hosts.c.epoch_seen > hosts.c.assignment_epoch, hosts.c.epoch_seen < EPOCH_MAX)
+        # One that has seen a later epoch still would not take them.
+        .where(hosts.c.epoch_seen > hosts.c.assignment_epoch, hosts.c.epoch_seen <= epoch)
         .values(assignment_epoch=epoch, assignment_revision=hosts.c.assignment_revision + 1)
         .returning(hosts.c.host_id)
     )
@@ -231,7 +266,7 @@ async def note_ahead(connection: AsyncConnection, host_id: str, *, epoch: int, r
     Orders of the epoch that the database knows go on after the host's revision at once. Those of a later epoch are the
     leader's to address anew, once it leads under a later one still.
     """
-    if max(epoch, revision) >= EPOCH_MAX:
+    if max(epoch, revision) >= REVISION_MAX:
         return
     await connection.execute(
         update(hosts)
