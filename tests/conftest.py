@@ -30,7 +30,7 @@ import redis
 
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 
-pytest_plugins = ["whole_run"]
+pytest_plugins = ["side_by_side", "whole_run"]
 
 FOLDER_PREFIX = "headway-tests-"
 MEMORY_BYTES_MIN = 2_000_000_000
@@ -56,10 +56,12 @@ def data_folder() -> Iterator[Path]:
     base = memory if has_room else Path(tempfile.gettempdir())
     for left in base.glob(f"{FOLDER_PREFIX}*"):  # by killed runs
         _remove_unless_used(left)
-    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=base))
-    folder.chmod(0o711)  # for root in a container, whose Postgres runs as nobody; each server's own folder is 0700
-    with (folder / "used.lock").open("w") as lock:
+    made = Path(tempfile.mkdtemp(prefix="headway-new-", dir=base))
+    made.chmod(0o711)  # for root in a container, whose Postgres runs as nobody; each server's own folder is 0700
+    with (made / "used.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        # Locked before it has the name that another process of the same run would clear away.
+        folder = made.rename(base / made.name.replace("headway-new-", FOLDER_PREFIX))
         yield folder
         shutil.rmtree(folder)
 

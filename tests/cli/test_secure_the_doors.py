@@ -12,8 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from headway.cli.ports import free_address
-from headway.settings import Address
+from ports import free_port
 
 pytestmark = pytest.mark.e2e
 
@@ -51,8 +50,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("curl")), reason="the page uses openssl and curl")
 def test_every_command_of_the_page_does_what_it_says(folder: Path, database_url: str) -> None:
-    http, grpc = (free_address(Address(host="127.0.0.1", port=0)) for _ in range(2))
-    doors = {"10.0.0.5:8460": str(http), "10.0.0.5:8461": str(grpc), "10.0.0.5": "127.0.0.1"}
+    http, grpc = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    doors = {"10.0.0.5:8460": http, "10.0.0.5:8461": grpc, "10.0.0.5": "127.0.0.1"}
     programs = folder / "bin"
     programs.mkdir()
     (programs / "headway").write_text(f'#!/bin/sh\nexec {sys.executable} -m headway "$@"\n')

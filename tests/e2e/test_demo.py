@@ -19,9 +19,11 @@ import pytest
 import redis
 
 from headway_spark.log_files import held
+from ports import free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
+ADDRESSES = ("--http-address", "--grpc-address")
 READY_WITHIN_S = 120.0
 END_WITHIN_S = 15.0
 Found = TypeVar("Found")
@@ -79,8 +81,10 @@ class Demo:
 def demo(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
     started: list[Demo] = []
 
-    def start(*words: str) -> Demo:
-        started.append(Demo(tmp_path / "data", *words))
+    def start(*words: str, own_ports: bool = True) -> Demo:
+        # Two that begin at once would both find the usual ports free.
+        addresses = [word for flag in ADDRESSES for word in (flag, f"127.0.0.1:{free_port()}")] if own_ports else []
+        started.append(Demo(tmp_path / "data", *words, *addresses))
         return started[-1]
 
     yield start
@@ -97,7 +101,7 @@ def test_jobs_are_picked_up_by_workers_that_come_and_go_and_nothing_is_left(
     demo: Callable[..., Demo], tmp_path: Path
 ) -> None:
     out = tmp_path / "report.json"
-    running = demo("--for", "10s", "--report", str(out))
+    running = demo("--for", "10s", "--report", str(out), own_ports=False)
     url = running.url()
     job_id, pid = _followed(running, url)
     assert running.end(within_s=240) == 0, running.said

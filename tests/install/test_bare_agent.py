@@ -8,15 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from socket import socket
 from typing import Any
 
 import httpx
 import pytest
 
 from install.conftest import ROOT, Environment
+from ports import free_port
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(180)]
 
@@ -38,14 +38,6 @@ with open(sys.argv[1], "w") as file:
     json.dump(sorted(sys.modules), file)
 sys.exit(status)
 """
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def until(holds: Callable[[], Any]) -> Any:
@@ -71,7 +63,7 @@ def running(argv: list[str], log: Path, **env: str) -> Iterator[subprocess.Popen
 @pytest.fixture
 def doors(tmp_path: Path, migrated_url: str) -> Iterator[tuple[str, httpx.Client]]:
     """A control plane with all that belongs to it: where agents call, and a client of its HTTP API."""
-    grpc_port, http_port = free_ports(2)
+    grpc_port, http_port = free_port(), free_port()
     with (
         running(
             [sys.executable, "-m", "headway", "control"],

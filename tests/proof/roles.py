@@ -2,12 +2,11 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 
@@ -15,6 +14,7 @@ import psutil
 
 from headway.cli.parent import PARENT_FD
 from headway.store.embedded import Server, ensure_postgres
+from ports import free_port
 from proof.logged import put_past
 from proof.producers import Door, Ledger, doors
 
@@ -216,10 +216,3 @@ def scene(folder: Path, *, ingests: int = 1, past_hours: int = 1, jvm_options: s
         made.stop()
         if made.server is not None:
             assert made.server.wait_stopped()
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port

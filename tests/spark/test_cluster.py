@@ -3,12 +3,11 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 
@@ -24,6 +23,7 @@ from headway.scaling.model import JobEvent, QueueSample
 from headway_spark.bulk import packaged
 from headway_spark.java import java_home
 from headway_spark.pipeline import Progress, Stream
+from ports import free_port
 from proof.producers import OVERDUE, Producer
 from proof.truth import COUNTS, Rows, differing, keyed, stored, totals
 from spark.events import publish, table
@@ -56,13 +56,6 @@ def until(holds: Callable[[], bool], log: Path) -> None:
     while not holds():
         assert time.monotonic() < deadline_s, log.read_text()[-3000:]
         time.sleep(0.1)
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 class Kept:
