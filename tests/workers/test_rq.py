@@ -3,13 +3,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import redis
 from rq import Queue, Worker
 from rq.job import Job
 
+from headway.store.embedded import ensure_valkey
 from headway.workers.rq import DrainingWorker
 
 
@@ -81,12 +83,33 @@ def test_told_again_and_again_it_still_finishes_its_job(queue: Queue, valkey_url
     words = ["worker", "--url", valkey_url, "--worker-class", "headway.workers.rq.DrainingWorker", "mail"]
     job = queue.enqueue("time.sleep", 2.5)
     with subprocess.Popen([sys.executable, "-m", "rq.cli", *words]) as worker:
-        until_s = time.monotonic() + 20
-        while job.get_status() != "started":
-            assert time.monotonic() < until_s
-            time.sleep(0.01)
+        _until(lambda: job.get_status() == "started")
         while job.get_status() == "started":
             worker.terminate()
             time.sleep(0.05)
         assert worker.wait(20) == 0
     assert statuses([job]) == ["finished"]
+
+
+def test_a_worker_told_to_stop_while_redis_is_away_does_not_wait_for_it(tmp_path: Path) -> None:
+    server, log = ensure_valkey(tmp_path / "valkey"), tmp_path / "worker.log"
+    words = ["worker", "--url", server.url, "--worker-class", "headway.workers.rq.DrainingWorker", "mail"]
+    with (
+        log.open("w") as output,
+        subprocess.Popen([sys.executable, "-m", "rq.cli", *words], stdout=output, stderr=output) as worker,
+    ):
+        try:
+            _until(lambda: "Listening on" in log.read_text())
+            assert server.wait_stopped()
+            _until(lambda: "could not connect to Redis" in log.read_text())
+            worker.terminate()
+            worker.wait(20)
+        finally:
+            worker.kill()
+
+
+def _until(condition: Callable[[], object]) -> None:
+    until_s = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
