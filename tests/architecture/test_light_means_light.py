@@ -50,6 +50,14 @@ def test_agent_and_emit_load_nothing_heavy() -> None:
     assert sorted(loaded.intersection(HEAVY)) == []
 
 
+def test_a_control_plane_does_without_pyarrow_until_telemetry_comes() -> None:
+    """Forty megabytes beside what ten thousand agents need."""
+    asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.cli.control"]
+    loaded = set(json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout))
+    assert "headway.store.event_log" in loaded
+    assert sorted(loaded.intersection({"numpy", "pandas", "pyarrow"})) == []
+
+
 def test_importing_a_module_starts_nothing() -> None:
     """No thread runs, no file is left open and nothing is written after every module has been imported."""
     asked = [sys.executable, "-c", IMPORT_EVERYTHING + AFTERWARDS, "headway", "headway_spark"]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headway.store.event_log import SCHEMA, SCHEMA_VERSION
+from headway.store.event_files import SCHEMA
+from headway.store.event_log import SCHEMA_VERSION
 from headway_spark.log_files import HOUR_S, files
 from proof.producers import Ledger
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from headway.scaling.measure import BucketRow, bucket_rows, sketch_value_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
-from headway.store.event_log import SCHEMA
+from headway.store.event_files import SCHEMA
 from headway_spark.buckets import INDEXES, bucket_row, buckets, with_bucket
 from headway_spark.schema import EVENTS
 from spark.events import table

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, bucket_rows
 from headway.scaling.model import EventKind, JobEvent, QueueSample
-from headway.store.event_log import SCHEMA, SCHEMA_VERSION
+from headway.store.event_files import SCHEMA
+from headway.store.event_log import SCHEMA_VERSION
 from headway_spark import schema, source_log
 from headway_spark.pipeline import LATENESS_S, Progress, Stream
 from headway_spark.warm_up import warm_up

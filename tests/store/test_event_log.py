@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from headway.errors import Overloaded, Unavailable
-from headway.store.event_log import SCHEMA, EventLog, EventRow
+from headway.store.event_files import SCHEMA
+from headway.store.event_log import EventLog, EventRow
 
 MARKER = uuid4()
 

@@ -18,38 +18,15 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from headway.errors import Overloaded, Unavailable
 
 SCHEMA_VERSION = 1
 FREE_BYTES_MIN = 256 * 1024 * 1024  # what Postgres on the same disk needs to go on working
 SETTING = "HEADWAY_EVENT_LOG"
 
-SCHEMA = pa.schema(
-    [
-        pa.field("schema_version", pa.int32(), nullable=False),
-        pa.field("queue", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("job_id", pa.string()),
-        pa.field("job_class", pa.string()),
-        pa.field("at_s", pa.float64(), nullable=False),
-        pa.field("received_at_s", pa.float64(), nullable=False),
-        pa.field("enqueued_at_s", pa.float64()),
-        pa.field("started_at_s", pa.float64()),
-        pa.field("waiting_jobs", pa.int64()),
-        pa.field("in_flight_jobs", pa.int64()),
-        pa.field("delayed_jobs", pa.int64()),
-        pa.field("oldest_age_s", pa.float64()),
-        pa.field("producer", pa.string(), nullable=False),
-        pa.field("sequence", pa.int64(), nullable=False),
-    ]
-)
-
 
 class EventRow(NamedTuple):
-    """One row of the log: a job event or, with ``kind`` "sample", a reading of a queue. Fields as in ``SCHEMA``."""
+    """One row of the log: a job event or, with ``kind`` "sample", a reading of a queue. Fields as in the files."""
 
     queue: str
     kind: str
@@ -161,6 +138,9 @@ class EventLog:
             Unavailable: the log is not the one that was opened, or the disk refuses.
         """
         assert self._marker is not None, "written before it was opened"
+        # Forty megabytes that a control plane without telemetry never needs.
+        from headway.store.event_files import write_rows
+
         self._require(self._marker)
         try:
             free_bytes = shutil.disk_usage(self._tmp).free
@@ -171,7 +151,7 @@ class EventLog:
                 )
             descriptor = os.open(self._tmp / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                pq.write_table(_table(rows), file)
+                write_rows(rows, file)
                 file.flush()
                 os.fsync(file.fileno())
                 size_bytes = file.tell()
@@ -258,11 +238,6 @@ class EventLog:
 
     def _lock_path(self, ingest: str) -> Path:
         return self._tmp / f"{ingest}.lock"
-
-
-def _table(rows: Sequence[EventRow]) -> pa.Table:
-    columns = dict(zip(EventRow._fields, zip(*rows, strict=True), strict=True))
-    return pa.table([pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA)
 
 
 def _ingest_of(name: str) -> str:
