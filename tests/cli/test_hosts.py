@@ -75,6 +75,13 @@ def test_a_template_that_fails_on_a_host_is_named(say, seed: Seed) -> None:
     assert "rq (fails)" in say("get", "hosts")[1]
 
 
+def test_workers_that_were_ended_by_force_are_told_of_their_host(say, seed: Seed) -> None:
+    seed.host("a")
+    assert "forced" not in say("describe", "host", "a")[1]
+    seed.execute("insert into forced_ends (host_id, pool, workers) select host_id, 'mail', 3 from hosts")
+    assert "3 of mail" in say("describe", "host", "a")[1]
+
+
 def test_a_reason_is_asked_for(say, seed: Seed) -> None:
     seed.host("a")
     status, said = say("host", "drain", "a")

@@ -10,7 +10,9 @@ from sqlalchemy import text
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker, WorkerState
 from headway.store.engine import Connection, Engine, create_engine, transaction
+from headway.store.forced_ends import read_forced
 from headway.store.hosts import enrol, load_hosts, read_cluster_id
+from headway.store.overview import read_hosts
 from headway.store.reports import HostReport, record_report, record_reports
 from headway.store.standing import Hint, read_standing
 
@@ -132,6 +134,30 @@ async def test_a_worker_that_is_gone_or_no_longer_reported_is_forgotten(conn: Co
     await record_report(conn, report(host_id, 2, workers=(worker("w1", state=WorkerState.DRAINING), gone)))
     (host,) = await load_hosts(conn)
     assert [(each.worker_id, each.state) for each in host.workers] == [("w1", WorkerState.DRAINING)]
+
+
+async def test_a_worker_ended_by_force_counts_once_however_often_it_is_told(
+    conn: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, 1, workers=(worker("w1"), worker("w2"), worker("w3"))))
+    draining = worker("w1", state=WorkerState.DRAINING, is_forced=True)
+    await record_report(conn, report(host_id, 2, workers=(draining, worker("w2"), worker("w3"))))
+    assert await read_forced(conn) == {}
+    by_force, by_itself, of_old = (
+        worker(name, state=WorkerState.GONE, is_forced=is_forced)
+        for name, is_forced in (("w1", True), ("w2", False), ("w3", None))
+    )
+    await record_report(conn, report(host_id, 3, workers=(by_force, by_force, by_itself, of_old)))
+    await record_report(conn, report(host_id, 4, workers=(by_force,)))  # the answer was lost
+    assert await read_forced(conn) == {host_id: {"mail": 1}}
+    assert [record.getMessage() for record in caplog.records if "by force" in record.getMessage()] == [
+        "ended by force at the drain deadline host=a pool=mail workers=1"
+    ]
+    await record_report(conn, report(host_id, 5, workers=(worker("w4"),)))
+    await record_report(conn, report(host_id, 6, workers=(worker("w4", state=WorkerState.GONE, is_forced=True),)))
+    (row,) = await read_hosts(conn)
+    assert row.forced_workers == {"mail": 2}
 
 
 async def test_a_start_stays_as_it_was_first_told(conn: Connection) -> None:

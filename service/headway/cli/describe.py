@@ -133,6 +133,7 @@ def _of_host(known: Body) -> Iterator[Part]:
         ("cpu cores", f"{used['cpu_cores']:g} of {capacity['cpu_cores']:g}"),
         ("memory", f"{mib(used['memory_bytes'])} of {mib(capacity['memory_bytes'])}"),
         ("gpus", f"{used['gpus']} of {capacity['gpus']}" if capacity["gpus"] else ""),
+        ("forced", ", ".join(f"{workers} of {pool}" for pool, workers in row["forced_workers"].items())),
     )
     failing = set(row["failing_templates"])
     yield table(

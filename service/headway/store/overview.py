@@ -3,8 +3,8 @@
 Only reads. Times are Unix seconds; whether something is still alive is Postgres's clock's to say.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, func, select, union
@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.model import Host, QueueSample
+from headway.store.forced_ends import read_forced
 from headway.store.hosts import load_hosts
 from headway.store.tables import (
     decisions,
@@ -36,6 +37,8 @@ class HostRow:
     cordoned_at_s: float | None = None
     cordoned_by: str | None = None
     cordon_reason: str | None = None
+    forced_workers: Mapping[str, int] = field(default_factory=dict)
+    """Pool -> workers that were ended by force at their drain deadline, since the host enrolled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +160,7 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
         )
     )
     told = {row.host_id: row for row in rows}
+    forced = await read_forced(conn)
     known = sorted(await load_hosts(conn), key=lambda host: host.name)
     return [
         HostRow(
@@ -166,6 +170,7 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             cordoned_at_s=_float(told[host.host_id].cordoned_at_s),
             cordoned_by=told[host.host_id].cordoned_by,
             cordon_reason=told[host.host_id].cordon_reason,
+            forced_workers=forced.get(host.host_id, {}),
         )
         for host in known
         if host.host_id in told

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
+from headway.store.forced_ends import count_forced
 from headway.store.hosts import LEASE_S
 from headway.store.standing import unknown
 from headway.store.tables import template_start_ups
@@ -186,6 +187,8 @@ def _measured_to_json(told: HostReport | Pulse) -> Mapping[str, Any]:
 
 async def _replace_workers(conn: AsyncConnection, reports: Sequence[HostReport]) -> None:
     """Leave, of each host, exactly the workers of its report that are not gone."""
+    gone = ((each.host_id, worker) for each in reports for worker in each.workers if worker.state is WorkerState.GONE)
+    await count_forced(conn, ((host_id, worker.worker_id) for host_id, worker in gone if worker.is_forced))
     rows = [
         {"host_id": report.host_id, **_worker_to_json(worker, now_s=report.received_at_s)}
         for report in reports

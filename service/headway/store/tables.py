@@ -348,6 +348,17 @@ template_start_ups = Table(
     PrimaryKeyConstraint("host_id", "template"),
 )
 
+forced_ends = Table(
+    "forced_ends",
+    metadata,
+    # Workers that were ended by force at their drain deadline, since the host enrolled.
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
+    Column("pool", Text, nullable=False),
+    Column("workers", BigInteger, nullable=False),
+    _stamp("last_at"),
+    PrimaryKeyConstraint("host_id", "pool"),
+)
+
 hosts_wanted = Table(
     "hosts_wanted",
     metadata,

@@ -52,6 +52,21 @@ async def test_pools_queues_and_hosts_are_told(client: httpx.AsyncClient, seed: 
     assert of(samples, "headway_hosts", state="silent") == 1
 
 
+async def test_workers_ended_by_force_are_counted_by_host_and_pool(client: httpx.AsyncClient, seed: Seed) -> None:
+    for host in ("a", "b"):
+        seed.host(host)
+    seed.execute(
+        "insert into forced_ends (host_id, pool, workers) select host_id, 'mail', 3 from hosts where name = 'a'"
+    )
+    samples = await scraped(client)
+    assert of(samples, "headway_host_forced_workers_total", host="a", pool="mail") == 3
+    assert not [
+        labels for name, labels in samples if name.startswith("headway_host_forced") and ("host", "b") in labels
+    ]
+    (a, b) = (await client.get("/v1/hosts")).json()["hosts"]
+    assert (a["forced_workers"], b["forced_workers"]) == ({"mail": 3}, {})
+
+
 async def test_what_is_not_known_has_no_sample(client: httpx.AsyncClient, seed: Seed) -> None:
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
     samples = await scraped(client)
@@ -91,6 +106,6 @@ async def test_health_is_told(client: httpx.AsyncClient, seed: Seed) -> None:
     assert of(samples, "headway_leader_silent_seconds") == pytest.approx(3.0, abs=2)
 
 
-async def test_the_document_names_every_gauge(client: httpx.AsyncClient) -> None:
-    told = set(re.findall(r"^# TYPE (headway_\S+) gauge$", (await client.get("/metrics")).text, re.MULTILINE))
+async def test_the_document_names_every_metric(client: httpx.AsyncClient) -> None:
+    told = set(re.findall(r"^# TYPE (headway_\S+) (?:gauge|counter)$", (await client.get("/metrics")).text, re.MULTILINE))
     assert set(re.findall(r"^\| `(headway_\w+)` \|", DOCUMENT.read_text(), re.MULTILINE)) == told

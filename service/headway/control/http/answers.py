@@ -97,6 +97,8 @@ class HostOut(Given):
     labels: Mapping[str, str]
     failing_templates: list[str]
     """Those whose workers, in the last 10 minutes, have done nothing here but end too early."""
+    forced_workers: Mapping[str, int]
+    """Pool -> workers that were ended by force at their drain deadline, since the host enrolled."""
     agent_version: str
     reported_at_s: float | None
     capacity: HostCapacity
@@ -120,6 +122,7 @@ class HostOut(Given):
             cordon_reason=row.cordon_reason,
             labels=row.host.labels,
             failing_templates=sorted(row.host.failing),
+            forced_workers=row.forced_workers,
             agent_version=row.agent_version,
             reported_at_s=row.reported_at_s,
             capacity=row.host.capacity,

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from headway.control.http.answers import HealthOut, HostOut, Overview, PoolOut, QueueOut
@@ -46,14 +47,15 @@ class _Seen(Collector):
     def __init__(self, overview: Overview) -> None:
         self._overview = overview
 
-    def describe(self) -> Iterable[GaugeMetricFamily]:
+    def describe(self) -> Iterable[Metric]:
         return ()
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         seen = self._overview
         yield from _of_pools(seen.pools)
         yield from _of_queues(seen.queues)
         yield from _of_hosts(seen.hosts)
+        yield _forced(seen.hosts)
         yield from _of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s)
         yield from _of_health(seen.health)
 
@@ -126,6 +128,18 @@ def _of_hosts(hosts: Iterable[HostOut]) -> Iterator[GaugeMetricFamily]:
         ("state",),
         [((state,), count) for state, count in counts.items()],
     )
+
+
+def _forced(hosts: Iterable[HostOut]) -> CounterMetricFamily:
+    family = CounterMetricFamily(
+        "headway_host_forced_workers",
+        "Workers that had not finished by their drain deadline and were ended by force.",
+        labels=("host", "pool"),
+    )
+    for host in hosts:
+        for pool, workers in host.forced_workers.items():
+            family.add_metric((host.name, pool), workers)
+    return family
 
 
 def _of_hosts_wanted(wanted: Sequence[HostsWantedOut], *, now_s: float) -> Iterator[GaugeMetricFamily]:
