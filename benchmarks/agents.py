@@ -32,6 +32,7 @@ import grpc.aio
 import psutil
 import uvloop
 
+from headway.agent import calls as agent_calls
 from headway.agent import client as agent_client
 from headway.agent import link
 from headway.control.reports import HINTED_WAIT_S
@@ -80,7 +81,7 @@ class Crowd:
 
     def __init__(self, address: str, count: int) -> None:
         # Without pools of their own the channels would share one connection.
-        options = (*agent_client._OPTIONS, ("grpc.use_local_subchannel_pool", 1))  # noqa: SLF001
+        options = (*agent_calls.OPTIONS, ("grpc.use_local_subchannel_pool", 1))
         self.channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(-(-count // 100))]
         stubs = [agent_pb2_grpc.AgentServiceStub(channel) for channel in self.channels]
         self.agents = [Agent(f"host-{n:05d}", stubs[n // AGENTS_A_CHANNEL]) for n in range(count)]
@@ -160,7 +161,7 @@ class Crowd:
                 worker.age_s += link.REPORT_EVERY_S
             began_s = time.monotonic()
             try:
-                await agent.stub.Report(agent.report, timeout=agent_client.CALL_TIMEOUT_S)
+                await agent.stub.Report(agent.report, timeout=agent_calls.CALL_TIMEOUT_S)
             except grpc.aio.AioRpcError as error:
                 await asyncio.sleep(self._failed("report", error, talk))
                 continue
@@ -173,7 +174,7 @@ class Crowd:
     def _failed(self, call: str, error: grpc.aio.AioRpcError, talk: link.Talk) -> float:
         """Seconds until the next try, by the agent's own rule."""
         self.failures[f"{call} {error.code().name}"] += 1
-        if error.code() not in agent_client._RETRYABLE:  # noqa: SLF001
+        if error.code() not in agent_calls.RETRYABLE:
             raise SystemExit(f"failed for good: {error.code().name}: {error.details()}")
         return talk.failed(Unavailable("cut off"))
 

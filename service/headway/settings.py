@@ -39,6 +39,21 @@ class Address:
             return False
 
 
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where several control planes may be called, at least one."""
+
+    each: tuple[Address, ...]
+
+    def __str__(self) -> str:
+        return ",".join(self.texts)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Each as it is called."""
+        return tuple(map(str, self.each))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTls:
     """The files of the certificate that both doors show. With ``client_ca``, the gRPC door asks for one, too."""
@@ -167,7 +182,7 @@ class PipelineSettings:
 class AgentSettings:
     """What the agent of one host needs."""
 
-    control: Address
+    control: Addresses
     host_file: Path
     state_dir: Path
     host_name: str
@@ -181,7 +196,7 @@ class AgentSettings:
         """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
         read = _Reader(env)
         settings = cls(
-            control=read.address("HEADWAY_CONTROL", GRPC_ADDRESS),
+            control=read.addresses("HEADWAY_CONTROL", GRPC_ADDRESS),
             host_file=read.path("HEADWAY_HOST_FILE", "host.toml"),
             state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/agent"),
             host_name=env.get("HEADWAY_HOST_NAME") or socket.gethostname(),
@@ -318,7 +333,14 @@ class _Reader:
         return certificate, key
 
     def address(self, name: str, default: str) -> Address:
-        value = self._env.get(name) or default
+        return self._address(name, self._env.get(name) or default, default)
+
+    def addresses(self, name: str, default: str) -> Addresses:
+        words = [word.strip() for word in (self._env.get(name) or default).split(",")]
+        # One named twice is called no more often than another.
+        return Addresses(tuple(dict.fromkeys(self._address(name, word, default) for word in words)))
+
+    def _address(self, name: str, value: str, default: str) -> Address:
         host, _, port = value.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
             self._breaches.append(f"{name}={value!r}: expected HOST:PORT, as in {default}")

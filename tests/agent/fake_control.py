@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 
+from headway.wire.channel import ANSWERED
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
 WAIT_S = 20.0
@@ -36,6 +37,12 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
         self.polls: list[agent_pb2.PollRequest] = []
         self.answer = agent_pb2.PollResponse(cluster_id=self.cluster_id)
         self.fails_with: grpc.StatusCode | None = None
+        self.failed = 0
+        self.is_awake = threading.Event()
+        """Unset, reports get no answer and polls no news, although the network answers."""
+        self.is_awake.set()
+        self.peers: list[str] = []
+        """The other ends of its connections, the newest last."""
         self._changed = threading.Condition()
 
     # --- what a test says --------------------------------------------------------------------------------------------
@@ -89,6 +96,8 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
 
     def Report(self, request: Any, context: Any) -> agent_pb2.ReportResponse:  # noqa: N802
         self._check(context)
+        while not self.is_awake.wait(0.05) and context.is_active():
+            pass
         if request.cluster_id == self.cluster_id:
             self._require_host(request, context)
             self.reports.append(request)
@@ -102,6 +111,7 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
             while request.cluster_id == self.cluster_id:
                 self._require_host(request, context)
                 is_same = (self.answer.epoch, self.answer.revision) == (request.epoch, request.revision)
+                is_same = is_same or not self.is_awake.is_set()
                 if not is_same or time.monotonic() > until_s or not context.is_active():
                     break
                 self._changed.wait(0.05)
@@ -112,9 +122,13 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
             context.abort(grpc.StatusCode.NOT_FOUND, "no such host: enrol again")
 
     def _check(self, context: Any) -> None:
+        if context.peer() not in self.peers:
+            self.peers.append(context.peer())
         if self.token and ("authorization", f"Bearer {self.token}") not in context.invocation_metadata():
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "no token")
         if self.fails_with is not None:
+            self.failed += 1
+            context.set_trailing_metadata((ANSWERED,))
             context.abort(self.fails_with, "as the test wants it")
 
 

@@ -123,16 +123,25 @@ def test_taking_over_where_nobody_is_is_an_ordinary_start(tmp_path: Path) -> Non
 
 def test_one_agent_of_a_machine_is_a_host_of_a_control_plane(monkeypatch: pytest.MonkeyPatch) -> None:
     control = f"127.0.0.1:{os.getpid()}"
-    with as_host(control, "a"):
-        with as_host(control, "b"), as_host(f"{control}0", "a"):
+    with as_host([control], "a"):
+        with as_host([control], "b"), as_host([f"{control}0"], "a"):
             pass
         refused = pytest.raises(
             Refused, match=rf"agent \(process {os.getpid()}\) is host 'a' of the control plane {control}"
         )
-        with refused, as_host(control, "a"):
+        with refused, as_host([control], "a"):
             pass
         monkeypatch.setattr(tenancy, "KILL_BOUND_S", 0.1)
-        with pytest.raises(Refused), as_host(control, "a", waits=True):
+        with pytest.raises(Refused), as_host([control], "a", waits=True):
             pass
-    with as_host(control, "a"):
+    with as_host([control], "a"):
         pass
+
+
+def test_agents_that_share_one_of_their_control_planes_are_not_the_same_host() -> None:
+    one, two, three = (f"127.0.0.1:{os.getpid()}{last}" for last in "123")
+    with as_host([one, two], "a"):
+        with pytest.raises(Refused, match=f"of the control plane {two} already"), as_host([three, two], "a"):
+            pass
+        with as_host([three], "a"):
+            pass

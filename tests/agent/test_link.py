@@ -1,14 +1,15 @@
 """The two threads that talk, with a real port at the other end: when they ask, and what they ask for."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import grpc
 import pytest
 
 from agent.fake_control import FakeControl, eventually, row, serving
+from headway.agent import calls, procfs
 from headway.agent import link as links
-from headway.agent import procfs
 from headway.agent.client import ControlClient, HostNews
 from headway.agent.folder import StateFolder
 from headway.agent.isolation import Contact
@@ -20,19 +21,19 @@ NEWS = HostNews(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=
 
 
 @contextmanager
-def linked(root: Path, port: int, *, wake: Callable[[], None] = lambda: None) -> Iterator[tuple[Link, Contact]]:
+def linked(root: Path, *ports: int) -> Iterator[tuple[Link, Contact]]:
     folder = StateFolder(root)
     contact = Contact(folder)
     link = Link(
-        ControlClient(f"127.0.0.1:{port}", token=None, clock=procfs.since_boot_s),
+        ControlClient(*(f"127.0.0.1:{port}" for port in ports), token=None, clock=procfs.since_boot_s),
         folder,
         identity=folder.identity(),
         host_name="here",
         orders=Orders(),
-        wake=wake,
+        wake=lambda: None,
         contact=contact,
     )
-    link.publish(NEWS, is_urgent=False)
+    link.publish(NEWS, is_urgent=True)
     link.start()
     try:
         yield link, contact
@@ -72,3 +73,92 @@ def test_orders_of_another_epoch_are_answered_with_a_report_at_once(tmp_path: Pa
             reports = len(control.reports)
             control.assign(row(1), epoch=epoch)
             eventually(lambda reports=reports: len(control.reports) > reports, within_s=links.REPORT_EVERY_S / 2)
+
+
+# --- one of several control planes -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first address is called first; any may be."""
+    monkeypatch.setattr("headway.wire.lines.random.randrange", lambda _: 0)
+
+
+def test_agents_begin_with_any_of_the_addresses() -> None:
+    clients = [ControlClient("a:1", "b:1", token=None, clock=procfs.since_boot_s) for _ in range(64)]
+    assert {client._calls._lines.now.address for client in clients} == {"a:1", "b:1"}
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.usefixtures("in_order")
+def test_where_one_control_plane_has_died_the_next_is_called_and_it_stays_with_that(
+    tmp_path: Path, control: FakeControl
+) -> None:
+    control.assign(row(1))
+    other = FakeControl()
+    other.answer = control.answer
+    with serving(other) as other_port, ExitStack() as stack:
+        with serving(control) as port:
+            link, _ = stack.enter_context(linked(tmp_path, port, other_port))
+            eventually(lambda: is_held(control))
+            assert not other.peers
+        eventually(lambda: is_held(other))
+        other.assign(row(2), revision=9)
+        eventually(lambda: link.heard.orders.revision == 9)
+        with serving(control, port=port):
+            peers = len(control.peers)
+            link.publish(NEWS, is_urgent=True)
+            eventually(lambda: other.reports)
+            assert len(control.peers) == peers
+
+
+@pytest.mark.usefixtures("in_order")
+def test_one_that_hangs_is_left_for_the_next_with_the_poll_that_it_holds(
+    tmp_path: Path, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its network answers, so that the connection lives and the poll would be held for minutes."""
+    monkeypatch.setattr(calls, "CALL_TIMEOUT_S", 0.3)
+    control.assign(row(1))
+    other = FakeControl()
+    with serving(control) as port, serving(other) as other_port, linked(tmp_path, port, other_port) as (link, _):
+        eventually(lambda: is_held(control) and control.reports)
+        control.is_awake.clear()
+        other.assign(row(2), revision=5)
+        link.publish(NEWS, is_urgent=True)
+        eventually(lambda: link.heard.orders.revision == 5)
+        control.is_awake.set()
+
+
+def test_the_only_one_is_called_anew_when_it_has_hung_twice_and_its_new_orders_arrive(
+    tmp_path: Path, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the address may be a balancer, and the connection be to one that hangs for good."""
+    monkeypatch.setattr(calls, "CALL_TIMEOUT_S", 0.3)
+    control.assign(row(1))
+    with serving(control) as port, linked(tmp_path, port) as (link, _):
+        eventually(lambda: is_held(control) and control.reports)
+        control.is_awake.clear()
+        link.publish(NEWS, is_urgent=True)
+        eventually(lambda: len(control.peers) >= 2)
+        control.is_awake.set()
+        control.assign(row(2))
+        eventually(lambda: link.heard.orders.revision == 2)
+
+
+@pytest.mark.usefixtures("in_order")
+def test_one_that_cannot_serve_is_borne_with_for_a_while_and_left_for_the_next_then(
+    tmp_path: Path, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Postgres is away for all of them, or for this one only."""
+    other = FakeControl()
+    with serving(control) as port, serving(other) as other_port, linked(tmp_path, port, other_port) as (link, _):
+        eventually(lambda: control.polls and control.reports)
+        control.fails_with = grpc.StatusCode.UNAVAILABLE
+        calls_before = control.failed
+        link.publish(NEWS, is_urgent=True)
+        eventually(lambda: control.failed >= calls_before + 3)
+        assert not other.peers
+        assert len(control.peers) == 1, "nobody has to connect anew because Postgres is away"
+        monkeypatch.setattr(calls, "PATIENCE_S", 0.0)
+        eventually(lambda: other.reports)

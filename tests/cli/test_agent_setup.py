@@ -43,6 +43,18 @@ def control() -> Iterator[str]:
     server.stop(None).wait()
 
 
+def test_check_names_each_of_several_control_planes_and_one_that_answers_will_do(
+    control: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headway.cli.agent_setup.ANSWER_BOUND_S", 1.0)
+    Path("host.toml").write_text(HOST_FILE)
+    assert main(["agent", "check", "--control", f"127.0.0.1:1, {control},127.0.0.1:1"]) == 0
+    told = [line.split()[2:] for line in capsys.readouterr().out.splitlines() if line.startswith("control plane")]
+    assert told == [["127.0.0.1:1", "does", "not", "answer"], [control, "answers"]]
+    assert main(["agent", "check", "--control", f"{control},nowhere"]) == 2
+    assert "HEADWAY_CONTROL='nowhere': expected HOST:PORT, as in 127.0.0.1:8461" in capsys.readouterr().err
+
+
 def test_init_writes_what_check_reads(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     assert main(["agent", "init", "rq"]) == 0

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ async def serving(certificates: Certificates) -> AsyncIterator[RpcServer]:
 
 async def called(address: str, tls: Tls | None) -> HeadwayError:
     """What comes of a call that no server without a service can answer well."""
-    client = ControlClient(address, token="t", clock=procfs.since_boot_s, tls=tls)
+    client = ControlClient(address, token="t", clock=procfs.since_boot_s, tls=lambda: tls)
     try:
         await asyncio.to_thread(
             lambda: client.enrol(host_name="a", host_id="", boot_id="b", agent_id="a", proof=Proof())
@@ -275,7 +276,7 @@ async def test_a_hosts_certificate_must_have_the_name_of_the_host_that_it_speaks
         certificates=keys.served(asks_clients=True),
     )
     a, b = (
-        ControlClient(f"127.0.0.1:{server.port}", token=None, clock=procfs.since_boot_s, tls=keys.tls(name))
+        ControlClient(f"127.0.0.1:{server.port}", token=None, clock=procfs.since_boot_s, tls=partial(keys.tls, name))
         for name in ("a", "b")
     )
 
@@ -349,3 +350,23 @@ def test_a_mistake_is_one_sentence(
         assert main(["keys", "init", "--folder", str(folder)]) == 0
     assert main(["keys", *words, "--folder", str(folder)]) == 2
     assert says in capsys.readouterr().err
+
+
+async def test_certificates_that_are_renewed_on_disk_are_used_for_the_next_connection(keys: Keys, others: Keys) -> None:
+    """No agent has to be started anew because its CA or its certificate was replaced."""
+    shown = [others.tls(), keys.tls()]
+    async with serving(keys.served()) as server:
+        client = ControlClient(
+            f"127.0.0.1:{server.port}",
+            token="t",
+            clock=procfs.since_boot_s,
+            tls=lambda: shown.pop(0) if len(shown) > 1 else shown[0],
+        )
+        said = []
+        for _ in range(2):
+            with pytest.raises(HeadwayError) as error:
+                await asyncio.to_thread(lambda: client.enrol(host_name="a", host_id="", boot_id="b"))
+            said.append(str(error.value))
+        client.close()
+    assert "shows a certificate that is not trusted here" in said[0]
+    assert GOT_THROUGH in said[1]

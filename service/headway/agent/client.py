@@ -1,56 +1,22 @@
-"""What the agent asks of the control plane, over gRPC. Every call has a deadline; ages cross the wire, times do not."""
+"""What the agent asks of the control plane, over gRPC. Ages cross the wire, times do not."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-import grpc
 
 from headway import __version__
 from headway.agent.busy import Hint
+from headway.agent.calls import Calls
 from headway.agent.folder import Identity
-from headway.errors import Conflict, Forbidden, HeadwayError, NotFound, Refused, Unauthenticated, Unavailable
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker
 from headway.wire import codec
-from headway.wire.channel import Tls, handshake_failure, open_channel
-from headway.wire.v1 import agent_pb2, agent_pb2_grpc
+from headway.wire.channel import Tls
+from headway.wire.v1 import agent_pb2
+from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 
-CALL_TIMEOUT_S = 10.0
 # Long, because every answer without news costs as much as one with; less than the five minutes after which proxies
 # give up on a silent call. A connection that died is noticed by its keepalive.
 POLL_WAIT_S = 240.0
 POLL_TIMEOUT_S = POLL_WAIT_S + 10.0  # the answer may wait its turn when every agent connects anew
-
-_OPTIONS = (
-    ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.min_reconnect_backoff_ms", 2_000),
-    ("grpc.max_reconnect_backoff_ms", 4_000),
-    # A control plane that vanished without a word is noticed within half a minute.
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.enable_http_proxy", 0),  # a proxy for the web is none for gRPC
-)
-
-# What a repetition may cure. CANCELLED is how gRPC's server refuses a call for which it has no room.
-_RETRYABLE = {
-    grpc.StatusCode.CANCELLED,
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.RESOURCE_EXHAUSTED,
-    grpc.StatusCode.INTERNAL,
-    grpc.StatusCode.UNKNOWN,
-}
-_REFUSALS: dict[grpc.StatusCode, type[Refused]] = {
-    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
-    grpc.StatusCode.PERMISSION_DENIED: Forbidden,
-    grpc.StatusCode.NOT_FOUND: NotFound,
-    grpc.StatusCode.ABORTED: Conflict,
-}
-
-_Response = TypeVar("_Response")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +58,6 @@ class Answer:
     """When it was asked for: nothing of it is older."""
 
 
-class GivenUp(Unavailable):
-    """The poll was given up on our side, so that it is asked anew."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostNews:
     """What a report tells. Starts of workers are seconds since boot, as ``now_s`` is when it is sent."""
@@ -110,32 +72,32 @@ class HostNews:
 
 
 class ControlClient:
-    """A connection to the control plane. Safe to use from several threads."""
+    """A connection to one of the control planes at ``addresses``. Safe to use from several threads."""
 
-    def __init__(self, address: str, *, token: str | None, clock: Callable[[], float], tls: Tls | None = None) -> None:
-        self._address = address
+    def __init__(
+        self,
+        *addresses: str,
+        token: str | None,
+        clock: Callable[[], float],
+        tls: Callable[[], Tls | None] = lambda: None,
+    ) -> None:
         self._clock = clock
-        self._token = token or ""
-        self._channel = open_channel(address, options=_OPTIONS, tls=tls)
-        self._stub = agent_pb2_grpc.AgentServiceStub(self._channel)
-        self._polling = threading.Lock()
-        self._held: grpc.Future[Any] | None = None
-        """The poll that waits for its answer."""
+        self._calls = Calls(addresses, stub=AgentServiceStub, token=token, clock=clock, tls=tls)
 
     @property
     def has_token(self) -> bool:
         """Whether there is a shared token to call with."""
-        return bool(self._token)
+        return bool(self._calls.token)
 
     def close(self) -> None:
         """Hang up: calls that wait for an answer end at once."""
-        self._channel.close()
+        self._calls.close()
 
     def enrol(
         self, *, host_name: str, host_id: str, boot_id: str, agent_id: str = "", proof: Proof | None = None
     ) -> Enrolled:
         """Make the host known by ``proof``, or by the shared token. Raises as ``report`` does."""
-        proof = proof or Proof(shown=self._token)
+        proof = proof or Proof(shown=self._calls.token)
         request = agent_pb2.EnrolRequest(
             host_name=host_name,
             host_id=host_id,
@@ -144,7 +106,8 @@ class ControlClient:
             agent_id=agent_id,
             join_token=proof.join_token,
         )
-        response = self._call(self._stub.Enrol, request, CALL_TIMEOUT_S, shown=proof.shown)
+        secret = proof.shown or ("" if proof.join_token else self._calls.token)
+        response = self._calls.call(lambda stub: stub.Enrol, request, secret=secret)
         return Enrolled(cluster_id=response.cluster_id, host_id=response.host_id, credential=response.credential)
 
     def report(
@@ -177,7 +140,7 @@ class ControlClient:
             ],
             labels=news.labels,
         )
-        response = self._call(self._stub.Report, request, CALL_TIMEOUT_S, shown=identity.credential)
+        response = self._calls.call(lambda stub: stub.Report, request, secret=self._secret(identity))
         return Heard(cluster_id=response.cluster_id, credential=response.credential)
 
     def poll(self, identity: Identity, *, epoch: int, revision: int) -> Answer:
@@ -192,18 +155,9 @@ class ControlClient:
             revision=revision,
             max_wait_s=POLL_WAIT_S,
         )
-        asked_at_s = 0.0
-
-        def ask(request: Any, **how: Any) -> Any:
-            nonlocal asked_at_s
-            with (
-                self._polling
-            ):  # so that a poll is either given up, or asked later than whoever gives up has decided to
-                asked_at_s = self._clock()
-                held = self._held = self._stub.Poll.future(request, **how)
-            return held.result()
-
-        response = self._call(ask, request, POLL_TIMEOUT_S, shown=identity.credential)
+        response: agent_pb2.PollResponse = self._calls.hold(
+            lambda stub: stub.Poll, request, secret=self._secret(identity), timeout_s=POLL_TIMEOUT_S
+        )
         heard_at_s = self._clock()
         return Answer(
             cluster_id=response.cluster_id,
@@ -221,31 +175,12 @@ class ControlClient:
                 )
                 for hint in response.hints
             ),
-            asked_at_s=asked_at_s,
+            asked_at_s=self._calls.held_since_s,
         )
 
     def give_up_poll(self) -> None:
         """Wait for the answer to the present poll no longer. One that is asked after this returns is not concerned."""
-        with self._polling:
-            if self._held is not None:
-                self._held.cancel()
+        self._calls.give_up()
 
-    def _call(self, method: Callable[..., _Response], request: Any, timeout_s: float, *, shown: str) -> _Response:
-        secret = shown or ("" if getattr(request, "join_token", "") else self._token)
-        try:
-            metadata = (("authorization", f"Bearer {secret}"),) if secret else ()
-            return method(request, timeout=timeout_s, metadata=metadata)
-        except grpc.FutureCancelledError as error:
-            raise GivenUp("the poll is asked anew") from error
-        except grpc.RpcError as error:
-            raise self._told(error) from error
-        except ValueError as error:  # how gRPC says that the channel was closed meanwhile
-            raise Unavailable(f"the connection to {self._address} is closed") from error
-
-    def _told(self, error: Any) -> HeadwayError:
-        code, details = error.code(), error.details()
-        if (failure := handshake_failure(details or "")) is not None:
-            return Unavailable(f"the control plane at {self._address} {failure}")
-        if code in _RETRYABLE:
-            return Unavailable(f"the control plane at {self._address} does not answer ({code.name}: {details})")
-        return _REFUSALS.get(code, Refused)(f"the control plane at {self._address} refuses: {details} ({code.name})")
+    def _secret(self, identity: Identity) -> str:
+        return identity.credential or self._calls.token

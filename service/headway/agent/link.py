@@ -8,26 +8,26 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headway.agent import procfs
 from headway.agent.busy import Hint
-from headway.agent.client import Answer, ControlClient, GivenUp, HostNews
+from headway.agent.calls import GivenUp
+from headway.agent.client import Answer, ControlClient, HostNews
 from headway.agent.fleet import Ended
 from headway.agent.folder import Identity, StateFolder
 from headway.agent.isolation import Contact
+from headway.agent.membership import Membership
 from headway.agent.orders import Orders
-from headway.agent.proofs import let_in, own
 from headway.agent.talk import PAUSE_MAX_S, Talk
-from headway.errors import HeadwayError, NotFound, Unauthenticated, Unavailable
-from headway.scaling.model import WorkerState
+from headway.agent.untold import Untold
+from headway.errors import HeadwayError, NotFound, Unauthenticated
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
 REPORT_GAP_S = 0.2  # changes that come together are told together
 SPREAD_S = 2.0  # what every agent finds out at the same moment they do not all do at the same moment
 QUICK_S = 1.0  # an answer that brings nothing new comes after the wait, or something is wrong
-UNTOLD_MAX = 1_000
 
 log = logging.getLogger(__name__)
 
@@ -56,24 +56,28 @@ class Link:
         contact: Contact,
     ) -> None:
         self._client = client
-        self._join_token = join_token or ""
         self._contact = contact
-        self._folder = folder
         self._host_name = host_name
         self._wake = wake
         self._boot_id = procfs.boot_id()
+        self.membership = Membership(
+            client,
+            folder,
+            identity=identity,
+            host_name=host_name,
+            boot_id=self._boot_id,
+            join_token=join_token or "",
+            moved=self._moved,
+        )
         # Milliseconds since boot: greater than any sequence an earlier agent of this boot came to, one report a time.
         self._sequence = int(procfs.since_boot_s() * 1000)
-        self._enrolling = threading.Lock()
         self._changed = threading.Condition()
         # What follows is read and written under the condition's lock.
-        self._identity = identity
-        self._is_enrolled = False
         self._heard = Heard(orders=orders)
+        self._heard_as = identity.cluster_id, identity.host_id
+        """Who was told what was heard."""
         self._epoch_seen = orders.epoch
-        self._news: HostNews | None = None
-        self._ended: dict[str, Ended] = {}
-        self._start_ups: list[tuple[str, float]] = []
+        self._untold = Untold()
         self._is_due = False
         self._due_by_s = float("inf")
         """When a report is due that every agent may have reason to send just now."""
@@ -108,12 +112,7 @@ class Link:
     ) -> None:
         """Hand over what the next report tells, beside these ends and start-ups: at once if it is urgent."""
         with self._changed:
-            self._news = news
-            self._ended |= {each.worker.worker_id: each for each in ended}
-            self._start_ups += start_ups
-            # Cut off for long, the oldest are forgotten: what counts is what runs.
-            self._ended = dict(list(self._ended.items())[-UNTOLD_MAX:])
-            self._start_ups = self._start_ups[-UNTOLD_MAX:]
+            self._untold.add(news, ended=ended, start_ups=start_ups)
             if is_urgent:
                 self._is_due = True
                 self._changed.notify_all()
@@ -147,7 +146,7 @@ class Link:
         """Whether to go on: returns when a report is due, or false when this ends."""
         until_s = time.monotonic() + REPORT_EVERY_S * _about(REPORT_JITTER)
         with self._changed:
-            while not (self._is_closing or (self._is_due and self._news is not None)):
+            while not (self._is_closing or (self._is_due and self._untold.has_news)):
                 wait_s = min(until_s, self._due_by_s) - time.monotonic()
                 if wait_s <= 0:
                     break
@@ -155,26 +154,18 @@ class Link:
             return not self._is_closing
 
     def _report(self) -> None:
-        identity = self._enrolled()
+        identity = self.membership.identity()
         with self._changed:
-            if self._news is None:
+            telling = self._untold.telling()
+            if telling is None:
                 return
-            ended, start_ups = dict(self._ended), tuple(self._start_ups)
-            present = {worker.worker_id for worker in self._news.workers}
-            gone = [replace(each.worker, state=WorkerState.GONE) for key, each in ended.items() if key not in present]
-            news = replace(
-                self._news,
-                workers=(*self._news.workers, *gone),
-                exit_codes={key: each.exit_code for key, each in ended.items()},
-                start_ups=start_ups,
-            )
             self._is_due, self._due_by_s = False, float("inf")
             self._sequence += 1
             sequence, epoch_seen = self._sequence, self._epoch_seen
         sent_at_s = procfs.since_boot_s()
         try:
             heard = self._client.report(
-                news,
+                telling.news,
                 identity=identity,
                 host_name=self._host_name,
                 boot_id=self._boot_id,
@@ -185,16 +176,15 @@ class Link:
             with self._changed:
                 self._is_due = True
             raise
-        if self._is_stranger(identity, heard.cluster_id):
+        if self.membership.is_foreign(identity, heard.cluster_id):
             with self._changed:
                 self._is_due = True
             return
         self._contact.heard(sent_at_s=sent_at_s)
-        self._renew(identity, heard.credential)
+        if heard.credential:
+            self.membership.renew(identity, heard.credential)
         with self._changed:
-            for key in ended:
-                self._ended.pop(key, None)
-            del self._start_ups[: len(start_ups)]
+            self._untold.told(telling)
 
     # --- polls -------------------------------------------------------------------------------------------------------
 
@@ -208,14 +198,14 @@ class Link:
 
     def _poll(self) -> bool:
         """Whether the answer brought new orders."""
-        identity = self._enrolled()
+        identity = self.membership.identity()
         having = self.heard.orders
         # After a poll that failed the answer shall come at once, also where nothing has changed meanwhile.
         wanted = self._wanted_at_once
         epoch, revision = (having.epoch, having.revision) if wanted == self._told_at_once else (0, 0)
         self._told_at_once = 0
         answer = self._client.poll(identity, epoch=epoch, revision=revision)
-        if self._is_stranger(identity, answer.cluster_id):
+        if self.membership.is_foreign(identity, answer.cluster_id):
             return False
         has_news = self._hear(answer, identity)
         self._told_at_once = wanted
@@ -224,7 +214,7 @@ class Link:
 
     def _hear(self, answer: Answer, identity: Identity) -> bool:
         with self._changed:
-            if (self._identity.cluster_id, self._identity.host_id) != (identity.cluster_id, identity.host_id):
+            if self._heard_as != (identity.cluster_id, identity.host_id):
                 return False  # enrolled anew meanwhile: this answer was for who the host was before
             self._epoch_seen = max(self._epoch_seen, answer.epoch)
             orders = self._heard.orders
@@ -245,84 +235,23 @@ class Link:
             self._wake()
         return is_newer
 
-    # --- who this host is --------------------------------------------------------------------------------------------
-
-    def _enrolled(self) -> Identity:
-        """Who this host is to the control plane, asked for once by each agent process and whenever it has forgotten."""
-        with self._enrolling:
-            if self._is_enrolled:
-                return self._identity
-            before = self._identity
-            given, proof = let_in(
-                self._client, before, join_token=self._join_token, host_name=self._host_name, boot_id=self._boot_id
-            )
-            # Nothing new is given to a host that has shown its own, nor where nobody is asked for anything.
-            credential = given.credential or (proof.shown if proof.shown in own(before) else before.credential)
-            identity = replace(
-                before,
-                cluster_id=given.cluster_id,
-                host_id=given.host_id,
-                credential=credential,
-                former_credential=before.credential if credential != before.credential else before.former_credential,
-            )
-            self._keep(identity)
-            log.info("enrolled host=%s host_id=%s cluster_id=%s", self._host_name, given.host_id, given.cluster_id)
-            return identity
-
-    def _renew(self, identity: Identity, credential: str) -> None:
-        """Use a new credential from now on, once it cannot be lost any more."""
-        if not credential:
-            return
-        fresh = replace(identity, credential=credential, former_credential=identity.credential)
-        with self._enrolling:
-            if self._identity != identity:
-                return  # enrolled anew meanwhile
-            try:
-                self._folder.save_identity(fresh)
-            except OSError as error:
-                log.error("not written file=identity.json: %s; the old credential stays in use", error)  # noqa: TRY400
-                return
-            with self._changed:
-                self._identity = fresh
-        log.info("the control plane has renewed this host's credential")
-
-    def _keep(self, identity: Identity) -> None:
-        try:
-            self._folder.save_identity(identity)
-        except OSError as error:
-            if identity.credential != self._identity.credential:
-                # Used and then lost, it would lock this host out. Unused, it can be asked for again.
-                raise Unavailable(f"identity.json cannot be written in {self._folder.root}: {error}") from error
-            log.error("not written file=identity.json: %s", error)  # noqa: TRY400 - its trace tells nothing
+    def _moved(self, before: Identity, now: Identity) -> None:
         with self._changed:
             orders = self._heard.orders
-            is_same = (identity.host_id, identity.cluster_id) == (self._identity.host_id, orders.cluster_id)
-            self._identity, self._is_enrolled = identity, True
+            is_same = (now.host_id, now.cluster_id) == (before.host_id, orders.cluster_id)
+            self._heard_as = now.cluster_id, now.host_id
             if not is_same:
                 # Revisions are counted for a host of a cluster: what is told to the new one is newer whatever it says.
-                self._heard = Heard(orders=orders.moved_to(identity.cluster_id))
+                self._heard = Heard(orders=orders.moved_to(now.cluster_id))
                 self._epoch_seen = 0
         if not is_same:
             self._wake()
-
-    def _is_stranger(self, identity: Identity, cluster_id: str) -> bool:
-        """Whether another cluster answers: then what runs is kept, and the host enrols there."""
-        if cluster_id == identity.cluster_id:
-            return False
-        log.warning("another control plane answers: cluster_id=%s; what runs is kept, enrolling there", cluster_id)
-        self._forget(identity)
-        return True
-
-    def _forget(self, identity: Identity) -> None:
-        with self._changed:
-            if self._identity == identity:
-                self._is_enrolled = False
 
     # --- trying again ------------------------------------------------------------------------------------------------
 
     def _try(self, call: Callable[[], bool | None], talk: Talk, *, is_last: bool = False) -> bool | None:
         """What ``call`` returns; ``None`` where it failed, after the pause that follows a failure."""
-        identity, was_let_in = self._identity, self._is_enrolled
+        identity, was_let_in = self.membership.now
         try:
             result = call()
         except HeadwayError as error:
@@ -330,11 +259,11 @@ class Link:
                 return None
             if isinstance(error, GivenUp):
                 return None  # asked anew at once
-            if isinstance(error, Unauthenticated) and self._identity.credential != identity.credential:
+            if isinstance(error, Unauthenticated) and self.membership.now[0].credential != identity.credential:
                 return None  # made with a credential that was replaced meanwhile
             pause_s = talk.failed(error)
             if isinstance(error, NotFound | Unauthenticated):
-                self._forget(identity)
+                self.membership.forget(identity)
                 if was_let_in:  # it may be let in by something else that it has, and that need not wait for a person
                     pause_s = min(pause_s, random.uniform(0.0, PAUSE_MAX_S))  # noqa: S311 - no secret
             if not is_last:

@@ -6,7 +6,7 @@ report   tells what the host has and runs       }
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.agent import procfs
@@ -45,8 +45,8 @@ class AgentSetup:
     folder: StateFolder
     host_file: WatchedFile
     host_name: str
-    control: str
-    """Address of the control plane's gRPC door."""
+    control: Sequence[str]
+    """Addresses of the gRPC doors of one control plane or several."""
     token: str | None
     environment: Mapping[str, str]
     """What workers inherit, less what is the agent's own."""
@@ -56,8 +56,8 @@ class AgentSetup:
     """Whether an agent that works in the folder already is ended, its workers taken over."""
     join_token: str | None = None
     """What lets this host in while it has no credential of its own."""
-    tls: Tls | None = None
-    """What this host trusts and shows; ``None``: the control plane is called without TLS."""
+    tls: Callable[[], Tls | None] = lambda: None
+    """What this host trusts and shows now; ``None``: the control plane is called without TLS."""
 
 
 class Agent:
@@ -104,7 +104,7 @@ class Agent:
             fleet.use(self._host_file)
             contact = Contact(setup.folder, clock=self._clock)
             link = Link(
-                ControlClient(setup.control, token=setup.token, clock=self._clock, tls=setup.tls),
+                ControlClient(*setup.control, token=setup.token, clock=self._clock, tls=setup.tls),
                 setup.folder,
                 identity=identity,
                 host_name=setup.host_name,

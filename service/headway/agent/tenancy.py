@@ -13,8 +13,8 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from headway.errors import Refused
@@ -47,25 +47,30 @@ def hold(lock: int, path: Path, *, takes_over: bool) -> None:
 
 
 @contextmanager
-def as_host(control: str, host_name: str, *, waits: bool = False) -> Iterator[None]:
-    """Be this host of the control plane for the block; with ``waits`` also if another one is only just ending.
+def as_host(control: Sequence[str], host_name: str, *, waits: bool = False) -> Iterator[None]:
+    """Be this host of the control planes for the block; with ``waits`` also if another one is only just ending.
 
-    The name is the kernel's own, within our network: it is free as soon as its owner has ended, however that was.
+    The names are the kernel's own, within our network: free as soon as their owner has ended, however that was.
 
     Raises:
         Refused: another agent of this machine is this host already, in another state folder.
     """
-    name = hashlib.sha256(f"{control}\n{host_name}".encode()).hexdigest()[:32]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as held:
-        until_s = time.monotonic() + (KILL_BOUND_S if waits else 0.0)
-        while not _bind(held, f"\0headway-agent-{name}"):
-            if time.monotonic() >= until_s:
-                raise Refused(
-                    f"an agent (process {_owner(name)}) is host {host_name!r} of the control plane {control} already, "
-                    "in another state folder: end it, or give this one a name of its own with --host-name"
-                )
-            time.sleep(0.01)
+    until_s = time.monotonic() + (KILL_BOUND_S if waits else 0.0)
+    with ExitStack() as held:
+        for address in sorted(set(control)):
+            _hold_name(held.enter_context(socket.socket(socket.AF_UNIX)), address, host_name, until_s=until_s)
         yield
+
+
+def _hold_name(held: socket.socket, control: str, host_name: str, *, until_s: float) -> None:
+    name = hashlib.sha256(f"{control}\n{host_name}".encode()).hexdigest()[:32]
+    while not _bind(held, f"\0headway-agent-{name}"):
+        if time.monotonic() >= until_s:
+            raise Refused(
+                f"an agent (process {_owner(name)}) is host {host_name!r} of the control plane {control} already, "
+                "in another state folder: end it, or give this one a name of its own with --host-name"
+            )
+        time.sleep(0.01)
 
 
 def _bind(held: socket.socket, address: str) -> bool:

@@ -7,6 +7,7 @@ import argparse
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from headway.agent.folder import StateFolder
 from headway.agent.loop import Agent, AgentSetup, stop_left
@@ -66,7 +67,10 @@ def _add_settings(parser: argparse.ArgumentParser, *, is_whole: bool) -> None:
     parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", metavar="PATH", help="where the agent remembers")
     if is_whole:
         parser.add_argument(
-            "--control", dest="HEADWAY_CONTROL", metavar="HOST:PORT", help="the control plane's gRPC door"
+            "--control",
+            dest="HEADWAY_CONTROL",
+            metavar="HOST:PORT[,…]",
+            help="the control plane's gRPC door, or those of several",
         )
         parser.add_argument("--host-file", dest="HEADWAY_HOST_FILE", metavar="PATH", help="what this host can run")
         parser.add_argument("--host-name", dest="HEADWAY_HOST_NAME", metavar="NAME", help="what this host is called")
@@ -100,17 +104,17 @@ def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namesp
         host_file=host_file,
         # What the environment or a flag says counts more than the file, and the file more than the system.
         host_name=settings.host_name if env.get("HEADWAY_HOST_NAME") else host_file.now.name or settings.host_name,
-        control=str(settings.control),
+        control=settings.control.texts,
         token=settings.token,
         environment=os.environ,
         stops_workers=given.stop_workers,
         takes_over=given.take_over,
         join_token=_join_token(settings),
-        tls=grpc_tls(settings.tls),
+        tls=partial(grpc_tls, settings.tls),
     )
     parent.watch(wakes.stop)
     log.info(
-        "agent of host=%s control=%s templates=%s", setup.host_name, setup.control, ",".join(host_file.now.templates)
+        "agent of host=%s control=%s templates=%s", setup.host_name, settings.control, ",".join(host_file.now.templates)
     )
     left_running = Agent(setup, wakes=wakes).run()
     log.info("agent ended; %s", _told(left_running))

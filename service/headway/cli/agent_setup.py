@@ -21,7 +21,7 @@ from headway.cli.trust import grpc_tls
 from headway.errors import Conflict, Misconfigured, Unavailable
 from headway.scaling.model import HostCapacity
 from headway.settings import AgentSettings
-from headway.wire.channel import open_channel
+from headway.wire.channel import Tls, open_channel
 
 ANSWER_BOUND_S = 5.0
 ENVIRONMENT_FILE = Path("/etc/headway/agent.env")
@@ -153,18 +153,26 @@ def _check_state(state_dir: Path) -> None:
 
 def _check_control(settings: AgentSettings) -> int:
     """Whether anybody listens there; who may speak to it is found out by the agent's first call."""
-    options = [("grpc.enable_http_proxy", 0)]
-    with open_channel(str(settings.control), options=options, tls=grpc_tls(settings.tls)) as channel:
+    tls = grpc_tls(settings.tls)
+    answers = {address: _answers(address, tls) for address in settings.control.texts}
+    if not any(answers.values()):
+        trust = ", does it show a certificate that HEADWAY_TLS_CA vouches for," if settings.tls else ""
+        raise Unavailable(
+            f"control plane {settings.control} does not answer within {ANSWER_BOUND_S:g} s: is it up{trust} and is "
+            "HEADWAY_CONTROL its gRPC door? (--offline leaves this out)"
+        )
+    for address, is_there in answers.items():
+        print(f"control plane      {address} {'answers' if is_there else 'does not answer'}")
+    return 0
+
+
+def _answers(address: str, tls: Tls | None) -> bool:
+    with open_channel(address, options=[("grpc.enable_http_proxy", 0)], tls=tls) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=ANSWER_BOUND_S)
         except grpc.FutureTimeoutError:
-            trust = ", does it show a certificate that HEADWAY_TLS_CA vouches for," if settings.tls else ""
-            raise Unavailable(
-                f"control plane {settings.control} does not answer within {ANSWER_BOUND_S:g} s: is it up{trust} and is "
-                "HEADWAY_CONTROL its gRPC door? (--offline leaves this out)"
-            ) from None
-    print(f"control plane      {settings.control} answers")
-    return 0
+            return False
+    return True
 
 
 def add_unit(parser: argparse.ArgumentParser) -> None:

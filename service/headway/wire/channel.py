@@ -11,6 +11,9 @@ from headway.errors import Misconfigured
 SYSTEM = "system"
 """In the place of a file of certificates: those that gRPC trusts by itself."""
 
+ANSWERED = ("headway-answered", "1")
+"""Goes with every failure that a control plane tells itself; one that the network tells has nothing with it."""
+
 _NAME = (
     "shows a certificate that is not for this name: call it by a name that is in it, or make one with `headway keys "
     "server NAME`"

@@ -259,6 +259,6 @@ def test_a_credential_that_cannot_be_written_down_is_not_used(tmp_path: Path, mo
         join_token="hwj_token",
     )
     with pytest.raises(Unavailable, match=r"identity\.json cannot be written"):
-        link._enrolled()
-    assert link._identity == Identity(agent_id="x")
+        link.membership.identity()
+    assert link.membership.now == (Identity(agent_id="x"), False)
     client.close()

@@ -20,6 +20,7 @@ from headway.errors import (
     Unauthenticated,
     Unavailable,
 )
+from headway.wire.channel import ANSWERED
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +66,14 @@ def with_status(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Ser
             details = str(error)
             if len(details) > DETAILS_CHARS_MAX:
                 details = details[:DETAILS_CHARS_MAX] + "…"
-            await context.abort(status_of(error), details)
+            await context.abort(status_of(error), details, (ANSWERED,))
         except grpc.aio.AbortError:
             raise
         except Exception:
             log.exception("rpc failed method=%s", method.__qualname__)
-            await context.abort(grpc.StatusCode.INTERNAL, "an error of the control plane's own; its log tells more")
+            await context.abort(
+                grpc.StatusCode.INTERNAL, "an error of the control plane's own; its log tells more", (ANSWERED,)
+            )
         raise AssertionError("abort never returns")
 
     return answered

@@ -11,6 +11,7 @@ from headway.control.certificates import Certificates
 from headway.control.rpc.errors import status_of
 from headway.control.rpc.rights import CALLER, ENROL, NOBODY, may_call
 from headway.errors import HeadwayError, Misconfigured
+from headway.wire.channel import ANSWERED
 
 SETTING = "HEADWAY_GRPC_ADDRESS"
 _OPTIONS: tuple[tuple[str, int], ...] = (
@@ -134,6 +135,6 @@ def _shown(metadata: Iterable[tuple[str, str | bytes]]) -> str | None:
 
 def _refusing(error: HeadwayError) -> Any:
     async def refuse(_request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        await context.abort(status_of(error), str(error))
+        await context.abort(status_of(error), str(error), (ANSWERED,))
 
     return grpc.unary_unary_rpc_method_handler(refuse)

@@ -1,0 +1,62 @@
+"""What the control plane does not know yet. Whoever shares it between threads holds a lock."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from headway.agent.client import HostNews
+from headway.agent.fleet import Ended
+from headway.scaling.model import WorkerState
+
+UNTOLD_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """What one report tells, and of what it tells the end."""
+
+    news: HostNews
+    ended: Mapping[str, Ended]
+    start_ups: int
+
+
+class Untold:
+    """How the host is, and every end and start-up until it was told."""
+
+    def __init__(self) -> None:
+        self._news: HostNews | None = None
+        self._ended: dict[str, Ended] = {}
+        self._start_ups: list[tuple[str, float]] = []
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it is known how the host is."""
+        return self._news is not None
+
+    def add(self, news: HostNews, *, ended: Iterable[Ended], start_ups: Iterable[tuple[str, float]]) -> None:
+        """Note how the host is now, and what has happened since."""
+        self._news = news
+        self._ended |= {each.worker.worker_id: each for each in ended}
+        self._start_ups += start_ups
+        # Cut off for long, the oldest are forgotten: what counts is what runs.
+        self._ended = dict(list(self._ended.items())[-UNTOLD_MAX:])
+        self._start_ups = self._start_ups[-UNTOLD_MAX:]
+
+    def telling(self) -> Telling | None:
+        """All of it, as it stands; ``None`` before anything is known."""
+        if self._news is None:
+            return None
+        present = {worker.worker_id for worker in self._news.workers}
+        gone = [replace(each.worker, state=WorkerState.GONE) for key, each in self._ended.items() if key not in present]
+        news = replace(
+            self._news,
+            workers=(*self._news.workers, *gone),
+            exit_codes={key: each.exit_code for key, each in self._ended.items()},
+            start_ups=tuple(self._start_ups),
+        )
+        return Telling(news=news, ended=dict(self._ended), start_ups=len(self._start_ups))
+
+    def told(self, telling: Telling) -> None:
+        """Forget what was told; what has come since stays."""
+        for key in telling.ended:
+            self._ended.pop(key, None)
+        del self._start_ups[: telling.start_ups]
