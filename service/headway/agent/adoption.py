@@ -22,7 +22,9 @@ def left_behind(folder: StateFolder, agent_id: str) -> Ledger:
         elif mark is not None:  # the agent died before it could write down what it had started
             found.append(replace(record, pid=mark.pid, started_ticks=mark.started_ticks))
     for mark in marked.values():
-        lone = unrecorded(mark.worker_id, pid=mark.pid, started_ticks=mark.started_ticks, pool=mark.pool)
+        lone = unrecorded(
+            mark.worker_id, pid=mark.pid, started_ticks=mark.started_ticks, pool=mark.pool, started_as=mark.started_as
+        )
         found.append(replace(lone, gpus=mark.gpus))
     return replace(ledger, records=found)
 

@@ -218,9 +218,7 @@ class Fleet:
         try:
             process = processes.spawn(
                 self._host_file.templates[record.template],
-                marks=processes.marks_of(
-                    worker_id=record.worker_id, pool=record.pool, agent_id=self._agent_id, own_gpus=record.gpus
-                ),
+                marks=records.marks_of(record, agent_id=self._agent_id),
                 environment=self._environment,
                 log=log_file,
                 is_burst=record.life.is_burst,

@@ -16,7 +16,7 @@ from typing import Any
 
 from headway.agent import gpus, procfs
 from headway.agent.accounts import account
-from headway.agent.templates import AGENT_ID, GPUS, POOL, VISIBLE_GPUS, WORKER_ID, Template
+from headway.agent.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID, Template
 from headway.errors import Unavailable
 
 OWN_VARIABLES = "HEADWAY_"
@@ -129,9 +129,11 @@ def _login(user: str | None) -> tuple[Mapping[str, str], dict[str, Any]]:
     return found.environment, {"user": found.uid, "group": found.gid, "extra_groups": found.groups}
 
 
-def marks_of(*, worker_id: str, pool: str, agent_id: str, own_gpus: Sequence[int] = ()) -> dict[str, str]:
+def marks_of(
+    *, worker_id: str, pool: str, agent_id: str, started_as: str = "", own_gpus: Sequence[int] = ()
+) -> dict[str, str]:
     """What a worker's environment says of it, so that it is found also where no file tells of it."""
-    marks = {WORKER_ID: worker_id, POOL: pool, AGENT_ID: agent_id}
+    marks = {WORKER_ID: worker_id, POOL: pool, AGENT_ID: agent_id, STARTED_AS: started_as}
     if own_gpus:
         marks[GPUS] = marks[VISIBLE_GPUS] = gpus.text(own_gpus)
     return marks
@@ -152,12 +154,13 @@ def adopt(pid: int, started_ticks: int) -> Process | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """A worker that was found by its marks. Its pool is empty where it could not be read."""
+    """A worker that was found by its marks. Its pool, and as what it was started, are empty where they are not told."""
 
     worker_id: str
     pid: int
     started_ticks: int
     pool: str
+    started_as: str
     gpus: tuple[int, ...]
 
 
@@ -181,6 +184,7 @@ def find_marked(agent_id: str, logs: Path) -> dict[str, Marked]:
             pid=main.pid,
             started_ticks=main.started_ticks,
             pool=marks.get(POOL, ""),
+            started_as=marks.get(STARTED_AS, ""),
             gpus=gpus.numbers(marks.get(GPUS, "")),
         )
     return workers

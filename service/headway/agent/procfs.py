@@ -41,8 +41,19 @@ class Stat:
 
 @lru_cache
 def boot_id() -> str:
-    """Names this run of the kernel."""
-    return Path(_PROC, "sys/kernel/random/boot_id").read_text().strip()
+    """Names this run of the kernel and the clock that counts from its begin: a time namespace has another one."""
+    kernel = Path(_PROC, "sys/kernel/random/boot_id").read_text().strip()
+    ahead_s = _ahead_of_boot_s()
+    return f"{kernel}{ahead_s:+d}" if ahead_s else kernel
+
+
+def _ahead_of_boot_s() -> int:
+    with suppress(OSError):  # a kernel without time namespaces
+        for line in Path(_PROC, "self/timens_offsets").read_text().splitlines():
+            clock, seconds, _ = line.split()
+            if clock == "boottime":
+                return int(seconds)
+    return 0
 
 
 def since_boot_s() -> float:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import uuid4
 
-from headway.agent import procfs
+from headway.agent import processes, procfs
 from headway.agent.backoff import Pause
 from headway.agent.folder import StateFolder, write_json
 from headway.agent.orders import Orders
@@ -19,6 +19,7 @@ from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start
 
 VERSION = 1
+BASE, BURST = "base", "burst"
 
 log = logging.getLogger(__name__)
 
@@ -61,18 +62,43 @@ def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Seq
     )
 
 
-def unrecorded(worker_id: str, *, pid: int, started_ticks: int, pool: str) -> Record:
-    """A worker that only its marks tell of. It has no template's name, so it is replaced once its pool has workers."""
+def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
+    """What the environment of a worker tells the next agent, should no file do: whose it is, and as what it started."""
+    kind = BURST if record.life.is_burst else BASE
+    started_as = f"{record.template_hash} {record.restart_generation} {kind} {record.template}"
+    return processes.marks_of(
+        worker_id=record.worker_id,
+        pool=record.pool,
+        agent_id=agent_id,
+        started_as=started_as,
+        own_gpus=record.gpus,
+    )
+
+
+def unrecorded(worker_id: str, *, pid: int, started_ticks: int, pool: str, started_as: str = "") -> Record:
+    """A worker that only its marks tell of, as one that runs.
+
+    Where they do not say as what it was started, it has no template's name: it is replaced once its pool has workers.
+    """
     started_at_s = started_ticks / procfs.TICKS_PER_S
+    template_hash, _, rest = started_as.partition(" ")
+    generation, _, rest = rest.partition(" ")
+    kind, _, template = rest.partition(" ")
+    is_told = generation.isdecimal() and kind in {BASE, BURST}
     return Record(
         worker_id=worker_id,
         pool=pool,
-        template="",
-        template_hash="",
-        restart_generation=0,
+        template=template if is_told else "",
+        template_hash=template_hash if is_told else "",
+        restart_generation=int(generation) if is_told else 0,
         ready=Ready(),
         stop=Stop(),
-        life=Life(state=WorkerState.RUNNING, started_at_s=started_at_s, since_s=started_at_s),
+        life=Life(
+            state=WorkerState.RUNNING,
+            started_at_s=started_at_s,
+            since_s=started_at_s,
+            is_burst=is_told and kind == BURST,
+        ),
         pid=pid,
         started_ticks=started_ticks,
     )
