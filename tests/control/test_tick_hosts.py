@@ -8,7 +8,8 @@ import pytest
 from control.test_tick import LATE, Database, leading
 from headway.scaling.model import Host
 from headway.store import deciding
-from headway.store.engine import Connection, create_engine
+from headway.store.engine import Connection, create_engine, transaction
+from headway.store.standing import read_standing
 
 
 @pytest.fixture
@@ -64,6 +65,24 @@ async def test_a_pinned_worker_of_a_lost_host_is_neither_started_twice_nor_stopp
         await tick(migrated_url)
         assert database.assigned() == {("mail", "a"): 1}
     assert (database.revision_of("a"), database.revision_of("b")) == (told, 0)
+
+
+async def test_what_a_pinned_pool_runs_is_told_to_be_exclusive_for_as_long_as_it_is_pinned(
+    migrated_url: str, database: Database
+) -> None:
+    database.host("a")
+    database.bucket()
+    engine = create_engine(migrated_url)
+    for pinned in (1, None, 1):
+        database.run("delete from profiles")
+        database.profile(workers_min=1, workers_max=1, pinned=pinned)
+        before = database.revision_of("a")
+        await tick(migrated_url)
+        async with transaction(engine) as connection:
+            (told,) = (await read_standing(connection, "a")).assignments
+        assert (told.base_workers, told.is_exclusive) == (1, pinned is not None)
+        assert database.revision_of("a") > before  # so that its agent hears of it
+    await engine.dispose()
 
 
 async def test_what_a_host_runs_that_nobody_decided_about_is_taken_over_as_it_is(

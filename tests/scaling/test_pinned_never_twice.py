@@ -10,12 +10,13 @@ from headway.scaling.decide import decide
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Memory, Template, Worker, WorkerState
 from headway.scaling.presence import leaving_workers, unknown_workers
 from headway.scaling.reconcile import Drain, Start, reconcile
+from headway.scaling.rollout import rolled
 from headway.scaling.room import Rooms
 from headway.scaling.settle import Outcome, settled
 from scaling.pools import NOW_S, profile, queue, view
 
 PINNED = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
-DEEDS = ["cut off", "heal", "lose power", "forget", "drain", "cordon", "serve", "wait", "finish jobs"]
+DEEDS = ["cut off", "heal", "lose power", "forget", "drain", "cordon", "serve", "wait", "finish jobs", "restart"]
 
 
 @dataclass
@@ -57,6 +58,7 @@ class Machine:
                         pid=numbers["started"],
                         state=WorkerState.STARTING,
                         started_at_s=0.0,
+                        restart_generation=action.restart_generation,
                     )
                 )
 
@@ -81,7 +83,7 @@ def done(what: str, machine: Machine, machines: dict[str, Machine]) -> None:
 
 
 def ticked(
-    machines: dict[str, Machine], rows: list[Assignment], memory: Memory, pinned: int
+    machines: dict[str, Machine], rows: list[Assignment], memory: Memory, pinned: int, generation: int
 ) -> tuple[list[Assignment], Memory]:
     """What a tick makes of what the control plane knows."""
     hosts = [each.known for each in machines.values()]
@@ -100,7 +102,8 @@ def ticked(
     )
     decision, after = decide(seen, memory, now_s=NOW_S)
     (outcome,), placed = settled([Outcome(view=seen, before=memory, decision=decision, memory=after)], hosts, rows)
-    return list(placed), outcome.memory
+    exclusive = [replace(row, is_exclusive=True) for row in placed]
+    return list(rolled(exclusive, hosts, {"mail": generation})), outcome.memory
 
 
 @settings(max_examples=100)
@@ -125,7 +128,8 @@ def test_law_6_a_pinned_pool_never_exists_more_often_than_it_is_pinned_to(
         machine = list(machines.values())[number % len(machines)] if machines else None
         if machine is not None:
             done(what, machine, machines)
-        rows, memory = ticked(machines, rows, memory, pinned)
+        numbers["restarts"] += what == "restart"
+        rows, memory = ticked(machines, rows, memory, pinned, numbers["restarts"])
         for each in machines.values():
             each.act(rows, numbers)
         existing = sum(len(each.workers) for each in machines.values())

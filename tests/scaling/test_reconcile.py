@@ -175,6 +175,38 @@ def test_unproven_workers_are_no_reason_to_start_more_or_to_keep_too_many() -> N
     assert len(drains(reconcile([worker("a"), worker("b"), worker("c")], [row(1)], upkeep=young))) == 2
 
 
+def test_of_an_exclusive_pool_one_ends_before_another_starts() -> None:
+    wanted = [row(1, restart_generation=1, is_exclusive=True)]
+    old = worker("old")
+    assert reconcile([old], wanted) == (Drain(worker_id="old"),)
+    assert reconcile([replace(old, state=WorkerState.DRAINING)], wanted) == ()  # however long its job takes
+    (start,) = reconcile([replace(old, state=WorkerState.GONE)], wanted)
+    assert start == Start(pool="mail", template="rq", restart_generation=1)
+
+
+def test_an_exclusive_pool_of_three_is_never_more_than_one_short() -> None:
+    wanted = [row(3, restart_generation=1, is_exclusive=True)]
+    old, renewed = [worker(name) for name in "abc"], worker("new", restart_generation=1)
+    assert len(drains(reconcile(old, wanted))) == 1
+    assert reconcile([*old[1:], replace(old[0], state=WorkerState.DRAINING)], wanted) == ()
+    assert len(starts(reconcile(old[1:], wanted))) == 1
+    assert reconcile([*old[1:], replace(renewed, state=STARTING)], wanted) == ()
+    assert len(drains(reconcile([*old[1:], renewed], wanted))) == 1
+
+
+@pytest.mark.parametrize("wears_out", [{"template_hashes": {"rq": "new"}}, {"worn": {"old"}}])
+def test_an_exclusive_pool_does_not_overlap_either_where_its_host_replaces_it(wears_out: dict[str, Any]) -> None:
+    wanted, upkeep = [row(1, is_exclusive=True)], Upkeep(**wears_out)
+    assert reconcile([worker("old")], wanted, upkeep=upkeep) == (Drain(worker_id="old"),)
+    assert reconcile([worker("old", state=WorkerState.DRAINING)], wanted, upkeep=upkeep) == ()
+
+
+def test_what_an_exclusive_pool_gets_back_waits_for_what_it_just_let_go() -> None:
+    leaving = worker("old", state=WorkerState.DRAINING)
+    assert reconcile([leaving], [row(1, is_exclusive=True)]) == ()
+    assert len(starts(reconcile([leaving], [row(2, is_exclusive=True)]))) == 1
+
+
 def test_while_many_still_finish_their_jobs_no_more_are_replaced() -> None:
     """Else a pool with long jobs would run twice, and take the memory of two."""
     outdated = [worker(f"{number}") for number in range(8)]
@@ -399,3 +431,37 @@ def test_upkeep_comes_to_an_end_with_what_is_assigned_all_of_it_current(
         for each in rows
         for is_burst, count in ((False, each.base_workers), (True, each.burst_workers))
     }
+
+
+@given(WORKERS, ROWS, UPKEEPS, st.data())
+def test_of_an_exclusive_pool_no_more_than_assigned_ever_exist_and_in_the_end_all_are_current(
+    workers: list[Worker], rows: list[Assignment], upkeep: Upkeep, data: Any
+) -> None:
+    rows = [replace(each, is_exclusive=True, burst_workers=0) for each in rows]
+    most = {each.pool: each.base_workers for each in rows}
+
+    def existing() -> dict[str, int]:
+        return {
+            pool: sum(each.pool == pool and each.state is not WorkerState.GONE for each in workers) for pool in most
+        }
+
+    # What ran before it was exclusive may be too much; from then on it only falls.
+    bound = {pool: max(most[pool], count) for pool, count in existing().items()}
+    upkeep = replace(upkeep, worn=frozenset(), unproven=frozenset())
+    new = upkeep.template_hashes.get("rq", "")
+    for step in range(200):
+        workers = applied(workers, reconcile(workers, rows, upkeep=upkeep), template_hash=new)
+        now = existing()
+        assert all(now[pool] <= bound[pool] for pool in most)
+        bound = {pool: max(most[pool], now[pool]) for pool in most}
+        ready = [replace(each, state=RUNNING) if each.state is STARTING else each for each in workers]
+        may_end = [each.worker_id for each in ready if each.state is WorkerState.DRAINING]
+        ended = set(may_end) if step > 20 else data.draw(st.sets(st.sampled_from(may_end))) if may_end else set()
+        workers = [
+            replace(each, state=RUNNING) if each.state is WorkerState.BACKING_OFF else each
+            for each in ready
+            if each.worker_id not in ended
+        ]
+        if step > 20 and not reconcile(workers, rows, upkeep=upkeep):
+            break
+    assert all(existing()[pool] == count for pool, count in most.items())

@@ -56,6 +56,16 @@ def test_new_workers_that_do_not_come_up_stop_the_restart() -> None:
     assert told(rolled(rows, [stuck, host("b", worker(9))], WANTED)) == ["a"]
 
 
+def test_of_an_exclusive_pool_one_host_goes_at_a_time_and_the_next_once_the_replacement_runs() -> None:
+    names = [f"h{number:02d}" for number in range(40)]
+    rows = [replace(row(name, generation=int(name == "h00")), is_exclusive=True) for name in names]
+    others = [host(name, worker(number)) for number, name in enumerate(names) if number]
+    draining, starting = worker(0, 0, WorkerState.DRAINING), worker(99, 1, WorkerState.STARTING)
+    for there in ((draining,), (), (starting,)):
+        assert told(rolled(rows, [host("h00", *there), *others], WANTED)) == ["h00"]
+    assert told(rolled(rows, [host("h00", worker(99, 1)), *others], WANTED)) == ["h00", "h01"]
+
+
 def test_once_the_first_is_through_a_tenth_go_at_a_time() -> None:
     names = [f"h{number:02d}" for number in range(40)]
     hosts = [host("h00", worker(0, 1)), *(host(name, worker(number)) for number, name in enumerate(names) if number)]

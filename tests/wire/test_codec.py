@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.model import HostCapacity, TelemetryBatch, Template, Worker, WorkerActivity, WorkerState
+from headway.scaling.model import (
+    Assignment,
+    HostCapacity,
+    TelemetryBatch,
+    Template,
+    Worker,
+    WorkerActivity,
+    WorkerState,
+)
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2, telemetry_pb2
 
@@ -49,6 +57,16 @@ WORKERS = st.builds(
     memory_bytes=st.none() | COUNTS,
     is_forced=st.none() | st.booleans(),
 )
+ASSIGNMENTS = st.builds(
+    Assignment,
+    pool=TEXTS,
+    host_id=st.just("h"),
+    template=TEXTS,
+    base_workers=COUNTS,
+    burst_workers=COUNTS,
+    restart_generation=COUNTS,
+    is_exclusive=st.booleans(),
+)
 ACTIVITIES = st.builds(
     WorkerActivity,
     host=TEXTS,
@@ -78,6 +96,12 @@ def test_a_capacity_arrives_as_it_was_told(capacity: HostCapacity) -> None:
 def test_a_worker_arrives_as_it_was_told_its_start_by_the_receivers_clock(worker: Worker) -> None:
     message = over_the_wire(codec.worker_to_message(worker, now_s=1000.0))
     assert codec.worker_from_message(message, now_s=1000.0) == worker
+
+
+@given(ASSIGNMENTS)
+def test_an_assignment_arrives_as_it_was_told(assignment: Assignment) -> None:
+    (message,) = codec.assignments_to_messages([assignment])
+    assert codec.assignments_from_messages([over_the_wire(message)], host_id="h") == (assignment,)
 
 
 @given(ACTIVITIES)

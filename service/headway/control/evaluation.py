@@ -1,7 +1,8 @@
 """What becomes of every pool at a tick: decided where anything could have changed, then settled with all others."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from headway.control.earlier import EarlierDays
@@ -73,7 +74,14 @@ class Evaluation:
         acting = {pool for pool, outcome in outcomes.items() if outcome.decision.mode is not Mode.RECOMMEND}
         held = [row for row in gathered.assignments if row.pool in gathered.profiles and row.pool not in acting]
         left, rows = settled(tuple(outcomes.values()), gathered.hosts, gathered.assignments, held=held)
-        return left, rolled((*held, *rows), gathered.hosts, gathered.restarts)
+        return left, rolled(tuple(self._marked((*held, *rows))), gathered.hosts, gathered.restarts)
+
+    def _marked(self, rows: Iterable[Assignment]) -> Iterator[Assignment]:
+        """``rows``, those of pinned pools exclusive. Of a pool whose profile cannot be read they stay as they are."""
+        for row in rows:
+            known = self._profiles.get(row.pool)
+            is_exclusive = row.is_exclusive if known is None else known[1].pinned is not None
+            yield row if row.is_exclusive == is_exclusive else replace(row, is_exclusive=is_exclusive)
 
     def _decided(
         self, pool: str, body: Mapping[str, Any], gathered: Gathered, views: Views, now_s: float

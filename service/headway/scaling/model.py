@@ -269,6 +269,8 @@ class Assignment:
     base_workers: int
     burst_workers: int = 0
     restart_generation: int = 0
+    is_exclusive: bool = False
+    """No more may ever exist, those that drain included: where one is replaced, it ends before the next starts."""
 
     def __post_init__(self) -> None:
         if self.base_workers < 0 or self.burst_workers < 0:

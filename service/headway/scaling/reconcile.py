@@ -66,6 +66,7 @@ def reconcile(
     is the youngest. Outdated workers (of an older restart generation, another or a changed template, or worn) are
     replaced one by one: one goes when its replacement runs; of a cramped template the replacement comes when one went.
     The first replacement must prove that it stays: one that only dies a little later costs none of those that work.
+    Of an exclusive pool no more than assigned ever exist, draining ones included: there, too, one goes first.
 
     Args:
         workers: every worker of the host.
@@ -76,8 +77,11 @@ def reconcile(
     wanted = {row.pool: row for row in assignments}
     present: dict[tuple[str, bool], list[Worker]] = {}
     draining: dict[tuple[str, bool], int] = {}
+    existing: dict[str, int] = {}
     for worker in workers:
         place = (worker.pool, worker.is_burst)
+        if worker.state is not WorkerState.GONE:
+            existing[worker.pool] = existing.get(worker.pool, 0) + 1
         if worker.state in COUNTED:
             present.setdefault(place, []).append(worker)
         elif worker.state is WorkerState.DRAINING:
@@ -92,7 +96,10 @@ def reconcile(
         count = max(0, row.burst_workers - (spent or {}).get(pool, 0)) if is_burst else row.base_workers
         start = Start(pool=pool, template=row.template, is_burst=is_burst, restart_generation=row.restart_generation)
         finishing = draining.get((pool, is_burst), 0)
-        actions += _of_one_place(_Place.of(there, start, count=count, draining=finishing, upkeep=upkeep))
+        free = row.workers - existing.get(pool, 0) if row.is_exclusive else None
+        due = _of_one_place(_Place.of(there, start, count=count, draining=finishing, free=free, upkeep=upkeep))
+        existing[pool] = existing.get(pool, 0) + sum(isinstance(action, Start) for action in due)
+        actions += due
     return tuple(actions)
 
 
@@ -107,10 +114,15 @@ class _Place:
     current: Sequence[Worker]
     draining: int
     is_cramped: bool
+    """One goes before its replacement comes."""
+    free: int | None
+    """How many more may exist, whatever is missing; ``None``: as many as it takes."""
     unproven: Collection[str]
 
     @classmethod
-    def of(cls, there: Iterable[Worker], start: Start, *, count: int, draining: int, upkeep: Upkeep) -> "_Place":
+    def of(
+        cls, there: Iterable[Worker], start: Start, *, count: int, draining: int, free: int | None, upkeep: Upkeep
+    ) -> "_Place":
         """The place in which ``there`` is what counts, and ``start`` is what shall be there."""
         current: list[Worker] = []
         outdated: list[Worker] = []
@@ -122,7 +134,8 @@ class _Place:
             outdated=outdated,
             current=current,
             draining=draining,
-            is_cramped=start.template in upkeep.cramped,
+            is_cramped=start.template in upkeep.cramped or free is not None,
+            free=free,
             unproven=upkeep.unproven,
         )
 
@@ -142,10 +155,11 @@ def _of_one_place(place: _Place) -> list[Action]:
         kept, surge = min(kept, _kept_in_little_room(place)), 0
     else:
         surge = SURGE_WORKERS if kept and place.draining <= DRAINING_FRACTION * place.count else 0
+    starts = min(missing, missing - kept + surge)
     return [
         *_drains(place.outdated, len(place.outdated) - kept),
         *_drains(place.current, -missing),
-        *[place.start] * min(missing, missing - kept + surge),
+        *[place.start] * (starts if place.free is None else min(starts, place.free)),
     ]
 
 

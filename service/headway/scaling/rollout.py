@@ -1,7 +1,8 @@
 """How a restart goes from host to host: the first one alone, then a tenth of them at a time.
 
 On a host the agent replaces one worker after the other, and lets an old one go when its replacement runs. So a pool
-never has fewer workers than it should, and new ones that do not come up stop the restart where it is.
+never has fewer workers than it should, and new ones that do not come up stop the restart where it is. In an exclusive
+pool one goes before its replacement comes: it is one short meanwhile, and so one host goes at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,11 +53,18 @@ def _turns(rows: Sequence[Assignment], hosts: Mapping[str, Host], generation: in
     behind = [row for row in there if row.restart_generation < generation]
     nothing_to_do = [row for row in behind if not progress[row.host_id].outdated_workers]
     waiting = [row for row in behind if progress[row.host_id].outdated_workers]
-    told = [progress[row.host_id] for row in there if row.restart_generation >= generation]
-    under_way = sum(each.outdated_workers > 0 for each in told)
+    all_told = [row for row in there if row.restart_generation >= generation]
+    told = [progress[row.host_id] for row in all_told]
+    under_way = sum(each.outdated_workers > 0 or _is_short(row, each) for row, each in zip(all_told, told, strict=True))
     is_any_through = any(each.renewed_workers and not each.outdated_workers for each in told)
-    at_once = max(1, int(len(there) * HOSTS_FRACTION)) if is_any_through else 1
+    is_exclusive = any(row.is_exclusive for row in there)
+    at_once = max(1, int(len(there) * HOSTS_FRACTION)) if is_any_through and not is_exclusive else 1
     return [*nothing_to_do, *waiting[: max(0, at_once - under_way)]]
+
+
+def _is_short(row: Assignment, progress: Progress) -> bool:
+    """Whether an old worker of an exclusive pool ends, or has ended, whose replacement does not run yet."""
+    return row.is_exclusive and progress.renewed_workers < row.workers
 
 
 def progress_of(hosts: Sequence[Host], pool: str, generation: int) -> Progress:

@@ -4,7 +4,7 @@ It gathers in one transaction and applies in one, which the leader's epoch fence
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import Text, bindparam, cast, func, select, text, update
@@ -169,11 +169,7 @@ def _hold(body: Mapping[str, Any] | None) -> HoldTrial | None:
 
 
 async def _assignments(connection: AsyncConnection) -> tuple[Assignment, ...]:
-    columns = [
-        assignments.c[name]
-        for name in ("pool", "host_id", "template", "base_workers", "burst_workers", "restart_generation")
-    ]
-    rows = await connection.execute(select(*columns))
+    rows = await connection.execute(select(*(assignments.c[each.name] for each in fields(Assignment))))
     return tuple(Assignment(**row) for row in rows.mappings())
 
 
@@ -238,14 +234,15 @@ _TAKE_BACK = text(
 _ASSIGN = text(
     """
     insert into assignments
-        (pool, host_id, template, base_workers, burst_workers, restart_generation, epoch, revision)
-    select pool, host_id, template, base_workers, burst_workers, restart_generation, epoch, revision
+        (pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive, epoch, revision)
+    select pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive, epoch, revision
     from jsonb_to_recordset(:rows) as given(
         pool text, host_id text, template text, base_workers integer, burst_workers integer,
-        restart_generation bigint, epoch bigint, revision bigint)
+        restart_generation bigint, is_exclusive boolean, epoch bigint, revision bigint)
     on conflict (pool, host_id) do update set
         template = excluded.template, base_workers = excluded.base_workers, burst_workers = excluded.burst_workers,
-        restart_generation = excluded.restart_generation, epoch = excluded.epoch, revision = excluded.revision
+        restart_generation = excluded.restart_generation, is_exclusive = excluded.is_exclusive,
+        epoch = excluded.epoch, revision = excluded.revision
     """
 ).bindparams(bindparam("rows", type_=JSONB))
 

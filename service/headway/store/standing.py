@@ -1,7 +1,7 @@
 """What a host is to run, as its agent is told it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import Select, Text, bindparam, func, literal_column, select
@@ -73,12 +73,8 @@ def unknown(host_id: str) -> NotFound:
 
 def _standings() -> Select[Any]:
     told = func.coalesce(func.jsonb_agg(literal_column("told")), literal_column("'[]'::jsonb"))
-    rows = select(
-        *(
-            assignments.c[name]
-            for name in ("pool", "host_id", "template", "base_workers", "burst_workers", "restart_generation")
-        )
-    ).where(assignments.c.host_id == hosts.c.host_id)
+    columns = (assignments.c[each.name] for each in fields(Assignment))
+    rows = select(*columns).where(assignments.c.host_id == hosts.c.host_id)
     seen = select(
         worker_activities.c.pid,
         worker_activities.c.is_busy,

@@ -410,6 +410,8 @@ assignments = Table(
     Column("restart_generation", BigInteger, nullable=False, server_default="0"),
     Column("epoch", BigInteger, nullable=False),
     Column("revision", BigInteger, nullable=False),
+    # Of a pinned pool: one worker ends before another starts in its place.
+    Column("is_exclusive", Boolean, nullable=False, server_default="false"),
     PrimaryKeyConstraint("pool", "host_id"),
     CheckConstraint("base_workers >= 0 and burst_workers >= 0", name="not_negative"),
     Index("ix_assignments_host_id", "host_id"),

@@ -233,6 +233,7 @@ def assignments_to_messages(assignments: Iterable[Assignment]) -> list[agent_pb2
             base_workers=assignment.base_workers,
             burst_workers=assignment.burst_workers,
             restart_generation=assignment.restart_generation,
+            is_exclusive=assignment.is_exclusive,
         )
         for assignment in assignments
     ]
@@ -248,6 +249,7 @@ def assignments_from_messages(messages: Iterable[agent_pb2.Assignment], *, host_
             base_workers=message.base_workers,
             burst_workers=message.burst_workers,
             restart_generation=message.restart_generation,
+            is_exclusive=message.is_exclusive,
         )
         for message in messages
     )

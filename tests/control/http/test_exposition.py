@@ -107,5 +107,6 @@ async def test_health_is_told(client: httpx.AsyncClient, seed: Seed) -> None:
 
 
 async def test_the_document_names_every_metric(client: httpx.AsyncClient) -> None:
-    told = set(re.findall(r"^# TYPE (headway_\S+) (?:gauge|counter)$", (await client.get("/metrics")).text, re.MULTILINE))
+    answer = (await client.get("/metrics")).text
+    told = set(re.findall(r"^# TYPE (headway_\S+) (?:gauge|counter)$", answer, re.MULTILINE))
     assert set(re.findall(r"^\| `(headway_\w+)` \|", DOCUMENT.read_text(), re.MULTILINE)) == told

@@ -261,12 +261,17 @@ class Assignment(google.protobuf.message.Message):
     BASE_WORKERS_FIELD_NUMBER: builtins.int
     BURST_WORKERS_FIELD_NUMBER: builtins.int
     RESTART_GENERATION_FIELD_NUMBER: builtins.int
+    IS_EXCLUSIVE_FIELD_NUMBER: builtins.int
     pool: builtins.str
     template: builtins.str
     """A name in the host's own host.toml."""
     base_workers: builtins.int
     burst_workers: builtins.int
     restart_generation: builtins.int
+    is_exclusive: builtins.bool
+    """No more workers of the pool than these may ever exist, those that finish their jobs included: where one is to be
+    replaced, it ends before the next one starts.
+    """
     def __init__(
         self,
         *,
@@ -275,8 +280,9 @@ class Assignment(google.protobuf.message.Message):
         base_workers: builtins.int = ...,
         burst_workers: builtins.int = ...,
         restart_generation: builtins.int = ...,
+        is_exclusive: builtins.bool = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["base_workers", b"base_workers", "burst_workers", b"burst_workers", "pool", b"pool", "restart_generation", b"restart_generation", "template", b"template"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["base_workers", b"base_workers", "burst_workers", b"burst_workers", "is_exclusive", b"is_exclusive", "pool", b"pool", "restart_generation", b"restart_generation", "template", b"template"]) -> None: ...
 
 global___Assignment = Assignment
 
