@@ -36,6 +36,10 @@ def test_what_an_agent_tells_is_taken() -> None:
     check_report(REPORT)
 
 
+def test_a_worker_that_is_known_by_its_output_alone_costs_no_host_its_voice() -> None:
+    check_report(replace(REPORT, workers=(replace(WORKER, pool="", template=""),)))
+
+
 @pytest.mark.parametrize(
     ("values", "told"),
     [
@@ -67,6 +71,7 @@ def test_a_beat_that_cannot_be_written_or_placed_on_is_refused(values: dict[str,
         ({"templates": (replace(TEMPLATE, drain_timeout_s=NAN),)}, "template 'rq': drain_timeout_s=nan"),
         ({"templates": (replace(TEMPLATE, labels={"": "a"}),)}, "template 'rq': label ''"),
         ({"workers": (replace(WORKER, pool="\0"),)}, "worker 'w': its id, pool, template or hash"),
+        ({"workers": (replace(WORKER, worker_id=""),)}, "worker '': its id, pool, template or hash"),
         ({"workers": (replace(WORKER, started_at_s=NAN),)}, "worker 'w': its age of nan s"),
         ({"workers": (replace(WORKER, started_at_s=-1e12),)}, "worker 'w': its age of 1000000000100.0 s"),
         ({"workers": (replace(WORKER, restart_generation=2**63),)}, "worker 'w': a number of it"),

@@ -92,8 +92,9 @@ def _template_breaches(template: Template) -> Iterator[str]:
 
 def _worker_breaches(worker: Worker, *, now_s: float) -> Iterator[str]:
     what = f"worker {worker.worker_id!r}"
-    names = (worker.worker_id, worker.pool, worker.template)
-    if not (all(map(_is_name, names)) and _is_text(worker.template_hash)):
+    # One that was found by what it prints to has no pool and no template that anybody could read.
+    texts = (worker.pool, worker.template, worker.template_hash)
+    if not (_is_name(worker.worker_id) and all(map(_is_text, texts))):
         yield f"{what}: its id, pool, template or hash is too long or holds what is no text"
     if not _is_duration(now_s - worker.started_at_s):
         yield f"{what}: its age of {now_s - worker.started_at_s} s is no duration"
