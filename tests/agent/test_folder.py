@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import stat
@@ -52,6 +53,45 @@ def test_an_identity_that_cannot_be_read_is_replaced(tmp_path: Path, text: str) 
     folder = StateFolder(tmp_path)
     (tmp_path / "identity.json").write_text(text)
     assert folder.identity().host_id == ""
+
+
+def test_an_identity_that_cannot_be_had_just_now_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As another agent it would find none of its workers, and be let in no more where a join token serves once."""
+    folder = StateFolder(tmp_path)
+    before = folder.identity()
+
+    def broken(_: Path) -> str:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", broken)
+        with pytest.raises(Misconfigured, match="cannot be used: Input/output error"):
+            folder.identity()
+    assert folder.identity() == before
+
+
+def test_on_a_disk_that_is_full_at_the_first_start_an_agent_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("headway.agent.folder.write_json", full)
+    with pytest.raises(Misconfigured, match="cannot be used: No space left on device; choose another"):
+        StateFolder(tmp_path).identity()
+
+
+def test_on_a_disk_that_is_full_at_a_later_start_an_agent_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("headway.agent.tenancy.os.pwrite", full)
+    with StateFolder(tmp_path).only_agent(), pytest.raises(Refused), StateFolder(tmp_path).only_agent():
+        pass
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:

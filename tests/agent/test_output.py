@@ -36,6 +36,12 @@ def test_a_pattern_is_looked_for_in_each_line_alone(tmp_path: Path) -> None:
     assert not Tail(log, r"a\sb").sees()
 
 
+def test_a_worker_that_says_much_while_it_starts_is_not_looked_at_for_long(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(b"loading a model, be patient\n" * 30_000 + b"ready\n")  # 840 KB at once
+    assert Tail(log, "^ready").sees()
+
+
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[int]:
     """Where a worker prints to, as the agent opens it."""

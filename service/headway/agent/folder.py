@@ -68,9 +68,7 @@ class StateFolder:
             self.logs.mkdir(mode=0o700, exist_ok=True)
             lock = os.open(self.root / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise Misconfigured(
-                f"state folder {self.root} cannot be used: {error.strerror}; choose another with --state-dir"
-            ) from error
+            raise self._unusable(error) from error
         try:
             hold(lock, self.root / "agent.lock", takes_over=takes_over)
             # Paths that /proc tells have no links in them.
@@ -85,8 +83,19 @@ class StateFolder:
         return (self.root / IDENTITY).exists()
 
     def identity(self) -> Identity:
-        """Who this agent is; a new one where nothing tells."""
-        known = read_json(self.root / IDENTITY)
+        """Who this agent is; a new one where nothing tells.
+
+        Raises:
+            Misconfigured: what tells it cannot be read, or a new one cannot be written down. To go on without would
+                leave workers that nobody finds, and a host that is let in no more.
+        """
+        try:
+            known = _read(self.root / IDENTITY)
+        except OSError as error:
+            raise self._unusable(error) from error
+        except ValueError as error:
+            log.warning("identity.json is replaced, the host enrols again: %s", error)
+            return self._new_identity()
         try:
             return Identity(**known) if known else self._new_identity()
         except TypeError:
@@ -104,18 +113,32 @@ class StateFolder:
 
     def _new_identity(self) -> Identity:
         identity = Identity(agent_id=uuid4().hex)
-        self.save_identity(identity)
+        try:
+            self.save_identity(identity)
+        except OSError as error:
+            raise self._unusable(error) from error
         return identity
+
+    def _unusable(self, error: OSError) -> Misconfigured:
+        return Misconfigured(
+            f"state folder {self.root} cannot be used: {error.strerror}; choose another with --state-dir"
+        )
 
 
 def read_json(path: Path) -> Mapping[str, Any] | None:
     """What ``write_json`` wrote; ``None`` where nothing is, or nothing that can be read."""
     try:
-        found = json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
+        return _read(path)
     except (OSError, ValueError) as error:
         log.warning("unreadable file=%s: %s", path, error)
+        return None
+
+
+def _read(path: Path) -> Mapping[str, Any] | None:
+    """What ``write_json`` wrote; ``None`` where nothing is, or something else. Raises ``OSError``, ``ValueError``."""
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
         return None
     return found if isinstance(found, dict) else None
 

@@ -11,6 +11,7 @@ from headway.agent.templates import Log
 ENDED_KEPT = 50
 COPY_BYTES = 1024 * 1024
 READ_BYTES = 64 * 1024
+PIECES_MAX = 16  # a look: a worker that says much while it starts is not taken for a late one
 LAST_WORDS_BYTES = 4096
 LAST_WORDS_CHARS = 200
 
@@ -69,9 +70,17 @@ class Tail:
                 if file.seek(0, os.SEEK_END) < self._offset:
                     self._offset = 0  # cut meanwhile
                 file.seek(self._offset)
-                fresh = file.read(READ_BYTES)
+                for _ in range(PIECES_MAX):
+                    fresh = file.read(READ_BYTES)
+                    if self._is_in(fresh):
+                        return True
+                    if len(fresh) < READ_BYTES:
+                        break
         except OSError:
-            return False
+            pass
+        return False
+
+    def _is_in(self, fresh: bytes) -> bool:
         self._offset += len(fresh)
         *lines, self._line = (self._line + fresh)[-2 * READ_BYTES :].split(b"\n")
         return any(self._pattern.search(line.decode(errors="replace")) for line in (*lines, self._line))

@@ -42,8 +42,9 @@ def hold(lock: int, path: Path, *, takes_over: bool) -> None:
             if time.monotonic() >= until_s:
                 raise Refused(_refusal(pid, path.parent, takes_over=takes_over))
             time.sleep(0.01)
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    with suppress(OSError):  # on a full disk an agent can work; it is only not named to one that would take over
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
 @contextmanager
