@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from lab.clocks import can_skew_boot, unshared
 from lab.controls import Control
 from lab.hosts import Host
 from lab.installation import Installation
@@ -17,11 +18,14 @@ from lab.installation import Installation
 TAKEN_OVER_AFTER_S = 9.5  # a leader's lease and a standby's look, with a margin
 LOST_S = 50.0  # longer than a host's lease
 SKEW_S = 86_400.0
+SKEW_OF_BOOT_S = (60.0, 3_600.0)
 SKEW_OF_LEADER_S = 1_800.0  # counts that are set by hand hold for an hour
+READ_AGAIN_S = (11.0, 16.0)  # an agent reads a file that has looked the same twice, five seconds apart
 FREE_MB, KEPT_BACK_MB = 400, 480
 KILLED = "leader killed"
 HOST_LOST = "host parted for longer than its lease"
 POSTGRES_LOST = "Postgres away for longer than the hosts' leases"
+BOOT_SKEWED = "boot clock skewed"
 CRASHED = "workers crash, one after the other"
 LONG = (HOST_LOST, POSTGRES_LOST, CRASHED)
 AGENT, NETWORK, CLOCK, DISK, FILE, WORKERS = "agent", "network", "clock", "disk", "host file", "workers"
@@ -58,11 +62,17 @@ def host_faults(lab: Installation, host: Host, rng: random.Random) -> list[Fault
         made("agent killed", AGENT, agent.kill, lambda: _started_again(host)),
         made("agent paused", AGENT, agent.pause, agent.resume),
         made("wall clock skewed", CLOCK, lambda: _skew(host, rng.uniform(-SKEW_S, SKEW_S)), lambda: _skew(host, 0.0)),
-        made("host file broken", FILE, host.break_file, lambda: _mended(host)),
+        replace(
+            made("host file broken", FILE, host.break_file, lambda: _mended(host)), lasts_s=rng.uniform(*READ_AGAIN_S)
+        ),
         replace(made(CRASHED, WORKERS, host.flaw.touch, host.flaw.unlink), lasts_s=rng.uniform(11.0, 25.0), moves=True),
     ]
+    if can_skew_boot():
+        skew_s = rng.choice([-1.0, 1.0]) * rng.uniform(*SKEW_OF_BOOT_S)
+        faults.append(made(BOOT_SKEWED, AGENT, lambda: _skew_boot(host, skew_s), lambda: _skew_boot(host, 0.0)))
     if host.disk.is_small:
-        faults.append(made("disk full", DISK, host.disk.fill, host.disk.free))
+        fills = made("disk full", DISK, host.disk.fill, host.disk.free)
+        faults.append(replace(fills, lasts_s=rng.uniform(3.0, 8.0)))
     if host.cgroup.is_there:
         faults += [
             made("host frozen", AGENT, host.cgroup.freeze, host.cgroup.thaw),
@@ -165,6 +175,12 @@ def _started_again(host: Host) -> None:
 
 def _mended(host: Host) -> None:
     host.mend_file()
+    _started_again(host)
+
+
+def _skew_boot(host: Host, seconds: float) -> None:
+    host.agent.under = unshared(seconds) if seconds else []
+    host.agent.kill()
     _started_again(host)
 
 

@@ -79,6 +79,7 @@ class Installation:
             )
             for number in range(1, hosts + 1)
         ]
+        self.settles_within_s = SETTLES_WITHIN_S
         self.wanted: dict[str, int] = {}
         self.wanted_at_backup: dict[str, int] = {}
         self.waited_for: list[str] = []
@@ -198,6 +199,8 @@ class Installation:
         wrong = [
             f"worker {key} runs {count} times" for key, count in Counter(w.worker_id for w in seen).items() if count > 1
         ]
+        programs = [*(host.agent for host in self.hosts), *(control.program for control in self.controls)]
+        wrong += [f"{each.log.stem} has ended" for each in programs if not each.is_running]
         wrong += [
             f"{each.host}: pid {each.pid} of pool {each.pool} is in no agent's hands"
             for each in seen
@@ -243,7 +246,7 @@ class Installation:
         differing = {worker_id for (worker_id,) in known} ^ standing
         return [*wrong, *(f"worker {key} is known on one side only" for key in sorted(differing))]
 
-    def settle(self, *, within_s: float = SETTLES_WITHIN_S) -> float:
+    def settle(self) -> float:
         """Wait until nothing is unsettled. Returns the seconds it took."""
         began_s, self.waited_for = time.monotonic(), []
 
@@ -252,8 +255,8 @@ class Installation:
             self.waited_for = left or self.waited_for
             return not left
 
-        if not sees(is_settled, within_s=within_s):
-            raise AssertionError(f"not settled within {within_s:.0f} s: {'; '.join(self.unsettled())}")
+        if not sees(is_settled, within_s=self.settles_within_s):
+            raise AssertionError(f"not settled within {self.settles_within_s:.0f} s: {'; '.join(self.unsettled())}")
         return time.monotonic() - began_s
 
     def finish_jobs(self) -> None:

@@ -80,15 +80,10 @@ class Traffic:
             self._thread.join()
 
     def told(self) -> Told:
-        starts: Counter[str] = Counter()
-        ends: Counter[str] = Counter()
-        running: Counter[str] = Counter()
-        for line in self._ledger.read_text().splitlines():
-            what, job, pid = line.split()
-            (starts if what == "start" else ends)[job] += 1
-            running[f"{job} {pid}"] += 1 if what == "start" else -1
-        cut_short = [each for each in (+running).elements() if not Path("/proc", each.split()[1]).exists()]
-        return Told(starts=starts, ends=ends, cut_short=tuple(cut_short))
+        gone = {each for each in self._read()[2] if not Path("/proc", each.split()[1]).exists()}
+        starts, ends, running = self._read()  # again: what has gone by now has written all that it ever will
+        cut_short = tuple(each for each in running.elements() if each in gone)
+        return Told(starts=starts, ends=ends, cut_short=cut_short)
 
     def left(self) -> list[str]:
         """The jobs that were sent and have not ended."""
@@ -104,6 +99,17 @@ class Traffic:
                 result = job.latest_result() if job else None
                 found.append(f"{job_id}: {result.exc_string[-WORDS_SHOWN:] if result else 'gone'}")
         return found
+
+    def _read(self) -> tuple[Counter[str], Counter[str], Counter[str]]:
+        """Starts and ends by job, and what has started and not ended as ``job pid``."""
+        starts: Counter[str] = Counter()
+        ends: Counter[str] = Counter()
+        running: Counter[str] = Counter()
+        for line in self._ledger.read_text().splitlines():
+            what, job, pid = line.split()
+            (starts if what == "start" else ends)[job] += 1
+            running[f"{job} {pid}"] += 1 if what == "start" else -1
+        return starts, ends, +running
 
     def _run(self) -> None:
         number = 0

@@ -95,6 +95,8 @@ class Soak:
                 self.found.faults[fault.kind] += 1
             self._settle(wanted, after=told)
         self._note_epoch()
+        told_of_jobs = self._lab.traffic.told()
+        assert not told_of_jobs.cut_short, f"cut short: {told_of_jobs.cut_short}"
         assert not self._watch.breaches, "; ".join(self._watch.breaches)
         late = self._lab.decided_late()
         assert not late, f"a leader that was replaced has decided: {late}"
