@@ -27,6 +27,7 @@ OPEN_HOURS_MAX = 100  # remembered; files come in the order of their hours, but 
 GROUP_ROWS = 100_000  # rows in memory while merging: some 20 MB
 KEPT_MIN_S = 3 * 3_600.0  # the 5 s rows of two hours can always be rebuilt
 FREE_BYTES_MIN = 1 << 30  # the archive gives way long before ingest must refuse
+DAMAGED_BYTES_MAX = 1 << 30  # what nothing can read is kept for people to look at, not for ever
 
 log = logging.getLogger(__name__)
 
@@ -123,8 +124,8 @@ class Archive:
             age_s = now_s - hour_s - HOUR_S
             if age_s < KEPT_MIN_S:
                 break
-            why = self._why_expired(age_s=age_s, total_bytes=total_bytes, free_bytes=free_bytes)
-            if why is None:
+            too_many_bytes = total_bytes - self._retention.bytes_max
+            if (why := self._why_expired(age_s=age_s, too_many_bytes=too_many_bytes, free_bytes=free_bytes)) is None:
                 break
             for path in paths:
                 if path.is_dir():
@@ -136,10 +137,24 @@ class Archive:
             hour = time.strftime("%Y-%m-%dT%H:00Z", time.gmtime(hour_s))
             log.info("archive deleted hour=%s bytes=%d because=%s", hour, size_bytes, why)
 
-    def _why_expired(self, *, age_s: float, total_bytes: int, free_bytes: int) -> str | None:
+    def expire_damaged(self, now_s: float) -> None:
+        """Delete what was put aside, the oldest first: past the archive's time, its bound, or for want of disk."""
+        aside = self._log_dir / "damaged"
+        found = sorted(_plain_files(aside), key=written_s)
+        total_bytes = sum(map(_bytes, found))
+        for path in found:
+            age_s, free_bytes = now_s - written_s(path), shutil.disk_usage(aside).free
+            too_many_bytes = total_bytes - DAMAGED_BYTES_MAX
+            if (why := self._why_expired(age_s=age_s, too_many_bytes=too_many_bytes, free_bytes=free_bytes)) is None:
+                break
+            total_bytes -= _bytes(path)
+            path.unlink(missing_ok=True)
+            log.info("deleted what was put aside as damaged file=%s because=%s", path.name, why)
+
+    def _why_expired(self, *, age_s: float, too_many_bytes: int, free_bytes: int) -> str | None:
         if age_s > self._retention.kept_s:
             return "age"
-        if total_bytes > self._retention.bytes_max:
+        if too_many_bytes > 0:
             return "size"
         return "full_disk" if free_bytes < FREE_BYTES_MIN else None
 
@@ -257,6 +272,11 @@ def _with_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
+
+
+def _plain_files(folder: Path) -> list[Path]:
+    """The files right in ``folder``; none where there is no folder."""
+    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
 
 
 def _bytes(path: Path) -> int:

@@ -86,6 +86,7 @@ class Keeper:
         self._sweep()
         drop_left_holds(self._log_dir)
         self._archive.expire(now_s)
+        self._archive.expire_damaged(now_s)
         while not is_stopping() and self._archive.merge_next(now_s, is_stopping=is_stopping):
             pass
 

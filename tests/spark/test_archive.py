@@ -232,6 +232,37 @@ def test_the_archive_gives_way_while_the_disk_is_all_but_full(log: Path, monkeyp
     assert files(log) == ()
 
 
+def aside(log: Path, *hours: int) -> Path:
+    """Three bytes that nothing can read, put aside in each of these hours after ``HOUR``."""
+    folder = log / "damaged"
+    folder.mkdir()
+    for hour in hours:
+        (folder / name(HOUR + hour * HOUR_S)).write_text("no!")
+    return folder
+
+
+def test_what_was_put_aside_goes_when_the_archive_of_its_time_does(log: Path) -> None:
+    folder = aside(log, 0, 1, 2)
+    Archive(log, retention=Retention(kept_s=10 * HOUR_S)).expire_damaged(HOUR + 11.5 * HOUR_S)
+    assert [path.name for path in folder.iterdir()] == [name(HOUR + 2 * HOUR_S)]
+
+
+def test_of_what_was_put_aside_the_oldest_goes_past_its_bound(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = aside(log, 0, 1, 2)
+    monkeypatch.setattr(module, "DAMAGED_BYTES_MAX", 5)
+    Archive(log).expire_damaged(HOUR + 3 * HOUR_S)
+    assert [path.name for path in folder.iterdir()] == [name(HOUR + 2 * HOUR_S)]
+
+
+def test_what_was_put_aside_gives_way_while_the_disk_is_all_but_full(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = aside(log, 0)
+    monkeypatch.setattr(module, "FREE_BYTES_MIN", 1 << 60)
+    Archive(log).expire_damaged(HOUR + HOUR_S)
+    assert list(folder.iterdir()) == []
+
+
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
