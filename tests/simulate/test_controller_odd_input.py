@@ -28,12 +28,12 @@ LOOKS = st.builds(
     starting=COUNTS,
     pickup_max_s=st.none() | st.floats(0, 10_000),
 )
-STEPS_S = st.sampled_from([0.0, 0.001, 5.0, 5.0, 5.0, 60.0, 86_400.0, 1e8, -5.0, -86_400.0])
+STEPS_S = st.sampled_from([0.0, 0.001, 5.0, 5.0, 5.0, 60.0, 86_400.0, 3e7, -5.0, -86_400.0])
 
 
 @pytest.mark.parametrize("strategy", sorted(BUILT_IN))
 @given(
-    looks=st.lists(st.tuples(STEPS_S, LOOKS), max_size=12),
+    looks=st.lists(st.tuples(STEPS_S, LOOKS), max_size=8),
     low=st.integers(0, 5),
     room=st.integers(0, 50),
     start_up_s=st.sampled_from([0.0, 2.0, 30.0]),
@@ -41,7 +41,7 @@ STEPS_S = st.sampled_from([0.0, 0.001, 5.0, 5.0, 5.0, 60.0, 86_400.0, 1e8, -5.0,
 def test_any_looks_keep_the_bounds_and_never_crash(
     strategy: str, looks: list[tuple[float, Observation]], low: int, room: int, start_up_s: float
 ) -> None:
-    """Counts that contradict each other, the same look twice, silences of years, clocks that are set back."""
+    """Counts that contradict each other, the same look twice, silences of a year, clocks that are set back."""
     controller = Controller(strategy=strategy, workers_min=low, workers_max=low + room, start_up_s=start_up_s)
     at_s = NOW_S
     for step_s, look in looks:
