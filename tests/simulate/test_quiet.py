@@ -52,7 +52,7 @@ def controller(kind: type[Controller], *, strategy: str, workers_min: int, start
 KINDS = list(itertools.product([2.0, 30.0], [0, 2], ["hybrid", "hybrid_v3", "backlog_only", "simple_rate"]))
 
 
-@pytest.mark.parametrize(("seed", "kind"), enumerate(KINDS))  # jobs of its own for each
+@pytest.mark.parametrize(("seed", "kind"), list(enumerate(KINDS)))  # jobs of its own for each
 def test_every_figure_is_the_same_as_with_every_look(seed: int, kind: tuple[float, int, str]) -> None:
     start_up_s, workers_min, strategy = kind
     plan = PoolPlan(jobs=sparse(seed), start_up_s=start_up_s, start_up_spread=0.3)
