@@ -1,7 +1,6 @@
 """Reports on their way to a real Postgres: whole ones, and those of which a few numbers are enough."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from sqlalchemy import text
 from headway.control.report_line import Beat, ReportLine
 from headway.errors import Invalid, NotFound
 from headway.scaling.model import HostCapacity, Worker, WorkerState
-from headway.store.engine import Engine, create_engine, transaction
+from headway.store.engine import Engine, transaction
 from headway.store.hosts import enrol, load_hosts
 from headway.store.reports import HostReport
 
@@ -18,13 +17,6 @@ BOUND_S = 20.0
 WORKER = Worker(
     worker_id="w1", pool="mail", template="rq", pid=7, state=WorkerState.RUNNING, started_at_s=0.0, is_busy=False
 )
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 @pytest.fixture

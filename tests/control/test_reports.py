@@ -1,7 +1,6 @@
 """What agents ask, on a real Postgres; polls that are held and what ends their wait."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,19 +10,12 @@ from control.test_report_line import beat_of
 from headway.control.reports import Enrolment, Having, Reports
 from headway.errors import NotFound
 from headway.scaling.model import HostCapacity
-from headway.store.engine import WAKE, Engine, create_engine, listen, transaction
+from headway.store.engine import WAKE, Engine, listen, transaction
 from headway.store.hosts import load_hosts
 from headway.store.reports import HostReport
 from headway.store.standing import Standing
 
 BOUND_S = 10.0
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 @pytest.fixture

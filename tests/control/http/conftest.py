@@ -12,7 +12,7 @@ from control.http.seed import Seed
 from headway.control.http.app import App, create_app
 from headway.control.http.feed import Feed
 from headway.control.ingest import Ingest
-from headway.store.engine import Engine, create_engine
+from headway.store.engine import Engine
 from headway.store.event_log import EventLog
 
 NOW_S = 1_800_000_000.0
@@ -24,13 +24,6 @@ class Bound:
 
     host: str = "127.0.0.1"
     port: int = 0
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 @pytest.fixture
