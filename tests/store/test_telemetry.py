@@ -17,7 +17,6 @@ from headway.store.event_log import EventLog, EventRow
 from headway.store.telemetry import (
     BatchKey,
     claim_batches,
-    forget_old,
     record_file,
     recorded_files,
     upsert_activities,
@@ -135,28 +134,6 @@ async def test_the_last_word_on_each_worker_process_stays(engine: Engine) -> Non
         await upsert_activities(connection, [])
     query = "select host_name, pid, is_busy, busy_since_s, ended_jobs from worker_activities order by 1"
     assert await rows(engine, query) == [("a", 7, False, None, 3), ("b", 7, True, None, None)]
-
-
-async def test_what_has_served_is_forgotten_and_what_may_still_be_asked_for_is_not(engine: Engine) -> None:
-    ages = {"event_batches": ("6 days", "8 days"), "event_files": ("29 days", "31 days")}
-    async with transaction(engine) as connection:
-        await claim_batches(connection, {ONE: None, TWO: None})
-        await record(connection, "f1")
-        await record(connection, "f2")
-        await upsert_activities(connection, [WorkerActivity(host=host, pid=1, is_busy=True) for host in "ab"])
-        for statement in (
-            f"update event_batches set claimed_at = now() - interval '{ages['event_batches'][0]}' where sequence = 1",
-            f"update event_batches set claimed_at = now() - interval '{ages['event_batches'][1]}' where sequence = 2",
-            f"update event_files set recorded_at = now() - interval '{ages['event_files'][0]}' where file = 'f1'",
-            f"update event_files set recorded_at = now() - interval '{ages['event_files'][1]}' where file = 'f2'",
-            "update worker_activities set seen_at = now() - interval '50 minutes' where host_name = 'a'",
-            "update worker_activities set seen_at = now() - interval '70 minutes' where host_name = 'b'",
-        ):
-            await connection.execute(text(statement))
-    assert await forget_old(engine) == 3
-    assert await rows(engine, "select sequence from event_batches") == [(1,)]
-    assert await rows(engine, "select file from event_files") == [("f1",)]
-    assert await rows(engine, "select host_name from worker_activities") == [("a",)]
 
 
 async def test_the_first_use_introduces_database_and_folder_to_each_other(engine: Engine, tmp_path: Path) -> None:

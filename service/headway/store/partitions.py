@@ -11,6 +11,7 @@ from headway.store.engine import Connection, Engine, transaction
 
 DAYS_AHEAD = 7  # upkeep may fail for a week before a decision finds no partition
 DAYS_KEPT = 14
+LOCK_WAIT_S = 1  # less than a tick waits for a lock; there is a week to try again
 _UPKEEP_LOCK = 0x6865_6164_7761_7901  # control planes take turns
 
 
@@ -41,7 +42,12 @@ async def _keep(connection: Connection) -> tuple[list[str], list[str]]:
     )
     present = set(rows.scalars())
     wanted = {_name(day): day for day in (today + timedelta(days=ahead) for ahead in range(DAYS_AHEAD + 1))}
+    # Names sort as their days do.
+    expired = sorted(name for name in present if name < _name(today - timedelta(days=DAYS_KEPT)))
     created = [name for name in wanted if name not in present]
+    if created or expired:
+        # Either locks the whole table for a moment. Waiting for that, it would make each tick wait behind it.
+        await connection.execute(text(f"set local lock_timeout = '{LOCK_WAIT_S}s'"))
     for name in created:
         day = wanted[name]
         await connection.execute(
@@ -50,8 +56,6 @@ async def _keep(connection: Connection) -> tuple[list[str], list[str]]:
                 f"for values from ('{day} 00:00:00+00') to ('{day + timedelta(days=1)} 00:00:00+00')"
             )
         )
-    # Names sort as their days do.
-    expired = sorted(name for name in present if name < _name(today - timedelta(days=DAYS_KEPT)))
     for name in expired:
         await connection.execute(text(f"drop table {name}"))
     return created, expired

@@ -240,17 +240,6 @@ rollup_progress = Table(
     CheckConstraint("is_only", name="one_row"),
 )
 
-queue_minutes = Table(
-    "queue_minutes",
-    metadata,
-    # Arrivals by minute, which rollup_minutes has now: kept for a control plane that still writes it.
-    Column("queue", Text, nullable=False),
-    Column("minute", BigInteger, nullable=False),
-    Column("arrived_jobs", Integer, nullable=False),
-    PrimaryKeyConstraint("queue", "minute"),
-    Index("ix_queue_minutes_minute", "minute", postgresql_using="brin"),
-)
-
 queue_seasons = Table(
     "queue_seasons",
     metadata,

@@ -7,14 +7,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from headway.scaling.model import QueueSample, WorkerActivity
-from headway.scaling.recall import DAY_MINUTES, DAYS
-from headway.store.engine import Connection, Engine, transaction
-
-CLAIMS_KEPT_DAYS = 7  # the longest a producer may keep a batch and send it again
-FILES_KEPT_DAYS = 30  # longer than any ingest stays dead before its files are recovered
-ACTIVITIES_KEPT_S = 3600
-MINUTES_KEPT_DAYS = DAYS + 1  # the earliest day that is asked for has not begun to go
-_FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
+from headway.store.engine import Connection
 
 
 class BatchKey(NamedTuple):
@@ -140,28 +133,3 @@ async def set_event_log(connection: Connection, *, marker: UUID, location: str) 
         text("update cluster set event_log_marker = :marker, event_log_location = :location"),
         {"marker": marker, "location": location},
     )
-
-
-async def forget_old(engine: Engine) -> int:
-    """Delete claims, records of files, activities and minutes that have served. Returns how many rows went."""
-    served = {
-        "event_batches": f"claimed_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
-        "event_files": f"recorded_at < now() - interval '{FILES_KEPT_DAYS} days'",
-        "worker_activities": f"seen_at < now() - interval '{ACTIVITIES_KEPT_S} seconds'",
-        "queue_minutes": f"minute < extract(epoch from now())::bigint / 60 - {MINUTES_KEPT_DAYS * DAY_MINUTES}",
-    }
-    forgotten = 0
-    for table, condition in served.items():
-        while True:
-            async with transaction(engine) as connection:
-                deleted = await connection.execute(
-                    text(
-                        f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
-                        f"select ctid from {table} where {condition} limit :rows))"
-                    ),
-                    {"rows": _FORGOTTEN_AT_ONCE},
-                )
-            forgotten += deleted.rowcount
-            if deleted.rowcount < _FORGOTTEN_AT_ONCE:
-                break
-    return forgotten

@@ -1,0 +1,50 @@
+"""What has served its time goes: so that no table grows without end, whatever comes and goes in an installation.
+
+Decisions expire by their partitions, rollups where they are rolled up, and what belongs to a host goes with the host.
+"""
+
+from collections.abc import Mapping
+
+from sqlalchemy import text
+
+from headway.store.engine import Engine, transaction
+
+CLAIMS_KEPT_DAYS = 7  # the longest a producer may keep a batch and send it again
+FILES_KEPT_DAYS = 30  # longer than any ingest stays dead before its files are recovered
+ACTIVITIES_KEPT_S = 3600
+QUEUES_KEPT_DAYS = 30  # that no profile names and nobody has read: longer than any holiday of whoever brings one back
+REFUSALS_KEPT_DAYS = 90  # anybody with a token can have them written; what people changed is kept for good
+_FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
+
+_NO_PROFILE = "not exists (select from profile_queues where profile_queues.queue = {table}.queue)"
+
+SERVED: Mapping[str, str] = {
+    "event_batches": f"claimed_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
+    "event_files": f"recorded_at < now() - interval '{FILES_KEPT_DAYS} days'",
+    "worker_activities": f"seen_at < now() - interval '{ACTIVITIES_KEPT_S} seconds'",
+    "queue_samples": f"received_at < now() - interval '{QUEUES_KEPT_DAYS} days' "
+    f"and {_NO_PROFILE.format(table='queue_samples')}",
+    "queue_seasons": f"trained_at < now() - interval '{QUEUES_KEPT_DAYS} days' "
+    f"and {_NO_PROFILE.format(table='queue_seasons')}",
+    "audit_log": f"action = 'call refused' and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
+}
+"""Table -> which of its rows have served."""
+
+
+async def forget_old(engine: Engine) -> int:
+    """Delete what has served. Returns how many rows went."""
+    return sum([await _forget(engine, table, condition) for table, condition in SERVED.items()])
+
+
+async def _forget(engine: Engine, table: str, condition: str) -> int:
+    statement = text(
+        f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
+        f"select ctid from {table} where {condition} limit :rows))"
+    )
+    forgotten = 0
+    while True:
+        async with transaction(engine) as connection:
+            deleted = (await connection.execute(statement, {"rows": _FORGOTTEN_AT_ONCE})).rowcount
+        forgotten += deleted
+        if deleted < _FORGOTTEN_AT_ONCE:
+            return forgotten

@@ -1,0 +1,28 @@
+"""Upkeep, whoever leads."""
+
+import psycopg
+import pytest
+
+from headway.control.maintenance import maintain
+from headway.store import partitions
+from headway.store.engine import create_engine
+
+
+async def test_a_part_that_postgres_does_not_do_now_is_one_line_and_keeps_no_other_from_being_done(
+    migrated_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody reads decisions for long: to wait for the table would make each tick wait behind."""
+    monkeypatch.setattr(partitions, "DAYS_AHEAD", partitions.DAYS_AHEAD + 1)
+    engine = create_engine(migrated_url)
+    with psycopg.connect(migrated_url, autocommit=True) as connection, psycopg.connect(migrated_url) as reading:
+        connection.execute(
+            "insert into queue_samples (queue, sampled_at_s, waiting_jobs, received_at) "
+            "values ('gone', 1, 1, now() - interval '1 year')"
+        )
+        reading.execute("select count(*) from decisions")
+        await maintain(engine)
+        assert connection.execute("select count(*) from queue_samples").fetchone() == (0,)
+    (line,) = [record for record in caplog.records if record.name == "headway.control.maintenance"]
+    assert line.getMessage().startswith("upkeep of partitions missed: Postgres did not do its part, try again:")
+    assert line.exc_info is None
+    await engine.dispose()

@@ -1,0 +1,85 @@
+"""What has served its time goes, and nothing else, on a real Postgres."""
+
+import psycopg
+import pytest
+
+from headway.store.engine import create_engine
+from headway.store.retention import SERVED, forget_old
+
+# Table -> how a row of a name is made, so old; what is young enough; what is not.
+ROWS = {
+    "event_batches": (
+        "insert into event_batches (producer, sequence, claimed_at) values ('{name}', 1, now() - interval '{age}')",
+        ("producer", "6 days", "8 days"),
+    ),
+    "event_files": (
+        (
+            "insert into event_files (file, ingest, rows, bytes, recorded_at) "
+            "values ('{name}', 'i', 1, 1, now() - interval '{age}')"
+        ),
+        ("file", "29 days", "31 days"),
+    ),
+    "worker_activities": (
+        (
+            "insert into worker_activities (host_name, pid, is_busy, seen_at) "
+            "values ('{name}', 1, true, now() - interval '{age}')"
+        ),
+        ("host_name", "50 minutes", "70 minutes"),
+    ),
+    "queue_samples": (
+        (
+            "insert into queue_samples (queue, sampled_at_s, waiting_jobs, received_at) "
+            "values ('{name}', 1, 1, now() - interval '{age}')"
+        ),
+        ("queue", "29 days", "31 days"),
+    ),
+    "queue_seasons": (
+        (
+            "insert into queue_seasons (queue, version, time_zone, body, source, from_s, until_s, trained_at) "
+            "values ('{name}', 1, 'UTC', '{{}}', 's', 0, 1, now() - interval '{age}')"
+        ),
+        ("queue", "29 days", "31 days"),
+    ),
+    "audit_log": (
+        (
+            "insert into audit_log (actor, action, subject, acted_at) "
+            "values ('{name}', 'call refused', 's', now() - interval '{age}')"
+        ),
+        ("actor", "89 days", "91 days"),
+    ),
+}
+
+
+def test_every_table_that_is_cleared_is_tried_here() -> None:
+    assert ROWS.keys() == SERVED.keys()
+
+
+@pytest.mark.parametrize("table", ROWS)
+async def test_what_has_served_is_forgotten_and_what_may_still_be_asked_for_is_not(
+    migrated_url: str, table: str
+) -> None:
+    insert, (column, young, old) = ROWS[table]
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        for name, age in (("young", young), ("old", old)):
+            connection.execute(insert.format(name=name, age=age))
+        engine = create_engine(migrated_url)
+        assert await forget_old(engine) == 1
+        await engine.dispose()
+        assert connection.execute(f"select {column} from {table}").fetchall() == [("young",)]
+
+
+async def test_what_is_known_of_a_queue_that_a_profile_names_stays_and_so_does_what_people_changed(
+    migrated_url: str,
+) -> None:
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("insert into profiles (pool, body) values ('mail', '{}')")
+        connection.execute("insert into profile_queues (queue, pool, rank) values ('old', 'mail', 0)")
+        for table in ("queue_samples", "queue_seasons"):
+            connection.execute(ROWS[table][0].format(name="old", age="1000 days"))
+        connection.execute(
+            "insert into audit_log (actor, action, subject, acted_at) "
+            "values ('a', 'profile updated', 's', now() - interval '1000 days')"
+        )
+        engine = create_engine(migrated_url)
+        assert await forget_old(engine) == 0
+        await engine.dispose()
