@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from agent.workers import BUSY, SLEEP, STUBBORN, Stage, eventually, look_until, runs, start, template
 from headway.agent import procfs
 from headway.agent.fleet import Fleet
+from headway.agent.host_file import HostFile
 from headway.agent.orders import Orders
 from headway.agent.templates import Ready, Stop
 from headway.scaling.model import WorkerState
@@ -171,6 +173,61 @@ def test_what_a_worker_that_is_killed_leaves_may_finish_its_job_and_is_ended_aft
         stage.clock.ahead_s += 1.0
         look_until(fleet, lambda: not runs(child.pid))
         assert runs(other.pid)
+
+
+def test_what_a_worker_has_left_is_no_worker_of_the_next_agent_which_ends_it_in_its_time(stage: Stage) -> None:
+    with stage.fleet(template(CHILD + SLEEP, stop=Stop(drain_timeout_s=40.0))) as fleet:
+        fleet.act([start()])
+        (worker,) = fleet.workers()
+        (child,) = eventually(lambda: procfs.descendants(worker.pid))
+        eventually(lambda: "HEADWAY_POOL" in procfs.environment(child.pid))
+        stage.clock.ahead_s += 11.0
+        os.kill(worker.pid, signal.SIGKILL)
+        look_until(fleet, lambda: not fleet.workers())
+    with stage.fleet(template()) as fleet:
+        assert fleet.workers() == ()
+        stage.clock.ahead_s += 39.0
+        fleet.look()
+        assert runs(child.pid)
+        stage.clock.ahead_s += 1.0
+        look_until(fleet, lambda: not runs(child.pid))
+
+
+def test_what_a_worker_has_left_that_no_file_tells_of_is_taken_for_no_worker(stage: Stage) -> None:
+    """It would hold a worker's place for as long as it lives, and be told to stop in the middle of a job."""
+    left = CHILD.replace(", start_new_session=True", "")
+    with stage.fleet(template(left + SLEEP)) as fleet:
+        fleet.act([start()])
+        (worker,) = fleet.workers()
+        (child,) = eventually(lambda: procfs.descendants(worker.pid))
+        eventually(lambda: "HEADWAY_POOL" in procfs.environment(child.pid))
+    os.kill(worker.pid, signal.SIGKILL)
+    os.waitpid(worker.pid, 0)
+    stage.folder.workers.unlink()
+    with stage.fleet(template()) as fleet:
+        assert fleet.workers() == ()
+        assert runs(child.pid)
+    os.kill(child.pid, signal.SIGKILL)
+
+
+def test_a_worker_that_cannot_be_signalled_is_told_of_once_and_ends_no_agent(
+    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that sudo has started: it is root's, and this agent is not."""
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    with stage.fleet(template(stop=Stop(drain_timeout_s=1.0))) as fleet:
+        fleet.act([start()])
+        with monkeypatch.context() as patched:
+            patched.setattr(subprocess.Popen, "send_signal", refused)
+            patched.setattr(os, "killpg", refused)
+            fleet.drain_all()
+            stage.clock.ahead_s += 2.0
+            fleet.look()
+        assert states(fleet) == [WorkerState.DRAINING]
+        assert caplog.text.count("cannot be signalled: it runs as another user") == 1
 
 
 def test_what_a_worker_leaves_that_ends_well_is_its_own_affair(stage: Stage) -> None:
@@ -389,12 +446,13 @@ def test_a_boot_is_another_one_where_its_clock_is(
     assert procfs.boot_id.__wrapped__() == name
 
 
+LONG = Stop(stop_signal=signal.SIGINT, drain_timeout_s=600.0)
 SAME = ("worker_id", "pid", "pool", "template", "template_hash", "restart_generation", "is_burst")
 
 
 @pytest.mark.parametrize("written", [None, "", "{", '{"version": 99}', '{"version": 1}', "[]"])
 def test_a_worker_that_no_file_tells_of_is_found_by_its_marks(stage: Stage, written: str | None) -> None:
-    with stage.fleet(template()) as fleet:
+    with stage.fleet(template(stop=LONG)) as fleet:
         fleet.act([start(restart_generation=4)])
         (before,) = fleet.workers()
         eventually(lambda: "HEADWAY_POOL" in procfs.environment(before.pid))
@@ -402,10 +460,11 @@ def test_a_worker_that_no_file_tells_of_is_found_by_its_marks(stage: Stage, writ
         stage.folder.workers.unlink()
     else:
         stage.folder.workers.write_text(written)
-    with stage.fleet(template()) as fleet:
+    with stage.fleet() as fleet:
         (found,) = fleet.workers()
         assert found.state is WorkerState.RUNNING
         assert [getattr(found, name) for name in SAME] == [getattr(before, name) for name in SAME]
+        assert [each.stop for each in fleet.running()] == [LONG], "or a long job would be cut short"
 
 
 def test_a_start_that_the_agent_did_not_live_to_record_is_found_by_its_marks(stage: Stage) -> None:
@@ -430,6 +489,9 @@ def test_a_worker_that_overwrote_its_environment_is_found_by_where_it_prints_to(
     with stage.fleet() as fleet:
         (found,) = fleet.workers()
         assert (found.pid, found.worker_id) == (before.pid, before.worker_id)
+        templates = {each.name: each for each in (template(stop=LONG), template(name="short"))}
+        fleet.use(HostFile(templates=templates))
+        assert [each.stop.drain_timeout_s for each in fleet.running()] == [600.0], "nobody knows how long its jobs take"
 
 
 def test_of_a_workers_family_its_main_process_is_found(stage: Stage) -> None:

@@ -21,6 +21,8 @@ def left_behind(folder: StateFolder, agent_id: str) -> Ledger:
             found.append(record)
         elif mark is not None:  # the agent died before it could write down what it had started
             found.append(replace(record, pid=mark.pid, started_ticks=mark.started_ticks))
+    for left in ledger.remains:  # of a worker that has ended: known, and no worker
+        marked.pop(left.worker_id, None)
     for mark in marked.values():
         lone = unrecorded(
             mark.worker_id, pid=mark.pid, started_ticks=mark.started_ticks, pool=mark.pool, started_as=mark.started_as

@@ -118,9 +118,12 @@ class Fleet:
     def use(self, host_file: HostFile) -> None:
         """Go by ``host_file`` from now on. What failed before says nothing of what is started otherwise now."""
         self._host_file = host_file
+        longest_s = max((each.stop.drain_timeout_s for each in host_file.templates.values()), default=0.0)
         for held in self._held.values():
             template = host_file.templates.get(held.record.template)
             if template is None:
+                if not held.record.template:  # nobody knows how it was started, and its job may be a long one
+                    held.record = replace(held.record, stop=replace(held.record.stop, drain_timeout_s=longest_s))
                 continue
             if template.content_hash == held.record.template_hash:
                 held.record = replace(held.record, stop=template.stop)
@@ -172,6 +175,7 @@ class Fleet:
             spent=self._spent,
             pauses=self._backoff.pauses,
             records=[held.record for held in self._held.values()],
+            remains=self._remains.left,
         )
         records.write(ledger, self._folder, is_durable=is_durable)
 
@@ -181,6 +185,7 @@ class Fleet:
         """Go on where the last agent of this folder ended: its orders, and every worker of its that still runs."""
         ledger = left_behind(self._folder, self._agent_id)
         self._orders, self._spent, self._backoff = ledger.orders, dict(ledger.spent), Backoff(ledger.pauses)
+        self._remains.left = list(ledger.remains)
         now_s = self._clock()
         for record in ledger.records:
             self._adopt(record, now_s)

@@ -4,6 +4,7 @@ Each has a session of its own, so that no terminal's Ctrl-C reaches it and its w
 ties its life to the agent's: an agent may die and its successor finds the workers again.
 """
 
+import logging
 import os
 import select
 import signal
@@ -18,6 +19,8 @@ from headway.agent import gpus, procfs
 from headway.agent.accounts import account
 from headway.agent.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID, Template
 from headway.errors import Unavailable
+
+log = logging.getLogger(__name__)
 
 OWN_VARIABLES = "HEADWAY_"
 """Variables that begin so are the agent's, its token among them: no worker inherits them."""
@@ -37,6 +40,7 @@ class Process:
         self.exit_code: int | None = None
         """Below 0: minus the signal that ended it. ``None`` while it runs, and where nobody could see it."""
         self._child = child
+        self._is_out_of_reach = False
         self._poll = select.poll()
         if pidfd is not None:
             self._poll.register(pidfd, select.POLLIN)
@@ -48,17 +52,24 @@ class Process:
             return self.exit_code is not None
         if self.pidfd is not None:
             return bool(self._poll.poll(0))
-        return not _is_same(self.pid, self.started_ticks)
+        return not procfs.is_there(self.pid, self.started_ticks)
 
     def send(self, number: int) -> None:
         """Send the signal to the process itself, which tells its own children. Nothing happens if it has ended."""
-        with suppress(ProcessLookupError):
+        try:
             if self._child is not None:
                 self._child.send_signal(number)
             elif self.pidfd is not None:
                 signal.pidfd_send_signal(self.pidfd, number)
-            elif _is_same(self.pid, self.started_ticks):
+            elif procfs.is_there(self.pid, self.started_ticks):
                 os.kill(self.pid, number)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            # As that of a program which became another user's, like sudo: let the template name the user instead.
+            if not self._is_out_of_reach:
+                self._is_out_of_reach = True
+                log.error("pid=%d cannot be signalled: it runs as another user than this agent", self.pid)  # noqa: TRY400
 
     def send_to_all(self, number: int) -> None:
         """Send the signal to the process, its group and every descendant: some of them lead groups of their own."""
@@ -69,7 +80,7 @@ class Process:
             os.killpg(self.pid, number)
         self.send(number)
         for each in family:
-            if _is_same(each.pid, each.started_ticks):
+            if procfs.is_there(each.pid, each.started_ticks):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(each.pid, number)
 
@@ -145,7 +156,7 @@ def adopt(pid: int, started_ticks: int) -> Process | None:
     with suppress(OSError):  # gone; or a kernel, or a sandbox, without it
         pidfd = os.pidfd_open(pid)
     # Looked at after it was opened: if it is the same now, then what is open is it.
-    if _is_same(pid, started_ticks):
+    if procfs.is_there(pid, started_ticks):
         return Process(pid, started_ticks=started_ticks, child=None, pidfd=pidfd)
     if pidfd is not None:
         os.close(pidfd)
@@ -177,8 +188,12 @@ def find_marked(agent_id: str, logs: Path) -> dict[str, Marked]:
             found.setdefault(worker_id, []).append((known, marks))
     workers = {}
     for worker_id, family in found.items():
-        # Its children bear its marks. The first of them all is the worker.
-        main, marks = min(family, key=lambda each: (each[0].started_ticks, each[0].session != each[0].pid, each[0].pid))
+        # Its children bear its marks. It leads a session; they do only if they made one of their own, and later. Where
+        # nobody does, the worker has ended, and these are what it has left.
+        leaders = [each for each in family if each[0].session == each[0].pid]
+        if not leaders:
+            continue
+        main, marks = min(leaders, key=lambda each: (each[0].started_ticks, each[0].pid))
         workers[worker_id] = Marked(
             worker_id=worker_id,
             pid=main.pid,
@@ -199,8 +214,3 @@ def _marked(pid: int, agent_id: str, logs: Path) -> tuple[str, Mapping[str, str]
         if folder == str(logs) and name.endswith(".log"):
             return name.removesuffix(".log"), {}
     return "", {}
-
-
-def _is_same(pid: int, started_ticks: int) -> bool:
-    known = procfs.stat(pid)
-    return known is not None and known.started_ticks == started_ticks and not known.is_over

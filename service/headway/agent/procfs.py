@@ -80,6 +80,12 @@ def stat(pid: int) -> Stat | None:
     )
 
 
+def is_there(pid: int, started_ticks: int) -> bool:
+    """Whether the process that started then runs: another one with its pid does not count, nor one that is over."""
+    known = stat(pid)
+    return known is not None and known.started_ticks == started_ticks and not known.is_over
+
+
 def pids() -> Iterator[int]:
     """Every process there is."""
     return (int(name) for name in os.listdir(_PROC) if name.isdecimal())  # noqa: PTH208 - as above

@@ -3,9 +3,10 @@
 A worker's record says all that is needed to end it, whatever ``host.toml`` says by then.
 """
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,6 @@ from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start
 
 VERSION = 1
-BASE, BURST = "base", "burst"
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,17 @@ class Record:
         return self.pool, self.template
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """One process that outlived its worker."""
+
+    worker_id: str
+    pid: int
+    started_ticks: int
+    ends_by_s: float
+    """When it is ended unless it has ended by itself."""
+
+
 def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Sequence[int]) -> Record:
     """A new worker of ``template``, with as many as it needs of the GPUs that no other has."""
     return Record(
@@ -64,13 +75,18 @@ def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Seq
 
 def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
     """What the environment of a worker tells the next agent, should no file do: whose it is, and as what it started."""
-    kind = BURST if record.life.is_burst else BASE
-    started_as = f"{record.template_hash} {record.restart_generation} {kind} {record.template}"
+    started_as = {
+        "template": record.template,
+        "template_hash": record.template_hash,
+        "restart_generation": record.restart_generation,
+        "is_burst": record.life.is_burst,
+        "stop": asdict(record.stop),
+    }
     return processes.marks_of(
         worker_id=record.worker_id,
         pool=record.pool,
         agent_id=agent_id,
-        started_as=started_as,
+        started_as=json.dumps(started_as, separators=(",", ":")),
         own_gpus=record.gpus,
     )
 
@@ -81,27 +97,31 @@ def unrecorded(worker_id: str, *, pid: int, started_ticks: int, pool: str, start
     Where they do not say as what it was started, it has no template's name: it is replaced once its pool has workers.
     """
     started_at_s = started_ticks / procfs.TICKS_PER_S
-    template_hash, _, rest = started_as.partition(" ")
-    generation, _, rest = rest.partition(" ")
-    kind, _, template = rest.partition(" ")
-    is_told = generation.isdecimal() and kind in {BASE, BURST}
-    return Record(
+    life = Life(state=WorkerState.RUNNING, started_at_s=started_at_s, since_s=started_at_s)
+    record = Record(
         worker_id=worker_id,
         pool=pool,
-        template=template if is_told else "",
-        template_hash=template_hash if is_told else "",
-        restart_generation=int(generation) if is_told else 0,
+        template="",
+        template_hash="",
+        restart_generation=0,
         ready=Ready(),
         stop=Stop(),
-        life=Life(
-            state=WorkerState.RUNNING,
-            started_at_s=started_at_s,
-            since_s=started_at_s,
-            is_burst=is_told and kind == BURST,
-        ),
+        life=life,
         pid=pid,
         started_ticks=started_ticks,
     )
+    try:
+        told = json.loads(started_as)
+        return replace(
+            record,
+            template=str(told["template"]),
+            template_hash=str(told["template_hash"]),
+            restart_generation=int(told["restart_generation"]),
+            stop=Stop(**told["stop"]),
+            life=replace(life, is_burst=bool(told["is_burst"])),
+        )
+    except (ValueError, TypeError, KeyError):
+        return record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +133,8 @@ class Ledger:
     """Pool -> burst workers that ended by themselves under these orders."""
     pauses: Mapping[tuple[str, str], Pause]
     records: Sequence[Record]
+    remains: Sequence[Left] = ()
+    """What workers have left that ended."""
 
 
 EMPTY = Ledger(orders=Orders(), spent={}, pauses={}, records=())
@@ -136,6 +158,7 @@ def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:
         "spent": dict(ledger.spent),
         "pauses": [[*kind, pause.failures, pause.until_s] for kind, pause in ledger.pauses.items()],
         "workers": [asdict(record) for record in ledger.records],
+        "remains": [asdict(left) for left in ledger.remains],
     }
 
 
@@ -159,6 +182,7 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
                 for pool, template, failures, until_s in body["pauses"]
             },
             records=tuple(_record(each) for each in body["workers"]),
+            remains=tuple(Left(**each) for each in body.get("remains", ())),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"it is not as this version writes it: {error}") from error

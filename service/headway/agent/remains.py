@@ -9,21 +9,12 @@ import os
 import signal
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 
 from headway.agent import procfs
-from headway.agent.records import Record
+from headway.agent.records import Left, Record
 from headway.agent.templates import AGENT_ID, WORKER_ID
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Left:
-    """One process that outlived its worker."""
-
-    process: procfs.Stat
-    ends_by_s: float
 
 
 class Remains:
@@ -32,7 +23,8 @@ class Remains:
     def __init__(self, agent_id: str) -> None:
         self._agent_id = agent_id
         self._ended: dict[str, Record] = {}
-        self._left: list[_Left] = []
+        self.left: list[Left] = []
+        """What is known of, for the next agent to go on with."""
 
     def note(self, record: Record) -> None:
         """Look, at the next look, for what this worker has left."""
@@ -41,15 +33,15 @@ class Remains:
     def look(self, *, now_s: float) -> None:
         """Find what was left since the last look, and end what has had its time."""
         if self._ended:
-            self._left += self._found(now_s=now_s)
+            self.left += self._found(now_s=now_s)
             self._ended = {}
-        self._left = [each for each in self._left if _is_there(each.process)]
-        for each in self._left:
+        self.left = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
+        for each in self.left:
             if now_s >= each.ends_by_s:
                 with suppress(OSError):
-                    os.kill(each.process.pid, signal.SIGKILL)
+                    os.kill(each.pid, signal.SIGKILL)
 
-    def _found(self, *, now_s: float) -> list[_Left]:
+    def _found(self, *, now_s: float) -> list[Left]:
         found = []
         for worker_id, process in _marked(self._agent_id, self._ended):
             record = self._ended[worker_id]
@@ -60,7 +52,14 @@ class Remains:
                 record.pid,
                 record.stop.drain_timeout_s,
             )
-            found.append(_Left(process=process, ends_by_s=now_s + record.stop.drain_timeout_s))
+            found.append(
+                Left(
+                    worker_id=worker_id,
+                    pid=process.pid,
+                    started_ticks=process.started_ticks,
+                    ends_by_s=now_s + record.stop.drain_timeout_s,
+                )
+            )
         return found
 
 
@@ -75,8 +74,3 @@ def _marked(agent_id: str, worker_ids: Collection[str]) -> list[tuple[str, procf
             if process is not None and not process.is_over:
                 found.append((worker_id, process))
     return found
-
-
-def _is_there(process: procfs.Stat) -> bool:
-    now = procfs.stat(process.pid)
-    return now is not None and now.started_ticks == process.started_ticks and not now.is_over
