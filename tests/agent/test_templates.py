@@ -118,9 +118,27 @@ def test_mistakes_in_how_workers_are_looked_after_are_told_too(tmp_path: Path) -
         "template 'train': isolation_drain_after_s = 0: expected a number of more than 0",
         "template 'train': resources: gpus = 1, but [host] says gpus = 0: no worker would fit",
         "template 'train': environment sets CUDA_VISIBLE_DEVICES, which the agent gives to each worker that needs gpus",
-        "[host]: labels: 'zone' must have a text, as in labels = {zone = 'a'}",
+        "[host]: labels: 'zone' must be a name and have a text of at most 200 characters, as in labels = {zone = 'a'}",
         "[host]: starting_max = 0: expected a whole number from 1 to 1000000000000",
     ]
+
+
+def test_names_that_the_control_plane_would_refuse_are_told_here(tmp_path: Path) -> None:
+    """It would refuse them with all that the host tells, and the host would count as lost."""
+    name, long = r"a\u0000b", "x" * 201
+    text = "".join(f'[templates."{each}"]\nargv = ["sh"]\n' for each in ("", name, long))
+    text += f'[host]\nname = "{long}"\nlabels = {{ "{name}" = "a", zone = "{long}" }}\n'
+    told = breaches(tmp_path, text)
+    assert [each.partition(" its name")[0] for each in told[:3]] == [
+        "template '':",
+        r"template 'a\x00b':",
+        f"template '{long}':",
+    ]
+    assert [each.partition(" must")[0] for each in told[3:5]] == [
+        r"[host]: labels: 'a\x00b'",
+        "[host]: labels: 'zone'",
+    ]
+    assert told[5:] == ["[host]: name has more than 200 characters"]
 
 
 def test_only_root_can_run_workers_as_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

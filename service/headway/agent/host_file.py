@@ -13,7 +13,7 @@ from typing import Any
 from headway.agent import templates
 from headway.agent.accounts import account
 from headway.agent.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, Stop, Template
-from headway.agent.toml_table import TomlTable
+from headway.agent.toml_table import NAME_CHARS_MAX, TomlTable, is_name
 from headway.errors import Invalid, Misconfigured
 
 WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down
@@ -78,6 +78,8 @@ def _host_file(document: Mapping[str, Any], *, folder: Path, breaches: list[str]
         starting_max=host.whole_if_any("starting_max", least=1),
         workers_max=host.whole("workers_max", default=WORKERS_MAX, least=0, most=100_000),
     )
+    if found.name is not None and not is_name(found.name):
+        host.breach(f"name has more than {NAME_CHARS_MAX} characters")
     if not found.templates and not breaches:
         breaches.append("it has no [templates.NAME]: the host could run nothing")
     host.close()
@@ -86,6 +88,8 @@ def _host_file(document: Mapping[str, Any], *, folder: Path, breaches: list[str]
 
 
 def _template(name: str, table: TomlTable, *, folder: Path, gpus: int) -> Template:
+    if not is_name(name):
+        table.breach(f"its name must have 1 to {NAME_CHARS_MAX} characters, none of them zero")
     resources = table.inner("resources")
     template = Template(
         name=name,

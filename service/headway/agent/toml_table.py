@@ -8,6 +8,7 @@ from typing import Any
 
 EXPECTED_MEMORY = "expected bytes as a number, or a size as in '128MB' or '1.5GiB'"
 NUMBER_MAX = 1e12
+NAME_CHARS_MAX = 200  # more is refused by the control plane, and with it all that the host tells
 
 
 class TomlTable:
@@ -131,9 +132,12 @@ class TomlTable:
     def labels(self, key: str) -> Mapping[str, str]:
         """The labels at ``key``, as in zone = 'a'."""
         given = self.table(key)
-        wrong = [name for name, value in given.items() if not (_is_text(value) and value and name)]
+        wrong = [name for name, value in given.items() if not (is_name(name) and is_name(value))]
         for name in wrong:
-            self.breach(f"{key}: {name!r} must have a text, as in {key} = {{zone = 'a'}}")
+            self.breach(
+                f"{key}: {name!r} must be a name and have a text of at most {NAME_CHARS_MAX} characters, "
+                f"as in {key} = {{zone = 'a'}}"
+            )
         return {name: value for name, value in given.items() if name not in wrong}
 
     def _value(self, key: str, default: Any, fits: Callable[[Any], bool], expected: str) -> Any:
@@ -145,6 +149,11 @@ class TomlTable:
             self.breach(f"{key} = {value!r}: {expected}")
             return default
         return value
+
+
+def is_name(value: Any) -> bool:
+    """Whether ``value`` is a text by which the control plane can call something."""
+    return _is_text(value) and 0 < len(value) <= NAME_CHARS_MAX
 
 
 def _is_text(value: Any) -> bool:
