@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from headway.control import evaluation
+from headway.control import evaluation, tick
 from headway.control.leadership import Leadership
 from headway.control.tick import Ticker
 from headway.scaling.decide import decide
@@ -471,3 +471,36 @@ async def test_a_tick_that_finds_no_database_is_one_line_and_no_progress(caplog:
     assert told.getMessage().startswith("tick missed: Postgres ")
     assert told.exc_info is None
     assert leading.progresses == 0
+
+
+async def test_a_leader_whose_ticks_all_fail_does_not_look_alive(
+    migrated_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease must end, whatever it still reads, so that another tries and health tells."""
+
+    class Leading:
+        epoch = 7
+        progresses = 0
+
+        def progressed(self) -> None:
+            self.progresses += 1
+
+    async def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("of this process alone")
+
+    monkeypatch.setattr(tick, "apply", broken)
+    leading, engine = Leading(), create_engine(migrated_url)
+    ticker = Ticker(engine=engine, leadership=leading, clock=lambda: NOW_S)  # type: ignore[arg-type]
+    running = asyncio.create_task(ticker.run())
+    wake = ticker.all_due
+    try:
+        for times in range(1, 4):
+            wake()
+            async with asyncio.timeout(30):
+                while sum(record.getMessage() == "tick failed" for record in caplog.records) < times:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            wake = ticker.metrics_written  # Spark writes on, and no pool sleeps
+        assert leading.progresses == 1  # what the first tick of a lead reads may take longer than the lease
+    finally:
+        running.cancel()
+        await engine.dispose()

@@ -67,27 +67,38 @@ class Ticker:
             if epoch is None:
                 continue
             is_all_due, self._is_all_due = self._is_all_due, False
-            try:
-                await self.tick(epoch=epoch, is_all_due=is_all_due)
-                self._leadership.progressed()
-            except Superseded as error:
-                log.warning("stepping down: %s", error)
-                self._leadership.step_down(epoch)
-            except Unavailable as error:
-                log.warning("tick missed: %s", error)  # as while Postgres restarts
-            except Exception:
-                # Whatever it was, pools keep their targets, and a tick that did not end does not renew the lease.
-                log.exception("tick failed")
+            if not await self._is_through(epoch, is_all_due=is_all_due):
+                # A look at those that sleep, which finds none, must not pass for progress while whole ticks fail.
+                self._is_all_due |= is_all_due
+
+    async def _is_through(self, epoch: int, *, is_all_due: bool) -> bool:
+        """Tick. Returns whether that came to its end."""
+        try:
+            await self.tick(epoch=epoch, is_all_due=is_all_due)
+        except Superseded as error:
+            log.warning("stepping down: %s", error)
+            self._leadership.step_down(epoch)
+        except Unavailable as error:
+            log.warning("tick missed: %s", error)  # as while Postgres restarts
+        except Exception:
+            # Whatever it was, pools keep their targets, and a tick that did not end does not renew the lease.
+            log.exception("tick failed")
+        else:
+            self._leadership.progressed()
+            return True
+        return False
 
     async def tick(self, *, epoch: int, is_all_due: bool) -> None:
         """Evaluate every pool, or only those that must wake from zero, once."""
         now_s = self._clock()
-        if epoch != self._epoch:
+        is_first = epoch != self._epoch
+        if is_first:
             self._evaluation.forget()
             self._epoch = epoch
         recent = self._evaluation.recent
         gathered = await gather(self._engine, revision=recent.revision, from_s=now_s - KEPT_S)
-        self._leadership.progressed()  # the first tick of a lead reads minutes of everything
+        if is_first:
+            self._leadership.progressed()  # it has read minutes of everything; later ones are through when they are
         recent.forget(now_s=now_s)
         waiting = recent.take(gathered.buckets, revision=gathered.revision)
         due = gathered.profiles if is_all_due else _asleep(gathered, waiting)
