@@ -534,3 +534,19 @@ def test_a_full_disk_stops_no_worker(stage: Stage, caplog: pytest.LogCaptureFixt
         assert len(fleet.running()) == 1
         assert "not written" in caplog.text
         (stage.folder.root / "workers.json.new").rmdir()
+
+
+def test_what_a_full_disk_did_not_take_is_written_once_it_does(stage: Stage) -> None:
+    """Else the next agent would go by the orders from before."""
+    with stage.fleet(template()) as fleet:
+        (stage.folder.root / "workers.json.new").mkdir()  # as above
+        fleet.obey(Orders(cluster_id="c", epoch=1, revision=7))
+        fleet.act([start()])
+        stage.clock.ahead_s += 60.0
+        fleet.look()
+        (stage.folder.root / "workers.json.new").rmdir()
+        stage.clock.ahead_s += 60.0
+        fleet.look()
+        written = stage.folder.workers.read_text()
+        assert fleet.running()[0].worker_id in written
+        assert '"revision":7' in written

@@ -23,6 +23,8 @@ from headway.errors import Unavailable
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
 
+WRITE_AGAIN_S = 5.0
+
 log = logging.getLogger(__name__)
 
 
@@ -57,6 +59,7 @@ class Fleet:
         self._orders = Orders()
         self._remains = Remains(agent_id)
         self._spent: dict[str, int] = {}
+        self._write_again_at_s: float | None = None
         self._ended: list[Ended] = []
         self._start_ups: list[tuple[str, float]] = []
 
@@ -137,6 +140,8 @@ class Fleet:
         for held in list(self._held.values()):
             self._look_at(held, now_s)
         self._remains.look(now_s=now_s)
+        if self._write_again_at_s is not None and now_s >= self._write_again_at_s:
+            self.save(is_durable=True)  # an agent after this one would go by the orders from before the disk was full
         return before != {worker_id: held.record for worker_id, held in self._held.items()}
 
     def act(self, actions: Iterable[Action]) -> None:
@@ -177,7 +182,8 @@ class Fleet:
             records=[held.record for held in self._held.values()],
             remains=self._remains.left,
         )
-        records.write(ledger, self._folder, is_durable=is_durable)
+        is_written = records.write(ledger, self._folder, is_durable=is_durable)
+        self._write_again_at_s = None if is_written else self._clock() + WRITE_AGAIN_S
 
     # --- taking over -------------------------------------------------------------------------------------------------
 

@@ -140,13 +140,15 @@ class Ledger:
 EMPTY = Ledger(orders=Orders(), spent={}, pauses={}, records=())
 
 
-def write(ledger: Ledger, folder: StateFolder, *, is_durable: bool) -> None:
-    """Write the ledger down, for the next agent of the folder."""
+def write(ledger: Ledger, folder: StateFolder, *, is_durable: bool) -> bool:
+    """Write the ledger down, for the next agent of the folder. Returns whether the disk took it."""
     body = to_json(ledger, boot_id=procfs.boot_id())
     try:
         write_json(folder.workers, body, is_durable=is_durable)
     except OSError as error:
         log.error("not written file=%s: %s", folder.workers, error)  # noqa: TRY400 - its trace tells nothing
+        return False
+    return True
 
 
 def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:
