@@ -72,7 +72,8 @@ def host_faults(lab: Installation, host: Host, rng: random.Random) -> list[Fault
         faults.append(made(BOOT_SKEWED, AGENT, lambda: _skew_boot(host, skew_s), lambda: _skew_boot(host, 0.0)))
     if host.disk.is_small:
         fills = made("disk full", DISK, host.disk.fill, host.disk.free)
-        faults.append(replace(fills, lasts_s=rng.uniform(3.0, 8.0)))
+        # What starts meanwhile cannot print that it is ready, so that it is started again.
+        faults.append(replace(fills, lasts_s=rng.uniform(3.0, 8.0), moves=True))
     if host.cgroup.is_there:
         faults += [
             made("host frozen", AGENT, host.cgroup.freeze, host.cgroup.thaw),

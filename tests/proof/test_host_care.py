@@ -41,6 +41,7 @@ def test_host_care(proof: Proof, tmp_path: Path) -> None:
             with watched(lab) as fewest, watch.looking():
                 drained_s = drain(lab, rng.choice(lab.hosts))
                 restarted_s = restart(lab, rng.choice(sorted(WANTED)))
+                restart(lab, EXCLUSIVE)
             lab.finish_jobs()
             told = lab.traffic.told()
             # Idle: a job that loses its host is the broker's matter.
@@ -79,7 +80,7 @@ def restart(lab: Installation, pool: str) -> float:
 
     def is_through() -> bool:
         told = asked(lab, "GET", f"/v1/pools/{pool}/restart", None)
-        return told["outdated_workers"] == 0 and told["renewed_workers"] == WANTED[pool]
+        return told["outdated_workers"] == 0 and told["renewed_workers"] == lab.wanted[pool]
 
     assert sees(is_through, within_s=WITHIN_S), asked(lab, "GET", f"/v1/pools/{pool}/restart", None)
     took_s = time.monotonic() - began_s

@@ -1,0 +1,161 @@
+"""Makes each mistake of ``harms`` in a copy of the tree, puts a lab of that copy under fire, and says what turned red.
+
+    .venv/bin/python tests/mutants/harm.py [--only WORDS] [--page docs/proofs/harms.md]
+
+A mistake takes one to four minutes of the machine. It ends with 1 if one of them lives or applies no longer.
+"""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harms import CARE, HARMS, Harm
+
+ROOT = Path(__file__).parents[2]
+COPIED = ("service", "migrations", "tests/lab", "tests/proof")
+SEED = 1
+SETTLES_WITHIN_S = 40.0  # half of what the proof grants, and longer than a settling ever took
+RUN_S_MAX = 400.0
+WORDS_SHOWN = 160
+LIVED, GONE = "lived", "does not apply"
+RED = re.compile(r"^(?:E\s+)?AssertionError: (.+)", re.MULTILINE)
+
+SOAKED = f"""
+import random, sys
+from pathlib import Path
+from lab.installation import installation
+from lab.soak import Soak
+rng = random.Random({SEED})
+with installation(Path(sys.argv[1]), rng=rng) as lab:
+    lab.settles_within_s = {SETTLES_WITHIN_S}
+    soak = Soak(lab, rng, only=frozenset(sys.argv[3:]) or None)
+    soak.begin()
+    while soak.faults < int(sys.argv[2]):
+        soak.round()
+    soak.end()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of one mistake."""
+
+    harm: Harm
+    by: str
+    took_s: float
+    load: float
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="WORDS", nargs="+", help="mistakes whose description has any of these words")
+    parser.add_argument("--page", metavar="FILE", type=Path, help="write the table there as well")
+    options = parser.parse_args(argv)
+    found = []
+    with tempfile.TemporaryDirectory(prefix="headway-harms-") as name:
+        copy = Path(name)
+        for folder in COPIED:
+            shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        for each in ("pyproject.toml", "tests/conftest.py", "tests/whole_run.py"):
+            shutil.copy(ROOT / each, copy / each)
+        for harm in HARMS:
+            if not options.only or any(words in harm.what for words in options.only):
+                found.append(_tried(harm, copy))
+                sys.stdout.write(f"{found[-1].took_s:.0f} s {_row(found[-1])}\n")
+                sys.stdout.flush()
+    lived = [each for each in found if each.by in {LIVED, GONE}]
+    total = f"{len(found) - len(lived)} of {len(found)} found, in {sum(each.took_s for each in found) / 60:.0f} min"
+    sys.stdout.write(f"{total}\n")
+    if options.page:
+        options.page.write_text(_page(found, total), encoding="utf-8")
+    return 1 if lived else 0
+
+
+def _tried(harm: Harm, copy: Path) -> Found:
+    began_s = time.monotonic()
+    file = copy / "service/headway" / harm.module
+    right = file.read_text(encoding="utf-8")
+    if right.count(harm.right) != 1:
+        return Found(harm, GONE, 0.0, 0.0)
+    file.write_text(right.replace(harm.right, harm.wrong), encoding="utf-8")
+    try:
+        by = _red(harm, copy)
+    finally:
+        file.write_text(right, encoding="utf-8")
+    return Found(harm, by, time.monotonic() - began_s, os.getloadavg()[0])
+
+
+def _red(harm: Harm, copy: Path) -> str:
+    """What the lab said, or that it said nothing."""
+    care = [
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-m",
+        "proof",
+        "--timeout=0",
+        "--proof-minutes=0",
+        "tests/proof/test_host_care.py",
+    ]
+    paths = {"PYTHONPATH": f"{copy / 'service'}:{copy / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    with tempfile.TemporaryDirectory() as logs:
+        command = care if harm.proof == CARE else ["-c", SOAKED, logs, str(harm.faults), *harm.kinds]
+        try:
+            done = subprocess.run(
+                [sys.executable, *command],
+                cwd=copy,
+                env={**os.environ, **paths},
+                capture_output=True,
+                text=True,
+                timeout=RUN_S_MAX,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"it was not through within {RUN_S_MAX:.0f} s"
+    if done.returncode == 0:
+        return LIVED
+    said = RED.findall(done.stdout + done.stderr)
+    if not said:
+        raise RuntimeError(f"it ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return str(said[-1])[:WORDS_SHOWN]
+
+
+def _row(found: Found) -> str:
+    harm = found.harm
+    by = re.sub(r"\b[0-9a-f]{32}\b", "…", found.by).replace("|", "\\|")
+    return f"| {harm.what} | `{harm.module}` | {harm.proof} | {by} |"
+
+
+def _page(found: Sequence[Found], total: str) -> str:
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    load = max((each.load for each in found), default=0.0)
+    rows = "\n".join(map(_row, found))
+    return f"""# Harm that the proofs see
+
+Written by `.venv/bin/python tests/mutants/harm.py --page docs/proofs/harms.md`. Each row is one mistake made in a copy
+of the tree. A lab of that copy (four hosts, real workers under jobs) went through a few faults of the kinds that bring
+the mistake to light, or through the proof of host care; the last column is what turned red.
+
+Not among them: that an agent obeys older epochs, and that the control plane tells them. Each refuses them, so that one
+mistake alone does nothing; `tests/agent/test_orders.py` and `tests/store/test_leadership.py` show each side.
+
+{total} ({machine}, load up to {load:.0f}).
+
+| mistake | where | proof | what turned red |
+| --- | --- | --- | --- |
+{rows}
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,125 @@
+"""Mistakes in what touches processes, hosts and leadership, each made in a copy of the tree: a lab must see them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SOAK, CARE = "soak", "host care"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harm:
+    """One mistake, and what brings it to light."""
+
+    what: str
+    module: str
+    """Below ``service/headway``."""
+    right: str
+    wrong: str
+    kinds: Sequence[str] = ()
+    """Of the faults that the soak draws; it draws from all where none is named."""
+    proof: str = SOAK
+    faults: int = 6
+    """After so many the soak gives up."""
+
+
+HARMS: Sequence[Harm] = (
+    Harm(
+        what="an agent that starts anew forgets its workers and starts a second set",
+        module="agent/fleet.py",
+        right="for record in ledger.records:",
+        wrong="for record in ():",
+        kinds=("agent killed",),
+    ),
+    Harm(
+        what="a worker that shall leave is killed at once, busy or not",
+        module="agent/held.py",
+        right="self.process.send(self.record.stop.stop_signal)",
+        wrong="self.process.send_to_all(self.record.stop.force_signal)",
+        kinds=("agent paused",),
+    ),
+    Harm(
+        what="a worker that leaves is given one second instead of its drain timeout",
+        module="agent/held.py",
+        right="life.since_s + record.stop.drain_timeout_s",
+        wrong="life.since_s + 1.0",
+        kinds=("agent paused",),
+    ),
+    Harm(
+        what="an agent takes silence for zero: cut off for three seconds it lets all workers go",
+        module="agent/isolation.py",
+        right="if template.isolation_drain_after_s is not None and for_s >= template.isolation_drain_after_s",
+        wrong="if for_s >= 3.0",
+        kinds=("host parted",),
+    ),
+    Harm(
+        what="a host file with mistakes counts as an empty one",
+        module="agent/watched.py",
+        right="            return False\n        if found == self.now:",
+        wrong="            found = HostFile(templates={})\n        if found == self.now:",
+        kinds=("host file broken",),
+    ),
+    Harm(
+        what="a full disk ends the agent",
+        module="agent/records.py",
+        right="    except OSError as error:\n        log.error(",
+        wrong="    except ZeroDivisionError as error:\n        log.error(",
+        kinds=("disk full",),
+        faults=16,
+    ),
+    Harm(
+        what="writes of a replaced leader are not fenced",
+        module="store/leadership.py",
+        right="    if row.first() is None:\n        raise Superseded(",
+        wrong="    if row.first() is None and epoch < 0:\n        raise Superseded(",
+        kinds=("leader hung",),
+    ),
+    Harm(
+        what="a leader that hangs is never replaced",
+        module="control/leadership.py",
+        right="if await session.end_silent_leader(lease_s=LEASE_S):",
+        wrong="if False:",
+        kinds=("leader hung",),
+    ),
+    Harm(
+        what="a host is given up after four seconds of silence",
+        module="store/hosts.py",
+        right="LEASE_S = 45.0",
+        wrong="LEASE_S = 4.0",
+        kinds=("agent paused",),
+    ),
+    Harm(
+        what="after nobody led for long, every host counts as lost",
+        module="store/leadership.py",
+        right="hosts.lease_ends_at + (now() - last.renewed_at), now()",
+        wrong="hosts.lease_ends_at, now()",
+        kinds=("Postgres away for longer than the hosts' leases",),
+    ),
+    Harm(
+        what="a restored database does not address anew the hosts that are ahead of it",
+        module="store/leadership.py",
+        right=".where(hosts.c.epoch_seen > hosts.c.assignment_epoch, hosts.c.epoch_seen < EPOCH_MAX)",
+        wrong=".where(hosts.c.epoch_seen > EPOCH_MAX)",
+        kinds=("Postgres restarted", "Postgres restored"),
+    ),
+    Harm(
+        what="what may run on a lost host counts as zero: an exclusive pool is replaced at once",
+        module="scaling/presence.py",
+        right="    if not silent:\n        return counts\n    told:",
+        wrong="    return counts\n    told:",
+        kinds=("host parted for longer than its lease",),
+    ),
+    Harm(
+        what="the same, when a host loses its power",
+        module="scaling/presence.py",
+        right="    if not silent:\n        return counts\n    told:",
+        wrong="    return counts\n    told:",
+        proof=CARE,
+    ),
+    Harm(
+        what="a restart lets a worker go before its replacement runs",
+        module="scaling/reconcile.py",
+        right="kept = min(len(place.outdated), max(0, place.count - place.running))",
+        wrong="kept = 0",
+        proof=CARE,
+    ),
+)
