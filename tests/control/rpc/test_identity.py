@@ -13,10 +13,11 @@ from headway.agent import procfs
 from headway.agent.client import ControlClient, Enrolled, Heard, HostNews, Proof
 from headway.agent.folder import Identity
 from headway.control.admission import Admission
-from headway.control.callers import HEARD_S, Callers
+from headway.control.callers import HEARD_S, LOCAL, Caller, Callers
+from headway.control.callers import SHARED as SHARED_CALLER
 from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
-from headway.control.rpc.rights import RIGHTS
+from headway.control.rpc.rights import RIGHTS, may_call
 from headway.control.rpc.server import serve
 from headway.emit.client import TelemetryClient
 from headway.errors import Conflict, Forbidden, NotFound, Unauthenticated
@@ -443,6 +444,23 @@ def test_every_method_of_the_wire_says_who_may_call_it() -> None:
     services = [*agent_pb2.DESCRIPTOR.services_by_name.values(), *telemetry_pb2.DESCRIPTOR.services_by_name.values()]
     methods = {f"/{service.full_name}/{method.name}" for service in services for method in service.methods}
     assert methods == RIGHTS.keys()
+
+
+@pytest.mark.parametrize(
+    ("method", "may"),
+    [
+        ("AgentService/Enrol", {Role.HOST, Role.JOIN}),  # with a join token in the message nothing else is shown
+        ("AgentService/Report", {Role.HOST}),
+        ("AgentService/Poll", {Role.HOST}),
+        ("TelemetryService/Ingest", {Role.INGEST, Role.ADMIN}),
+        ("AgentService/Later", set()),  # one that has no row yet
+    ],
+)
+def test_every_role_may_make_the_calls_that_the_table_says_and_no_other(method: str, may: set[Role]) -> None:
+    path = f"/headway.wire.v1.{method}"
+    assert {role for role in Role if may_call(Caller(role=role, name="x"), path)} == may
+    assert may_call(SHARED_CALLER, path) is bool(may)
+    assert may_call(LOCAL, path)
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.INGEST, Role.ADMIN])

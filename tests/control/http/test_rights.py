@@ -1,0 +1,108 @@
+"""Who may ask what of the HTTP door, written out and asked of the door itself: a row a route, a letter a role."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import httpx
+import pytest
+
+from control.http.conftest import Bound
+from headway.control.callers import Caller, Callers
+from headway.control.http.describe import description
+from headway.errors import Unauthenticated
+from headway.store.credentials import Role
+
+LETTERS = {"v": Role.VIEWER, "o": Role.OPERATOR, "a": Role.ADMIN, "i": Role.INGEST, "h": Role.HOST, "j": Role.JOIN}
+READS, CHANGES, GOVERNS = "voa", "oa", "a"
+EVERYBODY = "voaihj"
+"""With any token, and without one."""
+
+MAY = {
+    "GET /metrics": READS,
+    "GET /v1/decisions": READS,
+    "GET /v1/decisions/latest": READS,
+    "GET /v1/events": READS,
+    "GET /v1/health": EVERYBODY,
+    "GET /v1/health/live": EVERYBODY,
+    "GET /v1/hosts": READS,
+    "GET /v1/hosts/wanted": READS,
+    "POST /v1/hosts/{host}/cordon": CHANGES,
+    "POST /v1/hosts/{host}/uncordon": CHANGES,
+    "POST /v1/hosts/{host}/drain": CHANGES,
+    "POST /v1/hosts/{host}/forget": CHANGES,
+    "POST /v1/hosts/{host}/rotate": GOVERNS,
+    "POST /v1/hosts/{host}/revoke": GOVERNS,
+    "GET /v1/openapi.json": READS,
+    "GET /v1/pools/{pool}/history": READS,
+    "GET /v1/pools/{pool}/metrics": READS,
+    "GET /v1/pools/{pool}/restart": READS,
+    "POST /v1/pools/{pool}/restart": CHANGES,
+    "PUT /v1/pools/{pool}/override": CHANGES,
+    "DELETE /v1/pools/{pool}/override": CHANGES,
+    "PUT /v1/pools/{pool}/pause": CHANGES,
+    "DELETE /v1/pools/{pool}/pause": CHANGES,
+    "GET /v1/profiles": READS,
+    "GET /v1/profiles/{pool}": READS,
+    "PUT /v1/profiles/{pool}": CHANGES,
+    "DELETE /v1/profiles/{pool}": CHANGES,
+    "GET /v1/queues": READS,
+    "GET /v1/queues/{queue}/metrics": READS,
+    "POST /v1/telemetry": "ia",
+    "GET /v1/tokens": GOVERNS,
+    "POST /v1/tokens": GOVERNS,
+    "DELETE /v1/tokens/{name}": GOVERNS,
+    "GET /v1/nowhere": GOVERNS,  # nobody learns by asking what is there
+    "POST /metrics": GOVERNS,
+}
+HELD_OPEN = {"GET /v1/events"}  # answered for as long as somebody listens
+
+
+class Shown(Callers):
+    """Takes what is shown for the name of a role."""
+
+    async def who(self, secret: str | None) -> Caller:
+        if not secret:
+            raise Unauthenticated("nothing shown")
+        return Caller(role=Role(secret), name=secret, sha256="of " + secret)
+
+    async def recheck(self, caller: Caller) -> None:
+        """It is valid for ever."""
+
+
+def asked(route: str) -> tuple[str, str]:
+    method, path = route.split(" ")
+    for name in ("pool", "queue", "host", "name"):
+        path = path.replace(f"{{{name}}}", "redis/x" if name == "queue" else "x")
+    return method, path
+
+
+async def refused(client: httpx.AsyncClient, route: str, roles: Iterable[str]) -> str:
+    found = ""
+    for letter in roles:
+        method, path = asked(route)
+        answer = await client.request(method, path, headers={"Authorization": f"Bearer {LETTERS[letter].value}"})
+        assert answer.status_code != 401, answer.text
+        found += letter if answer.status_code == 403 else ""
+    return found
+
+
+@pytest.fixture
+def app(door, engine) -> Any:
+    return door(token="shared", callers=Shown(token="shared"), address=Bound(host="0.0.0.0"))
+
+
+async def test_every_role_may_what_the_table_says_and_nothing_else(app: Any) -> None:
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://headway.example") as client:
+        for route, may in MAY.items():
+            roles = EVERYBODY if route not in HELD_OPEN else set(EVERYBODY) - set(may)
+            assert sorted(await refused(client, route, roles)) == sorted(set(EVERYBODY) - set(may)), route
+            if may != EVERYBODY:
+                assert (await client.request(*asked(route))).status_code == 401, f"{route} with nothing shown"
+
+
+def test_no_route_is_missing_from_the_table() -> None:
+    described = json.loads(description())["paths"]
+    operations = {f"{method.upper()} {path}" for path, methods in described.items() for method in methods}
+    assert operations | {"GET /v1/openapi.json", "GET /v1/nowhere", "POST /metrics"} == MAY.keys()
