@@ -7,6 +7,7 @@ load it had. A proof that is broken off goes on after its last whole round when 
 import json
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ class Proof:
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}",
         }
-        line = {"seed": seed, "ended_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **figures, **machine}
+        ended_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = {"seed": seed, "ended_at": ended_at, "commit": _commit(), **figures, **machine}
         with self.ledger.open("a") as ledger:
             ledger.write(json.dumps(line) + "\n")
             ledger.flush()
@@ -60,6 +62,13 @@ class Proof:
             except ValueError:
                 continue
         return lines
+
+
+def _commit() -> str | None:
+    """What was proven; ``None`` where this is no checkout."""
+    words = ["git", "-C", str(PROOFS), "rev-parse", "--short", "HEAD"]
+    told = subprocess.run(words, capture_output=True, text=True, check=False)
+    return told.stdout.strip() or None
 
 
 @pytest.fixture
