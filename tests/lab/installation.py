@@ -21,7 +21,6 @@ import httpx
 import psutil
 import psycopg
 
-from headway.scaling.model import WorkerState
 from lab import disks
 from lab.controls import TOKEN, Control
 from lab.hosts import BRITTLE, STANDING, Host, end_leftovers, workers_of
@@ -29,6 +28,7 @@ from lab.jobs import Traffic
 from lab.network import PREFIX, network
 from lab.programs import sees
 from lab.servers import Broker, Database
+from lab.unsettled import astray, miscounted, not_known
 
 POOLS = ("letters", "figures")
 EXCLUSIVE = "ledger"
@@ -40,7 +40,6 @@ DONE_WITHIN_S = 180.0
 HELD_FOR_S = 3600
 JOBS_PER_S = 4.0
 TAKES_OVER_S = 0.2  # from the begin of the statement that takes over to its lock on the epoch
-LEADER_SILENT_S = 4.0  # two renewals
 MEMORY_BYTES_MIN = 1_000_000_000
 
 
@@ -194,57 +193,16 @@ class Installation:
 
     def unsettled(self) -> list[str]:
         """What is not yet as it should be; empty once every pool has its workers, each once, and everyone knows."""
-        seen = workers_of(self.run)
-        recorded = {each.worker_id: (host.name, each) for host in self.hosts for each in host.recorded()}
-        wrong = [
-            f"worker {key} runs {count} times" for key, count in Counter(w.worker_id for w in seen).items() if count > 1
-        ]
         programs = [*(host.agent for host in self.hosts), *(control.program for control in self.controls)]
-        wrong += [f"{each.log.stem} has ended" for each in programs if not each.is_running]
-        wrong += [
-            f"{each.host}: pid {each.pid} of pool {each.pool} is in no agent's hands"
-            for each in seen
-            if recorded.get(each.worker_id, ("", None))[0] != each.host
-        ]
-        running = {each.worker_id for each in seen}
+        ended = [f"{each.log.stem} has ended" for each in programs if not each.is_running]
+        recorded = {each.worker_id: (host.name, each) for host in self.hosts for each in host.recorded()}
         standing = {key: each for key, (_, each) in recorded.items() if each.state in STANDING}
-        wrong += [f"worker {key} is recorded and does not run" for key in sorted(standing.keys() - running)]
-        counts = Counter(each.pool for each in standing.values())
-        wrong += [
-            f"pool {pool}: {counts[pool]} workers, {wanted} wanted"
-            for pool, wanted in self.wanted.items()
-            if counts[pool] != wanted
+        wrong = [
+            *ended,
+            *astray(workers_of(self.run), recorded, standing=standing.keys()),
+            *miscounted(standing.values(), wanted=self.wanted),
         ]
-        wrong += [
-            f"worker {key} is still {each.state.value}"
-            for key, each in standing.items()
-            if each.state is WorkerState.STARTING
-        ]
-        return wrong or self._unknown(set(standing))
-
-    def _unknown(self, standing: set[str]) -> list[str]:
-        """Where Postgres knows of something else than what runs."""
-        try:
-            with psycopg.connect(self.database.near_url, connect_timeout=2) as connection:
-                known = connection.execute("select worker_id from workers where state <> 'draining'").fetchall()
-                rows = connection.execute(
-                    "select pool, sum(base_workers + burst_workers)::int from assignments group by pool"
-                ).fetchall()
-                silent_s = connection.execute(
-                    "select extract(epoch from clock_timestamp() - renewed_at) from leader_heartbeat"
-                ).fetchone()
-                assert silent_s is not None
-        except (psycopg.OperationalError, AssertionError) as error:
-            return [f"Postgres does not answer: {error}"]
-        assigned = dict(rows)
-        wrong = [] if silent_s[0] < LEADER_SILENT_S else [f"nobody has led for {silent_s[0]:.0f} s"]
-        wrong += [
-            f"pool {pool}: {assigned.get(pool, 0)} assigned, {wanted} wanted"
-            for pool, wanted in self.wanted.items()
-            if assigned.get(pool, 0) != wanted
-        ]
-        differing = {worker_id for (worker_id,) in known} ^ standing
-        return [*wrong, *(f"worker {key} is known on one side only" for key in sorted(differing))]
+        return wrong or not_known(self.database.near_url, standing.keys(), wanted=self.wanted)
 
     def settle(self) -> float:
         """Wait until nothing is unsettled. Returns the seconds it took."""
