@@ -15,6 +15,7 @@ from headway.agent.busy import NOT_KNOWN, Activity
 from headway.agent.folder import StateFolder
 from headway.agent.held import LATER_S, Held
 from headway.agent.host_file import HostFile
+from headway.agent.logbook import Logbook
 from headway.agent.orders import Orders
 from headway.agent.output import Output
 from headway.agent.records import Ledger, Record
@@ -22,8 +23,6 @@ from headway.agent.remains import Remains
 from headway.errors import Unavailable
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
-
-WRITE_AGAIN_S = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +49,7 @@ class Fleet:
     ) -> None:
         self.output = Output(folder.logs)
         self._folder = folder
+        self._logbook = Logbook(folder, clock=clock)
         self._host_file = host_file
         self._agent_id = agent_id
         self._environment = environment
@@ -59,7 +59,6 @@ class Fleet:
         self._orders = Orders()
         self._remains = Remains(agent_id)
         self._spent: dict[str, int] = {}
-        self._write_again_at_s: float | None = None
         self._ended: list[Ended] = []
         self._start_ups: list[tuple[str, float]] = []
 
@@ -140,8 +139,8 @@ class Fleet:
         for held in list(self._held.values()):
             self._look_at(held, now_s)
         self._remains.look(now_s=now_s)
-        if self._write_again_at_s is not None and now_s >= self._write_again_at_s:
-            self.save(is_durable=True)  # an agent after this one would go by the orders from before the disk was full
+        if self._logbook.is_behind:
+            self.save()
         return before != {worker_id: held.record for worker_id, held in self._held.items()}
 
     def act(self, actions: Iterable[Action]) -> None:
@@ -171,10 +170,7 @@ class Fleet:
             held.let_go()
 
     def save(self, *, is_durable: bool = False) -> None:
-        """Write everything down. Processes do not survive the machine, so only orders need to.
-
-        A disk that takes nothing more stops no worker: what could not be written is found by its marks.
-        """
+        """Write everything down, for the next agent."""
         ledger = Ledger(
             orders=self._orders,
             spent=self._spent,
@@ -182,8 +178,7 @@ class Fleet:
             records=[held.record for held in self._held.values()],
             remains=self._remains.left,
         )
-        is_written = records.write(ledger, self._folder, is_durable=is_durable)
-        self._write_again_at_s = None if is_written else self._clock() + WRITE_AGAIN_S
+        self._logbook.write(ledger, is_durable=is_durable)
 
     # --- taking over -------------------------------------------------------------------------------------------------
 

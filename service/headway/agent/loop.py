@@ -205,7 +205,7 @@ class Agent:
             gpus_of={name: template.gpus for name, template in host_file.templates.items()},
             uncounted=uncounted(host_file),
         )
-        self._has_waiting = len(actions) < len(due) or bool(doubtful)
+        self._has_waiting = len(actions) < len(due) or bool(doubtful - isolated)
         if actions:
             fleet.act(actions)
         return bool(actions)

@@ -4,7 +4,6 @@ A worker's record says all that is needed to end it, whatever ``host.toml`` says
 """
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -12,7 +11,6 @@ from uuid import uuid4
 
 from headway.agent import processes, procfs
 from headway.agent.backoff import Pause
-from headway.agent.folder import StateFolder, write_json
 from headway.agent.orders import Orders
 from headway.agent.states import Life
 from headway.agent.templates import Ready, Stop, Template
@@ -20,8 +18,6 @@ from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start
 
 VERSION = 1
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,17 +134,6 @@ class Ledger:
 
 
 EMPTY = Ledger(orders=Orders(), spent={}, pauses={}, records=())
-
-
-def write(ledger: Ledger, folder: StateFolder, *, is_durable: bool) -> bool:
-    """Write the ledger down, for the next agent of the folder. Returns whether the disk took it."""
-    body = to_json(ledger, boot_id=procfs.boot_id())
-    try:
-        write_json(folder.workers, body, is_durable=is_durable)
-    except OSError as error:
-        log.error("not written file=%s: %s", folder.workers, error)  # noqa: TRY400 - its trace tells nothing
-        return False
-    return True
 
 
 def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:

@@ -1,0 +1,45 @@
+"""The file of what runs and what is to run, written whole at each change, and again while the disk refuses it.
+
+A disk that takes nothing more stops no worker: what could not be written is found by its marks. But an agent after this
+one would go by the orders from before, so it is tried again, and told once.
+"""
+
+import logging
+from collections.abc import Callable
+
+from headway.agent import procfs, records
+from headway.agent.folder import StateFolder, write_json
+from headway.agent.records import Ledger
+
+WRITE_AGAIN_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Logbook:
+    """Where an agent writes its ledger down for the next one of the folder."""
+
+    def __init__(self, folder: StateFolder, *, clock: Callable[[], float]) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._refused_at_s: float | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it is time to write again what the disk has refused."""
+        return self._refused_at_s is not None and self._clock() >= self._refused_at_s + WRITE_AGAIN_S
+
+    def write(self, ledger: Ledger, *, is_durable: bool) -> None:
+        """Write the ledger down. Processes do not survive the machine, so only orders need be durable."""
+        was_refused = self._refused_at_s is not None
+        file = self._folder.workers
+        try:
+            write_json(file, records.to_json(ledger, boot_id=procfs.boot_id()), is_durable=is_durable or was_refused)
+        except OSError as error:
+            self._refused_at_s = self._clock()
+            if not was_refused:
+                log.error("not written file=%s: %s; tried again", file, error)  # noqa: TRY400 - its trace tells nothing
+            return
+        self._refused_at_s = None
+        if was_refused:
+            log.info("written again file=%s", file)
