@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -551,3 +552,46 @@ def test_what_a_full_disk_did_not_take_is_written_once_it_does(stage: Stage) -> 
         written = stage.folder.workers.read_text()
         assert fleet.running()[0].worker_id in written
         assert '"revision":7' in written
+
+
+# --- as the first process of a container -----------------------------------------------------------------------------
+
+FIRST_PROCESS = """
+import ctypes, os, subprocess, sys, time
+from headway.agent import processes
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans are handed to this process, as they are to a container's first
+ours = subprocess.Popen(["sleep", "600"])
+subprocess.run(["sh", "-c", "sleep 0.2 & sleep 0.2 & exit 0"], check=True)
+def children():
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return set(map(int, file.read().split()))
+until_s = time.monotonic() + 20
+assert len(children()) == 3
+while children() != {ours.pid} and time.monotonic() < until_s:
+    processes.reap_orphans({ours.pid})
+    time.sleep(0.01)
+assert children() == {ours.pid}
+ours.kill()
+while os.waitid(os.P_PID, ours.pid, os.WEXITED | os.WNOWAIT) is None:
+    pass
+processes.reap_orphans({ours.pid})
+assert ours.wait() == -9, "its end is for whoever started it"
+processes.reap_orphans(set())
+"""
+
+
+def test_a_containers_first_process_takes_note_of_orphans_and_of_no_worker_of_its_own() -> None:
+    subprocess.run([sys.executable, "-c", FIRST_PROCESS], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(("pid", "reaped"), [(1, 1), (7, 0)])
+def test_only_a_first_process_looks_for_orphans(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, pid: int, reaped: int
+) -> None:
+    """Any other process has no children but those that it has started, and waits for them itself."""
+    looks: list[object] = []
+    monkeypatch.setattr("headway.agent.processes.reap_orphans", looks.append)
+    monkeypatch.setattr("headway.agent.fleet.os.getpid", lambda: pid)
+    with stage.fleet() as fleet:
+        fleet.look()
+    assert len(looks) == reaped

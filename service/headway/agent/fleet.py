@@ -5,6 +5,7 @@ be done. Nothing here waits.
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -58,6 +59,7 @@ class Fleet:
         self._backoff = Backoff({})
         self._orders = Orders()
         self._remains = Remains(agent_id)
+        self._is_first_process = os.getpid() == 1
         self._spent: dict[str, int] = {}
         self._ended: list[Ended] = []
         self._start_ups: list[tuple[str, float]] = []
@@ -138,6 +140,8 @@ class Fleet:
         before = {worker_id: held.record for worker_id, held in self._held.items()}
         for held in list(self._held.values()):
             self._look_at(held, now_s)
+        if self._is_first_process:
+            processes.reap_orphans({held.record.pid for held in self._held.values()})
         self._remains.look(now_s=now_s)
         if self._logbook.is_behind:
             self.save()
