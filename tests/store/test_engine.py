@@ -14,6 +14,7 @@ from headway.store.engine import (
     connect_parameters,
     create_engine,
     listen,
+    listen_parameters,
     probe,
     refuse_old,
     transaction,
@@ -75,6 +76,12 @@ def test_a_refused_connection_is_one_sentence_with_the_cure(said: str, kind: typ
     assert says in str(error)
     assert "s3cret" not in str(error)
     assert "\n" not in str(error)
+
+
+def test_who_listens_notices_within_seconds_that_nobody_speaks() -> None:
+    found = listen_parameters("postgresql://u@h/d?keepalives_idle=1&keepalives_interval=9")
+    assert (found["keepalives_idle"], found["keepalives_interval"]) == (1, 1)
+    assert found["tcp_user_timeout"] == 5_000
 
 
 async def test_a_usable_database_is_probed_in_silence(postgres_url: str) -> None:

@@ -38,6 +38,8 @@ IDLE_TRANSACTION_TIMEOUT_S = 60  # a transaction left open by a hung process mus
 CONTROL_IDLE_TRANSACTION_TIMEOUT_S = 10
 # How Postgres notices that a client has vanished without a word; its own defaults take two hours.
 VANISHED = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10000"
+# Nobody sends anything on the connection that listens, and what Postgres says to a dead one is lost: polls are held on.
+LISTENING = {"keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3, "tcp_user_timeout": 5_000}
 LISTEN_RETRY_MIN_S = 0.1
 LISTEN_RETRY_MAX_S = 5.0
 
@@ -75,6 +77,12 @@ def connect_parameters(database_url: str, *, idle_transaction_s: int = IDLE_TRAN
         "tcp_user_timeout": 20_000,
     }
     return ours | given | {"options": f"{options} {given.get('options', '')}".strip()}
+
+
+def listen_parameters(database_url: str) -> dict[str, Any]:
+    """As ``connect_parameters``, for a connection on which a silent peer must be noticed within seconds."""
+    parameters = connect_parameters(database_url)
+    return parameters | {name: min(int(parameters[name]), most) for name, most in LISTENING.items()}
 
 
 def create_engine(database_url: str, *, idle_transaction_s: int = IDLE_TRANSACTION_TIMEOUT_S) -> AsyncEngine:
@@ -173,7 +181,7 @@ async def listen(database_url: str, channels: Sequence[str]) -> AsyncIterator[tu
     Raises:
         Misconfigured: the URL cannot be read. An absent server is waited for instead.
     """
-    parameters = connect_parameters(database_url)
+    parameters = listen_parameters(database_url)
     pause_s = LISTEN_RETRY_MIN_S
     while True:
         try:
