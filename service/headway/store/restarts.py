@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.scaling.rollout import Progress, progress_of
-from headway.store.hosts import load_hosts
+from headway.scaling.rollout import Progress
 from headway.store.profiles import get_profile, one_change_at_a_time, record_change
 from headway.store.tables import profiles
+from headway.store.templates import restart_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ async def read_restart(conn: AsyncConnection, pool: str) -> Restart:
     return Restart(
         pool=pool,
         restart_generation=generation,
-        progress=progress_of(await load_hosts(conn), pool, generation),
+        progress=await restart_progress(conn, pool, generation),
     )
 
 

@@ -12,6 +12,7 @@ from control.http.conftest import Bound
 from control.http.seed import Seed
 from headway.control.callers import Callers
 from headway.control.http.describe import description
+from headway.control.http.feed import Feed
 from headway.control.http.rights import RIGHTS, allows, needed_for
 from headway.store.credentials import Role
 
@@ -21,7 +22,12 @@ MAIL = {"queues": ["redis/mail"], "template": "rq"}
 
 @pytest.fixture
 async def app(door, engine) -> Any:
-    return door(token=SHARED, callers=Callers(token=SHARED, engine=engine), address=Bound(host="0.0.0.0"))
+    return door(
+        token=SHARED,
+        callers=Callers(token=SHARED, engine=engine),
+        address=Bound(host="0.0.0.0"),
+        feed=Feed(pause_s=0.01, refresh_s=0.05),  # whoever watches is told again, and asked who it is, at once
+    )
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from headway.control.http.problems import TooLarge, declared
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.model import HostState
 from headway.scaling.profile import NAME_LENGTH_MAX
-from headway.store.engine import transaction
+from headway.store.engine import snapshot, transaction
 from headway.store.host_states import forget_host, set_host_state
 from headway.store.overview import read_hosts
 
@@ -80,4 +80,9 @@ async def _reason(request: Request) -> str:
 async def _set(door: Door, name: str, state: HostState, *, reason: str | None) -> HostOut:
     async with transaction(door.engine) as conn:
         await set_host_state(conn, name, state, reason=reason, actor=door.actor)
-        return next(HostOut.of(row) for row in await read_hosts(conn) if row.host.name == name)
+    # Read by itself: the host's row would be locked for as long as that takes, and its reports would wait.
+    async with snapshot(door.engine) as conn:
+        told = next((HostOut.of(row) for row in await read_hosts(conn) if row.host.name == name), None)
+    if told is None:
+        raise NotFound(f"host {name!r} was forgotten meanwhile")
+    return told

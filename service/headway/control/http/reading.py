@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from headway.control.http.answers import (
     DecisionOut,
@@ -15,13 +15,14 @@ from headway.control.http.answers import (
     TargetPoint,
 )
 from headway.control.http.door import AtDoor, PoolPath, PoolQuery
+from headway.control.http.given import in_a_thread
 from headway.control.http.overview import bucket_points, queues_of, service_times
 from headway.control.http.problems import declared
 from headway.control.recent import KEPT_S, RecentBuckets
 from headway.errors import Invalid, NotFound
 from headway.scaling.measure import BUCKET_S
 from headway.store.decisions import latest_decisions, list_decisions
-from headway.store.engine import transaction
+from headway.store.engine import snapshot, transaction
 from headway.store.overview import (
     read_buckets,
     read_hosts,
@@ -37,27 +38,46 @@ HISTORY_MINUTES_MAX = 120  # buckets of 5 s live two hours
 router = APIRouter(prefix="/v1")
 
 
-@router.get("/queues", operation_id="list_queues", summary="List queues", tags=["queues"], responses=declared(Invalid))
-async def list_all_queues(door: AtDoor, pool: PoolQuery = None) -> QueuesOut:
+@router.get(
+    "/queues",
+    operation_id="list_queues",
+    summary="List queues",
+    tags=["queues"],
+    response_model=QueuesOut,
+    responses=declared(Invalid),
+)
+async def list_all_queues(door: AtDoor, pool: PoolQuery = None) -> Response:
     """Every queue that was seen or that a profile names: newest depths, rates and waits."""
     now_s = door.clock()
-    async with transaction(door.engine) as conn:
+    async with snapshot(door.engine) as conn:
         queues = await read_queues(conn)
         if pool is not None:
             queues = {queue: owner for queue, owner in queues.items() if owner == pool}
         samples, profiles = await read_samples(conn), await list_profiles(conn)
         buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, queues=list(queues))
-    recent = RecentBuckets()
-    recent.take(buckets, revision=revision)
-    given = queues_of(queues, samples, [stored.profile for stored in profiles], recent, now_s=now_s)
-    return QueuesOut(at_s=now_s, queues=given)
+
+    def told() -> QueuesOut:
+        recent = RecentBuckets()
+        recent.take(buckets, revision=revision)
+        given = queues_of(queues, samples, [stored.profile for stored in profiles], recent, now_s=now_s)
+        return QueuesOut(at_s=now_s, queues=given)
+
+    return await in_a_thread(told)
 
 
-@router.get("/hosts", operation_id="list_hosts", summary="List hosts", tags=["hosts"], responses=declared())
-async def list_all_hosts(door: AtDoor) -> HostsOut:
+@router.get(
+    "/hosts",
+    operation_id="list_hosts",
+    summary="List hosts",
+    tags=["hosts"],
+    response_model=HostsOut,
+    responses=declared(),
+)
+async def list_all_hosts(door: AtDoor) -> Response:
     """Every host: its capacity, its templates, its workers, and whether it is known to live."""
-    async with transaction(door.engine) as conn:
-        return HostsOut(hosts=[HostOut.of(row) for row in await read_hosts(conn)])
+    async with snapshot(door.engine) as conn:
+        found = await read_hosts(conn)
+    return await in_a_thread(lambda: HostsOut(hosts=[HostOut.of(row) for row in found]))
 
 
 @router.get(
@@ -87,13 +107,16 @@ async def list_newest_decisions(
     operation_id="latest_decisions",
     summary="Read the newest decisions",
     tags=["decisions"],
+    response_model=LatestDecisionsOut,
     responses=declared(),
 )
-async def list_latest_decisions(door: AtDoor) -> LatestDecisionsOut:
+async def list_latest_decisions(door: AtDoor) -> Response:
     """The newest decision of each pool."""
     async with transaction(door.engine) as conn:
         latest = await latest_decisions(conn)
-    return LatestDecisionsOut(decisions=[DecisionOut.of(latest[pool]) for pool in sorted(latest)])
+    return await in_a_thread(
+        lambda: LatestDecisionsOut(decisions=[DecisionOut.of(latest[pool]) for pool in sorted(latest)])
+    )
 
 
 @router.get(

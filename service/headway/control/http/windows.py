@@ -13,12 +13,12 @@ from headway.control.http.given import Given
 from headway.control.http.problems import declared
 from headway.errors import Invalid, NotFound
 from headway.scaling.measure import BucketRow
-from headway.scaling.model import WorkerState
 from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.scaling.windows import WINDOWS_S, WindowMetrics, window_metrics
 from headway.store.engine import Connection, transaction
-from headway.store.overview import HostRow, TargetRow, read_hosts, read_queues, read_target_history
+from headway.store.overview import TargetRow, read_queues, read_target_history
 from headway.store.profiles import get_profile
+from headway.store.templates import read_template_facts, running_workers
 from headway.store.windows import WindowRows, measured_until_s, read_window_rows
 
 FINE_S = 300.0  # windows so long or shorter are of buckets of 5 s, longer ones of minutes
@@ -113,17 +113,11 @@ class _Slots:
 
 async def _slots(conn: Connection, pool: str, *, now_s: float) -> _Slots | None:
     template = (await get_profile(conn, pool)).profile.template
-    hosts = await read_hosts(conn)
-    slots = [each.slots for row in hosts if row.host.is_known for each in row.host.templates if each.name == template]
-    if not slots:
+    facts = (await read_template_facts(conn, [template])).get(template)
+    if facts is None:
         return None
     history = await read_target_history(conn, pool=pool, from_s=now_s - HOUR_S)
-    return _Slots(history, min(slots), _running(hosts, pool))
-
-
-def _running(hosts: Sequence[HostRow], pool: str) -> int:
-    workers = (worker for row in hosts if row.host.is_known for worker in row.host.workers)
-    return sum(worker.pool == pool and worker.state is WorkerState.RUNNING for worker in workers)
+    return _Slots(history, facts.slots, await running_workers(conn, pool))
 
 
 async def _rows(conn: Connection, queues: Sequence[str], *, now_s: float) -> WindowRows:
