@@ -186,8 +186,8 @@ class Soak:
         for fault in faults:
             begins_s = 0.0 if fault.ends_lead else self._rng.uniform(0.05, BEGINS_WITHIN_S)
             plan += [(begins_s, fault.begin), (begins_s + fault.lasts_s, fault.end)]
-        # While Postgres is away, or neither control plane answers, nobody takes an order. An operator would try again, and
-        # so does scale(): until the fault is over, which it would keep from ending.
+        # While Postgres is away, or neither control plane answers, nobody takes an order. An operator would try again,
+        # and so does scale(): until the fault is over, which it would keep from ending.
         is_heard = len(self._centre) < 2 and not any(fault.on == "db" for fault in faults)
         for pool in POOLS:
             if self._rng.random() < 0.5 and is_heard:
