@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.model import (
     Assignment,
+    Hint,
     HostCapacity,
     TelemetryBatch,
     Template,
@@ -67,6 +68,14 @@ ASSIGNMENTS = st.builds(
     restart_generation=COUNTS,
     is_exclusive=st.booleans(),
 )
+HINTS = st.builds(
+    Hint,
+    pid=COUNTS,
+    is_busy=st.booleans(),
+    since_age_s=st.none() | NUMBERS,
+    age_s=NUMBERS,
+    ended_jobs=st.none() | COUNTS,
+)
 ACTIVITIES = st.builds(
     WorkerActivity,
     host=TEXTS,
@@ -102,6 +111,16 @@ def test_a_worker_arrives_as_it_was_told_its_start_by_the_receivers_clock(worker
 def test_an_assignment_arrives_as_it_was_told(assignment: Assignment) -> None:
     (message,) = codec.assignments_to_messages([assignment])
     assert codec.assignments_from_messages([over_the_wire(message)], host_id="h") == (assignment,)
+
+
+@given(HINTS)
+def test_a_hint_arrives_as_it_was_told(hint: Hint) -> None:
+    (sent,) = codec.hints_to_messages([hint])
+    message = over_the_wire(sent)
+    since_age_s = message.since_age_s if message.HasField("since_age_s") else None
+    ended_jobs = message.ended_jobs if message.HasField("ended_jobs") else None
+    assert (message.pid, message.is_busy, message.age_s) == (hint.pid, hint.is_busy, hint.age_s)
+    assert (since_age_s, ended_jobs) == (hint.since_age_s, hint.ended_jobs)
 
 
 @given(ACTIVITIES)

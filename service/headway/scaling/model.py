@@ -286,6 +286,20 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """What the broker says of one worker process of a host."""
+
+    pid: int
+    is_busy: bool
+    since_age_s: float | None
+    """How long it has been busy; ``None`` where the broker does not say."""
+    age_s: float
+    """How old this knowledge is."""
+    ended_jobs: int | None = None
+    """Jobs that it has ended since it began; ``None`` where the broker does not count them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """A reason to want workers, in slots (jobs at once), fractional, at least 0."""
 

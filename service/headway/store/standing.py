@@ -9,25 +9,11 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
-from headway.scaling.model import Assignment
+from headway.scaling.model import Assignment, Hint
 from headway.store.hosts import age_s, seconds
 from headway.store.tables import assignments, hosts, worker_activities
 
 HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
-    """What the broker says of one worker process of a host."""
-
-    pid: int
-    is_busy: bool
-    since_age_s: float | None
-    """How long it has been busy; ``None`` where the broker does not say."""
-    age_s: float
-    """How old this knowledge is."""
-    ended_jobs: int | None = None
-    """Jobs that it has ended since it began; ``None`` where the broker does not count them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

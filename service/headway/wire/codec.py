@@ -10,6 +10,7 @@ from headway.errors import Invalid
 from headway.scaling.model import (
     Assignment,
     EventKind,
+    Hint,
     HostCapacity,
     JobEvent,
     QueueSample,
@@ -236,6 +237,20 @@ def assignments_to_messages(assignments: Iterable[Assignment]) -> list[agent_pb2
             is_exclusive=assignment.is_exclusive,
         )
         for assignment in assignments
+    ]
+
+
+def hints_to_messages(hints: Iterable[Hint]) -> list[agent_pb2.WorkerHint]:
+    """The messages that tell a host what the broker says of its workers."""
+    return [
+        agent_pb2.WorkerHint(
+            pid=hint.pid,
+            is_busy=hint.is_busy,
+            since_age_s=hint.since_age_s,
+            age_s=hint.age_s,
+            ended_jobs=hint.ended_jobs,
+        )
+        for hint in hints
     ]
 
 

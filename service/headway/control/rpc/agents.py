@@ -88,16 +88,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             epoch=standing.epoch,
             revision=standing.revision,
             assignments=codec.assignments_to_messages(standing.assignments),
-            hints=[
-                agent_pb2.WorkerHint(
-                    pid=hint.pid,
-                    is_busy=hint.is_busy,
-                    since_age_s=hint.since_age_s,
-                    age_s=hint.age_s,
-                    ended_jobs=hint.ended_jobs,
-                )
-                for hint in standing.hints
-            ],
+            hints=codec.hints_to_messages(standing.hints),
         )
 
     async def _joined(self, enrolment: Enrolment, certified: frozenset[str]) -> Joined:
