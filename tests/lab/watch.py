@@ -28,7 +28,10 @@ class Watch:
 
         def run() -> None:
             while not is_over.wait(LOOK_S):
-                self.look()
+                try:
+                    self.look()
+                except Exception as error:  # noqa: BLE001 - a watch that has ended in silence sees nothing
+                    self._note(f"the watch failed: {error!r}")
 
         thread = threading.Thread(target=run, name="watch")
         thread.start()
