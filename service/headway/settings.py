@@ -213,7 +213,7 @@ class AgentSettings:
 class CollectSettings:
     """What the collectors need."""
 
-    control: Address
+    control: Addresses
     brokers: Mapping[str, str]
     """Connection name -> broker URL; queues are named ``connection/queue``."""
     state_dir: Path
@@ -225,7 +225,7 @@ class CollectSettings:
         """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
         read = _Reader(env)
         settings = cls(
-            control=read.address("HEADWAY_CONTROL", GRPC_ADDRESS),
+            control=read.addresses("HEADWAY_CONTROL", GRPC_ADDRESS),
             brokers=read.brokers(),
             state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/collect"),
             token=read.token(),

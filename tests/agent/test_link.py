@@ -16,6 +16,7 @@ from headway.agent.isolation import Contact
 from headway.agent.link import Link
 from headway.agent.orders import Orders
 from headway.scaling.model import HostCapacity
+from headway.wire import lines
 
 NEWS = HostNews(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=())
 
@@ -160,5 +161,5 @@ def test_one_that_cannot_serve_is_borne_with_for_a_while_and_left_for_the_next_t
         eventually(lambda: control.failed >= calls_before + 3)
         assert not other.peers
         assert len(control.peers) == 1, "nobody has to connect anew because Postgres is away"
-        monkeypatch.setattr(calls, "PATIENCE_S", 0.0)
+        monkeypatch.setattr(lines, "PATIENCE_S", 0.0)
         eventually(lambda: other.reports)

@@ -69,6 +69,18 @@ def test_no_answer_in_time_is_unavailable(service: Service) -> None:
     client.close()
 
 
+def test_of_several_control_planes_the_next_is_called_when_one_does_not_answer(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batch goes there when the outbox tries again, and is counted once wherever it goes."""
+    monkeypatch.setattr("headway.wire.lines.random.randrange", lambda _: 0)
+    client = TelemetryClient("127.0.0.1:1", service.address, token=None)
+    with pytest.raises(Unavailable, match=r"control plane at 127\.0\.0\.1:1: nothing answers there"):
+        client.send(BATCH)
+    assert [client.send(BATCH).is_duplicate for _ in range(2)] == [False, True]
+    client.close()
+
+
 def test_nobody_there_is_unavailable_and_says_so() -> None:
     client = TelemetryClient("127.0.0.1:1", token=None)
     with pytest.raises(Unavailable, match="nothing answers there; is `headway control` running"):

@@ -1,11 +1,6 @@
 """One call of the control plane, whichever of several it is, and what a failed one means. Every call has a deadline.
 
-A control plane that is of no use is left for the next, and what waits there for an answer is asked anew. Left is
-
-- one that gives no answer in time: it hangs, and its connection may go on for ever;
-- one whose handshake fails: certificates are read anew for each connection;
-- where there are several, or other certificates by now, one whose connection broke, and one that has said for a while
-  that it cannot serve.
+What waits for an answer on a line that is left is asked anew on the next.
 """
 
 import logging
@@ -16,15 +11,10 @@ from typing import Any, Generic, TypeVar
 import grpc
 
 from headway.errors import Conflict, Forbidden, HeadwayError, NotFound, Refused, Unauthenticated, Unavailable
-from headway.wire.channel import ANSWERED, Tls, handshake_failure
-from headway.wire.lines import Line, Lines, Stub
+from headway.wire.channel import Tls, handshake_failure
+from headway.wire.lines import RETRYABLE, Line, Lines, Stub
 
 CALL_TIMEOUT_S = 10.0
-# One that answers and cannot serve may be cut off from its Postgres, and another may not be. Not at once: when Postgres
-# itself is away, all agents would go round and round.
-PATIENCE_S = 30.0
-# One that is only flooded answers late. To call it anew each time would add to the flood.
-UNANSWERED_MAX = 2
 
 OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 200),
@@ -37,15 +27,6 @@ OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.enable_http_proxy", 0),  # a proxy for the web is none for gRPC
 )
-# What a repetition may cure. CANCELLED is how gRPC's server refuses a call for which it has no room.
-RETRYABLE = {
-    grpc.StatusCode.CANCELLED,
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.RESOURCE_EXHAUSTED,
-    grpc.StatusCode.INTERNAL,
-    grpc.StatusCode.UNKNOWN,
-}
 _REFUSALS: dict[grpc.StatusCode, type[Refused]] = {
     grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
     grpc.StatusCode.PERMISSION_DENIED: Forbidden,
@@ -80,8 +61,7 @@ class Calls(Generic[Stub]):
         self.token = token or ""
         """What is shown where the host shows nothing of its own; empty: nothing."""
         self._clock = clock
-        self._lines = Lines(addresses, stub=stub, options=OPTIONS, tls=tls)
-        self._patience = _Patience()
+        self._lines = Lines(addresses, stub=stub, options=OPTIONS, tls=tls, clock=clock)
         self._spoken_with: str | None = None
         self._holding = threading.Lock()
         self._held: grpc.Future[Any] | None = None
@@ -107,11 +87,9 @@ class Calls(Generic[Stub]):
             Unavailable: try again later.
             Refused: it was understood, and is not wanted; of which ``Unauthenticated`` and so on say more.
         """
-        response = self._call(
-            lambda line, how: method_of(line.stub)(request, **how), secret, timeout_s or CALL_TIMEOUT_S
+        return self._call(
+            lambda line, how: method_of(line.stub)(request, **how), secret, timeout_s or CALL_TIMEOUT_S, serves=True
         )
-        self._patience.ailing_since_s = None
-        return response
 
     def hold(self, method_of: Callable[[Stub], Any], request: Any, *, secret: str, timeout_s: float) -> Any:
         """As ``call``, of what is answered when there is news. Raises ``GivenUp``, too."""
@@ -122,7 +100,7 @@ class Calls(Generic[Stub]):
                 held = self._held = method_of(line.stub).future(request, **how)
             return held.result()
 
-        return self._call(held, secret, timeout_s)
+        return self._call(held, secret, timeout_s, serves=False)  # holding back takes no Postgres
 
     def give_up(self) -> None:
         """Wait no longer for the answer that is held back. A call made after this returns is not concerned."""
@@ -131,7 +109,7 @@ class Calls(Generic[Stub]):
                 self._held.cancel()
 
     def _call(
-        self, made: Callable[[Line[Stub], dict[str, Any]], _Response], secret: str, timeout_s: float
+        self, made: Callable[[Line[Stub], dict[str, Any]], _Response], secret: str, timeout_s: float, *, serves: bool
     ) -> _Response:
         how = {"timeout": timeout_s, "metadata": (("authorization", f"Bearer {secret}"),) if secret else ()}
         line = self._lines.now
@@ -143,7 +121,7 @@ class Calls(Generic[Stub]):
             raise self._failed(line, error) from error
         except ValueError as error:  # how gRPC says that the channel was closed meanwhile
             raise self._cut_short(line) from error
-        self._patience.unanswered = 0
+        self._lines.answered(line, serves=serves)
         if self._lines.are_several and line.address != self._spoken_with:
             log.info("talking with the control plane at %s", line.address)
             self._spoken_with = line.address
@@ -156,10 +134,7 @@ class Calls(Generic[Stub]):
         failure = handshake_failure(details or "")
         if failure is None and code not in RETRYABLE:
             return _REFUSALS.get(code, Refused)(f"the control plane at {line.address} refuses: {details} ({code.name})")
-        ends = self._patience.ends(error, has_choice=self._lines.has_choice, now_s=self._clock())
-        if failure is not None or ends:
-            self._patience = _Patience()
-            self._lines.leave(line)
+        self._lines.failed(line, error)
         told = failure or f"does not answer ({code.name}: {details})"
         return Unavailable(f"the control plane at {line.address} {told}")
 
@@ -167,24 +142,3 @@ class Calls(Generic[Stub]):
         if line is not self._lines.now:
             return GivenUp(f"the control plane at {line.address} was left meanwhile")
         return Unavailable(f"the connection to {line.address} is closed")
-
-
-class _Patience:
-    """For how long one control plane is borne with."""
-
-    def __init__(self) -> None:
-        self.unanswered = 0
-        """Calls in a row that got no answer in time."""
-        self.ailing_since_s: float | None = None
-        """Since when it says that it cannot serve."""
-
-    def ends(self, error: Any, *, has_choice: bool, now_s: float) -> bool:
-        """Whether the call that has failed so was one too many."""
-        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-            self.unanswered += 1
-            return has_choice or self.unanswered >= UNANSWERED_MAX
-        if ANSWERED not in (error.trailing_metadata() or ()):
-            return has_choice  # alone, gRPC connects anew by itself
-        if self.ailing_since_s is None:
-            self.ailing_since_s = now_s
-        return has_choice and now_s - self.ailing_since_s >= PATIENCE_S

@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import threading
+from functools import partial
 
 from headway.cli import parent
 from headway.cli.logs import log_to_stderr
@@ -34,7 +35,7 @@ def main(words: list[str]) -> int:
     with stopping.listening(repeated=lambda: None), StateFolder(settings.state_dir) as folder:
         main_thread = threading.get_ident()
         parent.watch(lambda: signal.pthread_kill(main_thread, signal.SIGTERM))
-        client = TelemetryClient(str(settings.control), token=settings.token, tls=grpc_tls(settings.tls))
+        client = TelemetryClient(*settings.control.texts, token=settings.token, tls=partial(grpc_tls, settings.tls))
         collectors = Collectors(settings.brokers, folder=folder, send=client.send)
         collectors.start()
         while not stopping.wait(LOOK_AROUND_S):
@@ -55,7 +56,12 @@ def _flags(words: list[str]) -> dict[str, str]:
         metavar="NAME=URL",
         help="a broker to read; may be repeated",
     )
-    parser.add_argument("--control", dest="HEADWAY_CONTROL", metavar="HOST:PORT", help="the control plane's gRPC door")
+    parser.add_argument(
+        "--control",
+        dest="HEADWAY_CONTROL",
+        metavar="HOST:PORT[,…]",
+        help="the control plane's gRPC door, or those of several",
+    )
     parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", help="folder for what must survive a restart")
     parser.add_argument("--check", action="store_true", help="look at each broker once, print what is there, and end")
     flags = vars(parser.parse_args(words[1:]))

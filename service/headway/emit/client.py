@@ -1,5 +1,6 @@
 """Telemetry over gRPC, from the side that sends it. One attempt a call; when to try again is the outbox's business."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import grpc
@@ -16,8 +17,10 @@ from headway.errors import (
 )
 from headway.scaling.model import TelemetryBatch
 from headway.wire import codec
-from headway.wire.channel import Tls, handshake_failure, open_channel
-from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
+from headway.wire.channel import Tls, handshake_failure
+from headway.wire.lines import Line, Lines
+from headway.wire.v1 import telemetry_pb2
+from headway.wire.v1.telemetry_pb2_grpc import TelemetryServiceStub
 
 DEADLINE_S = 5.0  # a batch is durable within some 20 ms; seconds only where the control plane is flooded
 
@@ -53,16 +56,22 @@ class Receipt:
 
 
 class TelemetryClient:
-    """A connection to one control plane, made at the first call and again when it is lost. Threads may share it."""
+    """A connection to one of the control planes at ``addresses``, made at the first call and again when it is lost.
+
+    Threads may share it. A batch is known by its producer and number to all of them. ``tls`` is asked for each
+    connection.
+    """
 
     def __init__(
-        self, address: str, *, token: str | None, deadline_s: float = DEADLINE_S, tls: Tls | None = None
+        self,
+        *addresses: str,
+        token: str | None,
+        deadline_s: float = DEADLINE_S,
+        tls: Callable[[], Tls | None] = lambda: None,
     ) -> None:
-        self._address = address
         self._deadline_s = deadline_s
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
-        self._channel = open_channel(address, options=_OPTIONS, tls=tls)
-        self._ingest = telemetry_pb2_grpc.TelemetryServiceStub(self._channel).Ingest
+        self._lines = Lines(addresses, stub=TelemetryServiceStub, options=_OPTIONS, tls=tls)
 
     def send(self, batch: TelemetryBatch) -> Receipt:
         """Send ``batch`` once; return when it can no longer be lost.
@@ -71,14 +80,17 @@ class TelemetryClient:
             Refused: repeating it cannot help: the batch or the token is wrong (``Invalid``, ``Unauthenticated``, …).
             Unavailable: no answer, or one that says "later". The batch may have been taken all the same.
         """
+        line = self._lines.now
         try:
-            answer: telemetry_pb2.IngestResponse = self._ingest(
+            answer: telemetry_pb2.IngestResponse = line.stub.Ingest(
                 codec.batch_to_message(batch), timeout=self._deadline_s, metadata=self._metadata
             )
         except grpc.RpcError as error:
-            raise self._told(error) from error
+            self._lines.failed(line, error)
+            raise self._told(line, error) from error
         except ValueError as error:  # how gRPC says that the channel is closed
-            raise Unavailable(f"control plane at {self._address}: this client is closed") from error
+            raise Unavailable(f"control plane at {line.address}: this client is closed") from error
+        self._lines.answered(line)
         return Receipt(
             is_duplicate=answer.is_duplicate,
             accepted_events=answer.accepted_events,
@@ -88,15 +100,15 @@ class TelemetryClient:
 
     def close(self) -> None:
         """Let the connection go. A call under way in another thread ends at once, as ``Unavailable``."""
-        self._channel.close()
+        self._lines.close()
 
-    def _told(self, error: grpc.RpcError) -> HeadwayError:
+    def _told(self, line: Line[TelemetryServiceStub], error: grpc.RpcError) -> HeadwayError:
         status, details = error.code(), error.details() or ""
         kind = _ERRORS.get(status, Unavailable)
         if status is grpc.StatusCode.DEADLINE_EXCEEDED:
             details = f"no answer within {self._deadline_s:g} s"
         elif (failure := handshake_failure(details)) is not None:
-            return kind(f"the control plane at {self._address} {failure}")
+            return kind(f"the control plane at {line.address} {failure}")
         elif details.startswith("failed to connect"):
             details = "nothing answers there; is `headway control` running?"
-        return kind(f"control plane at {self._address}: {details or status.name}")
+        return kind(f"control plane at {line.address}: {details or status.name}")

@@ -1,23 +1,56 @@
 """The line to one of several control planes: whichever answers will do, for they all know the same.
 
-Begun with any of them, so that clients spread, and kept for as long as it answers. gRPC itself would do as much for
-several numbers of one name; here each address is called by its own name, as its certificate wants it, and a line whose
-other end hangs is left although it is connected.
+Begun with any of them, so that clients spread, and kept for as long as it serves. Left for the next is
+
+- one that gives no answer in time: it hangs, and its connection may go on for ever;
+- one whose handshake fails: certificates are read anew for each line;
+- where there are several, or other certificates by now, one whose connection broke, and one that has said for a while
+  that it cannot serve.
+
+gRPC itself would do a part of this for several numbers of one name. Here each address is called by its own name, as its
+certificate wants it.
 """
 
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import grpc
 
 from headway.errors import Misconfigured
-from headway.wire.channel import Tls, open_channel
+from headway.wire.channel import ANSWERED, Tls, handshake_failure, open_channel
+
+# One that answers and cannot serve may be cut off from its Postgres, and another may not be. Not at once: when Postgres
+# itself is away, all clients would go round and round.
+PATIENCE_S = 30.0
+# One that is only flooded answers late. To call it anew each time would add to the flood.
+UNANSWERED_MAX = 2
+
+# What a repetition may cure. CANCELLED is how gRPC's server refuses a call for which it has no room.
+RETRYABLE = {
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.INTERNAL,
+    grpc.StatusCode.UNKNOWN,
+}
 
 Stub = TypeVar("Stub")
+
+
+@dataclass(slots=True)
+class _Patience:
+    """What one control plane is borne with so far."""
+
+    unanswered: int = 0
+    """Calls in a row that got no answer in time."""
+    ailing_since_s: float | None = None
+    """Since when it says that it cannot serve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,6 +60,7 @@ class Line(Generic[Stub]):
     address: str
     stub: Stub
     channel: grpc.Channel
+    patience: _Patience = field(default_factory=_Patience)
 
 
 class Lines(Generic[Stub]):
@@ -39,12 +73,14 @@ class Lines(Generic[Stub]):
         stub: Callable[[grpc.Channel], Stub],
         options: Sequence[tuple[str, int]],
         tls: Callable[[], Tls | None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._addresses = tuple(addresses)
         self._stub = stub
         # Else gRPC gives a new line the connection that the old one has just been left for.
         self._options = (*options, ("grpc.use_local_subchannel_pool", 1))
         self._read_tls = tls
+        self._clock = clock
         self._tls = tls()
         self._lock = threading.Lock()
         self._is_closed = False
@@ -62,12 +98,17 @@ class Lines(Generic[Stub]):
         """Whether there is another control plane to call."""
         return len(self._addresses) > 1
 
-    @property
-    def has_choice(self) -> bool:
-        """Whether a new line would be another: to another control plane, or by other certificates."""
-        with suppress(Misconfigured):
-            return self.are_several or self._read_tls() != self._tls
-        return False
+    def answered(self, line: Line[Stub], *, serves: bool = True) -> None:
+        """Note an answer; ``serves``: one that nobody gives who cannot serve."""
+        line.patience.unanswered = 0
+        if serves:
+            line.patience.ailing_since_s = None
+
+    def failed(self, line: Line[Stub], error: Any) -> None:
+        """Note the ``grpc.RpcError`` of a call, and leave the line if that was one too many."""
+        is_handshake = handshake_failure(error.details() or "") is not None
+        if is_handshake or (error.code() in RETRYABLE and self._ends_patience(line.patience, error)):
+            self.leave(line)
 
     def leave(self, line: Line[Stub]) -> None:
         """Hang up and call the next address, by the certificates that are there now; nothing if ``line`` was left.
@@ -89,6 +130,24 @@ class Lines(Generic[Stub]):
             self._is_closed = True
             line = self._now
         line.channel.close()
+
+    def _ends_patience(self, patience: _Patience, error: Any) -> bool:
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            patience.unanswered += 1
+            return self._has_choice or patience.unanswered >= UNANSWERED_MAX
+        if ANSWERED not in (error.trailing_metadata() or ()):
+            return self._has_choice  # without one, gRPC connects anew by itself
+        now_s = self._clock()
+        if patience.ailing_since_s is None:
+            patience.ailing_since_s = now_s
+        return self._has_choice and now_s - patience.ailing_since_s >= PATIENCE_S
+
+    @property
+    def _has_choice(self) -> bool:
+        """Whether a new line would be another: to another control plane, or by other certificates."""
+        with suppress(Misconfigured):
+            return self.are_several or self._read_tls() != self._tls
+        return False
 
     def _open(self) -> Line[Stub]:
         address = self._addresses[self._turn]
