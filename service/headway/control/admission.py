@@ -5,11 +5,12 @@ import logging
 from collections.abc import Collection
 
 from headway.control.callers import LOCAL, Caller, Callers
+from headway.control.enrol_line import EnrolLine
 from headway.store.credentials import Known, Role, host_facts, issue
 from headway.store.engine import Engine, transaction
 from headway.store.joining import Enrolment, Joined, join
 
-STATEMENTS_AT_ONCE = 3  # hosts that join at once queue, so that other work finds a connection to the database free
+STATEMENTS_AT_ONCE = 3  # calls of many hosts queue, so that other work finds a connection to the database free
 OTHER_HOST = "its credential is another host's"
 OTHER_CERTIFICATE = "its certificate is another host's"
 NOT_OWN = "this host has a credential of its own, and the call does not show it"
@@ -23,6 +24,7 @@ class Admission:
     def __init__(self, *, engine: Engine, callers: Callers) -> None:
         self._engine = engine
         self._callers = callers
+        self._joining = EnrolLine[Joined](engine=engine)
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
 
     async def join(self, enrolment: Enrolment, caller: Caller, *, certified: Collection[str] = ()) -> Joined:
@@ -43,8 +45,10 @@ class Admission:
         known = None
         if caller.role is Role.HOST:
             known = Known(sha256=caller.sha256, role=Role.HOST, name=caller.name, host_id=caller.host_id)
-        async with self._statements, transaction(self._engine) as conn:
-            joined = await join(conn, enrolment, caller=known, is_trusted=caller.is_shared or caller is LOCAL)
+        is_trusted = caller.is_shared or caller is LOCAL
+        joined = await self._joining.let_in(
+            enrolment.name, lambda conn: join(conn, enrolment, caller=known, is_trusted=is_trusted)
+        )
         log.info(
             "enrolled host=%s host_id=%s agent_version=%s", enrolment.name, joined.host_id, enrolment.agent_version
         )

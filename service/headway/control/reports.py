@@ -5,7 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
+from headway.control.enrol_line import EnrolLine
 from headway.control.report_line import Beat, ReportLine
 from headway.control.together import Together
 from headway.store.engine import WAKE, Engine, transaction
@@ -21,7 +23,9 @@ HINTED_WAIT_S = 20.0
 # When every agent connects anew they queue here, so that the tick, ingest and people still find a connection free.
 STATEMENTS_AT_ONCE = 2
 POLL_LINES = 2
-TOGETHER_MAX = 500
+# A change to all is read as a whole and answered in one go. Answered in parts, each part's agents would ask anew in
+# between, and a new call costs several times what an answer does: the last would wait for all of those.
+TOGETHER_MAX = 10_000
 KNOWN_MAX = 100_000
 
 log = logging.getLogger(__name__)
@@ -61,6 +65,7 @@ class Reports:
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
         self._standings = Together(self._read, lines=POLL_LINES, questions_max=TOGETHER_MAX)
         self._line = ReportLine(engine=engine)
+        self._enrolling = EnrolLine[str](engine=engine)
         self._cluster_id: str | None = None
 
     def host_changed(self, told: str) -> None:
@@ -91,14 +96,14 @@ class Reports:
         Raises:
             Conflict: another machine has this name.
         """
-        async with self._statements, transaction(self._engine) as connection:
-            host_id = await enrol(
-                connection,
-                name=enrolment.name,
-                host_id=enrolment.host_id,
-                boot_id=enrolment.boot_id,
-                agent_version=enrolment.agent_version,
-            )
+        known = partial(
+            enrol,
+            name=enrolment.name,
+            host_id=enrolment.host_id,
+            boot_id=enrolment.boot_id,
+            agent_version=enrolment.agent_version,
+        )
+        host_id = await self._enrolling.let_in(enrolment.name, known)
         log.info("enrolled host=%s host_id=%s agent_version=%s", enrolment.name, host_id, enrolment.agent_version)
         return host_id
 
