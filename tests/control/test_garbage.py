@@ -1,8 +1,12 @@
-"""How often the control plane looks for cycles."""
+"""How often the control plane looks for cycles, and what it does with memory that was freed."""
 
 import gc
+import sys
 
-from headway.control.garbage import THRESHOLDS, collect_rarely
+import psutil
+import pytest
+
+from headway.control.garbage import THRESHOLDS, collect_rarely, give_back
 
 
 def test_cycles_are_looked_for_less_often_and_still_found() -> None:
@@ -13,4 +17,16 @@ def test_cycles_are_looked_for_less_often_and_still_found() -> None:
         assert gc.isenabled()
         assert all(threshold > 0 for threshold in THRESHOLDS)  # 0 would turn it off
     finally:
+        gc.unfreeze()
         gc.set_threshold(*before)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems' C libraries keep no memory this way")
+def test_memory_that_was_freed_goes_back_to_the_system() -> None:
+    taken = [bytes(1_500) for _ in range(40_000)]  # 60 MB in pieces, as calls take it
+    last = taken[-1]  # holds the end of the heap, so that nothing before it is given back by itself
+    taken.clear()
+    kept_bytes = psutil.Process().memory_info().rss
+    give_back()
+    assert psutil.Process().memory_info().rss < kept_bytes - 40_000_000
+    assert len(last) == 1_500

@@ -1,6 +1,5 @@
 """`headway control`: HTTP, gRPC and the scheduler in one process. Several may run behind one Postgres; one leads."""
 
-import argparse
 import asyncio
 import logging
 import os
@@ -15,12 +14,13 @@ import uvloop
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from headway.cli import parent
+from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import add_data_flags, laid_over
 from headway.control.admission import Admission
 from headway.control.callers import Callers
 from headway.control.certificates import Certificates
-from headway.control.garbage import collect_rarely
+from headway.control.garbage import collect_rarely, give_back
 from headway.control.http.app import create_app
 from headway.control.http.feed import Feed
 from headway.control.http.server import HttpServer
@@ -42,6 +42,7 @@ from headway.store.event_log import EventLog
 from headway.store.sink import wakes
 from headway.strategies import load_strategies
 
+GIVE_BACK_S = 30.0  # a few milliseconds of a thread, in which who needs memory waits
 MAINTENANCE_S = 600.0  # partitions are made days ahead and claims kept for days: minutes are often enough
 STOP_GRACE_S = 3.0
 
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 
 def main(words: list[str]) -> int:
     """Run a control plane until it is told to stop. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="headway control", description=__doc__)
+    parser = Arguments(prog="headway control", description=__doc__)
     add_data_flags(parser)
     parser.add_argument("--http-address", dest="HEADWAY_HTTP_ADDRESS", help="HOST:PORT of the HTTP door")
     parser.add_argument("--grpc-address", dest="HEADWAY_GRPC_ADDRESS", help="HOST:PORT of the gRPC door")
@@ -142,6 +143,7 @@ def _scheduler(ticker: Ticker, engine: Engine) -> AsyncIOScheduler:
     scheduler = AsyncIOScheduler(timezone="UTC")
     once = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
     scheduler.add_job(ticker.all_due, "interval", seconds=TICK_S, **once)
+    scheduler.add_job(asyncio.to_thread, "interval", seconds=GIVE_BACK_S, args=[give_back], **once)
     scheduler.add_job(maintain, "interval", seconds=MAINTENANCE_S, args=[engine], **once)
     return scheduler
 
