@@ -181,11 +181,13 @@ class Callers:
                 }
                 self._revision = revision
             changed: list[Known] = []
+            left_after: int | None = None
             if revision > self._revision:
-                changed, self._revision = await read_changed(conn, after=self._revision, rows_max=CHANGES_MAX)
+                changed, left_after = await read_changed(conn, after=self._revision, rows_max=CHANGES_MAX)
+                self._revision = revision if left_after is None else left_after
         for known in changed:
             self._take_in(known)
-        if len(changed) < CHANGES_MAX:
+        if left_after is None:
             self._heard_at_s = asked_at_s
 
     def _take_in(self, known: Known) -> None:

@@ -71,18 +71,27 @@ async def read_revision(conn: AsyncConnection) -> int:
     return int((await conn.execute(select(credential_changes.c.revision))).scalar_one())
 
 
-async def read_changed(conn: AsyncConnection, *, after: int, rows_max: int) -> tuple[list[Known], int]:
-    """What has changed for those who know it since revision ``after``, and the newest revision."""
+async def read_changed(conn: AsyncConnection, *, after: int, rows_max: int) -> tuple[list[Known], int | None]:
+    """What has changed for those who know it since revision ``after``.
+
+    Returns:
+        It, and where that is not all the revision after which reading goes on. A change may be of several rows, as
+        where a host's credentials end together: it is told whole or not yet.
+    """
     rows = (
         await conn.execute(
             _known()
             .add_columns(credentials.c.changed)
             .where(credentials.c.changed > after)
             .order_by(credentials.c.changed)
-            .limit(rows_max)
+            .limit(rows_max + 1)
         )
     ).all()
-    return [_to_known(row) for row in rows], rows[-1].changed if rows else after
+    if len(rows) <= rows_max:
+        return [_to_known(row) for row in rows], None
+    whole = [row for row in rows if row.changed < rows[-1].changed]
+    assert whole, "one change is of one host's credentials or of one token, never of so many"
+    return [_to_known(row) for row in whole], whole[-1].changed
 
 
 async def read_valid(conn: AsyncConnection, *, rows_max: int) -> list[Known]:

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from headway.agent import procfs
 from headway.agent.client import ControlClient, Enrolled, Heard, HostNews, Proof
 from headway.agent.folder import Identity
+from headway.control import callers as module
 from headway.control.admission import Admission
 from headway.control.callers import HEARD_S, LOCAL, Caller, Callers
 from headway.control.callers import SHARED as SHARED_CALLER
@@ -424,6 +425,38 @@ async def test_after_an_older_database_was_restored_changes_are_heard_again(door
     await callers.hear()
     with pytest.raises(Unauthenticated, match="was revoked"):
         await callers.who(a.credential)
+
+
+async def test_changes_that_are_too_many_to_be_read_at_once_are_all_heard(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of several rows may lie across the bound; and rows that changed may be gone when they are read."""
+    monkeypatch.setattr(module, "CHANGES_MAX", 4)
+    hosts = [await door.enrolled(name) for name in "abc"]
+    now_s = [0.0]
+    callers = Callers(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
+    await callers.hear()
+    (before,) = await door.rows("select revision from credential_changes")
+    for number, identity in enumerate(hosts, start=1):  # three rows a change
+        await _execute(
+            door,
+            "insert into credentials (sha256, role, name, host_id, created_by) "
+            f"select sha256 || number, role, name, host_id, 'test' from credentials, generate_series(1, 2) as number "
+            f"where host_id = '{identity.host_id}'",
+        )
+        await _execute(
+            door,
+            f"update credentials set revoked_at = now(), changed = {before.revision + number} "
+            f"where host_id = '{identity.host_id}'",
+        )
+    await _execute(door, f"update credential_changes set revision = {before.revision + 4}")
+    heard_at_s = []
+    for now_s[0] in (1.0, 2.0, 3.0):
+        await callers.hear()
+        heard_at_s.append(callers._heard_at_s)
+    assert heard_at_s == [0.0, 0.0, 3.0]  # until all is read nothing that is kept is believed
+    assert not {digest(identity.credential) for identity in hosts} & callers._kept.keys()
+    assert callers._revision == before.revision + 4
 
 
 async def test_known_callers_cost_the_database_nothing(door: Door) -> None:
