@@ -26,7 +26,7 @@ SEED = 1
 SETTLES_WITHIN_S = 40.0  # half of what the proof grants, and longer than a settling ever took
 RUN_S_MAX = 400.0
 WORDS_SHOWN = 160
-LIVED, GONE = "lived", "does not apply"
+LIVED, GONE, UNTRIED = "lived", "does not apply", "not tried yet"
 RED = re.compile(r"^(?:E\s+)?AssertionError: (.+)", re.MULTILINE)
 
 SOAKED = f"""
@@ -70,14 +70,11 @@ def main(argv: Sequence[str]) -> int:
         for harm in HARMS:
             if not options.only or any(words in harm.what for words in options.only):
                 found.append(_tried(harm, copy))
-                sys.stdout.write(f"{found[-1].took_s:.0f} s {_row(found[-1])}\n")
+                sys.stdout.write(f"{_row(found[-1])}\n")
                 sys.stdout.flush()
-    lived = [each for each in found if each.by in {LIVED, GONE}]
-    total = f"{len(found) - len(lived)} of {len(found)} found, in {sum(each.took_s for each in found) / 60:.0f} min"
-    sys.stdout.write(f"{total}\n")
-    if options.page:
-        options.page.write_text(_page(found, total), encoding="utf-8")
-    return 1 if lived else 0
+            if options.page:
+                options.page.write_text(_page(found, options.page), encoding="utf-8")
+    return 1 if any(each.by in {LIVED, GONE} for each in found) else 0
 
 
 def _tried(harm: Harm, copy: Path) -> Found:
@@ -133,13 +130,22 @@ def _red(harm: Harm, copy: Path) -> str:
 def _row(found: Found) -> str:
     harm = found.harm
     by = re.sub(r"\b[0-9a-f]{32}\b", "…", found.by).replace("|", "\\|")
-    return f"| {harm.what} | `{harm.module}` | {harm.proof} | {by} |"
+    return f"| {harm.what} | `{harm.module}` | {harm.proof} | {found.took_s:.0f} | {found.load:.0f} | {by} |"
 
 
-def _page(found: Sequence[Found], total: str) -> str:
+def _untried(harm: Harm) -> str:
+    return f"| {harm.what} | `{harm.module}` | {harm.proof} | | | {UNTRIED} |"
+
+
+def _page(found: Sequence[Found], page: Path) -> str:
+    """The page anew; what was not tried this time stays as it was told."""
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    load = max((each.load for each in found), default=0.0)
-    rows = "\n".join(map(_row, found))
+    rows = {each.harm.what: _row(each) for each in found}
+    before = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
+    told = {line.split(" | ")[0].removeprefix("| "): line for line in before if line.startswith("| ")}
+    table = [{**told, **rows}.get(harm.what, _untried(harm)) for harm in HARMS]
+    lines = "\n".join(table)
+    red = [line for line in table if not line.endswith((f"| {LIVED} |", f"| {GONE} |", f"| {UNTRIED} |"))]
     return f"""# Harm that the proofs see
 
 Written by `.venv/bin/python tests/mutants/harm.py --page docs/proofs/harms.md`. Each row is one mistake made in a copy
@@ -149,11 +155,11 @@ the mistake to light, or through the proof of host care; the last column is what
 Not among them: that an agent obeys older epochs, and that the control plane tells them. Each refuses them, so that one
 mistake alone does nothing; `tests/agent/test_orders.py` and `tests/store/test_leadership.py` show each side.
 
-{total} ({machine}, load up to {load:.0f}).
+{len(red)} of {len(table)} found ({machine}; load is that of the machine).
 
-| mistake | where | proof | what turned red |
-| --- | --- | --- | --- |
-{rows}
+| mistake | where | proof | seconds | load | what turned red |
+| --- | --- | --- | --- | --- | --- |
+{lines}
 """
 
 
