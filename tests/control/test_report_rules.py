@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headway.control.report_line import Beat
-from headway.control.report_rules import BREACHES_MAX, check_beat, check_names, check_report
+from headway.control.report_rules import BREACHES_MAX, check_beat, check_host_name, check_names, check_report
 from headway.errors import Invalid
 from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
 from headway.store.reports import HostReport
@@ -45,7 +45,7 @@ def test_a_worker_that_is_known_by_its_output_alone_costs_no_host_its_voice() ->
     [
         ({"sequence": 2**63}, "sequence=9223372036854775808 exceeds"),
         ({"epoch_seen": 2**64 - 1}, "epoch_seen=18446744073709551615 exceeds"),
-        ({"boot_id": "a\0b"}, "boot_id is longer than 500 characters, or holds what is no text"),
+        ({"boot_id": "a\0b"}, "boot_id is longer than 500 characters, or holds what cannot be printed"),
         ({"capacity": replace(CAPACITY, cpu_cores=NAN)}, "host: cpu_cores=nan"),
         ({"capacity": replace(CAPACITY, cpu_cores=1e308)}, "host: cpu_cores=1e"),  # times a million: no number any more
         ({"capacity": replace(CAPACITY, cpu_cores=-1.0)}, "host: cpu_cores=-1.0"),
@@ -82,6 +82,18 @@ def test_a_beat_that_cannot_be_written_or_placed_on_is_refused(values: dict[str,
 def test_a_report_that_cannot_be_written_or_placed_on_is_refused(values: dict[str, Any], told: str) -> None:
     with pytest.raises(Invalid, match=told):
         check_report(replace(REPORT, **values))
+
+
+@pytest.mark.parametrize("name", ["web-1", "web 1", "wēb", "10.0.0.1", "...", "x" * 200])
+def test_a_host_is_called_as_its_owner_likes(name: str) -> None:
+    check_host_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", ".", "..", " a", "a\n", "a\nenrolled host=b", "x" * 201])
+def test_a_host_that_nobody_could_ask_for_by_its_name_is_refused(name: str) -> None:
+    """It could never be cordoned, forgotten or revoked; and what a name says must not look like a line of the log."""
+    with pytest.raises(Invalid, match="host_name must be 1 to 200 printable characters"):
+        check_host_name(name)
 
 
 def test_names_that_are_none_are_told_together() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from headway.control.report_line import Beat
 from headway.errors import Invalid
 from headway.scaling.model import HostCapacity, Template, Worker
+from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.store.reports import HostReport
 
 TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes
@@ -23,6 +24,17 @@ BREACHES_MAX = 10  # a report that is wrong throughout is told so in one line
 def check_names(**names: str) -> None:
     """Refuse names that are missing or no names. Raises ``Invalid``."""
     _refuse(f"{key} {_why_no_name(value)}" for key, value in names.items() if _why_no_name(value))
+
+
+def check_host_name(name: str) -> None:
+    """Refuse a name by which nobody could cordon, forget or revoke the host: these have it in their paths.
+
+    Raises:
+        Invalid: it is none of those that the HTTP door can be asked for.
+    """
+    is_askable = 0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() and name.strip() == name
+    if not is_askable or "/" in name or name in {".", ".."}:
+        _refuse([f"host_name must be 1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it"])
 
 
 def check_beat(beat: Beat) -> None:
@@ -111,7 +123,9 @@ def _label_breaches(what: str, labels: Mapping[str, str]) -> Iterator[str]:
 def _why_no_name(value: str) -> str | None:
     if not value:
         return "is empty"
-    return None if _is_text(value) else f"is longer than {TEXT_CHARS_MAX} characters, or holds what is no text"
+    if _is_text(value) and value.isprintable():
+        return None
+    return f"is longer than {TEXT_CHARS_MAX} characters, or holds what cannot be printed"
 
 
 def _is_name(value: str) -> bool:

@@ -11,7 +11,7 @@ import grpc.aio
 from headway.control.admission import Admission
 from headway.control.callers import LOCAL, Caller
 from headway.control.report_line import Beat
-from headway.control.report_rules import check_beat, check_names, check_report
+from headway.control.report_rules import check_beat, check_host_name, check_names, check_report
 from headway.control.reports import Having, Reports
 from headway.control.rpc.errors import with_status
 from headway.control.rpc.rights import CALLER
@@ -41,10 +41,9 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         self, request: agent_pb2.EnrolRequest, context: Any
     ) -> agent_pb2.EnrolResponse:
         """Make a host known."""
+        check_host_name(request.host_name)
         earlier = {"host_id": request.host_id, "agent_version": request.agent_version}
-        check_names(
-            host_name=request.host_name, boot_id=request.boot_id, **{key: told for key, told in earlier.items() if told}
-        )
+        check_names(boot_id=request.boot_id, **{key: told for key, told in earlier.items() if told})
         enrolment = Enrolment(
             name=request.host_name,
             host_id=request.host_id,
