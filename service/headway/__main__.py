@@ -4,6 +4,7 @@ So a role needs its own extra and no more.
 """
 
 import importlib
+import os
 import sys
 from dataclasses import dataclass
 
@@ -66,6 +67,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         module = importlib.import_module(command.module)
         status: int = module.main(words)
+        sys.stdout.flush()
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         if missing in {"", "headway", "headway_spark"}:
@@ -74,6 +76,10 @@ def main(argv: list[str] | None = None) -> int:
         return _fail(f"`headway {words[0]}` needs the package {missing!r}: pip install '{what}'")
     except HeadwayError as error:
         return _fail(str(error))
+    except BrokenPipeError:
+        # Whoever read has read enough, as `head` does; the flush at the end of the process would complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         return 130
     return status

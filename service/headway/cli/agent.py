@@ -15,6 +15,7 @@ from headway.agent.records import Record
 from headway.agent.wakes import Wakes
 from headway.agent.watched import WatchedFile
 from headway.cli import agent_setup, parent
+from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import laid_over
 from headway.cli.trust import grpc_tls
@@ -42,7 +43,7 @@ def main(words: list[str]) -> int:
 
 
 def _options(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="headway agent", description=__doc__)
+    parser = Arguments(prog="headway agent", description=__doc__)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     run = actions.add_parser("run", help="run the agent; so does leaving the action out")
     run.add_argument("--stop-workers", action="store_true", help="end the workers with the agent")

@@ -10,6 +10,7 @@ import typer
 
 from headway.cli.amounts import seconds
 from headway.cli.api import api_of
+from headway.cli.typed import called
 from headway.errors import Invalid, Refused
 from headway.settings import ClientSettings
 
@@ -31,11 +32,7 @@ Down = Annotated[bool, typer.Option("--down", help="Only the way down.")]
 
 def main(words: list[str]) -> int:
     """Run `scale`, `pause` or `resume`. Returns the exit status."""
-    try:
-        typer.main.get_command(app).main(args=words, prog_name="headway")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
-    return 0
+    return called(app, words)
 
 
 @app.command("scale")

@@ -16,6 +16,7 @@ from rich.console import Console
 from headway.cli.api import Api, api_of
 from headway.cli.files import load_profiles_file
 from headway.cli.listing import decisions, health, hosts, profiles, queues, wanted
+from headway.cli.typed import called
 from headway.errors import Conflict, Invalid, NotFound, Refused
 from headway.scaling.profile import Profile, profile_to_mapping
 from headway.settings import ClientSettings, ClientTls
@@ -50,11 +51,7 @@ class What(StrEnum):
 
 def main(words: list[str]) -> int:
     """Run `apply` or `get`. Returns the exit status."""
-    try:
-        typer.main.get_command(app).main(args=words, prog_name="headway")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
-    return 0
+    return called(app, words)
 
 
 def apply_profiles(

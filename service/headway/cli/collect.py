@@ -1,12 +1,12 @@
 """`headway collect`: read brokers and tell the control plane what their queues hold and what happens to their jobs."""
 
-import argparse
 import os
 import signal
 import threading
 from functools import partial
 
 from headway.cli import parent
+from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.stopping import Stopping
 from headway.cli.trust import grpc_tls
@@ -48,7 +48,7 @@ def main(words: list[str]) -> int:
 
 
 def _flags(words: list[str]) -> dict[str, str]:
-    parser = argparse.ArgumentParser(prog="headway collect", description=__doc__)
+    parser = Arguments(prog="headway collect", description=__doc__)
     parser.add_argument(
         "--broker",
         dest="HEADWAY_BROKERS",

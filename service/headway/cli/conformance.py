@@ -1,6 +1,5 @@
 """`headway conformance`: what our formulas answer beside what other autoscalers' code was recorded to answer."""
 
-import argparse
 import json
 import math
 from collections import Counter
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.cli.arguments import Arguments
 from headway.cli.recorded import REPLAYS, Replay
 from headway.errors import Invalid
 
@@ -39,7 +39,7 @@ class Result:
 
 def main(words: list[str]) -> int:
     """Replay the files that ``words`` name. Returns the exit status: 1 when a counted case differs."""
-    parser = argparse.ArgumentParser(prog="headway conformance", description=__doc__)
+    parser = Arguments(prog="headway conformance", description=__doc__)
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="recorded cases, one JSON object a line")
     files = {path: read_cases(path) for path in parser.parse_args(words[1:]).files}
     passed = failed = 0

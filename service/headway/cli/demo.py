@@ -13,6 +13,7 @@ from pathlib import Path
 
 from headway.cli import leftovers
 from headway.cli.amounts import seconds
+from headway.cli.arguments import Arguments
 from headway.cli.client import apply_profiles
 from headway.cli.demo_jobs import QUEUE
 from headway.cli.demo_run import Demo, Script
@@ -166,7 +167,7 @@ def _open_browser(url: str) -> None:
 
 
 def _options(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="headway demo", description=__doc__)
+    parser = Arguments(prog="headway demo", description=__doc__)
     parser.add_argument(
         "--for",
         dest="for_s",

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from headway.cli.arguments import Arguments
 from headway.cli.starter_files import Broker, host_text, profiles_text
 from headway.collect.broker import has_password, shown
 from headway.collect.discovery import FoundQueue, discover
@@ -38,7 +39,7 @@ def main(words: list[str]) -> int:
 
 
 def _options(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="headway init", description=__doc__)
+    parser = Arguments(prog="headway init", description=__doc__)
     parser.add_argument(
         "--broker",
         metavar="URL",

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from headway.cli.arguments import Arguments
 from headway.control.keys import CA_DAYS, LEAF_DAYS, Pair, make_ca, make_client, make_server, read_ca, write_pair
 from headway.errors import Invalid
 
@@ -61,7 +62,7 @@ def _ca(folder: Path) -> Pair:
 
 
 def _options(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="headway keys", description=__doc__)
+    parser = Arguments(prog="headway keys", description=__doc__)
     whats = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     init = whats.add_parser("init", help="make the CA")
     init.add_argument("--name", default="Headway", help="what it is called (%(default)s)")

@@ -1,15 +1,15 @@
 """`headway migrate`: bring the database to this version's tables."""
 
-import argparse
 import os
 
+from headway.cli.arguments import Arguments
 from headway.errors import Misconfigured
 from headway.store import migrate
 
 
 def main(words: list[str]) -> int:
     """Upgrade the database, or with ``--check`` only look. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="headway migrate", description=__doc__)
+    parser = Arguments(prog="headway migrate", description=__doc__)
     parser.add_argument("--database-url", help="where Postgres is, postgresql://…; else HEADWAY_DATABASE_URL")
     parser.add_argument(
         "--check", action="store_true", help="change nothing; fail unless the tables are this version's"

@@ -3,7 +3,6 @@
 `headway pipeline rebuild` makes the stream's checkpoint and the newest metrics anew from the log, and ends.
 """
 
-import argparse
 import fcntl
 import logging
 import os
@@ -16,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from headway.cli import parent
+from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import add_data_flags, laid_over
 from headway.errors import Misconfigured
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 def main(words: list[str]) -> int:
     """Run the pipeline until it is told to stop. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="headway pipeline", description=__doc__)
+    parser = Arguments(prog="headway pipeline", description=__doc__)
     parser.add_argument(
         "action", nargs="?", choices=("run", "rebuild"), default="run", help="run (the default), or rebuild and end"
     )

@@ -3,19 +3,48 @@
 import typer
 from rich.console import Console
 
+from headway.errors import Refused
+
 PIPED_WIDTH = 200  # where no terminal says how wide it is
+
+# What a wrong call raises. It is click's, which typer brings along under a private name.
+WrongCall: type[Exception] = typer.BadParameter.__base__  # type: ignore[assignment]
 
 
 def run(app: typer.Typer, words: list[str]) -> int:
     """The exit status of ``app``, called with ``words``; a command that ends early says with which."""
+    return called(app, words[1:], name=f"headway {words[0]}")
+
+
+def called(app: typer.Typer, arguments: list[str], *, name: str = "headway") -> int:
+    """The same, for an application that goes by ``name`` and reads all of ``arguments``.
+
+    Raises:
+        Refused: The arguments are not understood; in one sentence instead of typer's box of five lines.
+    """
     try:
-        typer.main.get_command(app).main(args=words[1:], prog_name=f"headway {words[0]}")
+        status = typer.main.get_command(app).main(args=arguments, prog_name=name, standalone_mode=False)
+    except WrongCall as error:
+        if said := _sentence(error):
+            raise Refused(said) from error
+        return 2  # called without arguments: the help has just been printed
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
-    return 0
+    return status if isinstance(status, int) else 0
 
 
 def output() -> Console:
     """Standard output; piped to a program or a file, it is wide enough for any table."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=PIPED_WIDTH)
+
+
+def _sentence(error: Exception) -> str:
+    """What typer says over several lines, and where the right words are told; empty where it has printed the help."""
+    message: str = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")  # type: ignore[attr-defined]
+    if not message:
+        return ""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "headway"
+    where = command.removeprefix("headway").strip()
+    return f"{where}: {message[0].lower()}{message[1:]}; `{command} --help` tells what it takes".removeprefix(": ")

@@ -9,6 +9,7 @@ from pathlib import Path
 from headway.agent import host_file, procfs
 from headway.agent.folder import read_json
 from headway.cli import leftovers
+from headway.cli.arguments import Arguments
 from headway.cli.client import apply_profiles
 from headway.cli.files import ProfilesFile, load_profiles_file
 from headway.cli.layout import Layout
@@ -148,7 +149,7 @@ def _runs(pid: int, started_ticks: int) -> bool:
 
 
 def _options(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="headway up", description=__doc__)
+    parser = Arguments(prog="headway up", description=__doc__)
     parser.add_argument(
         "--profiles", metavar="FILE", type=Path, default=Path("profiles.yaml"), help="what is wanted (profiles.yaml)"
     )

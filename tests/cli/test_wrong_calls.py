@@ -1,0 +1,59 @@
+"""A call that is not understood is refused in one sentence, whichever parser read it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from headway.__main__ import main
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["get", "queues", "--nope"], "get: no such option: --nope; `headway get --help` tells what it takes"),
+        (["apply"], "apply: missing argument 'FILE'; `headway apply --help` tells what it takes"),
+        (
+            ["describe", "cat", "tom"],
+            (
+                "describe: invalid value for 'kind': 'cat' is not one of 'pool', 'queue', 'host'; "
+                "`headway describe --help` tells what it takes"
+            ),
+        ),
+        (
+            ["host", "drain", "web-1"],
+            "host drain: missing option '--reason'; `headway host drain --help` tells what it takes",
+        ),
+        (["up", "--prot", "3"], "up: unrecognized arguments: --prot 3; `headway up --help` tells what it takes"),
+        (["init"], "init: the following arguments are required: --broker; `headway init --help` tells what it takes"),
+        (
+            ["agent", "unit", "--nope"],
+            "agent: unrecognized arguments: --nope; `headway agent --help` tells what it takes",
+        ),
+    ],
+)
+def test_a_wrong_call_is_one_line_with_the_word_and_where_to_look(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr() == ("", f"headway: {sentence}\n")
+
+
+@pytest.mark.parametrize("words", [["token"], ["host"]])
+def test_a_command_with_several_verbs_lists_them_where_none_is_given(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert "revoke" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["plan", "--jobs-per-day", "1M", "--service", "200ms"], ["get", "--help"]])
+def test_a_reader_who_has_read_enough_hears_no_complaint(words: list[str]) -> None:
+    """As `| head -0` would: nobody reads from the first byte on."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    asked = [sys.executable, "-m", "headway", *words]
+    answer = subprocess.run(asked, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writing)
+    assert (answer.returncode != 0, answer.stderr) == (True, "")
