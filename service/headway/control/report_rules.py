@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from headway.control.report_line import Beat
 from headway.errors import Invalid
 from headway.scaling.model import HostCapacity, Template, Worker
-from headway.scaling.profile import NAME_LENGTH_MAX
+from headway.scaling.profile_rules import PATH_NAME, is_path_name
 from headway.store.reports import HostReport
 
 TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes
@@ -32,9 +32,8 @@ def check_host_name(name: str) -> None:
     Raises:
         Invalid: it is none of those that the HTTP door can be asked for.
     """
-    is_askable = 0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() and name.strip() == name
-    if not is_askable or "/" in name or name in {".", ".."}:
-        _refuse([f"host_name must be 1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it"])
+    if not is_path_name(name):
+        _refuse([f"host_name must be {PATH_NAME}"])
 
 
 def check_beat(beat: Beat) -> None:

@@ -10,6 +10,7 @@ from headway.scaling.presets import PRESETS
 
 WORKERS_MAX = 10_000  # beyond this a typing error is likelier than a wish
 NAME_LENGTH_MAX = 200
+PATH_NAME = f"1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it"
 PRIORITY_MAX = 1_000_000
 DAY_S = 86_400.0  # what takes longer than a day is no matter of workers
 WINDOW_MAX_S = 900.0  # finished waits are kept at hand for this long
@@ -39,8 +40,8 @@ Told = Iterator[tuple[str, str]]
 
 
 def _names(given: Any) -> Told:
-    if not is_name(given.pool) or "/" in given.pool:
-        yield "pool", f"pool must be 1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it"
+    if not is_path_name(given.pool):
+        yield "pool", f"pool must be {PATH_NAME}"
     if not given.queues or not all(map(is_name, given.queues)):
         yield "queues", "queues must name at least one queue, as 'connection/queue'"
     if len(set(given.queues)) != len(given.queues):
@@ -181,6 +182,11 @@ RULES = (_names, _objectives, _bounds, _counts, _pace, _shares, _places, _costs)
 def is_name(text: str) -> bool:
     """Whether ``text`` can name something."""
     return 0 < len(text) <= NAME_LENGTH_MAX and text.isprintable() and text == text.strip()
+
+
+def is_path_name(text: str) -> bool:
+    """Whether ``text`` can be asked for by a path of the HTTP API: what cannot be, nobody could end."""
+    return is_name(text) and "/" not in text and text not in {".", ".."}
 
 
 def refuse(profile: Any) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid, NotFound
+from headway.scaling.profile_rules import PATH_NAME, is_path_name
 from headway.store.credentials import Role, digest, drawn, is_valid, next_revision, record_act, seconds
 from headway.store.tables import credentials
 
@@ -40,6 +41,8 @@ class TokenWanted:
 
     def __post_init__(self) -> None:
         breaches = [] if self.name else ["name: who holds the token, for the audit log"]
+        if self.name and not is_path_name(self.name):  # whoever revokes it has the name in a path
+            breaches.append(f"name {self.name!r}: expected {PATH_NAME}")
         if self.role is Role.HOST:
             breaches.append("role 'host': hosts get their credentials by joining")
         if (self.role is Role.JOIN) != (self.uses is not None):

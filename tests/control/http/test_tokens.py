@@ -146,6 +146,8 @@ async def test_a_token_that_has_ended_is_not_taken(with_token, seed: Seed, how: 
         ({"role": "king", "name": "k"}, "role"),
         ({"role": "host", "name": "k"}, "role"),
         ({"role": "viewer"}, "name"),
+        ({"role": "viewer", "name": "a/b"}, "name 'a/b': expected 1 to 200 printable characters without '/'"),
+        ({"role": "viewer", "name": "v" * 201}, "expected 1 to 200 printable characters"),
         ({"role": "viewer", "name": "v", "uses": 2}, "uses"),
         ({"role": "viewer", "name": "v", "host": "a"}, "only a join token"),
         ({"role": "viewer", "name": "v", "for_s": 0}, "for_s"),
