@@ -23,7 +23,7 @@ from headway.scaling.model import EventKind
 INDEXES = sketch_index(LONGEST_S) - sketch_index(SHORTEST_S) + 1
 
 _SAMPLE_FIELDS = ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
-_USED = ("queue", "kind", "at_s", "received_at_s", "service_s", "pickup_s", *_SAMPLE_FIELDS)
+_USED = ("queue", "kind", "received_at_s", "service_s", "pickup_s", "sample")
 
 
 def with_bucket(events: DataFrame, *, lateness_s: float) -> DataFrame:
@@ -36,22 +36,20 @@ def with_bucket(events: DataFrame, *, lateness_s: float) -> DataFrame:
 
     In:  one row an event or sample, as in ``schema.EVENTS``.
     Out: the rows for their queues with job_class null, those of a class again with it; service_s and pickup_s, null
-         where they do not apply; bucket timestamp, the bucket's start. Rows without a queue, a time before 2100 or a
-         kind that is known are left out: ingest lets none in, and one in a file of other origin must not end every
-         queue's metrics.
+         where they do not apply; sample struct, null but for a reading; bucket timestamp, the bucket's start. Rows
+         without a queue, a time before 2100 or a kind that is known are left out: ingest lets none in, and one in a
+         file of other origin must not end every queue's metrics.
     """
     is_placed = (
         F.col("queue").isNotNull() & F.col("kind").isin([str(kind.value) for kind in EventKind]) & _is_time("at_s")
     )
-    both = F.explode(
-        F.when(F.coalesce("job_class", F.lit("")) == "", F.array(F.lit(None).cast("string"))).otherwise(
-            F.array(F.lit(None).cast("string"), "job_class")
-        )
+    # All that is counted twice is said first: each further step would write both rows once more.
+    places = F.when(F.coalesce("job_class", F.lit("")) == "", F.array(_place(F.lit(None), BUCKET_S))).otherwise(
+        F.array(_place(F.lit(None), BUCKET_S), _place(F.col("job_class"), CLASS_BUCKET_S))
     )
-    split = _measured(events.where(is_placed)).select(*_USED, both.alias("job_class"))
-    bucket = F.when(F.col("job_class").isNull(), _start(BUCKET_S)).otherwise(_start(CLASS_BUCKET_S))
+    split = _measured(events.where(is_placed)).select(*_USED, F.inline(places).alias("job_class", "bucket"))
     behind_s = lateness_s + CLASS_BUCKET_S - BUCKET_S
-    return split.withColumn("bucket", bucket).withWatermark("bucket", f"{behind_s:.0f} seconds")
+    return split.withWatermark("bucket", f"{behind_s:.0f} seconds")
 
 
 def buckets(events: DataFrame) -> DataFrame:
@@ -73,14 +71,14 @@ def buckets(events: DataFrame) -> DataFrame:
         _sketch("service_s").alias("service_sketch"),
         _sketch("pickup_s").alias("pickup_sketch"),
         # The greatest struct is the newest sample, and of two at the same instant the one with the greater depths.
-        F.max(F.when(F.col("kind") == "sample", F.struct("at_s", *_SAMPLE_FIELDS))).alias("sample"),
+        F.max("sample").alias("sample"),
         F.max("received_at_s").alias("newest_received_at_s"),
     )
     return grouped.withColumn("bucket_s", F.unix_seconds("bucket").cast("double")).drop("bucket")
 
 
 def _measured(events: DataFrame) -> DataFrame:
-    """``events`` with service_s and pickup_s, null where they do not apply."""
+    """``events`` with service_s, pickup_s and sample, null where they do not apply."""
     is_end = F.col("kind").isin("finished", "failed")
     is_start = F.col("kind") == "started"
     served_s = F.greatest(F.col("at_s") - F.col("started_at_s"), F.lit(0.0))
@@ -89,6 +87,7 @@ def _measured(events: DataFrame) -> DataFrame:
         {
             "service_s": F.when(is_end & _is_time("started_at_s"), served_s),
             "pickup_s": F.when(is_start & _is_time("enqueued_at_s"), waited_s),
+            "sample": F.when(F.col("kind") == "sample", F.struct("at_s", *_SAMPLE_FIELDS)),
         }
     )
 
@@ -97,12 +96,18 @@ def _is_time(name: str) -> Column:
     return F.col(name).between(0.0, LATEST_S)  # which null and NaN are not
 
 
+def _place(job_class: Column, span_s: float) -> Column:
+    """Where an event counts: for which of its job classes, null for the queue itself, and in which bucket."""
+    return F.struct(job_class.cast("string").alias("job_class"), _start(span_s).alias("bucket"))
+
+
 def _start(span_s: float) -> Column:
     return F.timestamp_seconds(F.floor(F.col("at_s") / span_s) * int(span_s))
 
 
 def _count(kind: str) -> Column:
-    return F.count_if(F.col("kind") == kind)
+    # Spark turns `count_if` into one more step, which writes every row anew.
+    return F.count(F.when(F.col("kind") == kind, 1))
 
 
 def _sketch(name: str) -> Column:

@@ -32,6 +32,8 @@ _BULK: Mapping[str, str] = MappingProxyType(
         "spark.sql.codegen.wholeStage": "true",
         "spark.sql.codegen.factoryMode": "FALLBACK",
         "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.maxPartitionBytes": "64m",
+        "spark.sql.parquet.filterPushdown": "true",
         # Rows carry the jobs of a whole pool: a few of them fill a batch.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
         "spark.rpc.message.maxSize": "512",
@@ -54,7 +56,12 @@ def bulk_session(
         session = _of_cluster(master, env, work_dir=work_dir)
     else:
         count = cores or os.cpu_count() or 1
-        more = {**_BULK, "spark.sql.shuffle.partitions": str(2 * count), "spark.driver.memory": f"{HEAP_MB}m"}
+        more = {
+            **_BULK,
+            "spark.sql.files.minPartitionNum": str(count),
+            "spark.sql.shuffle.partitions": str(2 * count),
+            "spark.driver.memory": f"{HEAP_MB}m",
+        }
         home = java_home(env, shim_dir=work_dir / "java")
         session = embedded(java_home=home, work_dir=work_dir, cores=count, more=more)
     before = _plain_interrupt()

@@ -50,6 +50,8 @@ _STREAM: Mapping[str, str] = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
+    # Each job's plan is written down for a user interface that is not looked at: in the shortest way.
+    "spark.sql.ui.explainMode": "simple",
     # The list of files read is written anew every so many batches, and old versions of it live so long.
     "spark.sql.streaming.fileSource.log.compactInterval": "50",
     "spark.sql.streaming.fileSource.log.cleanupDelay": "60s",
@@ -116,6 +118,11 @@ def embedded(
         # Above so many files a batch, Spark runs a job with a task a file only to look at them: on a local disk that is
         # twice the work of catching up.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+        # The few files of a micro-batch are one task's, those of catching up some tasks'; by default they are split
+        # among as many as there are cores. All of them are new, so looking for what could be skipped finds nothing.
+        "spark.sql.files.minPartitionNum": "1",
+        "spark.sql.files.maxPartitionBytes": "8m",
+        "spark.sql.parquet.filterPushdown": "false",
         **more,
     }
     try:
