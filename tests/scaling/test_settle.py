@@ -178,3 +178,27 @@ def test_a_decision_that_keeps_its_target_is_the_very_same_value() -> None:
     outcomes = [outcome("a", 2), replace(outcome("b", 9))]
     left, _ = settled(outcomes, hosts(5), [])
     assert left[0] is outcomes[0]
+
+
+def test_a_pinned_worker_that_loses_its_room_has_left_before_another_starts_elsewhere() -> None:
+    """As when a host's memory shrinks: both at once would run beside each other until the old one has finished."""
+    pool = outcome("mail", 1, before=1, workers_min=1, workers_max=1, pinned=1)
+    there = [Assignment(pool="mail", host_id="h0", template="mail", base_workers=1)]
+    _, rows = settled([pool], hosts(0, 4), there)
+    assert rows == ()
+    _, rows = settled([pool], hosts(0, 4), rows)
+    assert [(row.host_id, row.workers) for row in rows] == [("h1", 1)]
+
+
+def test_a_worker_that_is_not_pinned_moves_at_once() -> None:
+    pool = outcome("mail", 1, before=1, workers_max=1)
+    there = [Assignment(pool="mail", host_id="h0", template="mail", base_workers=1)]
+    _, rows = settled([pool], hosts(0, 4), there)
+    assert [(row.host_id, row.workers) for row in rows] == [("h1", 1)]
+
+
+def test_of_several_pinned_workers_those_that_need_not_move_stay() -> None:
+    pool = outcome("mail", 3, before=3, workers_min=3, workers_max=3, pinned=3)
+    there = [Assignment(pool="mail", host_id=f"h{number}", template="mail", base_workers=1) for number in range(3)]
+    _, rows = settled([pool], hosts(0, 1, 4), there)
+    assert [(row.host_id, row.workers) for row in rows] == [("h1", 1), ("h2", 1)]

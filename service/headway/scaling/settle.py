@@ -3,13 +3,14 @@
 Hosts that went silent keep the rows they have; hosts that drain keep theirs until what replaces them runs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headway.scaling.decide import predicted_pickup_s
 from headway.scaling.evacuation import Leaving, elsewhere, leaving, staying
 from headway.scaling.limits import Ground, ceiling_of
-from headway.scaling.model import Assignment, Decision, Host, LastMove, Memory, Mode, Step
+from headway.scaling.model import Assignment, Decision, Host, HostState, LastMove, Memory, Mode, Step
 from headway.scaling.placement import PoolTarget, place, placed_workers
 from headway.scaling.presence import kept_rows
 from headway.scaling.share import Claim, share, urgency
@@ -62,7 +63,8 @@ def settled(
         rows = place([_cut(target, granted[target.pool]) for target in targets], hosts, current, held=held)
     pools = {outcome.decision.pool for outcome in acting}
     silent = kept_rows(hosts, (row for row in current if row.pool in pools))
-    return tuple(outcomes), (*rows, *_waiting(moves, rows), *silent)
+    pinned = {outcome.decision.pool for outcome in acting if outcome.view.profile.pinned is not None}
+    return tuple(outcomes), (*_after_leavers(rows, hosts, current, pinned=pinned), *_waiting(moves, rows), *silent)
 
 
 def _acting(outcomes: Iterable[Outcome], current: Iterable[Assignment]) -> list[Outcome]:
@@ -125,6 +127,32 @@ def _waiting(moves: Mapping[str, _Move], rows: Iterable[Assignment]) -> Iterator
         yield from staying(
             move.target_workers, placed[pool], ceiling_workers=move.ceiling_workers, leaving=move.leaving
         )
+
+
+def _after_leavers(
+    rows: Iterable[Assignment], hosts: Iterable[Host], current: Iterable[Assignment], *, pinned: Collection[str]
+) -> Iterator[Assignment]:
+    """``rows``, those of ``pinned`` pools without what moves: what leaves its host must have ended before it starts on
+    another. From then on what leaves counts as existing, and the limit ``pinned`` makes the others wait for it.
+    """
+    if not pinned:
+        yield from rows
+        return
+    rows = tuple(rows)
+    known = {host.host_id for host in hosts if host.is_known and host.state is not HostState.DRAINING}
+    before = {(row.pool, row.host_id): row.workers for row in current if row.pool in pinned and row.host_id in known}
+    now = {(row.pool, row.host_id): row.workers for row in rows if row.pool in pinned}
+    leavers: Counter[str] = Counter()
+    for where, workers in before.items():
+        leavers[where[0]] += max(0, workers - now.get(where, 0))
+    for row in rows:
+        moved = min(leavers[row.pool], max(0, row.workers - before.get((row.pool, row.host_id), 0)))
+        leavers[row.pool] -= moved
+        if not moved:
+            yield row
+        elif moved < row.workers:
+            burst = max(0, row.burst_workers - moved)
+            yield replace(row, base_workers=row.workers - moved - burst, burst_workers=burst)
 
 
 def _cut(target: PoolTarget, workers: int) -> PoolTarget:
