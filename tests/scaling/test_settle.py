@@ -202,3 +202,23 @@ def test_of_several_pinned_workers_those_that_need_not_move_stay() -> None:
     there = [Assignment(pool="mail", host_id=f"h{number}", template="mail", base_workers=1) for number in range(3)]
     _, rows = settled([pool], hosts(0, 1, 4), there)
     assert [(row.host_id, row.workers) for row in rows] == [("h1", 1), ("h2", 1)]
+
+
+@given(
+    sizes=st.lists(st.integers(0, 4), min_size=1, max_size=5),
+    there=st.lists(st.integers(0, 3), min_size=5, max_size=5),
+    pinned=st.integers(1, 6),
+)
+def test_no_more_of_a_pinned_pool_ever_exist_than_are_pinned_or_do_already(
+    sizes: list[int], there: list[int], pinned: int
+) -> None:
+    before = {f"h{number}": workers for number, workers in enumerate(there[: len(sizes)]) if workers}
+    current = [
+        Assignment(pool="mail", host_id=host_id, template="mail", base_workers=count)
+        for host_id, count in before.items()
+    ]
+    pool = outcome("mail", pinned, before=sum(before.values()), workers_max=pinned, pinned=pinned)
+    _, rows = settled([pool], hosts(*sizes), current)
+    now = {row.host_id: row.workers for row in rows}
+    existing = sum(max(now.get(host_id, 0), before.get(host_id, 0)) for host_id in now.keys() | before.keys())
+    assert existing <= max(pinned, sum(before.values()))
