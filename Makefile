@@ -8,6 +8,7 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS := agent agents decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
+SLOW_AT_ONCE ?= 3
 SLOW := spark or e2e or install or browser
 
 .DEFAULT_GOAL := help
@@ -34,11 +35,12 @@ demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--f
 	@$(BIN)/headway demo $(ARGS)
 
 test: install ## every kind of test once, small seeds (15 minutes at most)
-	@$(MAKE) --no-print-directory lint types contracts proto-check
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types contracts proto-check
 	@$(MAKE) --no-print-directory fast slow
 
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
-	@$(MAKE) --no-print-directory lint types contracts proto-check fast
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types contracts proto-check
+	@$(MAKE) --no-print-directory fast
 
 proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to docs/proofs/
 	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling
@@ -63,8 +65,9 @@ contracts: install ## who may import whom
 fast: install ## the tests that start no JVM, no browser and no whole system, as many at once as there are cores
 	@$(BIN)/pytest -m "not proof and not ($(SLOW))" --numprocesses auto --dist loadfile --durations 15 $(ARGS)
 
-slow: install ## the others, one after another: each wants the machine for itself
-	@$(BIN)/pytest -m "not proof and ($(SLOW))" --durations 15 $(ARGS)
+# They wait as much as they compute: one more at a time than two cores. Each may hold 3 GB; SLOW_AT_ONCE=1 for one after another.
+slow: install ## the others, three at once; tests/side_by_side.py says which stay together
+	@$(BIN)/pytest -m "not proof and ($(SLOW))" --numprocesses $(SLOW_AT_ONCE) --dist loadgroup --durations 15 $(ARGS)
 
 # Code of protobuf 5.27 loads beside every later runtime; a newer generator's would shut older programs out.
 PROTO_OUT ?= service

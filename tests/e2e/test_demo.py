@@ -24,6 +24,7 @@ from ports import free_port
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 ADDRESSES = ("--http-address", "--grpc-address")
+QUICK = "-XX:TieredStopAtLevel=1"  # a demo of a test ends before Java's thorough compiler pays
 READY_WITHIN_S = 120.0
 END_WITHIN_S = 15.0
 Found = TypeVar("Found")
@@ -38,7 +39,12 @@ class Demo:
         argv = [sys.executable, "-m", "headway", "demo", "--data-dir", str(data), "--no-browser", *words]
         # Its own session: what the test's own Ctrl-C or the demo's signals do stays apart.
         self.process = subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "JAVA_TOOL_OPTIONS": QUICK},
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -66,13 +66,18 @@ def bounded(holds: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def stream_until(spark: SparkSession, folder: Path, kept: Kept, *, started_jobs: int) -> None:
-    """Run the stream until the sink has seen ``started_jobs``, then stop it."""
+    """Run the stream until the sink has seen ``started_jobs``, those of earlier runs included, then stop it."""
+
+    def is_seen() -> bool:
+        return sum(row.started_jobs for row in kept.rows.values()) >= started_jobs
+
     stream = Stream(spark, log_dir=folder / "log", checkpoint=folder / "checkpoint", sink=kept)
     stream.start()
     try:
-        stream.run(is_stopping=bounded(lambda: sum(row.started_jobs for row in kept.rows.values()) >= started_jobs))
+        stream.run(is_stopping=bounded(is_seen))
     finally:
         stream.stop()
+    assert is_seen(), f"not {started_jobs} jobs in {kept.ordered()}"
 
 
 def test_a_restart_neither_repeats_nor_misses_an_event(spark: SparkSession, tmp_path: Path) -> None:

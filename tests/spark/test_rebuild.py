@@ -303,11 +303,12 @@ def test_no_stream_starts_from_a_checkpoint_that_lacks_a_part(spark: SparkSessio
 
 
 def test_no_stream_starts_from_an_old_copy_of_a_checkpoint(spark: SparkSession, log: Log) -> None:
+    kept = Kept()
     log.ingested(40)
-    log.streamed(spark, Kept())
+    log.streamed(spark, kept)
     shutil.copytree(log.checkpoint, log.folder / "copy")
     log.ingested(30)
-    log.streamed(spark, Kept())
+    log.streamed(spark, kept)
     shutil.rmtree(log.checkpoint)
     (log.folder / "copy").rename(log.checkpoint)
     assert "it is older than the archive" in refusal(spark, log)
@@ -324,10 +325,11 @@ def test_no_stream_starts_from_another_checkpoint(spark: SparkSession, log: Log)
 
 def test_a_commit_that_a_power_cut_took_back_costs_nothing(spark: SparkSession, log: Log) -> None:
     """The files of a batch that is asked for again come back from the archive."""
+    kept = Kept()
     log.ingested(40)
-    log.streamed(spark, Kept())
+    log.streamed(spark, kept)
     second = log.ingested(30)
-    log.streamed(spark, Kept())
+    log.streamed(spark, kept)
     newest = max((path for path in (log.checkpoint / "commits").glob("[0-9]*")), key=lambda path: int(path.name))
     newest.unlink()
     (newest.with_name(f".{newest.name}.crc")).unlink(missing_ok=True)
