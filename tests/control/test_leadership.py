@@ -121,3 +121,23 @@ async def test_a_host_that_is_not_believed_is_named_once(migrated_url: str, capl
             await _becomes(lambda: connection.execute("select renewed_at from leader_heartbeat").fetchone() != before)
         assert one.epoch == epoch
     assert caplog.text.count("not followed") == 1
+
+
+async def test_a_leader_whose_ticks_are_stuck_says_so_and_renews_again_once_one_goes_through(
+    migrated_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    now_s = [0.0]
+    one = Leadership(database_url=migrated_url, name="one", clock=lambda: now_s[0])
+    task = asyncio.ensure_future(one.run(lambda: None))
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        await _becomes(lambda: one.epoch is not None)
+        now_s[0] = leadership.LEASE_S + 1.0
+        await _becomes(lambda: "no tick has gone through for 9 s" in caplog.text)
+        connection.execute("update leader_heartbeat set renewed_at = '2001-01-01'")
+        one.progressed()
+        is_old = "select renewed_at < '2002-01-01' from leader_heartbeat"
+        await _becomes(lambda: connection.execute(is_old).fetchone() == (False,))
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert caplog.text.count("no tick has gone through") == 1

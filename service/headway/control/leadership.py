@@ -27,6 +27,7 @@ class Leadership:
         self._clock = clock
         self._progressed_at_s = clock()
         self._doubted: tuple[str, ...] = ()
+        self._is_stuck = False
         self.epoch: int | None = None
         """The epoch this process leads under; ``None`` while it does not lead."""
 
@@ -61,7 +62,7 @@ class Leadership:
                     log.warning("ended the session of a leader silent for more than %.0f s", LEASE_S)
                     continue
                 await asyncio.sleep(STAND_BY_S)
-            self.epoch, self._doubted = epoch, ()
+            self.epoch, self._doubted, self._is_stuck = epoch, (), False
             self.progressed()
             log.info("leading epoch=%d", epoch)
             on_lead()
@@ -73,8 +74,12 @@ class Leadership:
     async def _renew(self, session: LeaderSession, epoch: int) -> None:
         while self.epoch == epoch:
             await asyncio.sleep(RENEW_S)
-            if self._clock() - self._progressed_at_s <= LEASE_S:
+            stuck_s = self._clock() - self._progressed_at_s
+            if stuck_s <= LEASE_S:
                 self._tell(await session.renew(epoch))
+            elif not self._is_stuck:
+                log.warning("no tick has gone through for %.0f s: not renewed, so that another may lead", stuck_s)
+            self._is_stuck = stuck_s > LEASE_S
 
     def _tell(self, renewed: Renewed) -> None:
         """Log which hosts are not believed, once a change."""

@@ -26,6 +26,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Unavailable
+from headway.store.engine import first_line
 from headway.store.hosts import LEASE_S
 from headway.store.tables import hosts, leader_epoch, leader_heartbeat
 
@@ -96,7 +97,7 @@ class LeaderSession:
                 **OUR_SIDE,
             )
         except psycopg.OperationalError as error:
-            raise Unavailable(f"cannot open the leader's session: {str(error).strip()}") from error
+            raise Unavailable(f"cannot open the leader's session: {first_line(error)}") from error
         return cls(connection)
 
     async def try_lead(self, leader: str) -> int | None:
@@ -182,7 +183,7 @@ class LeaderSession:
             cursor = await self._connection.execute(sql, values)
             return await cursor.fetchall()
         except psycopg.Error as error:
-            raise Unavailable(f"the leader's session ended: {str(error).strip()}") from error
+            raise Unavailable(f"the leader's session ended: {first_line(error)}") from error
         finally:
             patience.cancel()
 
