@@ -8,6 +8,7 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS := agent agents decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
+FAST_AT_ONCE ?= auto
 SLOW_AT_ONCE ?= 3
 SLOW := spark or e2e or install or browser
 
@@ -61,9 +62,10 @@ types: install ## mypy, strict
 contracts: install ## who may import whom
 	@$(BIN)/lint-imports --no-logo
 
-# A file's tests stay together, and so do the servers that they share.
+# A file's tests stay together, and so do the servers that they share. In their own order short files come last; by how many tests
+# they have, the laws would, of which a few take long.
 fast: install ## the tests that start no JVM, no browser and no whole system, as many at once as there are cores
-	@$(BIN)/pytest -m "not proof and not ($(SLOW))" --numprocesses auto --dist loadfile --durations 15 $(ARGS)
+	@$(BIN)/pytest -m "not proof and not ($(SLOW))" --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 # They wait as much as they compute: one more at a time than two cores. Each may hold 3 GB; SLOW_AT_ONCE=1 for one after another.
 slow: install ## the others, three at once; tests/side_by_side.py says which stay together
