@@ -12,7 +12,7 @@ import grpc
 from headway.wire.channel import ANSWERED
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def eventually(holds: Callable[[], Any], *, within_s: float = WAIT_S) -> Any:

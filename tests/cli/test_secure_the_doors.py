@@ -14,7 +14,7 @@ import pytest
 
 from ports import free_port
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/secure-the-doors.md").read_text()
@@ -70,7 +70,7 @@ def test_every_command_of_the_page_does_what_it_says(folder: Path, database_url:
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=200,
     )
     logs = "".join(log.read_text() for log in folder.glob("*.log"))
     assert done.returncode == 0, done.stderr + logs

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 ADDRESSES = ("--http-address", "--grpc-address")
 QUICK = "-XX:TieredStopAtLevel=1"  # a demo of a test ends before Java's thorough compiler pays
 READY_WITHIN_S = 120.0
-END_WITHIN_S = 15.0
+END_WITHIN_S = 40.0
 Found = TypeVar("Found")
 
 

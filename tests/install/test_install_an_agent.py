@@ -20,7 +20,7 @@ from agent.workers import runs
 from architecture.tree import ROOT
 from install.conftest import UV, Environment
 
-pytestmark = pytest.mark.install
+pytestmark = [pytest.mark.install, pytest.mark.timeout(300)]
 
 PAGE = (ROOT / "docs/how-to/install-an-agent.md").read_text()
 # Does for one unit what the page asks of systemd. KillMode=process: only the agent is signalled.
