@@ -94,13 +94,13 @@ class Calls(Generic[Stub]):
     def hold(self, method_of: Callable[[Stub], Any], request: Any, *, secret: str, timeout_s: float) -> Any:
         """As ``call``, of what is answered when there is news. Raises ``GivenUp``, too."""
 
-        def held(line: Line[Stub], how: dict[str, Any]) -> Any:
+        def made(line: Line[Stub], how: dict[str, Any]) -> Any:
             with self._holding:  # whoever gives up meets this call, or it is made later
                 self.held_since_s = self._clock()
                 held = self._held = method_of(line.stub).future(request, **how)
             return held.result()
 
-        return self._call(held, secret, timeout_s, serves=False)  # holding back takes no Postgres
+        return self._call(made, secret, timeout_s, serves=False)  # holding back takes no Postgres
 
     def give_up(self) -> None:
         """Wait no longer for the answer that is held back. A call made after this returns is not concerned."""
