@@ -65,8 +65,8 @@ def main(argv: Sequence[str]) -> int:
         copy = Path(name)
         for folder in COPIED:
             shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-        for each in ("pyproject.toml", "tests/conftest.py", "tests/whole_run.py"):
-            shutil.copy(ROOT / each, copy / each)
+        for file in (ROOT / "pyproject.toml", *(ROOT / "tests").glob("*.py")):
+            shutil.copy(file, copy / file.relative_to(ROOT))
         for harm in HARMS:
             if not options.only or any(words in harm.what for words in options.only):
                 found.append(_tried(harm, copy))

@@ -60,9 +60,9 @@ HARMS: Sequence[Harm] = (
     ),
     Harm(
         what="a full disk ends the agent",
-        module="agent/records.py",
-        right="    except OSError as error:\n        log.error(",
-        wrong="    except ZeroDivisionError as error:\n        log.error(",
+        module="agent/logbook.py",
+        right="        except OSError as error:",
+        wrong="        except ZeroDivisionError as error:",
         kinds=("disk full",),
         faults=16,
     ),
@@ -97,7 +97,7 @@ HARMS: Sequence[Harm] = (
     Harm(
         what="a restored database does not address anew the hosts that are ahead of it",
         module="store/leadership.py",
-        right=".where(hosts.c.epoch_seen > hosts.c.assignment_epoch, hosts.c.epoch_seen < EPOCH_MAX)",
+        right=".where(hosts.c.epoch_seen > hosts.c.assignment_epoch, hosts.c.epoch_seen <= epoch)",
         wrong=".where(hosts.c.epoch_seen > EPOCH_MAX)",
         kinds=("Postgres restarted", "Postgres restored"),
     ),

@@ -66,8 +66,8 @@ def _copied_to(copy: Path) -> None:
     leave_out = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "service", copy / "service", ignore=leave_out)
     shutil.copytree(ROOT / CORE_TESTS, copy / CORE_TESTS, ignore=leave_out)
-    for name in ("pyproject.toml", "tests/conftest.py", "tests/whole_run.py"):
-        shutil.copy(ROOT / name, copy / name)
+    for file in (ROOT / "pyproject.toml", *(ROOT / "tests").glob("*.py")):
+        shutil.copy(file, copy / file.relative_to(ROOT))
 
 
 def _tried(mutant: Mutant, copy: Path) -> Found:

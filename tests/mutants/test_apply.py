@@ -1,0 +1,20 @@
+"""Mistakes that no longer apply to the code show nothing: the lists are kept to it."""
+
+from pathlib import Path
+
+import pytest
+
+from mutants.by_hand import MUTANTS, Mutant
+from mutants.harms import HARMS, Harm
+
+HEADWAY = Path(__file__).parents[2] / "service" / "headway"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.right[:40]}")
+def test_every_mistake_of_the_core_can_be_made(mutant: Mutant) -> None:
+    assert mutant.right in (HEADWAY / "scaling" / mutant.module).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.what)
+def test_every_harm_can_be_done(harm: Harm) -> None:
+    assert (HEADWAY / harm.module).read_text(encoding="utf-8").count(harm.right) == 1
