@@ -14,6 +14,7 @@ from rq import Queue
 
 SEND_AGAIN_S = 0.2
 WORDS_SHOWN = 300
+STUCK = "stuck in intermediate queue"
 LONG_FRACTION = 0.03
 LONG_S = (4.0, 8.0)
 SHORT_S = (0.2, 1.5)
@@ -89,6 +90,15 @@ class Traffic:
         """The jobs that were sent and have not ended."""
         ends = self.told().ends
         return [job for job in self.sent if job not in ends]
+
+    def stuck(self) -> set[str]:
+        """Jobs that RQ gave to a worker that never heard of it, as it was cut off: RQ calls them failed later."""
+        aside = {
+            job_id.decode()
+            for queue in self._queues
+            for job_id in self._redis.lrange(queue.intermediate_queue_key, 0, -1)
+        }
+        return aside | {told.partition(":")[0] for told in self.failures() if STUCK in told}
 
     def failures(self) -> list[str]:
         """The last words of jobs that RQ calls failed."""

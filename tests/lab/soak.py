@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lab.faults import KILLED, LONG, Fault, beside, central_faults, host_faults, least_seen
+from lab.faults import HOST_LOST, KILLED, LONG, Fault, beside, central_faults, host_faults, least_seen
 from lab.hosts import BRITTLE
 from lab.installation import EXCLUSIVE, POOLS, Installation, Lead
 from lab.watch import Watch
@@ -93,6 +93,7 @@ class Soak:
                 act()
             for fault in faults:
                 self.found.faults[fault.kind] += 1
+                self._lab.was_host_lost |= fault.kind == HOST_LOST
             self._settle(wanted, after=told)
         self._note_epoch()
         told_of_jobs = self._lab.traffic.told()
@@ -115,6 +116,8 @@ class Soak:
         for pool in POOLS:
             lab.scale(pool, 0)
         self._settle(lab.wanted, after="the end")
+        lost = set(lab.traffic.left())
+        assert not lost or (lab.was_host_lost and lost <= lab.traffic.stuck()), f"lost: {sorted(lost)}"
         told = lab.traffic.told()
         assert not told.cut_short, f"cut short: {told.cut_short}"
         forced = sum(host.agent.said("forcing pool=") for host in lab.hosts)
@@ -130,6 +133,7 @@ class Soak:
             "by_kind": dict(sorted(self.found.faults.items())),
             "jobs_in": len(lab.traffic.sent),
             "jobs_done": told.done,
+            "jobs_lost_by_rq": len(lab.traffic.left()),
             "jobs_doubled": told.doubled,
             "busy_killed": len(told.cut_short) + forced,
             "workers_started": sum(host.agent.said("started pool=") for host in lab.hosts),
