@@ -32,14 +32,14 @@ COMMANDS = {
     "migrate": Command("headway.cli.migrate", "control", "bring the database to this version's tables"),
     "conformance": Command("headway.cli.conformance", "", "replay recorded answers of other autoscalers' formulas"),
     "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
-    "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts or decisions"),
+    "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts, hosts wanted, decisions; show health"),
     "describe": Command("headway.cli.describe", "cli", "show all that is known of a pool, a queue or a host"),
     "top": Command("headway.cli.top", "cli", "show every pool, drawn anew while you look"),
     "scale": Command("headway.cli.by_hand", "cli", "set a pool's workers for a while"),
     "pause": Command("headway.cli.by_hand", "cli", "keep a pool's last target"),
     "resume": Command("headway.cli.by_hand", "cli", "end a pause"),
     "token": Command("headway.cli.token", "cli", "make, list and revoke tokens"),
-    "host": Command("headway.cli.host", "cli", "take a host out of service and back, replace or revoke its credential"),
+    "host": Command("headway.cli.host", "cli", "take a host out of service and back; its credential"),
     "restart": Command("headway.cli.restart", "cli", "replace a pool's workers, one by one"),
     "keys": Command("headway.cli.keys", "control", "make a CA and certificates for TLS"),
     "simulate": Command("headway.cli.simulate", "cli", "rehearse workloads under strategies on a virtual clock"),
@@ -49,6 +49,15 @@ COMMANDS = {
     "seasons": Command("headway.cli.seasons", "cli,spark", "learn what each hour of the week brings, and show it"),
     "plan": Command("headway.cli.plan", "cli", "work out how many workers a load needs at its peak"),
     "explain": Command("headway.cli.explain", "cli", "tell why a pool has the workers it has"),
+}
+
+# In the order in which a stranger meets them.
+GROUPS = {
+    "On one machine": ("demo", "up", "init"),
+    "The roles, each where it belongs": ("control", "pipeline", "collect", "agent", "migrate", "keys"),
+    "Say what you want": ("apply", "scale", "pause", "resume", "restart", "host", "token"),
+    "See what is done, and why": ("top", "get", "describe", "explain"),
+    "Plan, rehearse and learn": ("plan", "simulate", "backtest", "tune", "topology", "seasons", "conformance"),
 }
 
 
@@ -87,8 +96,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def _usage() -> str:
     width = max(len(name) for name in COMMANDS)
-    lines = [f"  {name:<{width}}  {command.summary}" for name, command in COMMANDS.items()]
-    return "\n".join(["usage: headway COMMAND [options]", "", *lines, "", "`headway COMMAND --help` tells the rest."])
+    lines = []
+    for title, names in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name:<{width}}  {COMMANDS[name].summary}" for name in names)]
+    ends = "`headway COMMAND --help` tells the rest; `headway --version` prints the version."
+    return "\n".join(["usage: headway COMMAND [options]", *lines, "", ends])
 
 
 def _fail(message: str) -> int:

@@ -46,6 +46,7 @@ def test_help_lists_every_command_with_its_purpose(capsys: pytest.CaptureFixture
     assert [
         name for name, command in COMMANDS.items() if f"{name} " not in printed or command.summary not in printed
     ] == []
+    assert max(len(line) for line in printed.splitlines()) <= 80
 
 
 def test_make_help_lists_every_recipe() -> None:

@@ -41,7 +41,7 @@ def scale(
     workers: Annotated[str, typer.Argument(metavar="N|auto", help="So many workers; `auto` decides again.")],
     *,
     duration: Annotated[str, typer.Option("--for", help="How long, as in 30m or 2h.")] = "1h",
-    reason: Annotated[str | None, typer.Option(help="Why; it is shown with every decision.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why; a count needs it, `auto` does not.")] = None,
 ) -> None:
     """Set a pool's workers for a while. Bounds, budget and capacity still hold."""
     path = f"/v1/pools/{quote(pool, safe='')}/override"
