@@ -99,7 +99,7 @@ def _usage() -> str:
     lines = []
     for title, names in GROUPS.items():
         lines += ["", f"{title}:", *(f"  {name:<{width}}  {COMMANDS[name].summary}" for name in names)]
-    ends = "`headway COMMAND --help` tells the rest; `headway --version` prints the version."
+    ends = "`headway COMMAND --help` tells the rest, `headway --version` the version."
     return "\n".join(["usage: headway COMMAND [options]", *lines, "", ends])
 
 
