@@ -32,7 +32,7 @@ COMMANDS = {
     "migrate": Command("headway.cli.migrate", "control", "bring the database to this version's tables"),
     "conformance": Command("headway.cli.conformance", "", "replay recorded answers of other autoscalers' formulas"),
     "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
-    "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts, hosts wanted, decisions; show health"),
+    "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts (wanted, too), decisions or health"),
     "describe": Command("headway.cli.describe", "cli", "show all that is known of a pool, a queue or a host"),
     "top": Command("headway.cli.top", "cli", "show every pool, drawn anew while you look"),
     "scale": Command("headway.cli.by_hand", "cli", "set a pool's workers for a while"),
