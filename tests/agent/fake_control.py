@@ -11,6 +11,7 @@ import grpc
 
 from headway.wire.channel import ANSWERED
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
+from ports import free_port
 
 WAIT_S = 60.0
 
@@ -134,11 +135,11 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
 
 @contextmanager
 def serving(control: FakeControl, *, port: int = 0) -> Iterator[int]:
-    """Serve it. Yields the port."""
+    """Serve it. Yields the port, which can be had again after a pause: nobody else is given it meanwhile."""
     with ThreadPoolExecutor(8) as threads:
         server = grpc.server(threads, options=[("grpc.so_reuseport", 0)])
         agent_pb2_grpc.add_AgentServiceServicer_to_server(control, server)
-        bound = server.add_insecure_port(f"127.0.0.1:{port}")
+        bound = server.add_insecure_port(f"127.0.0.1:{port or free_port()}")
         server.start()
         try:
             yield bound
