@@ -9,10 +9,14 @@ from headway.scaling.measure import sketch_index
 from headway.scaling.model import Decision, Demand, Mode, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile
 
+# A minute for all but the late one: a slow machine opens the page when the scene's newest readings are ten seconds old.
+SOON = Objective(target_s=60)
 PROFILES = [
-    Profile(pool="emails", queues=("redis/emails",), template="rq", workers_max=12),
+    Profile(pool="emails", queues=("redis/emails",), template="rq", objective=SOON, workers_max=12),
     Profile(pool="reports", queues=("redis/reports",), template="rq", objective=Objective(target_s=30), workers_max=16),
-    Profile(pool="images", queues=("redis/thumbnails", "redis/transcodes"), template="rq", workers_max=20),
+    Profile(
+        pool="images", queues=("redis/thumbnails", "redis/transcodes"), template="rq", objective=SOON, workers_max=20
+    ),
     Profile(pool="invoices", queues=("redis/invoices",), template="rq", mode=Mode.RECOMMEND),
     Profile(pool="webhooks", queues=("redis/webhooks",), template="rq", mode=Mode.PAUSE),
 ]

@@ -40,18 +40,22 @@ function show() {
 const BAD = ["breaching", "stale", "unseen"];
 
 function showSummary(overview, moment_s) {
-  say($("headline"), headline(overview));
+  const told = headline(overview);
+  say($("headline"), state.isLive ? told : `Last known, ${clock(overview.at_s - state.skew_s)}: ${told}`);
   const running = overview.pools.reduce((sum, pool) => sum + pool.running_workers, 0);
   const known = overview.queues.map((queue) => queue.metrics.arrival_rate_per_s).filter((each) => each !== null);
-  const arriving = known.length ? `${rate(known.reduce((one, other) => one + other, 0))} arriving` : "arrivals unknown";
+  const arriving = known.length ? `jobs arrive at ${rate(known.reduce((one, other) => one + other, 0))}` : "arrivals unknown";
   const decided = overview.decisions[0];
   say(
     $("subline"),
     [
+      doing(overview.pools),
       `${counted(running, "worker")} running on ${counted(overview.hosts.filter((host) => host.is_known).length, "host")}`,
       arriving,
       decided ? `last decision ${ago(moment_s - decided.decided_at_s)}` : "nothing decided yet",
-    ].join(" · "),
+    ]
+      .filter(Boolean)
+      .join(" · "),
   );
   const reasons = $("reasons");
   reasons.hidden = overview.health.status === "ok";
@@ -63,13 +67,27 @@ function showSummary(overview, moment_s) {
   document.title = overview.pools.some((pool) => pool.state === "breaching") ? "● Headway" : "Headway";
 }
 
+/** What is under way at this moment; nothing where every pool has what it wants. */
+function doing(pools) {
+  const all = (name) => pools.reduce((sum, pool) => sum + pool[name], 0);
+  const told = [
+    [all("starting_workers"), "starting"],
+    [all("draining_workers"), "draining"],
+    [all("failing_workers"), "failing to start"],
+  ];
+  return told
+    .filter(([number]) => number > 0)
+    .map(([number, what]) => `${counted(number, "worker")} ${what}`)
+    .join(", ");
+}
+
 function headline({ pools, queues }) {
   if (!pools.length) return queues.length ? "Queues are seen, and none is managed yet" : "Nothing to look after yet";
   const names = (which) => pools.filter((pool) => which.includes(pool.state)).map((pool) => (pool.queues.length === 1 ? pool.queues[0] : pool.pool));
   const late = names(["breaching"]);
   if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late`;
   const dark = names(["stale", "unseen"]);
-  if (dark.length) return `${list(dark)}: no fresh data`;
+  if (dark.length) return `${list(dark)}: no fresh data, so nothing is scaled down`;
   const near = names(["at_risk"]);
   if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
   const after = names(["recovering"]);
@@ -125,10 +143,14 @@ function select(pool) {
   refreshHistory();
 }
 
+/** How far a pool is behind its promise: its longest wait in objectives. */
+const behind = ({ metrics, objective }) => Math.max(metrics.oldest_age_s ?? 0, metrics.pickup_p95_s ?? 0) / objective.target_s;
+
 /** Show the pool that needs looking at, until somebody chooses. */
 function selectFirst({ pools }) {
   if (pools.some((pool) => pool.pool === state.selected)) return;
-  const worst = pools.find((pool) => BAD.includes(pool.state)) ?? pools[0];
+  const bad = BAD.map((which) => pools.filter((pool) => pool.state === which)).find((some) => some.length) ?? pools.slice(0, 1);
+  const worst = bad.reduce((one, other) => (one && behind(one) >= behind(other) ? one : other), null);
   state.selected = worst?.pool ?? null;
   state.history = null;
   state.historyAt = 0;
@@ -195,7 +217,7 @@ function link(kind, text) {
 
 function askForToken() {
   const dialog = $("ask");
-  if (hasToken()) say($("ask-why"), "The token was not accepted. It is the value of HEADWAY_TOKEN where the control plane runs.");
+  if (hasToken()) say($("ask-why"), "The token was not accepted: it is mistyped, over its time or revoked. `headway token create --role viewer --name NAME` makes another.");
   link("lost", "Token needed");
   dialog.showModal();
   return new Promise((done) => {

@@ -40,7 +40,7 @@ function unfolded({ decision, epoch }) {
   return el(
     "div",
     { class: "more" },
-    el("h3", {}, "Demands, in slots"),
+    el("h3", {}, "Demands, in slots (a slot works on one job at a time)"),
     el("dl", { class: "demands" }, ...demands(decision).flatMap((demand) => [el("dt", {}, words(demand.name)), bar(demand.slots, greatest)])),
     el("h3", {}, "Limits that moved the count"),
     el("p", { class: "steps" }, moves(decision).map((step) => `${words(step.name)} ${step.workers}`).join(" → ") || "none"),
@@ -56,7 +56,7 @@ function bar(value, greatest) {
 
 function facts(decision, epoch) {
   return [
-    `bound by ${words(decision.binding)}`,
+    `last word: ${words(decision.binding)}`,
     `${decision.running_workers} running, ${decision.starting_workers} starting, ${decision.unknown_workers} unknown then`,
     decision.predicted_pickup_s === null ? "no prediction" : `predicted pickup ${duration(decision.predicted_pickup_s)}`,
     decision.is_fresh ? "fresh metrics" : "stale metrics",

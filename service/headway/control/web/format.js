@@ -26,7 +26,7 @@ export function duration(seconds) {
   if (!known(seconds)) return UNKNOWN;
   if (seconds === 0) return "0 s";
   if (seconds < 0.1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 10) return `${seconds.toFixed(1).replace(".0", "")} s`;
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172800) return `${(seconds / 3600).toFixed(1)} h`;
@@ -70,5 +70,5 @@ export function clock(at_s, withSeconds = true) {
 
 /** An objective as a promise. */
 export function promise(objective) {
-  return `${decimal(objective.percentile)} % within ${duration(objective.target_s).replace(".0 ", " ")}`;
+  return `${decimal(objective.percentile)} % within ${duration(objective.target_s)}`;
 }

@@ -38,7 +38,7 @@ function showHost(element, host, now_s) {
   say(badge, word);
   mark(badge, "data-state", colour);
   mark(badge, "title", title);
-  say(part(element, "when"), host.reported_at_s === null ? "never heard of" : `heard ${ago(now_s - host.reported_at_s)}`);
+  say(part(element, "when"), host.reported_at_s === null ? "never heard of" : `heard of ${ago(now_s - host.reported_at_s)}`);
   fill(element, "cpu", host.used.cpu_cores, host.capacity.cpu_cores, (value) => decimal(value), "cores");
   fill(element, "memory", host.used.memory_bytes, host.capacity.memory_bytes, bytes, "");
   say(part(element, "workers"), workers(host));

@@ -96,7 +96,7 @@ function showRow(element, row, selected, now_s) {
 }
 
 function subtitle({ kind, pool, single, metrics }) {
-  if (kind !== "pool") return metrics.arrival_rate_per_s === null ? "" : `${rate(metrics.arrival_rate_per_s)} arriving`;
+  if (kind !== "pool") return metrics.arrival_rate_per_s === null ? "" : `jobs arrive at ${rate(metrics.arrival_rate_per_s)}`;
   const which = single ? `pool ${pool.pool}` : `${pool.queues.length} queues`;
   return `${promise(pool.objective)} · ${which}`;
 }
@@ -135,7 +135,7 @@ function showWorkers(element, { kind, pool }) {
     return;
   }
   const { running_workers: running, starting_workers: starting, target_workers: target } = pool;
-  say(part(element, "figures"), `${running} of ${count(target)}`);
+  say(part(element, "figures"), target === null ? `${running}` : `${running} of ${count(target)} wanted`);
   const moving = [
     [starting, "starting"],
     [pool.draining_workers, "draining"],

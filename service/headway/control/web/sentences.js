@@ -11,8 +11,14 @@ export function change(previous, target) {
 
 /** Why, in one to three sentences. */
 export function why(decision) {
-  const sentences = [reason(decision), ...held(decision), ...decision.notes.map(sentence)];
+  const sentences = [reason(decision), ...held(decision), ...untold(decision).map(sentence)];
   return sentences.filter(Boolean).join(" ");
+}
+
+/** The notes, less the one that says again what the limit has just said. */
+function untold({ notes, steps }) {
+  const isHeld = steps.some((step) => step.name === "hold_stale");
+  return isHeld ? notes.map((note) => note.replace(/^(metrics are .* old): nothing goes down until they are fresh$/, "$1")) : notes;
 }
 
 /** The demands, greatest first. */
