@@ -26,7 +26,7 @@ class Environment:
         plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "JAVA_HOME") if name in os.environ}
         program = [str(self.folder / "bin" / argv[0]), *argv[1:]]
         return subprocess.run(
-            program, cwd=self.folder, env={**plain, **env}, capture_output=True, text=True, check=False, timeout=60
+            program, cwd=self.folder, env={**plain, **env}, capture_output=True, text=True, check=False, timeout=240
         )
 
     def headway(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
