@@ -38,8 +38,8 @@ def test_hosts_obey_a_restored_database_and_end_no_worker_for_it(tmp_path: Path)
         database.stop()
         database.back_up()
         database.start()
-        # Told under the next epoch, of which the backup knows as little as of these counts. Of a pool of their own: which
-        # worker of the first one left would depend on what else runs beside it.
+        # Told under the next epoch, of which the backup knows as little as of these counts. They are another pool's:
+        # which worker of the first one left would depend on what else runs beside it.
         lab.scale(other, 2)
         lab.settle()
         lab.scale(other, 0)
