@@ -97,7 +97,16 @@ SHOPS = {"celery": celery_shop, "rq": rq_shop, "dramatiq": dramatiq_shop, "procr
 class Site:
     """A host with an agent that runs a shop's workers as ``headway agent init`` writes it down, and their ledger."""
 
-    def __init__(self, shop: Shop, control: FakeControl, *, port: int, folder: Path, drain_timeout_s: int) -> None:
+    def __init__(
+        self,
+        shop: Shop,
+        control: FakeControl,
+        *,
+        port: int,
+        folder: Path,
+        drain_timeout_s: int,
+        core_share: float,
+    ) -> None:
         self.control = control
         self.shop = shop
         self._state = folder / "state"
@@ -110,6 +119,7 @@ class Site:
             **shop.environment,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "LEDGER": str(self._ledger),
+            "CORE_SHARE": f"{core_share}",
             "HEADWAY_CONTROL": f"127.0.0.1:{port}",
             "HEADWAY_HOST_FILE": str(self._host_file),
             "HEADWAY_STATE_DIR": str(self._state),

@@ -4,15 +4,15 @@ import os
 import time
 
 TURN_S = 0.1
-WORK_S = 0.01
 
 
 def work(job_id: str, seconds: float) -> None:
-    """Take ``seconds``, and a tenth of a core meanwhile: most jobs wait for others most of the time."""
+    """Take ``seconds``, and meanwhile the share of a core that ``CORE_SHARE`` names."""
     until_s = time.monotonic() + seconds
+    turn_work_s = TURN_S * float(os.environ["CORE_SHARE"])
     _note("start", job_id)
     while (left_s := until_s - time.monotonic()) > 0:
-        enough_s = time.thread_time() + WORK_S
+        enough_s = time.thread_time() + turn_work_s
         while time.thread_time() < enough_s:
             pass
         time.sleep(min(TURN_S, left_s))
