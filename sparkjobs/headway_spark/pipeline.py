@@ -34,6 +34,7 @@ PACE_S = 0.25  # while events keep coming: 5,000 a second take 0.9 s at p95, aft
 LOOK_S = 0.25
 BEAT_S = 15.0  # a pipeline without news still says that it lives
 LISTENING_BOUND_S = 60.0
+JVM_END_S = 2.0  # a killed process of many threads hangs up some moments before it is gone
 BATCH_END_BOUND_S = 3.0  # of the few seconds a stop may take
 
 log = logging.getLogger(__name__)
@@ -212,7 +213,9 @@ class Stream:
 
 def failure(error: Exception, *, session: SparkSession, log_dir: Path) -> HeadwayError:
     """What to tell of a query over ``log_dir`` that has ended with ``error``."""
-    if not has_jvm(session):
+    # One that is killed hangs up before it has ended.
+    is_cut_off = isinstance(error, Py4JError | OSError) and not isinstance(error, Py4JJavaError)
+    if not has_jvm(session, after_s=JVM_END_S if is_cut_off else 0.0):
         return Unavailable("Spark's JVM has ended; its last words are above, if it had any")
     why = why_failed(error)
     if NEWER in why:

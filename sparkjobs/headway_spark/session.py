@@ -156,10 +156,16 @@ def _session(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Spar
     return builder.getOrCreate()
 
 
-def has_jvm(session: SparkSession) -> bool:
-    """Whether the JVM that this process started still runs; one that somebody else started is taken to."""
+def has_jvm(session: SparkSession, *, after_s: float = 0.0) -> bool:
+    """Whether the JVM that this process started runs on for ``after_s``; one that somebody else started is taken to."""
     process = _gateway(session).proc
-    return process is None or process.poll() is None
+    if process is None:
+        return True
+    try:
+        process.wait(after_s)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def close(session: SparkSession) -> None:
