@@ -9,7 +9,7 @@ BENCHMARKS := agent agents decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
 FAST_AT_ONCE ?= auto
-SLOW_AT_ONCE ?= 3
+SLOW_AT_ONCE ?= 2
 SLOW := spark or e2e or install or browser
 
 .DEFAULT_GOAL := help
@@ -67,7 +67,7 @@ contracts: install ## who may import whom
 fast: install ## the tests that start no JVM, no browser and no whole system, as many at once as there are cores
 	@$(BIN)/pytest -m "not proof and not ($(SLOW))" --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
-# They wait as much as they compute: one more at a time than two cores. Each may hold 3 GB; SLOW_AT_ONCE=1 for one after another.
+# They wait as much as they compute. Each may hold 3 GB; three at once save a minute and starve those that look at processor time.
 slow: install ## the others, three at once; tests/side_by_side.py says which stay together
 	@$(BIN)/pytest -m "not proof and ($(SLOW))" --numprocesses $(SLOW_AT_ONCE) --dist loadgroup --durations 15 $(ARGS)
 
