@@ -67,8 +67,8 @@ contracts: install ## who may import whom
 fast: install ## the tests that start no JVM, no browser and no whole system, as many at once as there are cores
 	@$(BIN)/pytest -m "not proof and not ($(SLOW))" --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
-# They wait as much as they compute. Each may hold 3 GB; three at once save a minute and starve those that look at processor time.
-slow: install ## the others, three at once; tests/side_by_side.py says which stay together
+# They wait as much as they compute, and each may hold 3 GB. More at once starve those that look at processor time.
+slow: install ## the others, two at once; tests/side_by_side.py says which stay together
 	@$(BIN)/pytest -m "not proof and ($(SLOW))" --numprocesses $(SLOW_AT_ONCE) --dist loadgroup --durations 15 $(ARGS)
 
 # Code of protobuf 5.27 loads beside every later runtime; a newer generator's would shut older programs out.
