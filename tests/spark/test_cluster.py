@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 
@@ -205,7 +205,9 @@ def submitted(master_url: str, zipped: Path, *, log: Path, env: dict[str, str]) 
 
 def python_path_of(submit: subprocess.Popen[bytes]) -> list[str]:
     """Where the driver looks for packages first."""
-    drivers = [
-        each for each in psutil.Process(submit.pid).children(recursive=True) if "submit.py" in " ".join(each.cmdline())
-    ]
-    return [path for each in drivers for path in each.environ().get("PYTHONPATH", "").split(":")[:1]]
+    found: list[str] = []
+    for each in psutil.Process(submit.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # a child that has just ended is no driver
+            if "submit.py" in " ".join(each.cmdline()):
+                found += each.environ().get("PYTHONPATH", "").split(":")[:1]
+    return found
