@@ -23,9 +23,8 @@ HINTED_WAIT_S = 20.0
 # When every agent connects anew they queue here, so that the tick, ingest and people still find a connection free.
 STATEMENTS_AT_ONCE = 2
 POLL_LINES = 2
-# A change to all is read as a whole and answered in one go. Answered in parts, each part's agents would ask anew in
-# between, and a new call costs several times what an answer does: the last would wait for all of those.
-TOGETHER_MAX = 10_000
+# Ten thousand answered in one go keep the reports from being heard for so long that they are sent again.
+TOGETHER_MAX = 500
 KNOWN_MAX = 100_000
 
 log = logging.getLogger(__name__)
