@@ -9,8 +9,6 @@ import argparse
 import os
 import platform
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,15 +16,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from copies import GONE, LIVED, copied, mistaken, run_on
 from harms import CARE, HARMS, Harm
 
-ROOT = Path(__file__).parents[2]
 COPIED = ("service", "migrations", "tests/lab", "tests/proof")
 SEED = 1
 SETTLES_WITHIN_S = 40.0  # half of what the proof grants, and longer than a settling ever took
 RUN_S_MAX = 400.0
 WORDS_SHOWN = 160
-LIVED, GONE, UNTRIED = "lived", "does not apply", "not tried yet"
+UNTRIED = "not tried yet"
 RED = re.compile(r"^(?:E\s+)?AssertionError: (.+)", re.MULTILINE)
 
 SOAKED = f"""
@@ -63,10 +61,7 @@ def main(argv: Sequence[str]) -> int:
     found = []
     with tempfile.TemporaryDirectory(prefix="headway-harms-") as name:
         copy = Path(name)
-        for folder in COPIED:
-            shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-        for file in (ROOT / "pyproject.toml", *(ROOT / "tests").glob("*.py")):
-            shutil.copy(file, copy / file.relative_to(ROOT))
+        copied(COPIED, copy)
         for harm in HARMS:
             if not options.only or any(words in harm.what for words in options.only):
                 found.append(_tried(harm, copy))
@@ -80,14 +75,10 @@ def main(argv: Sequence[str]) -> int:
 def _tried(harm: Harm, copy: Path) -> Found:
     began_s = time.monotonic()
     file = copy / "service/headway" / harm.module
-    right = file.read_text(encoding="utf-8")
-    if right.count(harm.right) != 1:
+    if file.read_text(encoding="utf-8").count(harm.right) != 1:
         return Found(harm, GONE, 0.0, 0.0)
-    file.write_text(right.replace(harm.right, harm.wrong), encoding="utf-8")
-    try:
+    with mistaken(file, harm.right, harm.wrong):
         by = _red(harm, copy)
-    finally:
-        file.write_text(right, encoding="utf-8")
     return Found(harm, by, time.monotonic() - began_s, os.getloadavg()[0])
 
 
@@ -104,21 +95,11 @@ def _red(harm: Harm, copy: Path) -> str:
         "--proof-minutes=0",
         "tests/proof/test_host_care.py",
     ]
-    paths = {"PYTHONPATH": f"{copy / 'service'}:{copy / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.TemporaryDirectory() as logs:
-        command = care if harm.proof == CARE else ["-c", SOAKED, logs, str(harm.faults), *harm.kinds]
-        try:
-            done = subprocess.run(
-                [sys.executable, *command],
-                cwd=copy,
-                env={**os.environ, **paths},
-                capture_output=True,
-                text=True,
-                timeout=RUN_S_MAX,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"it was not through within {RUN_S_MAX:.0f} s"
+        words = care if harm.proof == CARE else ["-c", SOAKED, logs, str(harm.faults), *harm.kinds]
+        done = run_on(copy, words, within_s=RUN_S_MAX)
+    if done is None:
+        return f"it was not through within {RUN_S_MAX:.0f} s"
     if done.returncode == 0:
         return LIVED
     said = RED.findall(done.stdout + done.stderr)

@@ -9,8 +9,6 @@ import argparse
 import os
 import platform
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from by_hand import MUTANTS, Mutant
+from copies import GONE, LIVED, copied, mistaken, run_on
 
-ROOT = Path(__file__).parents[2]
 CORE_TESTS = Path("tests/scaling")
 RUN_S_MAX = 300.0  # a mutant that never comes to an end is found, too
-LIVED, GONE = "lived", "does not apply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="headway-mutants-") as name:
         copy = Path(name)
-        _copied_to(copy)
+        copied(("service", str(CORE_TESTS)), copy)
         found = []
         for mutant in mutants:
             found.append(_tried(mutant, copy))
@@ -62,47 +59,25 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _copied_to(copy: Path) -> None:
-    leave_out = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "service", copy / "service", ignore=leave_out)
-    shutil.copytree(ROOT / CORE_TESTS, copy / CORE_TESTS, ignore=leave_out)
-    for file in (ROOT / "pyproject.toml", *(ROOT / "tests").glob("*.py")):
-        shutil.copy(file, copy / file.relative_to(ROOT))
-
-
 def _tried(mutant: Mutant, copy: Path) -> Found:
     began_s = time.monotonic()
     file = copy / "service/headway/scaling" / mutant.module
-    right = file.read_text(encoding="utf-8")
-    if right.count(mutant.right) < 1:
+    if mutant.right not in file.read_text(encoding="utf-8"):
         return Found(mutant, GONE, 0.0)
-    file.write_text(right.replace(mutant.right, mutant.wrong, 1), encoding="utf-8")
-    try:
+    with mistaken(file, mutant.right, mutant.wrong):
         by = (
             _finder([str(CORE_TESTS / name) for name in mutant.tests], copy)
             or _finder([str(CORE_TESTS)], copy)
             or LIVED
         )
-    finally:
-        file.write_text(right, encoding="utf-8")
     return Found(mutant, by, time.monotonic() - began_s)
 
 
 def _finder(tests: Sequence[str], copy: Path) -> str | None:
     """The first test that fails."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *tests]
-    paths = {"PYTHONPATH": f"{copy / 'service'}:{copy / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            command,
-            cwd=copy,
-            env={**os.environ, **paths},
-            capture_output=True,
-            text=True,
-            timeout=RUN_S_MAX,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+    words = ["-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *tests]
+    done = run_on(copy, words, within_s=RUN_S_MAX)
+    if done is None:
         return f"any: it runs for more than {RUN_S_MAX:.0f} s"
     if done.returncode == 0:
         return None
