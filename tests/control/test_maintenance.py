@@ -26,3 +26,22 @@ async def test_a_part_that_postgres_does_not_do_now_is_one_line_and_keeps_no_oth
     assert line.getMessage().startswith("upkeep of partitions missed: Postgres did not do its part, try again:")
     assert line.exc_info is None
     await engine.dispose()
+
+
+async def test_a_part_that_fails_altogether_keeps_no_other_from_being_done(
+    migrated_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where somebody took the table of decisions away by hand."""
+    engine = create_engine(migrated_url)
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("drop table decisions cascade")
+        connection.execute(
+            "insert into queue_samples (queue, sampled_at_s, waiting_jobs, received_at) "
+            "values ('gone', 1, 1, now() - interval '1 year')"
+        )
+        await maintain(engine)
+        assert connection.execute("select count(*) from queue_samples").fetchone() == (0,)
+    (line,) = [record for record in caplog.records if record.name == "headway.control.maintenance"]
+    assert line.getMessage() == "upkeep of partitions failed"
+    assert line.exc_info is not None
+    await engine.dispose()

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import uvloop
@@ -26,7 +27,7 @@ from headway.control.http.feed import Feed
 from headway.control.http.server import HttpServer
 from headway.control.ingest import Ingest
 from headway.control.leadership import Leadership
-from headway.control.maintenance import maintain
+from headway.control.maintenance import maintain, prepare
 from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.server import serve
@@ -69,6 +70,7 @@ async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) ->
     async with AsyncExitStack() as stack:
         engine = create_engine(settings.database_url, idle_transaction_s=CONTROL_IDLE_TRANSACTION_TIMEOUT_S)
         stack.push_async_callback(engine.dispose)
+        await prepare(engine)
         unread = UnreadBound(files_max=settings.unread_files_max, bytes_max=round(settings.unread_gb_max * 1e9))
         ingest = Ingest(engine=engine, event_log=EventLog(settings.event_log), clock=time.time, unread=unread)
         await ingest.start()
@@ -144,7 +146,9 @@ def _scheduler(ticker: Ticker, engine: Engine) -> AsyncIOScheduler:
     once = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
     scheduler.add_job(ticker.all_due, "interval", seconds=TICK_S, **once)
     scheduler.add_job(asyncio.to_thread, "interval", seconds=GIVE_BACK_S, args=[give_back], **once)
-    scheduler.add_job(maintain, "interval", seconds=MAINTENANCE_S, args=[engine], **once)
+    # At once, too: who never runs for ten minutes on end would forget nothing.
+    begins_at = datetime.now(UTC)
+    scheduler.add_job(maintain, "interval", seconds=MAINTENANCE_S, args=[engine], next_run_time=begins_at, **once)
     return scheduler
 
 

@@ -12,10 +12,18 @@ from headway.store.retention import forget_old
 log = logging.getLogger(__name__)
 
 
+async def prepare(engine: Engine) -> None:
+    """Make what no decision can be stored without. Who was away for longer than partitions reach finds none of today's.
+
+    Waited for before the first tick, which would fail with all pools.
+    """
+    await _do("partitions", keep_partitions, engine)
+
+
 async def maintain(engine: Engine) -> None:
     """Make the partitions of the days ahead, drop expired ones, and forget what has served.
 
-    A part that Postgres does not do now is told in a line and done the next time; it keeps no other from being done.
+    A part that fails is told and done the next time; it keeps no other from being done.
     """
     parts: dict[str, Callable[[Engine], Awaitable[object]]] = {
         "partitions": keep_partitions,
@@ -23,10 +31,16 @@ async def maintain(engine: Engine) -> None:
         "ended credentials": _forget_credentials,
     }
     for what, part in parts.items():
-        try:
-            await part(engine)
-        except Unavailable as error:
-            log.warning("upkeep of %s missed: %s", what, error)
+        await _do(what, part, engine)
+
+
+async def _do(what: str, part: Callable[[Engine], Awaitable[object]], engine: Engine) -> None:
+    try:
+        await part(engine)
+    except Unavailable as error:
+        log.warning("upkeep of %s missed: %s", what, error)
+    except Exception:
+        log.exception("upkeep of %s failed", what)  # a bug, or a table that somebody changed by hand
 
 
 async def _forget_credentials(engine: Engine) -> None:

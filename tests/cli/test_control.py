@@ -1,0 +1,58 @@
+"""A control plane as it is started, on a real Postgres."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+STARTS_IN_S = 60.0
+
+
+@contextmanager
+def control_plane(url: str, folder: Path) -> Iterator[None]:
+    """`headway control` once it serves, until the end of the block."""
+    settings = {
+        "HEADWAY_DATABASE_URL": url,
+        "HEADWAY_EVENT_LOG": str(folder / "events"),
+        "HEADWAY_STATE_DIR": str(folder),
+        "HEADWAY_HTTP_ADDRESS": "127.0.0.1:0",
+        "HEADWAY_GRPC_ADDRESS": "127.0.0.1:0",
+    }
+    process = subprocess.Popen(
+        ["timeout", str(STARTS_IN_S), sys.executable, "-m", "headway", "control"],
+        env={**os.environ, **settings},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    with process, process.stderr:
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if "serving http=" in line:
+                break
+        else:
+            raise AssertionError("".join(said))
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+def test_who_was_away_for_longer_than_partitions_reach_can_store_decisions_at_once(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        rows = connection.execute(
+            "select inhrelid::regclass::text from pg_inherits where inhparent = 'decisions'::regclass"
+        )
+        for (partition,) in rows.fetchall():
+            connection.execute(f"drop table {partition}")
+        with control_plane(migrated_url, tmp_path):
+            connection.execute(
+                "insert into decisions (pool, epoch, target_workers, binding, body) values ('mail', 1, 1, 'x', '{}')"
+            )
