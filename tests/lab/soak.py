@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lab.faults import HOST_LOST, KILLED, LONG, Fault, beside, central_faults, host_faults, least_seen
+from lab.faults import HOST_LOST, KILLED, LONG, POSTGRES_LOST, Fault, beside, central_faults, host_faults, least_seen
 from lab.hosts import BRITTLE
 from lab.installation import EXCLUSIVE, POOLS, Installation, Lead
 from lab.watch import Watch
@@ -19,9 +19,10 @@ FINISHERS = 2
 BEGINS_WITHIN_S = 2.0
 LOOK_S = 0.1
 LONG_FRACTION = 0.12  # of rounds: a fault in them may outlast a host's lease
+POSTGRES_LOST_FRACTION = 0.15  # of rounds: Postgres does. One of many kinds of the centre, it would come once in days
 CENTRAL_FRACTION = 0.7
 PAIR_FRACTION = 0.25  # of what is drawn: another fault comes to the same host, or to the centre, at the same time
-ALL = 1_000_000
+NOW, ALL = -1, 1_000_000
 _KEY = re.compile(r"\b[0-9a-f]{32}\b")
 TICK_S = 5.0
 KILLED_S, SILENT_S = 1.0 + TICK_S, 15.0
@@ -164,7 +165,9 @@ class Soak:
         had = self.found.faults.copy()
         if rng.random() > LONG_FRACTION:
             had.update(dict.fromkeys(LONG, ALL))
-        if leader is not None and rng.random() < CENTRAL_FRACTION:
+        is_postgres_lost = rng.random() < POSTGRES_LOST_FRACTION
+        had[POSTGRES_LOST] = NOW if is_postgres_lost else ALL
+        if leader is not None and (is_postgres_lost or rng.random() < CENTRAL_FRACTION):
             faults += self._some_of(central_faults(lab, leader, rng), had)
         self._centre = list(faults)
         for host in rng.sample(lab.hosts, rng.randint(1, len(lab.hosts) - 1)):
