@@ -53,6 +53,18 @@ def test_running_to_draining_told_to_stop() -> None:
     assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
 
 
+def test_draining_to_draining_signalled_and_its_deadline_stays() -> None:
+    before = states.told_to_stop(life(WorkerState.RUNNING), now_s=105.0)
+    after = states.signalled(before)
+    assert (before.is_being_told, after.is_being_told) == (True, False)
+    assert (after.state, after.since_s) == (WorkerState.DRAINING, 105.0)
+
+
+def test_draining_to_draining_perhaps_never_signalled_it_gets_all_its_time() -> None:
+    after = states.told_anew(life(WorkerState.DRAINING), now_s=170.0)
+    assert (after.state, after.since_s, after.is_being_told) == (WorkerState.DRAINING, 170.0, True)
+
+
 def test_draining_to_draining_its_time_is_over_and_its_deadline_stays() -> None:
     before = life(WorkerState.DRAINING)
     after = states.forced(before)
@@ -121,6 +133,8 @@ MOVES = {
     "ready": (lambda each: states.ready(each, now_s=1.0), {WorkerState.STARTING}),
     "late": (lambda each: states.late(each, now_s=1.0), {WorkerState.STARTING}),
     "forced": (states.forced, {WorkerState.DRAINING}),
+    "signalled": (states.signalled, {WorkerState.DRAINING}),
+    "told_anew": (lambda each: states.told_anew(each, now_s=1.0), {WorkerState.DRAINING}),
     "over": (lambda each: states.over(each, now_s=1.0), {WorkerState.BACKING_OFF}),
     "told_to_stop": (
         lambda each: states.told_to_stop(each, now_s=1.0),

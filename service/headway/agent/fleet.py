@@ -6,7 +6,7 @@ be done. Nothing here waits.
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headway.agent import gpus, processes, procfs, records, states
@@ -138,8 +138,7 @@ class Fleet:
         """Take note of ends, of readiness and of times that are over. Returns whether anything has changed."""
         now_s = self._clock()
         before = {worker_id: held.record for worker_id, held in self._held.items()}
-        for held in list(self._held.values()):
-            self._look_at(held, now_s)
+        self._tell_to_stop([held for held in list(self._held.values()) if self._look_at(held, now_s)])
         if self._is_first_process:
             processes.reap_orphans({held.record.pid for held in self._held.values()})
         self._remains.look(now_s=now_s)
@@ -151,11 +150,13 @@ class Fleet:
         """Drain and start. Nothing waits for a worker to end, or to be ready."""
         now_s = self._clock()
         fresh: list[Held] = []
+        to_stop: list[Held] = []
         for action in actions:
             if isinstance(action, Drain):
-                self._drain(self._held[action.worker_id], now_s)
+                to_stop += self._drain(self._held[action.worker_id], now_s)
             else:
                 fresh.append(self._place(action, now_s))
+        self._tell_to_stop(to_stop)
         to_spawn = [held for held in fresh if held.record.life.is_alive]
         if to_spawn:
             self.save()  # first: an agent that dies while it starts them leaves word of what to look for
@@ -240,12 +241,23 @@ class Fleet:
         held.runs_as(process, log_file)
         log.info("started pool=%s template=%s pid=%d", record.pool, record.template, process.pid)
 
-    def _drain(self, held: Held, now_s: float) -> None:
+    def _drain(self, held: Held, now_s: float) -> Sequence[Held]:
+        """The worker, if there is a process to tell."""
         held.become(states.told_to_stop(held.record.life, now_s=now_s))
-        held.tell_to_stop()
         self._forget_if_gone(held)
+        return [held] if held.process is not None else []
 
-    def _look_at(self, held: Held, now_s: float) -> None:
+    def _tell_to_stop(self, to_stop: Sequence[Held]) -> None:
+        """Signal those that were noted to be about to be signalled: an agent that dies at it leaves word of that."""
+        if not to_stop:
+            return
+        self.save()
+        for held in to_stop:
+            held.tell_to_stop()
+        self.save()
+
+    def _look_at(self, held: Held, now_s: float) -> bool:
+        """Take note of what has become of the worker. Returns whether it is to be told to stop."""
         life = held.record.life
         if held.process is None:
             if not self._backoff.holds(held.record.kind, now_s=now_s):
@@ -254,11 +266,21 @@ class Fleet:
         elif held.process.has_ended():
             self._take_note_of_end(held, exit_code=held.process.exit_code, now_s=now_s)
         elif life.state is WorkerState.STARTING:
-            self._look_whether_ready(held, now_s)
+            return self._look_whether_late(held, now_s)
         elif life.state is WorkerState.DRAINING and now_s >= self._due_s(held, now_s):
+            if life.is_being_told and not life.is_forced and not self._must_end_in_time(held):
+                held.become(states.told_anew(life, now_s=now_s))
+                return True
             held.force(now_s=now_s)
+        return False
 
-    def _look_whether_ready(self, held: Held, now_s: float) -> None:
+    def _must_end_in_time(self, held: Held) -> bool:
+        """Whether the control plane goes by it that such a worker has ended when its time to drain is over."""
+        template = self._host_file.templates.get(held.record.template)
+        return template is not None and template.isolation_drain_after_s is not None
+
+    def _look_whether_late(self, held: Held, now_s: float) -> bool:
+        """Take note that the worker is ready. Returns whether it should have been and is not."""
         record, life = held.record, held.record.life
         if held.is_ready(now_s=now_s):
             held.tail = None
@@ -274,7 +296,8 @@ class Fleet:
                 record.ready.timeout_s,
             )
             held.become(states.late(life, now_s=now_s))
-            held.tell_to_stop()
+            return True
+        return False
 
     def _take_note_of_end(self, held: Held, *, exit_code: int | None, now_s: float) -> None:
         record = held.record

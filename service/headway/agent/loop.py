@@ -274,4 +274,5 @@ def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] =
 
 def drain_bound_s(fleet: Fleet) -> float:
     """Seconds after which every worker that was told to stop has ended, by force if need be."""
-    return max((record.stop.drain_timeout_s for record in fleet.running()), default=0.0) + END_MARGIN_S
+    drains_s = (record.stop.drain_timeout_s * (1 + record.life.is_being_told) for record in fleet.running())
+    return max(drains_s, default=0.0) + END_MARGIN_S

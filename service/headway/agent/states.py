@@ -9,7 +9,9 @@
     running      -> gone           ended later: its place is free at once
     starting     -> draining       told to stop
     running      -> draining       told to stop
+    draining     -> draining       signalled
     draining     -> draining       its time is over: forced
+    draining     -> draining       perhaps never signalled, and its time is over: told anew
     draining     -> gone           ended
     draining     -> backing_off    ended, when it had failed to get ready
     backing_off  -> gone           its pause is over, or nobody wants it any more
@@ -34,6 +36,9 @@ class Life:
     started_at_s: float
     since_s: float
     is_burst: bool = False
+    is_being_told: bool = False
+    """Its signal to stop is about to be sent. Who takes over then cannot know whether it was, and sends no second one:
+    to many workers a second means to drop what they are doing."""
     is_forced: bool = False
     has_failed: bool = False
     """It was never of use: its kind backs off when it ends."""
@@ -66,7 +71,7 @@ def ready(life: Life, *, now_s: float) -> Life:
 def late(life: Life, *, now_s: float) -> Life:
     """Starting -> draining, because it was not ready in time."""
     assert life.state is WorkerState.STARTING, life
-    return replace(life, state=WorkerState.DRAINING, since_s=now_s, has_failed=True)
+    return replace(life, state=WorkerState.DRAINING, since_s=now_s, is_being_told=True, has_failed=True)
 
 
 def told_to_stop(life: Life, *, now_s: float) -> Life:
@@ -74,7 +79,19 @@ def told_to_stop(life: Life, *, now_s: float) -> Life:
     if life.state is WorkerState.BACKING_OFF:
         return over(life, now_s=now_s)
     assert life.state in {WorkerState.STARTING, WorkerState.RUNNING}, life
-    return replace(life, state=WorkerState.DRAINING, since_s=now_s)
+    return replace(life, state=WorkerState.DRAINING, since_s=now_s, is_being_told=True)
+
+
+def signalled(life: Life) -> Life:
+    """Draining -> draining, now surely told. Since when it drains stays as it is."""
+    assert life.state is WorkerState.DRAINING, life
+    return replace(life, is_being_told=False)
+
+
+def told_anew(life: Life, *, now_s: float) -> Life:
+    """Draining -> draining, with all its time again: perhaps it has never been told, and works on."""
+    assert life.state is WorkerState.DRAINING, life
+    return replace(life, since_s=now_s, is_being_told=True)
 
 
 def forced(life: Life) -> Life:
