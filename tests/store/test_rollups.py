@@ -247,3 +247,27 @@ def test_a_pipeline_that_is_ready_rolls_up_and_tells_what_is_stored(
     assert "stored level=rollup_minutes rows=1" in caplog.text
     database.sink.close()
     assert "rollups" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_whatever_goes_wrong_in_one_turn_the_next_one_comes(
+    database: Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else buckets would be kept without end."""
+    caplog.set_level(logging.INFO, logger="headway.store.rollups")
+    monkeypatch.setattr(rollups, "TEND_S", 0.01)
+    monkeypatch.setattr(rollups, "TOLD_S", 0.01)
+    tried = []
+
+    def learned_at_the_second_try(*_: object, **__: object) -> int:
+        tried.append(1)
+        if len(tried) == 1:
+            raise ZeroDivisionError
+        return 0
+
+    monkeypatch.setattr(rollups, "train_due", learned_at_the_second_try)
+    database.sink.ready()
+    deadline_s = time.monotonic() + 60
+    while "level=rollup_hours" not in caplog.text:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    assert "metrics are not rolled up, trying again in a minute" in caplog.text

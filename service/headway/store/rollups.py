@@ -271,6 +271,9 @@ class Rollups:
                         _tell(levels(connection))
             except psycopg.Error as error:
                 log.warning("metrics are not rolled up, trying again in a minute: %s", first_line(error))
+            except Exception:
+                # Without this thread nothing would be rolled up or forgotten any more, and nobody would hear of it.
+                log.exception("metrics are not rolled up, trying again in a minute")
             turns += 1
             self._closing.wait(TEND_S)
 
