@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,9 +14,11 @@ from headway.control import evaluation, tick
 from headway.control.leadership import Leadership
 from headway.control.tick import Ticker
 from headway.scaling.decide import decide
-from headway.scaling.model import Assignment, Decision, HoldTrial, LastMove, Memory, Mode, Objective, Wanted
+from headway.scaling.model import Assignment, Decision, Demand, HoldTrial, LastMove, Memory, Mode, Objective, Wanted
 from headway.scaling.profile import profile_to_mapping
 from headway.scaling.schedule import Schedule
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import Advice, Strategy
 from headway.store.deciding import News, apply, gather
 from headway.store.engine import create_engine
 from headway.store.leadership import LeaderSession, Superseded
@@ -99,7 +102,9 @@ async def database(migrated_url: str) -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def leading(url: str, *, now_s: float = NOW_S) -> AsyncIterator[tuple[Ticker, int]]:
+async def leading(
+    url: str, *, now_s: float = NOW_S, strategies: Mapping[str, Strategy] = BUILT_IN
+) -> AsyncIterator[tuple[Ticker, int]]:
     """A ticker and the epoch it leads under, at ``now_s``."""
     engine, session = create_engine(url), await LeaderSession.open(url)
     async with asyncio.timeout(10):
@@ -108,7 +113,7 @@ async def leading(url: str, *, now_s: float = NOW_S) -> AsyncIterator[tuple[Tick
             await asyncio.sleep(0.01)
     leadership = Leadership(database_url=url, name="test", clock=lambda: now_s)
     try:
-        yield Ticker(engine=engine, leadership=leadership, clock=lambda: now_s), epoch
+        yield Ticker(engine=engine, leadership=leadership, clock=lambda: now_s, strategies=strategies), epoch
     finally:
         await session.close()
         await engine.dispose()
@@ -158,6 +163,35 @@ async def test_a_profile_that_cannot_be_read_touches_no_other_pool(migrated_url:
     database.host()
     database.bucket(**LATE)
     async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("mail", "a"): 4}
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"state": {"slots": math.nan}},
+        {"state": {"seen": {1, 2}}},
+        {"state": {"why": "\0"}},
+        {"notes": (object(),)},
+        {"burst_workers": 0.5},
+    ],
+)
+async def test_a_strategy_that_leaves_what_cannot_be_stored_touches_no_other_pool(
+    migrated_url: str, database: Database, left: dict[str, Any]
+) -> None:
+    """All pools of a tick are written together."""
+
+    def advise(*_: object) -> Advice:
+        return Advice(**({"demands": (Demand(name="odd", slots=1.0),)} | left))
+
+    odd = Strategy(name="odd", advise=advise)
+    database.profile("odd", strategy="odd")
+    database.profile()
+    database.host()
+    database.bucket("odd")
+    database.bucket(**LATE)
+    async with leading(migrated_url, strategies={**BUILT_IN, "odd": odd}) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {("mail", "a"): 4}
 

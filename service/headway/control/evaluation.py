@@ -17,7 +17,7 @@ from headway.scaling.settle import Outcome, settled
 from headway.scaling.standing import stands
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.store.deciding import Gathered
+from headway.store.deciding import Gathered, require_storable
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +97,8 @@ class Evaluation:
             if last and strategy and stands(last, view, memory, now_s=now_s, strategy=strategy):
                 return last
             decision, after = decide(view, memory, now_s=now_s, strategies=self._strategies)
+            if strategy is not BUILT_IN.get(profile.strategy):
+                require_storable(decision, after)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is this pool's alone (law 10)
             self._failed(pool, error)
             return None

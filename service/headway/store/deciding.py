@@ -3,6 +3,7 @@
 It gathers in one transaction and applies in one, which the leader's epoch fences.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -11,6 +12,7 @@ from sqlalchemy import Text, bindparam, cast, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from headway.errors import Invalid
 from headway.scaling.hosts_wanted import HostsWanted
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import (
@@ -26,7 +28,7 @@ from headway.scaling.model import (
     Wanted,
 )
 from headway.scaling.presence import found_rows
-from headway.store.decisions import insert_decisions, read_worker_hours_today
+from headway.store.decisions import decision_to_json, insert_decisions, read_worker_hours_today
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts import load_hosts
 from headway.store.hosts_wanted import read_hosts_wanted, save_hosts_wanted
@@ -78,6 +80,22 @@ class News:
     decisions: Sequence[Decision]
     assignments: Sequence[Assignment]
     wanted: tuple[HostsWanted, ...] = ()
+
+
+def require_storable(decision: Decision, memory: Memory) -> None:
+    """Return if a tick that holds these two can be written: what others' strategies leave may be anything.
+
+    Raises:
+        Invalid: it could not, and no other pool's decision with it.
+    """
+    if not isinstance(decision.burst_workers, int):
+        raise Invalid(f"its strategy asks for {decision.burst_workers!r} burst workers, which is no whole number")
+    try:
+        written = json.dumps([decision_to_json(decision), asdict(memory)], allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Invalid(f"its strategy leaves what JSON cannot hold: {error}") from error
+    if "\\u0000" in written:
+        raise Invalid("its strategy leaves a zero character, which Postgres does not store")
 
 
 async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gathered:
