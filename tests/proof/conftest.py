@@ -1,22 +1,28 @@
 """Proofs: rounds of trouble, each drawn from a seed of its own, until the time asked for is used up.
 
 A round that ends is a line of ``docs/proofs/NAME.jsonl``: its seed, how long it took, its figures, the machine and the
-load it had. A proof that is broken off goes on after its last whole round when it is started again.
+load it had. A proof that is broken off goes on after its last whole round when it is started again. What this run has
+found is printed at its end, also where it is broken off.
 """
 
 import json
 import os
 import platform
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from proof.ledger import told
+
 PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
+ROUNDS = pytest.StashKey[dict[str, list[dict[str, Any]]]]()
+"""Proof -> the rounds that this run has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,8 @@ class Proof:
 
     ledger: Path
     minutes: float
+    tell: Callable[[dict[str, Any]], None] = lambda _: None
+    """Hears of each round that has ended."""
 
     def seeds(self) -> Iterator[int]:
         """The seeds of the rounds that are left, until the minutes of this run are over; at least one."""
@@ -48,10 +56,12 @@ class Proof:
         }
         ended_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = {"seed": seed, "ended_at": ended_at, "commit": _commit(), **figures, **machine}
+        is_whole = not self.ledger.exists() or self.ledger.read_bytes().endswith(b"\n")
         with self.ledger.open("a") as ledger:
-            ledger.write(json.dumps(line) + "\n")
+            ledger.write(("" if is_whole else "\n") + json.dumps(line) + "\n")
             ledger.flush()
             os.fsync(ledger.fileno())
+        self.tell(line)
 
     def lines(self) -> list[dict[str, Any]]:
         """Every round so far. A line that a crash cut short does not count."""
@@ -74,4 +84,20 @@ def _commit() -> str | None:
 @pytest.fixture
 def proof(request: pytest.FixtureRequest) -> Proof:
     name = request.node.name.removeprefix("test_").replace("_", "-").replace("[", "-").rstrip("]")
-    return Proof(ledger=PROOFS / f"{name}.jsonl", minutes=request.config.getoption("--proof-minutes"))
+    config = request.config
+
+    def tell(line: dict[str, Any]) -> None:
+        config.stash.setdefault(ROUNDS, {}).setdefault(name, []).append(line)
+        capture = config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled():
+            sys.stdout.write(f"\n{name}: the round of seed {line['seed']} has ended well\n")
+            sys.stdout.flush()
+
+    return Proof(ledger=PROOFS / f"{name}.jsonl", minutes=config.getoption("--proof-minutes"), tell=tell)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for name, rounds in config.stash.get(ROUNDS, {}).items():
+        terminalreporter.write_sep("=", f"{PROOFS / name}.jsonl")
+        for line in told(name, rounds):
+            terminalreporter.write_line(line)
