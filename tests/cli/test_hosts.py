@@ -105,6 +105,38 @@ def test_a_restart_tells_how_far_it_is_until_it_is_through(say, seed: Seed, monk
     assert (status, said) == (0, "mail: restart 1: 0 renewed, 1 to go\nmail: restart 1: 1 renewed, through\n")
 
 
+def test_a_restart_of_a_pinned_pool_is_through_once_its_new_worker_runs(
+    say, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its old one has ended by then: there is a while in which there is neither."""
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    seed.host("a")
+    seed.worker("a", "mail", 1)
+    seed.exclusive("a", "mail", 1)
+
+    def replaced() -> None:
+        seed.worker("a", "mail", 2)
+        seed.renewed("a", generation=1)
+
+    happens = iter([lambda: seed.ended("a", "mail"), replaced])
+    monkeypatch.setattr(restart.time, "sleep", lambda _: next(happens)())
+    status, said = say("restart", "mail", "--reason", "new release", "--wait")
+    lines = [
+        f"mail: restart 1: {each}\n" for each in ("0 renewed, 1 to go", "0 renewed, 1 to go", "1 renewed, through")
+    ]
+    assert (status, said) == (0, "".join(lines))
+
+
+def test_a_restart_that_is_through_tells_of_workers_on_silent_hosts(say, seed: Seed) -> None:
+    """Nobody knows what they do; to wait for them could take for ever."""
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    seed.host("lost", lease_s=-1.0)
+    seed.worker("lost", "mail", 1)
+    status, said = say("restart", "mail", "--reason", "new release", "--wait")
+    told = "0 renewed, through, but for 1 on silent hosts: replaced when these are back"
+    assert (status, said) == (0, f"mail: restart 1: {told}\n")
+
+
 def test_where_hosts_are_as_many_as_it_takes_it_says_so(say) -> None:
     assert say("get", "wanted") == (0, "hosts are as many as it takes\n")
 

@@ -96,7 +96,20 @@ def test_what_was_never_restarted_is_as_it_was() -> None:
 def test_progress_counts_what_runs_anew_and_what_is_to_go() -> None:
     there = host("a", worker(1), worker(2, 1), worker(3, 1, WorkerState.STARTING), worker(4, 0, WorkerState.DRAINING))
     lost = host("b", worker(5), is_known=False)
-    assert progress_of([there, lost], "mail", 1) == Progress(renewed_workers=1, outdated_workers=1)
+    rows = [row("a", 9), row("b", 9)]
+    known = Progress(renewed_workers=1, outdated_workers=1)
+    assert progress_of([there], rows, "mail", 1) == known
+    assert progress_of([there, lost], rows, "mail", 1) == replace(known, silent_workers=1)
+
+
+def test_of_an_exclusive_pool_a_place_whose_old_worker_has_ended_is_still_to_be_filled() -> None:
+    rows = [replace(row("a", 2), is_exclusive=True), replace(row("b", 5), is_exclusive=True)]
+    lost = host("b", is_known=False)
+    draining, starting = worker(0, 0, WorkerState.DRAINING), worker(9, 1, WorkerState.STARTING)
+    for there in ((draining,), (), (starting,)):
+        found = progress_of([host("a", worker(1, 1), *there), lost], rows, "mail", 1)
+        assert found == Progress(renewed_workers=1, awaited_workers=1)
+    assert progress_of([host("a", worker(1, 1), worker(9))], rows, "mail", 1).awaited_workers == 0
 
 
 @given(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=5))
@@ -110,7 +123,7 @@ def test_a_restart_renews_every_worker_and_takes_none_before_its_replacement_run
         hosts = [replace(each, workers=tuple(_acted(each, rows, turn))) for each in hosts]
         running = sum(each.state is WorkerState.RUNNING for one in hosts for each in one.workers)
         assert running >= sum(sizes)
-        if progress_of(hosts, "mail", 1) == Progress(renewed_workers=sum(sizes)):
+        if progress_of(hosts, rows, "mail", 1) == Progress(renewed_workers=sum(sizes)):
             return
     raise AssertionError("the restart did not end")
 

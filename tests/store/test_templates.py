@@ -8,6 +8,7 @@ import pytest
 
 from headway.scaling.model import WorkerState
 from headway.scaling.rollout import progress_of
+from headway.store import deciding
 from headway.store.engine import create_engine, snapshot
 from headway.store.hosts import load_hosts
 from headway.store.templates import TemplateFacts, read_template_facts, restart_progress, running_workers
@@ -33,6 +34,12 @@ def database(migrated_url: str) -> Any:
                         "values (%s, %s, %s, 'rq', 1, %s, %s, now())",
                         [f"{name}{pool}{number}", name, pool, state.value, generation],
                     )
+        connection.execute(
+            "insert into assignments "
+            "(pool, host_id, template, base_workers, burst_workers, epoch, revision, is_exclusive) "
+            "values ('mail', 'a', 'rq', 3, 4, 1, 1, true), ('mail', 'lost', 'rq', 9, 0, 1, 1, true), "
+            "('web', 'a', 'rq', 9, 0, 1, 1, false)"
+        )
         connection.execute("insert into template_start_ups values ('a', 'rq', 1.5, 1), ('lost', 'rq', 9.0, 1)")
     return migrated_url
 
@@ -48,10 +55,11 @@ async def test_the_worst_of_the_known_hosts_counts(database: str) -> None:
 async def test_progress_and_running_workers_are_what_the_core_counts(database: str) -> None:
     engine = create_engine(database)
     async with snapshot(engine) as conn:
-        every = await load_hosts(conn)
+        every, rows = await load_hosts(conn), await deciding._assignments(conn)
         for pool in ("mail", "web", "none"):
             for generation in (0, 1, 2, 3):
-                assert await restart_progress(conn, pool, generation) == progress_of(every, pool, generation)
+                expected = progress_of(every, rows, pool, generation)
+                assert await restart_progress(conn, pool, generation) == expected
             running = [
                 each
                 for host in every

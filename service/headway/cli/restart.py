@@ -33,15 +33,22 @@ def restart(
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         told = api.send("POST", path, json={"reason": reason}).json()
-        _tell(told)
-        while wait and told["outdated_workers"]:
+        print(line := _told(told))
+        while wait and _left(told):
             time.sleep(LOOK_S)
-            before, told = told, api.get(path)
-            if told != before:
-                _tell(told)
+            told = api.get(path)
+            if _told(told) != line:
+                print(line := _told(told))
 
 
-def _tell(answer: dict[str, Any]) -> None:
-    left = answer["outdated_workers"]
+def _left(answer: dict[str, Any]) -> int:
+    """Workers yet to be replaced on hosts that are there."""
+    return int(answer["outdated_workers"] + answer["awaited_workers"])
+
+
+def _told(answer: dict[str, Any]) -> str:
+    left, silent = _left(answer), answer["silent_workers"]
     how_far = f"{left} to go" if left else "through"
-    print(f"{answer['pool']}: restart {answer['restart_generation']}: {answer['renewed_workers']} renewed, {how_far}")
+    if silent:
+        how_far += f", but for {silent} on silent hosts: replaced when these are back"
+    return f"{answer['pool']}: restart {answer['restart_generation']}: {answer['renewed_workers']} renewed, {how_far}"

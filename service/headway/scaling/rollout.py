@@ -5,7 +5,7 @@ never has fewer workers than it should, and new ones that do not come up stop th
 pool one goes before its replacement comes: it is one short meanwhile, and so one host goes at a time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headway.scaling.model import Assignment, Host, HostState, WorkerState
@@ -16,11 +16,15 @@ HOSTS_FRACTION = 0.1  # at a time, once the first host is through
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a pool's restart is, by what known hosts reported."""
+    """How far a pool's restart is, by what hosts reported last."""
 
     renewed_workers: int = 0
     """Running, and started since."""
     outdated_workers: int = 0
+    awaited_workers: int = 0
+    """Of an exclusive pool: those whose place is empty, for there an old one ends before its replacement starts."""
+    silent_workers: int = 0
+    """Outdated where they were last heard of, on hosts that went silent: they are replaced once these are back."""
 
 
 def rolled(rows: Sequence[Assignment], hosts: Sequence[Host], generations: Mapping[str, int]) -> tuple[Assignment, ...]:
@@ -49,36 +53,29 @@ def rolled(rows: Sequence[Assignment], hosts: Sequence[Host], generations: Mappi
 def _turns(rows: Sequence[Assignment], hosts: Mapping[str, Host], generation: int) -> list[Assignment]:
     """The rows of one pool whose turn it is."""
     there = sorted((row for row in rows if row.host_id in hosts), key=lambda row: row.host_id)
-    progress = {row.host_id: progress_of([hosts[row.host_id]], row.pool, generation) for row in there}
+    progress = {row.host_id: progress_of([hosts[row.host_id]], [row], row.pool, generation) for row in there}
     behind = [row for row in there if row.restart_generation < generation]
     nothing_to_do = [row for row in behind if not progress[row.host_id].outdated_workers]
     waiting = [row for row in behind if progress[row.host_id].outdated_workers]
-    all_told = [row for row in there if row.restart_generation >= generation]
-    told = [progress[row.host_id] for row in all_told]
-    under_way = sum(each.outdated_workers > 0 or _is_short(row, each) for row, each in zip(all_told, told, strict=True))
+    told = [progress[row.host_id] for row in there if row.restart_generation >= generation]
+    under_way = sum(each.outdated_workers > 0 or each.awaited_workers > 0 for each in told)
     is_any_through = any(each.renewed_workers and not each.outdated_workers for each in told)
     is_exclusive = any(row.is_exclusive for row in there)
     at_once = max(1, int(len(there) * HOSTS_FRACTION)) if is_any_through and not is_exclusive else 1
     return [*nothing_to_do, *waiting[: max(0, at_once - under_way)]]
 
 
-def _is_short(row: Assignment, progress: Progress) -> bool:
-    """Whether an old worker of an exclusive pool ends, or has ended, whose replacement does not run yet."""
-    return row.is_exclusive and progress.renewed_workers < row.workers
-
-
-def progress_of(hosts: Sequence[Host], pool: str, generation: int) -> Progress:
-    """How far the restart of ``pool`` to ``generation`` is on ``hosts``."""
-    there = [
-        worker
-        for host in hosts
-        if host.is_known
-        for worker in host.workers
-        if worker.pool == pool and worker.state in COUNTED
-    ]
+def progress_of(hosts: Sequence[Host], rows: Iterable[Assignment], pool: str, generation: int) -> Progress:
+    """How far the restart of ``pool`` to ``generation`` is on ``hosts``, which are to run ``rows``."""
+    known = {host.host_id for host in hosts if host.is_known}
+    counted = [(host, each) for host in hosts for each in host.workers if each.pool == pool and each.state in COUNTED]
+    there = [worker for host, worker in counted if host.is_known]
+    renewed = sum(worker.restart_generation >= generation and worker.state is WorkerState.RUNNING for worker in there)
+    outdated = sum(worker.restart_generation < generation for worker in there)
+    wanted = sum(row.workers for row in rows if row.pool == pool and row.is_exclusive and row.host_id in known)
     return Progress(
-        renewed_workers=sum(
-            worker.restart_generation >= generation and worker.state is WorkerState.RUNNING for worker in there
-        ),
-        outdated_workers=sum(worker.restart_generation < generation for worker in there),
+        renewed_workers=renewed,
+        outdated_workers=outdated,
+        awaited_workers=max(0, wanted - renewed - outdated),
+        silent_workers=sum(worker.restart_generation < generation for host, worker in counted if not host.is_known),
     )

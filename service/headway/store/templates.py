@@ -10,7 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.scaling.model import WorkerState
 from headway.scaling.presence import COUNTED
 from headway.scaling.rollout import Progress
-from headway.store.tables import hosts, workers
+from headway.store.tables import assignments, hosts, workers
+
+_IS_KNOWN = hosts.c.lease_ends_at > func.now()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +37,26 @@ async def running_workers(conn: AsyncConnection, pool: str) -> int:
 
 async def restart_progress(conn: AsyncConnection, pool: str, generation: int) -> Progress:
     """How far the restart of ``pool`` to ``generation`` is: what ``scaling.rollout.progress_of`` counts."""
-    is_renewed = (workers.c.restart_generation >= generation) & (workers.c.state == WorkerState.RUNNING.value)
+    is_outdated = workers.c.restart_generation < generation
     counts = (
-        func.count().filter(is_renewed).label("renewed"),
-        func.count().filter(workers.c.restart_generation < generation).label("outdated"),
+        func.count().filter(_IS_KNOWN, ~is_outdated, workers.c.state == WorkerState.RUNNING.value).label("renewed"),
+        func.count().filter(_IS_KNOWN, is_outdated).label("outdated"),
+        func.count().filter(~_IS_KNOWN, is_outdated).label("silent"),
     )
     counted = workers.c.state.in_([state.value for state in COUNTED])
-    row = (await conn.execute(_of_pool(pool, *counts).where(counted))).one()
-    return Progress(renewed_workers=row.renewed, outdated_workers=row.outdated)
+    of_pool = select(*counts).select_from(workers.join(hosts)).where(workers.c.pool == pool, counted)
+    row = (await conn.execute(of_pool)).one()
+    wanted = (
+        select(func.coalesce(func.sum(assignments.c.base_workers + assignments.c.burst_workers), 0))
+        .select_from(assignments.join(hosts))
+        .where(assignments.c.pool == pool, assignments.c.is_exclusive, _IS_KNOWN)
+    )
+    return Progress(
+        renewed_workers=row.renewed,
+        outdated_workers=row.outdated,
+        awaited_workers=max(0, int((await conn.execute(wanted)).scalar_one()) - row.renewed - row.outdated),
+        silent_workers=row.silent,
+    )
 
 
 def _of_pool(pool: str, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -51,7 +65,7 @@ def _of_pool(pool: str, *columns: ColumnElement[Any]) -> Select[Any]:
         select(*columns)
         .select_from(workers)
         .join(hosts, hosts.c.host_id == workers.c.host_id)
-        .where(workers.c.pool == pool, hosts.c.lease_ends_at > func.now())
+        .where(workers.c.pool == pool, _IS_KNOWN)
     )
 
 

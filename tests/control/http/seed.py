@@ -94,6 +94,23 @@ class Seed:
             "update workers set restart_generation = %s where host_id = %s", [generation, f"id-{host}"]
         )
 
+    def ended(self, host: str, pool: str) -> None:
+        """The host has none of the pool's workers any more."""
+        self._connection.execute("delete from workers where host_id = %s and pool = %s", [f"id-{host}", pool])
+
+    def exclusive(self, host: str, pool: str, base_workers: int) -> None:
+        """The host is to run workers of a pool of which no more may ever exist."""
+        self._insert(
+            "assignments",
+            pool=pool,
+            host_id=f"id-{host}",
+            template="rq",
+            base_workers=base_workers,
+            epoch=1,
+            revision=1,
+            is_exclusive=True,
+        )
+
     def start_up(self, host: str, template: str, start_up_s: float) -> None:
         self._insert("template_start_ups", host_id=f"id-{host}", template=template, start_up_s=start_up_s, starts=1)
 

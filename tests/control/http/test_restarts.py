@@ -14,11 +14,13 @@ async def test_a_restart_raises_the_generation_and_says_how_far_it_is(client: ht
     seed.host("a")
     seed.worker("a", "mail", 1)
     seed.worker("a", "mail", 2)
-    never = {"pool": "mail", "restart_generation": 0, "renewed_workers": 2, "outdated_workers": 0}
+    nobody = {"awaited_workers": 0, "silent_workers": 0}
+    never = {"pool": "mail", "restart_generation": 0, "renewed_workers": 2, "outdated_workers": 0} | nobody
     assert (await client.get(RESTART)).json() == never
     answer = await client.post(RESTART, json={"reason": "new release"})
     assert answer.status_code == 200
-    assert answer.json() == {"pool": "mail", "restart_generation": 1, "renewed_workers": 0, "outdated_workers": 2}
+    begun = {"pool": "mail", "restart_generation": 1, "renewed_workers": 0, "outdated_workers": 2} | nobody
+    assert answer.json() == begun
     assert (await client.get(RESTART)).json() == answer.json()
     assert (await client.post(RESTART, json={"reason": "again"})).json()["restart_generation"] == 2
 

@@ -22,7 +22,11 @@ class RestartOut(Given):
     renewed_workers: int
     """Running, and started since."""
     outdated_workers: int
-    """Yet to be replaced; 0: the restart is through."""
+    """Yet to be replaced."""
+    awaited_workers: int
+    """Of a pinned pool: ended, their replacements yet to run. The restart is through once these and the above are 0."""
+    silent_workers: int
+    """On silent hosts, as far as is known: yet to be replaced once these are back."""
 
     @classmethod
     def of(cls, restart: Restart) -> "RestartOut":
@@ -32,6 +36,8 @@ class RestartOut(Given):
             restart_generation=restart.restart_generation,
             renewed_workers=restart.progress.renewed_workers,
             outdated_workers=restart.progress.outdated_workers,
+            awaited_workers=restart.progress.awaited_workers,
+            silent_workers=restart.progress.silent_workers,
         )
 
 
