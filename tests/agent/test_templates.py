@@ -2,10 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.host_file import HostFile, load
+from headway.agent.host_file import CORES_MAX, DURATION_MAX_S, HostFile, load
 from headway.agent.templates import Log, Recycle
 from headway.agent.toml_table import EXPECTED_MEMORY, memory_bytes, signal_number
+from headway.control.report_rules import check_report
 from headway.errors import Invalid, Misconfigured
+from headway.scaling.model import HostCapacity
+from headway.store.reports import HostReport
 
 WHOLE = """
 [host]
@@ -115,7 +118,7 @@ def test_mistakes_in_how_workers_are_looked_after_are_told_too(tmp_path: Path) -
         "template 'train': log: bytes_max must be at least 4096",
         "template 'train': resources: measured = 'no': expected true or false",
         "template 'train': labels = 'gpu': expected a table",
-        "template 'train': isolation_drain_after_s = 0: expected a number of more than 0",
+        "template 'train': isolation_drain_after_s = 0: expected a number of more than 0, at most 10000000000",
         "template 'train': resources: gpus = 1, but [host] says gpus = 0: no worker would fit",
         "template 'train': environment sets CUDA_VISIBLE_DEVICES, which the agent gives to each worker that needs gpus",
         "[host]: labels: 'zone' must be a name and have a text of at most 200 characters, as in labels = {zone = 'a'}",
@@ -139,6 +142,31 @@ def test_names_that_the_control_plane_would_refuse_are_told_here(tmp_path: Path)
         "[host]: labels: 'zone'",
     ]
     assert told[5:] == ["[host]: name has more than 200 characters"]
+
+
+def test_numbers_that_the_control_plane_would_refuse_are_told_here(tmp_path: Path) -> None:
+    """What it takes to the last digit passes, and the next larger number is a mistake of the file."""
+    text = '[templates.mail]\nargv = ["sh"]\nisolation_drain_after_s = {0}\ndrain_timeout_s = {0}\n'
+    text += 'resources = {{ cpu_cores = {1}, memory_bytes = "{2} TB" }}\n'
+    mail = written(tmp_path, text.format(DURATION_MAX_S, CORES_MAX, 1024)).templates["mail"]
+    report = HostReport(
+        host_id="h",
+        boot_id="b",
+        sequence=1,
+        epoch_seen=1,
+        received_at_s=0.0,
+        capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
+        templates=(mail.told(),),
+    )
+    check_report(report)
+    told = breaches(tmp_path, text.format(2 * DURATION_MAX_S, 2 * CORES_MAX, 1025))
+    assert told == [
+        "template 'mail': drain_timeout_s = 20000000000.0: expected a number from 0 to 10000000000",
+        "template 'mail': resources: cpu_cores = 2000000.0: expected a number from 0 to 1000000",
+        f"template 'mail': resources: memory_bytes = '1025 TB': {EXPECTED_MEMORY}",
+        "template 'mail': isolation_drain_after_s = 20000000000.0: "
+        "expected a number of more than 0, at most 10000000000",
+    ]
 
 
 def test_only_root_can_run_workers_as_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +221,7 @@ def test_every_mistake_is_told_at_once_and_by_name(tmp_path: Path) -> None:
         "template 'slow': argv = 'celery worker': expected a list of texts, as in ['rq', 'worker']",
         "template 'slow': ready_timeout_s = True: expected a number of at least 0",
         "template 'slow': ready_timeout_s needs a ready_pattern to wait for",
-        "template 'slow': drain_timeout_s = '60s': expected a number of at least 0",
+        "template 'slow': drain_timeout_s = '60s': expected a number from 0 to 10000000000",
         "[host]: reserve_cpu_cores = -1: expected a number of at least 0",
         "[host]: unknown key 'colour'",
     ]
@@ -284,6 +312,9 @@ def test_the_control_plane_is_told_names_and_sizes_and_no_command(tmp_path: Path
         (-1, None),
         (True, None),
         (1.5, None),
+        ("1000 TB", 10**15),
+        ("2000 TB", None),
+        ("9" * 400 + "B", None),
     ],
 )
 def test_sizes(text: object, size: int | None) -> None:

@@ -19,6 +19,9 @@ from headway.errors import Invalid, Misconfigured
 WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down
 GPUS_MAX = 1_000
 LOG_FILES_MAX = 100
+# More than these the control plane refuses, and with it all that the host tells.
+CORES_MAX = 1e6
+DURATION_MAX_S = 1e10
 LOG_BYTES_LEAST = 4096  # less would cut off the last words of a worker that failed
 
 
@@ -103,13 +106,13 @@ def _template(name: str, table: TomlTable, *, folder: Path, gpus: int) -> Templa
         stop=_stop(table),
         recycle=_recycle(table.inner("recycle")),
         log=_log(table.inner("log")),
-        cpu_cores=resources.number("cpu_cores", default=templates.CPU_CORES),
+        cpu_cores=resources.number("cpu_cores", default=templates.CPU_CORES, most=CORES_MAX),
         memory_bytes=resources.memory_bytes("memory_bytes", default=templates.MEMORY_BYTES),
         gpus=resources.whole("gpus", default=0, least=0, most=GPUS_MAX),
         is_measured=resources.flag("measured", default=True),
         niceness=table.whole("niceness", default=0, least=0, most=19),
         labels=table.labels("labels"),
-        isolation_drain_after_s=table.number_if_any("isolation_drain_after_s"),
+        isolation_drain_after_s=table.number_if_any("isolation_drain_after_s", most=DURATION_MAX_S),
     )
     resources.close()
     table.close()
@@ -155,7 +158,7 @@ def _ready(table: TomlTable) -> Ready:
 def _stop(table: TomlTable) -> Stop:
     given = Stop(
         stop_signal=table.signal("stop_signal", default=signal.SIGTERM),
-        drain_timeout_s=table.number("drain_timeout_s", default=templates.DRAIN_TIMEOUT_S),
+        drain_timeout_s=table.number("drain_timeout_s", default=templates.DRAIN_TIMEOUT_S, most=DURATION_MAX_S),
         force_signal=table.signal("force_signal", default=signal.SIGKILL),
     )
     if given.stop_signal == signal.SIGKILL:

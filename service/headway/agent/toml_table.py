@@ -8,6 +8,7 @@ from typing import Any
 
 EXPECTED_MEMORY = "expected bytes as a number, or a size as in '128MB' or '1.5GiB'"
 NUMBER_MAX = 1e12
+BYTES_MAX = NUMBER_MAX * 1024
 NAME_CHARS_MAX = 200  # more is refused by the control plane, and with it all that the host tells
 
 
@@ -71,21 +72,23 @@ class TomlTable:
             self.breach(f"{key} is missing: the program and its arguments, as in {key} = ['rq', 'worker', 'mail']")
         return tuple(self._value(key, [], fits, "expected a list of texts, as in ['rq', 'worker']"))
 
-    def number(self, key: str, *, default: float) -> float:
-        """The number at ``key``, at least 0."""
+    def number(self, key: str, *, default: float, most: float = NUMBER_MAX) -> float:
+        """The number at ``key``, from 0 to ``most``."""
 
         def fits(value: Any) -> bool:
-            return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= NUMBER_MAX
+            return _is_number(value) and 0 <= value <= most
 
-        return float(self._value(key, default, fits, "expected a number of at least 0"))
+        expected = "of at least 0" if most == NUMBER_MAX else f"from 0 to {most:.0f}"
+        return float(self._value(key, default, fits, f"expected a number {expected}"))
 
-    def number_if_any(self, key: str) -> float | None:
-        """The number at ``key``, more than 0; ``None`` where the table has none."""
+    def number_if_any(self, key: str, *, most: float = NUMBER_MAX) -> float | None:
+        """The number at ``key``, more than 0 and at most ``most``; ``None`` where the table has none."""
 
         def fits(value: Any) -> bool:
-            return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= NUMBER_MAX
+            return _is_number(value) and 0 < value <= most
 
-        value = self._value(key, None, fits, "expected a number of more than 0")
+        expected = "expected a number of more than 0" + (f", at most {most:.0f}" if most < NUMBER_MAX else "")
+        value = self._value(key, None, fits, expected)
         return None if value is None else float(value)
 
     def whole_if_any(self, key: str, *, least: int) -> int | None:
@@ -151,6 +154,10 @@ class TomlTable:
         return value
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def is_name(value: Any) -> bool:
     """Whether ``value`` is a text by which the control plane can call something."""
     return _is_text(value) and 0 < len(value) <= NAME_CHARS_MAX
@@ -166,13 +173,14 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B", re.IGNORECASE)
 def memory_bytes(value: Any) -> int | None:
     """The bytes that ``value`` names, ``None`` where it names none. 'MB' is a million of them, 'MiB' 1024 × 1024."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value if 0 <= value <= NUMBER_MAX * 1024 else None
+        return value if 0 <= value <= BYTES_MAX else None
     found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         return None
     number, prefix, binary = found.groups()
     power = " KMGT".index(prefix.upper() or " ")
-    return int(float(number) * (1024 if binary else 1000) ** power)
+    size = float(number) * (1024 if binary else 1000) ** power
+    return int(size) if size <= BYTES_MAX else None
 
 
 def signal_number(value: Any) -> int | None:
