@@ -216,6 +216,20 @@ def test_a_bucket_that_was_written_again_stays_for_its_neighbours(database: Data
     assert jobs_by_start(database.rows("rollup_minutes")) == {0.0: 3}
 
 
+@pytest.mark.parametrize("table", ["rollup_minutes", "rollup_hours"])
+def test_what_has_expired_is_found_without_reading_what_is_kept(database: Database, table: str) -> None:
+    """Every minute, in a table of many millions of rows whose oldest have made room for the newest for years."""
+    kept = "select 'q' || i %% 100, %s + i / 100 * 60.0 from generate_series(0, 20000) as i"
+    for days in range(3):
+        database.connection.execute(f"insert into {table} (queue, bucket_s) {kept}", [HOUR_S + days * DAY_S])
+        database.connection.execute(f"delete from {table} where bucket_s < %s", [HOUR_S + days * DAY_S])
+        database.connection.execute(f"vacuum analyze {table}")
+    for asked in ("bucket_s < %(at_s)s limit 5000", "bucket_s >= %(at_s)s and bucket_s < %(at_s)s + 60 limit 5000"):
+        plan = f"explain (analyze, buffers, format json) select ctid from {table} where {asked}"
+        ((found,),) = database.connection.execute(plan, {"at_s": HOUR_S + 2 * DAY_S}).fetchall()
+        assert found[0]["Plan"]["Shared Hit Blocks"] + found[0]["Plan"]["Shared Read Blocks"] < 30
+
+
 def test_what_a_queue_takes_a_day_is_known_of_every_level(database: Database) -> None:
     database.write(*(arrived(5.0 * number, 1, queue=queue) for number in range(1440) for queue in ("a", "b")))
     database.tend()

@@ -127,6 +127,7 @@ event_files = Table(
     Column("rows", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
     _stamp("recorded_at"),
+    Index("ix_event_files_recorded_at", "recorded_at"),
 )
 
 event_batches = Table(
@@ -221,8 +222,8 @@ def _rollup(name: str) -> Table:
         Column("bucket_s", Double, nullable=False),
         *_measures(),
         PrimaryKeyConstraint("queue", "job_class", "bucket_s"),
-        # Rows come in the order of their times: a few kilobytes find those that have expired.
-        Index(f"ix_{name}_bucket_s", "bucket_s", postgresql_using="brin"),
+        # Finds a span and what has expired. BRIN would be smaller for as long as nothing is deleted.
+        Index(f"ix_{name}_bucket_s", "bucket_s"),
     )
 
 
