@@ -189,6 +189,28 @@ def test_a_turn_that_was_cut_short_is_gone_over_again(database: Database) -> Non
     assert jobs_by_start(database.rows("rollup_minutes")) == {60.0 * minute: 1 for minute in range(4)}
 
 
+def test_an_hour_of_many_queues_is_made_in_parts_and_minutes_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole hour in one statement ran into its timeout: every turn began anew, and nothing was ever forgotten."""
+    queues = [f"q{number}" for number in range(5)]
+    database.write(*(arrived(60.0 * minute, 1, queue=queue) for queue in queues for minute in range(2)))
+    database.write(arrived(3600.0 + FINAL_S, 1))
+    monkeypatch.setattr(rollups, "HOUR_QUEUES", 2)
+    looks: list[int] = []
+
+    def is_stopping_in_the_hour() -> bool:
+        looks.append(database.count("rollup_hours"))
+        return looks[-1] > 0
+
+    tend(database.connection, is_stopping=is_stopping_in_the_hour)
+    assert [row.queue for row in database.rows("rollup_hours")] == queues[:2]
+    database.connection.execute("delete from rollup_minutes where bucket_s >= %s", [HOUR_S + 60.0])
+    database.tend()
+    assert jobs_by_start(database.rows("rollup_minutes")) == {0.0: 1}
+    assert [(row.queue, row.arrived_jobs) for row in database.rows("rollup_hours")] == [(queue, 1) for queue in queues]
+
+
 def test_each_level_is_forgotten_when_the_stream_has_passed_its_time(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

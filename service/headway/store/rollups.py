@@ -15,7 +15,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Any
 
@@ -35,6 +35,7 @@ MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 TEND_S = 60.0
 TOLD_S = 86_400.0  # what is stored is counted: seconds of work where there is much
 CLOSE_BOUND_S = 3.0
+HOUR_QUEUES = 1_000  # a statement: 10,000 busy queues at once took a minute and a half, longer than any may
 FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
 FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minute
 
@@ -93,9 +94,12 @@ _MINUTE = _merge(
     "rollup_minutes",
 )
 _HOUR = _merge(
-    f"select queue, job_class, {', '.join(VALUES)} from rollup_minutes where {_SPAN}",  # noqa: S608 - names of our own
+    f"""
+    select queue, job_class, {", ".join(VALUES)} from rollup_minutes where {_SPAN} and queue = any(%(queues)s)
+    """,  # noqa: S608 - names of our own
     "rollup_hours",
 )
+_QUEUES_OF_HOUR = f"select distinct queue from rollup_minutes where {_SPAN} order by 1"  # noqa: S608 - names of our own
 
 _NEWEST = """
 select least(max(bucket_s), extract(epoch from now()) + 60), max(revision) from queue_buckets
@@ -108,7 +112,7 @@ _WHOLE_HOURS = """
 select distinct floor(bucket_s / 3600) * 3600 from rollup_minutes
 where bucket_s >= %(from_s)s and bucket_s < %(until_s)s order by 1
 """
-_PROGRESS = """
+_SAVE = """
 update rollup_progress set revision = %(revision)s, minutes_until_s = %(minutes_until_s)s,
     hours_until_s = %(hours_until_s)s
 """
@@ -142,7 +146,7 @@ def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> float |
     newest, revision = _row(connection, _NEWEST)
     if newest is None or revision is None:  # no bucket at all: `least` passes over null
         return None
-    newest_s, known = _float(newest), _progress(connection)
+    newest_s, revision_of_newest, known = _float(newest), int(str(revision)), _progress(connection)
     minutes_until_s = newest_s // MINUTE_S * MINUTE_S
     asked = {"from_s": known.minutes_until_s, "until_s": minutes_until_s, "revision": known.revision}
     minutes = [_float(minute) for (minute,) in connection.execute(_CHANGED_MINUTES, asked).fetchall()]
@@ -155,15 +159,26 @@ def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> float |
     # A rebuilt past changes hours that were whole.
     hours_from_s = min(known.hours_until_s, min(minutes, default=newest_s) // HOUR_S * HOUR_S)
     hours_until_s = max(hours_from_s, (newest_s - FINAL_S) // HOUR_S * HOUR_S)
+    done = _Progress(revision=revision_of_newest, minutes_until_s=minutes_until_s, hours_until_s=hours_from_s)
+    _save(connection, done)  # whatever becomes of the hours, these minutes are made
     asked = {"from_s": hours_from_s, "until_s": hours_until_s}
     for (hour,) in connection.execute(_WHOLE_HOURS, asked).fetchall():
-        if is_stopping():
+        if not _is_hour_made(connection, from_s=_float(hour), is_stopping=is_stopping):
             return None
-        connection.execute(_HOUR, {"from_s": _float(hour), "until_s": _float(hour) + HOUR_S})
-    connection.execute(
-        _PROGRESS, {"revision": revision, "minutes_until_s": minutes_until_s, "hours_until_s": hours_until_s}
-    )
+        _save(connection, replace(done, hours_until_s=_float(hour) + HOUR_S))
+    _save(connection, replace(done, hours_until_s=hours_until_s))
     return newest_s
+
+
+def _is_hour_made(connection: Connection, *, from_s: float, is_stopping: Callable[[], bool]) -> bool:
+    """Make the rows of the hour that begins at ``from_s``. Returns whether that came to its end."""
+    span = {"from_s": from_s, "until_s": from_s + HOUR_S}
+    queues = [queue for (queue,) in connection.execute(_QUEUES_OF_HOUR, span).fetchall()]
+    for first in range(0, len(queues), HOUR_QUEUES):
+        if is_stopping():
+            return False
+        connection.execute(_HOUR, {**span, "queues": queues[first : first + HOUR_QUEUES]})
+    return True
 
 
 def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[], bool]) -> None:
@@ -293,6 +308,10 @@ def _tell(found: list[Level]) -> None:
 def _progress(connection: Connection) -> _Progress:
     row = _row(connection, "select revision, minutes_until_s, hours_until_s from rollup_progress")
     return _Progress(revision=int(str(row[0])), minutes_until_s=_float(row[1]), hours_until_s=_float(row[2]))
+
+
+def _save(connection: Connection, progress: _Progress) -> None:
+    connection.execute(_SAVE, asdict(progress))
 
 
 def _row(connection: Connection, query: str) -> tuple[object, ...]:
