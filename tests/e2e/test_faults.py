@@ -12,7 +12,7 @@ from lab.soak import Soak
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
-SEED, FAULTS = 1, 6
+SEED, FAULTS = 3, 6
 OBEYS_WITHIN_S = 60.0
 
 

@@ -15,7 +15,7 @@ from lab.installation import EXCLUSIVE, POOLS, Installation, Lead
 from lab.watch import Watch
 
 WORKERS = (0, 6)  # of each pool
-FINISHERS = 2
+FINISHERS = 4
 BEGINS_WITHIN_S = 2.0
 LOOK_S = 0.1
 LONG_FRACTION = 0.12  # of rounds: a fault in them may outlast a host's lease
