@@ -5,6 +5,7 @@ load it had. A proof that is broken off goes on after its last whole round when 
 found is printed at its end, also where it is broken off.
 """
 
+import itertools
 import json
 import os
 import platform
@@ -35,12 +36,10 @@ class Proof:
     """Hears of each round that has ended."""
 
     def seeds(self) -> Iterator[int]:
-        """The seeds of the rounds that are left, until the minutes of this run are over; at least one."""
+        """The seeds of the rounds that have not ended, until the minutes of this run are over; at least one."""
         ends_at_s = time.monotonic() + 60 * self.minutes
         done = {line["seed"] for line in self.lines()}
-        seed = max(done, default=0)
-        while True:
-            seed += 1
+        for seed in (each for each in itertools.count(1) if each not in done):
             yield seed
             if time.monotonic() >= ends_at_s:
                 return

@@ -49,6 +49,7 @@ def test_host_care(proof: Proof, tmp_path: Path) -> None:
         assert not watch.breaches, watch.breaches
         assert dict(fewest) == WANTED, f"fewest that ran at once: {dict(fewest)}"
         assert not told.cut_short
+        assert told.doubled == 0
         proof.record(
             seed,
             jobs=len(lab.traffic.sent),

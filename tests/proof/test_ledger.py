@@ -43,6 +43,13 @@ def test_a_round_that_was_broken_off_is_drawn_again(tmp_path: Path) -> None:
     assert next(Proof(ledger=ledger, minutes=1.0).seeds()) == first + 1
 
 
+def test_no_round_is_left_out(tmp_path: Path) -> None:
+    proof = Proof(ledger=tmp_path / "storm.jsonl", minutes=1.0)
+    for seed in (1, 3):
+        proof.record(seed, kills=3)
+    assert [seed for seed, _ in zip(proof.seeds(), range(3), strict=False)] == [2, 4, 5]
+
+
 def test_a_line_that_a_crash_cut_short_does_not_count(tmp_path: Path) -> None:
     ledger = tmp_path / "storm.jsonl"
     Proof(ledger=ledger, minutes=1.0).record(1, kills=3)
