@@ -11,6 +11,8 @@ ARGS ?=
 FAST_AT_ONCE ?= auto
 SLOW_AT_ONCE ?= 2
 SLOW := spark or e2e or install or browser
+# The tests begin a thousand Pythons: what one has compiled, the others need not.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check proof format lint types contracts fast slow proto proto-check bench image clean
