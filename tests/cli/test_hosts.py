@@ -135,6 +135,19 @@ def test_a_restart_that_is_through_tells_of_workers_on_silent_hosts(say, seed: S
     assert (status, said) == (0, f"mail: restart 1: {told}\n")
 
 
+def test_a_host_that_takes_no_orders_says_so_and_what_to_do(say, seed: Seed) -> None:
+    seed.leader()
+    for name, epoch in (("a", 3), ("b", 4)):
+        seed.host(name)
+        seed.epoch_seen(name, epoch)
+    assert "takes none" not in say("describe", "host", "a")[1]
+    status, said = say("describe", "host", "b")
+    told = " ".join(said.split())
+    assert status == 0
+    assert "orders takes none: it tells of epoch 4, later than the leader's" in told
+    assert "stop its agent, `headway host forget` it and start that again" in told
+
+
 def test_where_hosts_are_as_many_as_it_takes_it_says_so(say) -> None:
     assert say("get", "wanted") == (0, "hosts are as many as it takes\n")
 

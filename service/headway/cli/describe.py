@@ -118,6 +118,15 @@ def _of_queue(known: Body) -> Iterator[Part]:
     yield from _classes(known["metrics"]["job_classes"])
 
 
+def _no_orders(epoch_ahead: int | None) -> str:
+    if epoch_ahead is None:
+        return ""
+    return (
+        f"takes none: it tells of epoch {epoch_ahead}, later than the leader's. That lasts seconds after a restore; "
+        "if it does not end, stop its agent, `headway host forget` it and start that again"
+    )
+
+
 def _of_host(known: Body) -> Iterator[Part]:
     row = known["host"]
     said = row["state"] if row["is_known"] else f"{UNKNOWN}: its lease ended; what it runs may still run"
@@ -128,6 +137,7 @@ def _of_host(known: Body) -> Iterator[Part]:
         ("state", said),
         ("why", reason),
         ("heard", "never" if row["reported_at_s"] is None else ago(row["reported_at_s"])),
+        ("orders", _no_orders(row["epoch_ahead"])),
         ("agent", row["agent_version"]),
         ("labels", ", ".join(f"{key}={value}" for key, value in row["labels"].items())),
         ("cpu cores", f"{used['cpu_cores']:g} of {capacity['cpu_cores']:g}"),

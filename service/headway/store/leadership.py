@@ -9,7 +9,8 @@ takes an epoch above every one they have seen, and addresses anew those whose or
 A host that is broken, or in the wrong hands, may tell any epoch. So what a host tells is bounded twice. Epochs follow
 the clock: one more than ``AHEAD_MAX_S`` ahead of it was no leader's and moves nothing. It cannot use the numbers up,
 nor carry them away from the time, which keeps a restored database from giving one twice. And one host moves the lead
-once in ``MOVES_EVERY_S``, however often it tells of a later epoch: each time costs the second that a take-over takes.
+``MOVES_AT_ONCE`` times at once, as when a database is restored again and again, and from then on once in
+``MOVE_EVERY_S``, however often it tells of a later epoch: each time costs the second that a take-over takes.
 """
 
 import asyncio
@@ -51,7 +52,8 @@ HOSTS_A_NOTICE = 100  # their ids with commas between: half of the 8,000 bytes t
 REVISION_MAX = 1 << 62  # a host that tells nonsense of its own orders must not use the numbers up
 # A restored database may run by another clock than the lost one did: a day is more than a wrong time zone.
 AHEAD_MAX_S = 86_400.0
-MOVES_EVERY_S = 3_600.0
+MOVES_AT_ONCE = 4
+MOVE_EVERY_S = 900.0
 
 
 class Superseded(Unavailable):
@@ -145,7 +147,14 @@ class LeaderSession:
         Raises:
             Superseded: a host has seen a later epoch: no order of this one would be taken there.
         """
-        ((seen, followed, doubted),) = await self._rows(_RENEW, AHEAD_MAX_S, MOVES_EVERY_S, epoch, epoch)
+        ((seen, followed, doubted),) = await self._rows(
+            _RENEW,
+            ahead_max_s=AHEAD_MAX_S,
+            all_but_one_s=(MOVES_AT_ONCE - 1) * MOVE_EVERY_S,
+            all_s=MOVES_AT_ONCE * MOVE_EVERY_S,
+            move_s=MOVE_EVERY_S,
+            epoch=epoch,
+        )
         if seen is not None:
             names = ", ".join(followed[:NAMED_MAX])
             raise Superseded(f"host {names} has seen epoch {seen}, later than {epoch}: this database was restored")
@@ -176,11 +185,11 @@ class LeaderSession:
         """End the session and with it the lead."""
         await self._connection.close()
 
-    async def _rows(self, sql: LiteralString, *values: object) -> list[tuple[Any, ...]]:
+    async def _rows(self, sql: LiteralString, *values: object, **named: object) -> list[tuple[Any, ...]]:
         """The rows ``sql`` returns. Raises ``Unavailable`` when the session is gone, or does not answer in time."""
         patience = asyncio.get_running_loop().call_later(ANSWER_S, self._hang_up)
         try:
-            cursor = await self._connection.execute(sql, values)
+            cursor = await self._connection.execute(sql, named or values)
             return await cursor.fetchall()
         except psycopg.Error as error:
             raise Unavailable(f"the leader's session ended: {first_line(error)}") from error
@@ -196,20 +205,25 @@ class LeaderSession:
             line.shutdown(socket.SHUT_RDWR)
 
 
-# Hosts whose rows are locked are looked at the next time: renewing waits for nobody.
+# Hosts whose rows are locked are looked at the next time: renewing waits for nobody. What counts for longer than all
+# moves together do was written by another clock, and is no reason to leave a host alone.
 _RENEW: LiteralString = """
     with ahead as (
         select host_id, name, epoch_seen,
-            epoch_seen <= extract(epoch from clock_timestamp()) + %s and not coalesce(
-                lead_moved_at between clock_timestamp() - make_interval(secs => %s) and clock_timestamp(), false
+            epoch_seen <= extract(epoch from clock_timestamp()) + %(ahead_max_s)s and not coalesce(
+                lead_moves_count_until > clock_timestamp() + make_interval(secs => %(all_but_one_s)s)
+                and lead_moves_count_until <= clock_timestamp() + make_interval(secs => %(all_s)s), false
             ) as is_followed
-        from hosts where epoch_seen > %s
+        from hosts where epoch_seen > %(epoch)s
         for no key update skip locked
     ), noted as (
-        update hosts set lead_moved_at = clock_timestamp()
+        update hosts set lead_moves_count_until = make_interval(secs => %(move_s)s) + case
+            when lead_moves_count_until between
+                clock_timestamp() and clock_timestamp() + make_interval(secs => %(all_s)s)
+            then lead_moves_count_until else clock_timestamp() end
         from ahead where hosts.host_id = ahead.host_id and is_followed
     )
-    update leader_heartbeat set epoch = %s, renewed_at = clock_timestamp()
+    update leader_heartbeat set epoch = %(epoch)s, renewed_at = clock_timestamp()
     returning
         (select max(epoch_seen) from ahead where is_followed),
         (select array_agg(name order by name) from ahead where is_followed),

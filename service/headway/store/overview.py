@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, func, select, union
+from sqlalchemy import ColumnElement, RowMapping, case, func, select, union
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.measure import BUCKET_S, BucketRow
@@ -40,6 +40,8 @@ class HostRow:
     cordon_reason: str | None = None
     forced_workers: Mapping[str, int] = field(default_factory=dict)
     """Pool -> workers that were ended by force at their drain deadline, since the host enrolled."""
+    epoch_ahead: int | None = None
+    """The epoch it tells of that is later than the leader's, so that it takes no orders; ``None``: it takes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,7 @@ async def read_target_history(conn: AsyncConnection, *, pool: str, from_s: float
 
 async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
     """Every host with its workers, by name."""
+    epoch = select(leader_epoch.c.epoch).scalar_subquery()
     rows = await conn.execute(
         select(
             hosts.c.host_id,
@@ -160,6 +163,7 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             func.extract("epoch", hosts.c.cordoned_at).label("cordoned_at_s"),
             hosts.c.cordoned_by,
             hosts.c.cordon_reason,
+            case((hosts.c.epoch_seen > epoch, hosts.c.epoch_seen)).label("epoch_ahead"),
         )
     )
     told = {row.host_id: row for row in rows}
@@ -174,6 +178,7 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             cordoned_by=told[host.host_id].cordoned_by,
             cordon_reason=told[host.host_id].cordon_reason,
             forced_workers=forced.get(host.host_id, {}),
+            epoch_ahead=told[host.host_id].epoch_ahead,
         )
         for host in known
         if host.host_id in told

@@ -287,8 +287,8 @@ hosts = Table(
     Column("templates", JSONB, nullable=False, server_default="[]"),
     Column("report_sequence", BigInteger, nullable=False, server_default="0"),
     Column("epoch_seen", BigInteger, nullable=False, server_default="0"),
-    # When a leader last gave way because of it.
-    Column("lead_moved_at", DateTime(timezone=True)),
+    # Until when the times that a leader gave way because of it count: each puts it forward by what one costs.
+    Column("lead_moves_count_until", DateTime(timezone=True)),
     # Of this host's last changed assignment: what Poll compares. The epoch is of the leader that changed it.
     Column("assignment_epoch", BigInteger, nullable=False, server_default="0"),
     Column("assignment_revision", BigInteger, nullable=False, server_default="0"),

@@ -88,6 +88,10 @@ class Seed:
             [*values.values(), name],
         )
 
+    def epoch_seen(self, host: str, epoch: int) -> None:
+        """The host tells of orders of this epoch."""
+        self._connection.execute("update hosts set epoch_seen = %s where name = %s", [epoch, host])
+
     def renewed(self, host: str, *, generation: int) -> None:
         """Every worker of a host is of a restart generation."""
         self._connection.execute(

@@ -99,6 +99,8 @@ class HostOut(Given):
     """Those whose workers, in the last 10 minutes, have done nothing here but end too early."""
     forced_workers: Mapping[str, int]
     """Pool -> workers that were ended by force at their drain deadline, since the host enrolled."""
+    epoch_ahead: int | None
+    """The epoch it tells of that is later than the leader's: it takes no orders. After a restore that lasts seconds."""
     agent_version: str
     reported_at_s: float | None
     capacity: HostCapacity
@@ -123,6 +125,7 @@ class HostOut(Given):
             labels=row.host.labels,
             failing_templates=sorted(row.host.failing),
             forced_workers=row.forced_workers,
+            epoch_ahead=row.epoch_ahead,
             agent_version=row.agent_version,
             reported_at_s=row.reported_at_s,
             capacity=row.host.capacity,
