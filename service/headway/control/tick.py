@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from headway.control.evaluation import Evaluation
+from headway.control.filling import Filling
 from headway.control.host_signal import HostSignal
 from headway.control.leadership import Leadership
 from headway.control.recent import KEPT_S
@@ -45,6 +46,7 @@ class Ticker:
         self._evaluation = Evaluation(strategies)
         self._hosts = HostSignal()
         self._epoch: int | None = None
+        self._filling = Filling()
         self._stored: dict[str, Decision] = {}
         self._wake = asyncio.Event()
         self._is_all_due = True
@@ -91,14 +93,15 @@ class Ticker:
     async def tick(self, *, epoch: int, is_all_due: bool) -> None:
         """Evaluate every pool, or only those that must wake from zero, once."""
         now_s = self._clock()
-        is_first = epoch != self._epoch
-        if is_first:
+        if epoch != self._epoch:
             self._evaluation.forget()
-            self._epoch = epoch
+            self._epoch, self._filling = epoch, Filling()
         recent = self._evaluation.recent
+        if not self._filling.is_done:
+            # Minutes of everything may take longer than the lease. Later looks are through when they are.
+            await self._filling.go_on(self._engine, recent, now_s=now_s, on_part=self._leadership.progressed)
+            now_s = self._clock()
         gathered = await gather(self._engine, revision=recent.revision, from_s=now_s - KEPT_S)
-        if is_first:
-            self._leadership.progressed()  # it has read minutes of everything; later ones are through when they are
         recent.forget(now_s=now_s)
         waiting = recent.take(gathered.buckets, revision=gathered.revision)
         due = gathered.profiles if is_all_due else _asleep(gathered, waiting)

@@ -4,11 +4,12 @@ Only reads. Times are Unix seconds; whether something is still alive is Postgres
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, case, func, select, union
+from sqlalchemy import ColumnElement, RowMapping, Text, case, cast, func, select, union
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.measure import BUCKET_S, BucketRow
@@ -26,6 +27,8 @@ from headway.store.tables import (
     queue_buckets,
     queue_samples,
 )
+
+_SKETCHES = ("service_sketch", "pickup_sketch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,20 +108,31 @@ async def read_samples(conn: AsyncConnection) -> dict[str, QueueSample]:
 
 
 async def read_buckets(
-    conn: AsyncConnection, *, from_s: float, after_revision: int = 0, queues: Collection[str] | None = None
+    conn: AsyncConnection,
+    *,
+    from_s: float,
+    until_s: float | None = None,
+    after_revision: int = 0,
+    queues: Collection[str] | None = None,
 ) -> tuple[list[BucketRow], int]:
-    """The buckets that begin at ``from_s`` or later and were written after ``after_revision``, by queue and time.
+    """The buckets that begin at ``from_s`` or later, before ``until_s``, and were written after ``after_revision``.
 
     Returns:
-        The rows, and the newest revision among them: reading goes on after it.
+        The rows, by queue and time, and the newest revision among them: reading goes on after it.
     """
-    query = select(queue_buckets).where(queue_buckets.c.bucket_s >= from_s, queue_buckets.c.revision > after_revision)
+    query = _BUCKETS.where(queue_buckets.c.bucket_s >= from_s, queue_buckets.c.revision > after_revision)
+    if until_s is not None:
+        query = query.where(queue_buckets.c.bucket_s < until_s)
     if queues is not None:
         query = query.where(queue_buckets.c.queue.in_(queues))
-    rows = (await conn.execute(query.order_by(queue_buckets.c.queue, queue_buckets.c.bucket_s))).mappings().all()
-    # Ten thousand queues have as many every 5 s, and sixty times that at a leader's first look.
-    made = await asyncio.to_thread(lambda: [bucket_row(row) for row in rows])
-    return made, max((row["revision"] for row in rows), default=after_revision)
+    rows = (await conn.execute(query)).all()
+    # Ten thousand queues have as many every 5 s.
+    return await asyncio.to_thread(_bucket_rows, rows), max((row.revision for row in rows), default=after_revision)
+
+
+async def read_newest_revision(conn: AsyncConnection) -> int:
+    """The newest revision of any bucket; 0 where there is none."""
+    return int((await conn.execute(select(func.max(queue_buckets.c.revision)))).scalar() or 0)
 
 
 async def read_targets(conn: AsyncConnection) -> dict[str, int]:
@@ -231,9 +245,32 @@ def _age_s(column: ColumnElement[Any]) -> ColumnElement[Any]:
 def bucket_row(row: RowMapping, *, span_s: float = BUCKET_S) -> BucketRow:
     """The value that a row of ``queue_buckets``, or of a rollup with spans of ``span_s``, is."""
     values = {name: value for name, value in row.items() if name not in {"revision", "written_at", "job_class"}}
-    for sketch in ("service_sketch", "pickup_sketch"):
+    for sketch in _SKETCHES:
         values[sketch] = {int(index): count for index, count in values[sketch].items()}
     return BucketRow(**values, job_class=row.get("job_class") or None, span_s=span_s)
+
+
+# Sketches come as text, so that they are read in the thread that makes the rows.
+_BUCKETS = select(
+    queue_buckets.c.revision,
+    *(
+        cast(column, Text) if column.name in _SKETCHES else column
+        for column in queue_buckets.c
+        if column.name not in {"revision", "written_at"}
+    ),
+).order_by(queue_buckets.c.queue, queue_buckets.c.bucket_s)
+_NAMES = tuple(column.name for column in queue_buckets.c if column.name not in {"revision", "written_at"})
+
+
+def _bucket_rows(rows: Iterable[Sequence[Any]]) -> list[BucketRow]:
+    made = []
+    for _, *values in rows:
+        row = dict(zip(_NAMES, values, strict=True))
+        for sketch in _SKETCHES:
+            body = row[sketch]
+            row[sketch] = {int(index): jobs for index, jobs in json.loads(body).items()} if body != "{}" else {}
+        made.append(BucketRow(**row))
+    return made
 
 
 def _float(value: Any) -> float | None:
