@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from hypothesis import settings
@@ -17,11 +18,13 @@ from scaling.pools import NOW_S
 LAW = settings(max_examples=max(30, settings.default.max_examples // 2))
 """For laws that decide for every strategy: a pool has many fields to draw, and each is decided a dozen times."""
 
+# Each strategy is made once: what Hypothesis finds out of one, it finds out anew of another made in its place.
 AGES_S = st.floats(0, 1_000)
 RATES = st.floats(0, 500)
 SERVICE_S = st.floats(0.001, 600)
 COUNTS = st.integers(0, 5_000)
 WORKERS = st.integers(0, 300)
+MODES = st.sampled_from(list(Mode))
 
 
 def maybe(known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -33,6 +36,7 @@ ARRIVALS = st.lists(
 ).map(lambda rows: tuple(sorted(rows, key=lambda row: row.ended_ago_s)))
 
 
+@cache
 def queues(name: str, *, sampled_ago_s: st.SearchStrategy[Any]) -> st.SearchStrategy[QueueMetrics]:
     """Whatever of a queue may be known, may be unknown; of one that was never seen nothing is known."""
     return st.builds(
@@ -59,39 +63,79 @@ def queues(name: str, *, sampled_ago_s: st.SearchStrategy[Any]) -> st.SearchStra
     ).map(lambda queue: QueueMetrics(queue=name) if queue.sampled_at_s is None else queue)
 
 
-@st.composite
-def profiles(draw: st.DrawFn, names: tuple[str, ...]) -> Profile:
-    """A profile with any of its limits."""
-    low = draw(st.integers(0, 50))
-    high = low + draw(st.integers(0, 200))
-    cost = draw(maybe(st.floats(0.01, 10)))
-    budget = st.none() if cost is None else maybe(st.floats(0.01, 5_000))
-    schedules = st.just(Schedule(starts="00:00", ends="24:00", workers_min=low, workers_max=high + 7))
-    return Profile(
-        pool="mail",
-        queues=names,
-        template="mail",
-        mode=draw(st.sampled_from(list(Mode))),
-        objective=Objective(target_s=draw(st.floats(0.5, 600)), percentile=draw(st.floats(50, 99.9))),
-        workers_min=low,
-        workers_max=high,
-        override=draw(maybe(st.builds(Override, workers=WORKERS, until_s=st.just(NOW_S + 60), reason=st.just("why")))),
-        schedules=draw(st.just(()) | st.tuples(schedules)),
-        rate_limit_per_s=draw(maybe(st.floats(0.01, 100))),
-        hold_up_s=draw(st.sampled_from([0.0, 30.0])),
-        hold_down_s=draw(maybe(st.floats(0, 60))),
-        risk=draw(st.sampled_from([0.1, 1.0, 10.0])),
-        step_up_workers=draw(maybe(st.integers(1, 20))),
-        step_down_fraction=draw(maybe(st.floats(0.01, 1))),
-        tolerance_fraction=draw(st.floats(0, 0.9)),
-        fallback_workers=draw(maybe(st.integers(1, 100))),
-        cost_per_worker_hour=cost,
-        budget_per_hour=draw(budget),
-        budget_per_day=draw(budget),
+BOUNDS = st.builds(
+    lambda low, more: {"workers_min": low, "workers_max": low + more}, st.integers(0, 50), st.integers(0, 200)
+)
+OBJECTIVES = st.builds(Objective, target_s=st.floats(0.5, 600), percentile=st.floats(50, 99.9))
+LIMITS = st.fixed_dictionaries(
+    {
+        "mode": MODES,
+        "override": maybe(st.builds(Override, workers=WORKERS, until_s=st.just(NOW_S + 60), reason=st.just("why"))),
+        "rate_limit_per_s": maybe(st.floats(0.01, 100)),
+        "hold_up_s": st.sampled_from([0.0, 30.0]),
+        "hold_down_s": maybe(st.floats(0, 60)),
+        "risk": st.sampled_from([0.1, 1.0, 10.0]),
+        "step_up_workers": maybe(st.integers(1, 20)),
+        "step_down_fraction": maybe(st.floats(0.01, 1)),
+        "tolerance_fraction": st.floats(0, 0.9),
+        "fallback_workers": maybe(st.integers(1, 100)),
+    }
+)
+COSTS = st.fixed_dictionaries(
+    {
+        "cost_per_worker_hour": st.floats(0.01, 10),
+        "budget_per_hour": maybe(st.floats(0.01, 5_000)),
+        "budget_per_day": maybe(st.floats(0.01, 5_000)),
+    }
+)
+MAYBE_COSTS = st.just({}) | COSTS
+
+
+def drawn_profile(draw: st.DrawFn, names: tuple[str, ...], *, is_plain: bool) -> Profile:
+    """A profile with any of its limits; ``is_plain``: with nothing but bounds."""
+    bounds, objective = draw(BOUNDS), draw(OBJECTIVES)
+    plain = Profile(pool="mail", queues=names, template="mail", objective=objective, **bounds)
+    if is_plain:
+        return plain
+    raised = {**bounds, "workers_max": bounds["workers_max"] + 7}
+    schedules = (Schedule(starts="00:00", ends="24:00", **raised),) if draw(st.booleans()) else ()
+    return replace(plain, schedules=schedules, **draw(LIMITS), **draw(MAYBE_COSTS))
+
+
+@cache
+def samples(names: tuple[str, ...]) -> st.SearchStrategy[tuple[QueueSample, ...]]:
+    """Readings that came round the pipeline, at most one a queue."""
+    one = st.builds(
+        QueueSample,
+        queue=st.sampled_from(names),
+        at_s=st.floats(0, 600).map(lambda ago_s: NOW_S - ago_s),
+        waiting_jobs=COUNTS,
+        in_flight_jobs=maybe(COUNTS),
+        oldest_age_s=maybe(AGES_S),
     )
+    return st.lists(one, max_size=2, unique_by=lambda sample: sample.queue).map(tuple)
+
+
+@cache
+def busy(running: int) -> st.SearchStrategy[int | None]:
+    return maybe(st.integers(0, running))
 
 
 SAMPLED_AGO_S = st.none() | st.floats(0, 20) | st.floats(21, 3_000)
+OF_POOL = st.fixed_dictionaries(
+    {
+        "slots_per_worker": st.integers(1, 8),
+        "start_up_s": maybe(st.floats(0, 60)),
+        "capacity_workers": maybe(WORKERS),
+        "assigned_workers": WORKERS,
+        "running_workers": st.integers(0, 100),
+        "starting_workers": st.integers(0, 50),
+        "unknown_workers": st.integers(0, 20),
+        "recalled_jobs": maybe(st.floats(0, 500)),
+        "lag_s": st.floats(0, 5),
+        "worker_hours_today": maybe(st.floats(0, 2_000)),
+    }
+)
 
 
 @st.composite
@@ -100,39 +144,13 @@ def views(
 ) -> PoolView:
     """A pool at ``NOW_S`` with the strategy ``hybrid``; ``is_plain``: its profile has nothing but bounds."""
     names = ("redis/mail", "redis/news")[: draw(st.integers(1, 2))]
-    profile = draw(profiles(names))
-    if is_plain:
-        bounds = {"workers_min": profile.workers_min, "workers_max": profile.workers_max}
-        profile = Profile(pool="mail", queues=names, template="mail", objective=profile.objective, **bounds)
-    running = draw(st.integers(0, 100))
+    of_pool = draw(OF_POOL)
     return PoolView(
-        profile=profile,
+        profile=drawn_profile(draw, names, is_plain=is_plain),
         queues=tuple(draw(queues(name, sampled_ago_s=sampled_ago_s)) for name in names),
-        direct=draw(
-            st.lists(
-                st.builds(
-                    QueueSample,
-                    queue=st.sampled_from(names),
-                    at_s=st.floats(0, 600).map(lambda ago_s: NOW_S - ago_s),
-                    waiting_jobs=COUNTS,
-                    in_flight_jobs=maybe(COUNTS),
-                    oldest_age_s=maybe(AGES_S),
-                ),
-                max_size=2,
-                unique_by=lambda sample: sample.queue,
-            ).map(tuple)
-        ),
-        slots_per_worker=draw(st.integers(1, 8)),
-        start_up_s=draw(maybe(st.floats(0, 60))),
-        capacity_workers=draw(maybe(WORKERS)),
-        assigned_workers=draw(WORKERS),
-        running_workers=running,
-        starting_workers=draw(st.integers(0, 50)),
-        unknown_workers=draw(st.integers(0, 20)),
-        busy_workers=draw(maybe(st.integers(0, running))),
-        recalled_jobs=draw(maybe(st.floats(0, 500))),
-        lag_s=draw(st.floats(0, 5)),
-        worker_hours_today=draw(maybe(st.floats(0, 2_000))),
+        direct=draw(samples(names)),
+        busy_workers=draw(busy(of_pool["running_workers"])),
+        **of_pool,
     )
 
 
