@@ -244,6 +244,28 @@ def test_what_a_worker_leaves_that_ends_well_is_its_own_affair(stage: Stage) -> 
         os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("is_log_kept", [True, False])
+def test_what_a_worker_leaves_that_ends_well_is_no_worker_of_the_next_agent(stage: Stage, is_log_kept: bool) -> None:
+    """As a program that a job has sent to the background: it would hold a worker's place, and be told to stop."""
+    with stage.fleet(template(CHILD)) as fleet:
+        fleet.act([start()])
+        fleet.look()
+        (worker,) = fleet.workers()
+        stage.clock.ahead_s += 11.0
+        look_until(fleet, lambda: fleet.workers() == ())
+    (child,) = (pid for pid in procfs.pids() if procfs.environment(pid).get("HEADWAY_WORKER_ID") == worker.worker_id)
+    eventually(lambda: procfs.stat(child).session == child)
+    if not is_log_kept:  # it ended so long ago that nothing tells of it any more
+        (stage.folder.logs / f"{worker.worker_id}.log").unlink()
+        stage.folder.workers.write_text(stage.folder.workers.read_text().replace(worker.worker_id, "another"))
+    with stage.fleet(template()) as fleet:
+        assert fleet.workers() == ()
+        stage.clock.ahead_s += 1_000.0
+        fleet.look()
+        assert runs(child)
+    os.kill(child, signal.SIGKILL)
+
+
 # --- failing ---------------------------------------------------------------------------------------------------------
 
 

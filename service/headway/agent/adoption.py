@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from headway.agent import processes, procfs, records
 from headway.agent.folder import StateFolder, read_json
+from headway.agent.output import Output
 from headway.agent.records import Ledger, Record, unrecorded
 
 log = logging.getLogger(__name__)
@@ -13,6 +14,7 @@ log = logging.getLogger(__name__)
 def left_behind(folder: StateFolder, agent_id: str) -> Ledger:
     """The orders, the pauses and every worker that the last agent of ``folder`` has left, running or ended since."""
     ledger = _kept(folder)
+    is_kept, output = ledger is not records.EMPTY, Output(folder.logs)
     marked = processes.find_marked(agent_id, folder.logs)
     found: list[Record] = []
     for record in ledger.records:
@@ -21,9 +23,11 @@ def left_behind(folder: StateFolder, agent_id: str) -> Ledger:
             found.append(record)
         elif mark is not None:  # the agent died before it could write down what it had started
             found.append(replace(record, pid=mark.pid, started_ticks=mark.started_ticks))
-    for left in ledger.remains:  # of a worker that has ended: known, and no worker
-        marked.pop(left.worker_id, None)
+    over = {*ledger.ended, *(left.worker_id for left in ledger.remains)}
     for mark in marked.values():
+        # What a worker has left that has ended is known, and no worker. Nor is it if its log was cleared away.
+        if mark.worker_id in over or (is_kept and not output.log(mark.worker_id).exists()):
+            continue
         lone = unrecorded(
             mark.worker_id, pid=mark.pid, started_ticks=mark.started_ticks, pool=mark.pool, started_as=mark.started_as
         )

@@ -7,12 +7,13 @@ be done. Nothing here waits.
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headway.agent import gpus, processes, procfs, records, states
 from headway.agent.adoption import left_behind
 from headway.agent.backoff import Backoff
 from headway.agent.busy import NOT_KNOWN, Activity
+from headway.agent.ends import Ended, Ends
 from headway.agent.folder import StateFolder
 from headway.agent.held import LATER_S, Held
 from headway.agent.host_file import HostFile
@@ -26,14 +27,6 @@ from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """A worker whose process has ended: it is gone, or its kind backs off."""
-
-    worker: Worker
-    exit_code: int | None
 
 
 class Fleet:
@@ -60,8 +53,7 @@ class Fleet:
         self._orders = Orders()
         self._remains = Remains(agent_id)
         self._is_first_process = os.getpid() == 1
-        self._spent: dict[str, int] = {}
-        self._ended: list[Ended] = []
+        self._ends = Ends()
         self._start_ups: list[tuple[str, float]] = []
 
     # --- what is known -----------------------------------------------------------------------------------------------
@@ -74,7 +66,7 @@ class Fleet:
     @property
     def spent(self) -> Mapping[str, int]:
         """Pool -> burst workers that ended by themselves under these orders."""
-        return self._spent
+        return self._ends.spent
 
     def workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """Every worker that is not gone."""
@@ -96,8 +88,7 @@ class Fleet:
 
     def take_ended(self) -> list[Ended]:
         """The workers that ended since the last call."""
-        ended, self._ended = self._ended, []
-        return ended
+        return self._ends.take()
 
     def take_start_ups(self) -> list[tuple[str, float]]:
         """Template and seconds from spawn to ready, of workers that became ready since the last call."""
@@ -116,7 +107,7 @@ class Fleet:
         """Put ``orders`` in force. Burst places that were spent under others are free again."""
         before = self._orders
         if (orders.cluster_id, orders.epoch, orders.revision) != (before.cluster_id, before.epoch, before.revision):
-            self._spent = {}
+            self._ends.spent = {}
         self._orders = orders
 
     def use(self, host_file: HostFile) -> None:
@@ -178,10 +169,11 @@ class Fleet:
         """Write everything down, for the next agent."""
         ledger = Ledger(
             orders=self._orders,
-            spent=self._spent,
+            spent=self._ends.spent,
             pauses=self._backoff.pauses,
             records=[held.record for held in self._held.values()],
             remains=self._remains.left,
+            ended=tuple(self._ends.worker_ids),
         )
         self._logbook.write(ledger, is_durable=is_durable)
 
@@ -190,7 +182,8 @@ class Fleet:
     def adopt(self) -> None:
         """Go on where the last agent of this folder ended: its orders, and every worker of its that still runs."""
         ledger = left_behind(self._folder, self._agent_id)
-        self._orders, self._spent, self._backoff = ledger.orders, dict(ledger.spent), Backoff(ledger.pauses)
+        self._orders, self._backoff = ledger.orders, Backoff(ledger.pauses)
+        self._ends = Ends(spent=ledger.spent, worker_ids=ledger.ended)
         self._remains.left = list(ledger.remains)
         now_s = self._clock()
         for record in ledger.records:
@@ -288,14 +281,7 @@ class Fleet:
             if held.is_ours:
                 self._start_ups.append((record.template, now_s - life.started_at_s))
         elif held.is_late(now_s=now_s):
-            log.warning(
-                "not ready pool=%s template=%s pid=%d: its output did not show %r within %g s; stopping it",
-                *record.kind,
-                record.pid,
-                record.ready.pattern,
-                record.ready.timeout_s,
-            )
-            held.become(states.late(life, now_s=now_s))
+            held.give_up(now_s=now_s)
             return True
         return False
 
@@ -304,11 +290,9 @@ class Fleet:
         life = states.ended(record.life, exit_code=exit_code, now_s=now_s)
         held.let_go()
         held.become(life)
-        self._ended.append(Ended(worker=held.worker(NOT_KNOWN), exit_code=exit_code))
+        self._ends.note(Ended(worker=held.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
         if exit_code != 0:
             self._remains.note(record)
-        if life.is_spent:
-            self._spent[record.pool] = self._spent.get(record.pool, 0) + 1
         told = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
         told += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:

@@ -75,6 +75,18 @@ class Held:
         """Whether it should have been ready by now."""
         return self.tail is not None and now_s - self.record.life.started_at_s >= self.record.ready.timeout_s
 
+    def give_up(self, *, now_s: float) -> None:
+        """Note that it is not ready, and should be."""
+        record = self.record
+        log.warning(
+            "not ready pool=%s template=%s pid=%d: its output did not show %r within %g s; stopping it",
+            *record.kind,
+            record.pid,
+            record.ready.pattern,
+            record.ready.timeout_s,
+        )
+        self.become(states.late(record.life, now_s=now_s))
+
     def tell_to_stop(self) -> None:
         """Ask its process to finish what it is doing and end."""
         self.tail = None

@@ -14,7 +14,7 @@ from headway.agent import procfs
 from headway.agent.busy import Hint
 from headway.agent.calls import GivenUp
 from headway.agent.client import Answer, ControlClient, HostNews
-from headway.agent.fleet import Ended
+from headway.agent.ends import Ended
 from headway.agent.folder import Identity, StateFolder
 from headway.agent.isolation import Contact
 from headway.agent.membership import Membership

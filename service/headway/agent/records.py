@@ -131,6 +131,8 @@ class Ledger:
     records: Sequence[Record]
     remains: Sequence[Left] = ()
     """What workers have left that ended."""
+    ended: Sequence[str] = ()
+    """The ids of workers that ended of late: what bears one of them is no worker."""
 
 
 EMPTY = Ledger(orders=Orders(), spent={}, pauses={}, records=())
@@ -146,6 +148,7 @@ def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:
         "pauses": [[*kind, pause.failures, pause.until_s] for kind, pause in ledger.pauses.items()],
         "workers": [asdict(record) for record in ledger.records],
         "remains": [asdict(left) for left in ledger.remains],
+        "ended": list(ledger.ended),
     }
 
 
@@ -170,6 +173,7 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
             },
             records=tuple(_record(each) for each in body["workers"]),
             remains=tuple(Left(**each) for each in body.get("remains", ())),
+            ended=tuple(body.get("ended", ())),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"it is not as this version writes it: {error}") from error

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from headway.agent.client import HostNews
-from headway.agent.fleet import Ended
+from headway.agent.ends import Ended
 from headway.scaling.model import WorkerState
 
 UNTOLD_MAX = 1_000
