@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -156,6 +158,14 @@ class Host:
     def mend_file(self) -> None:
         self._host_file.write_text(self._host_file.read_text().removesuffix(f"\n{NONSENSE}"))
         self.is_broken = False
+
+
+def gave_up(words: str, *, broker: str) -> Counter[str]:
+    """Pool -> workers that ended at once as their broker was out of reach, by what an agent said of their last words.
+
+    That is RQ's own: its command line tries no second time to reach ``broker`` when it begins.
+    """
+    return Counter(re.findall(rf"failed pool=(\S+) .*connecting to {re.escape(broker)}\b", words))
 
 
 def skewed_by(clock: Path) -> dict[str, str]:

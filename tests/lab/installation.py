@@ -23,7 +23,7 @@ import psycopg
 
 from lab import disks
 from lab.controls import TOKEN, Control
-from lab.hosts import BRITTLE, STANDING, Host, end_leftovers, workers_of
+from lab.hosts import BRITTLE, STANDING, Host, end_leftovers, gave_up, workers_of
 from lab.jobs import Traffic
 from lab.network import PREFIX, network
 from lab.programs import sees
@@ -179,9 +179,14 @@ class Installation:
         return [f"pool {pool} under epoch {epoch}" for pool, epoch in rows]
 
     def started(self) -> Counter[str]:
-        """Pool -> workers that agents have started since the begin."""
-        pools = (*POOLS, EXCLUSIVE, BRITTLE)
-        return Counter({pool: sum(host.agent.said(f"started pool={pool} ") for host in self.hosts) for pool in pools})
+        """Pool -> workers that agents have started since the begin, but for those that gave up at once."""
+        pools, in_vain = (*POOLS, EXCLUSIVE, BRITTLE), self.gave_up()
+        starts = {pool: sum(host.agent.said(f"started pool={pool} ") for host in self.hosts) for pool in pools}
+        return Counter({pool: count - in_vain[pool] for pool, count in starts.items()})
+
+    def gave_up(self) -> Counter[str]:
+        """Pool -> workers that RQ ended as they began, for want of the broker."""
+        return sum((gave_up(host.agent.all_words(), broker=self.broker.address) for host in self.hosts), Counter())
 
     def control_of(self, host: Host) -> Control:
         """Whom its agent calls."""

@@ -101,10 +101,14 @@ class Program:
 
     def said(self, words: str) -> int:
         """How often it has said ``words``, in all its lives."""
-        return self.log.read_text(errors="replace").count(words) if self.log.exists() else 0
+        return self.all_words().count(words)
+
+    def all_words(self) -> str:
+        """What it has said in all its lives."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def last_words(self) -> str:
-        return self.log.read_text(errors="replace")[-WORDS_SHOWN:]
+        return self.all_words()[-WORDS_SHOWN:]
 
     def _is_ready(self) -> bool:
         with self.log.open("rb") as log:

@@ -110,12 +110,13 @@ class Broker:
         self._network = network
         self._folder = folder / "valkey"
         self._address = network.join("broker")
+        self.address = f"{self._address}:{VALKEY_PORT}"
         self._server: Server | None = None
 
     @property
     def url(self) -> str:
         """For those on the network."""
-        return f"redis://{self._address}:{VALKEY_PORT}/0"
+        return f"redis://{self.address}/0"
 
     @property
     def near_url(self) -> str:

@@ -139,6 +139,7 @@ class Soak:
             "busy_killed": len(told.cut_short) + forced,
             "workers_started": sum(host.agent.said("started pool=") for host in lab.hosts),
             "workers_asked_for": self.found.asked_for,
+            "workers_without_broker": lab.gave_up().total(),
             "epochs": len(set(self.found.epochs)),
             "stale_writes_refused": sum(each.program.said("stepping down: ") for each in lab.controls),
             "took_over_s": {kind: [round(each, 2) for each in took] for kind, took in self.found.took_over_s.items()},
