@@ -1,4 +1,6 @@
-"""The first look at the last minutes, on a real Postgres."""
+"""Reading much of what is new in parts, on a real Postgres."""
+
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,59 +14,97 @@ from headway.store.engine import Engine
 
 NOW_S = 1_000_000.0
 QUEUE = "redis/mail"
+JOBS = round((KEPT_S + 20.0) / BUCKET_S) + 1
+PARTS = round(KEPT_S / PART_S)
 
 
-@pytest.fixture(autouse=True)
-def buckets(migrated_url: str) -> None:
-    """A job in every bucket of the last minutes, and one that was written for a moment yet to come."""
-    with psycopg.connect(migrated_url, autocommit=True) as connection:
+def write(url: str, *, from_s: float, until_s: float) -> None:
+    """A job in every bucket."""
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "insert into queue_buckets (queue, bucket_s, arrived_jobs, service_sketch, revision) "
             "select %s, starts_s, 1, '{\"3\": 2}', nextval('bucket_revision') "
             "from generate_series(%s::numeric, %s, %s) as starts_s",
-            [QUEUE, int(NOW_S - KEPT_S - BUCKET_S), int(NOW_S + 20.0), int(BUCKET_S)],
+            [QUEUE, int(from_s), int(until_s), int(BUCKET_S)],
         )
 
 
-async def test_the_last_minutes_are_read_in_parts_each_of_which_is_told_of(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ten thousand queues have more rows in them than Python makes before a transaction or a lease ends."""
-    asked: list[tuple[float, float | None]] = []
+@pytest.fixture(autouse=True)
+def buckets(migrated_url: str) -> None:
+    """Also one too old to be looked at, and some that were written for a moment yet to come."""
+    write(migrated_url, from_s=NOW_S - KEPT_S - BUCKET_S, until_s=NOW_S + 20.0)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is asked for."""
+    asked: list[dict[str, Any]] = []
     read = filling.read_buckets
 
-    async def noted(connection, *, from_s, until_s):
-        asked.append((from_s, until_s))
-        return await read(connection, from_s=from_s, until_s=until_s)
+    async def noted(connection: Any, **values: Any) -> Any:
+        asked.append(values)
+        return await read(connection, **values)
 
     monkeypatch.setattr(filling, "read_buckets", noted)
-    recent, parts, begun = RecentBuckets(), [], Filling()
-    await begun.go_on(engine, recent, now_s=NOW_S, on_part=lambda: parts.append(1))
-    spans = [until_s - from_s for from_s, until_s in asked if until_s is not None]
-    assert spans == [PART_S] * (round(KEPT_S / PART_S) - 1)
-    assert asked[-1] == (NOW_S - PART_S, None)
-    assert len(parts) == len(asked)
-    assert begun.is_done
-    assert recent.arrived_jobs(QUEUE, from_s=0.0) == (KEPT_S + 20.0) / BUCKET_S + 1
-    assert recent.revision == (KEPT_S + 20.0) / BUCKET_S + 2
+    return asked
 
 
-async def test_what_was_interrupted_goes_on_where_it_was(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_first_look_is_in_parts_each_of_which_is_told_of(engine: Engine, asked: list[dict[str, Any]]) -> None:
+    """Ten thousand queues have more rows in minutes than Python makes before a transaction or a lease ends."""
+    recent, parts = RecentBuckets(), []
+    await Filling().keep_up(engine, recent, now_s=NOW_S, on_part=lambda: parts.append(1))
+    assert [(each["from_s"], each["until_s"]) for each in asked[:-1]] == [
+        (NOW_S - KEPT_S + PART_S * part, NOW_S - KEPT_S + PART_S * (part + 1)) for part in range(PARTS - 1)
+    ]
+    assert (asked[-1]["from_s"], asked[-1]["until_s"]) == (NOW_S - PART_S, None)
+    assert len(parts) == PARTS
+    assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS
+    assert recent.revision == JOBS + 1
+
+
+async def test_what_was_interrupted_goes_on_where_it_was(
+    engine: Engine, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A leader that begins anew each time, and fails each time, must not look alive for it."""
-    asked: list[float] = []
+    recent, begun = RecentBuckets(), Filling()
     read = filling.read_buckets
 
-    async def away_at_the_third(connection, *, from_s, until_s):
-        asked.append(from_s)
-        if len(asked) == 3:
+    async def away_at_the_third(connection: Any, **values: Any) -> Any:
+        if len(asked) == 2:
             raise Unavailable("Postgres restarts")
-        return await read(connection, from_s=from_s, until_s=until_s)
+        return await read(connection, **values)
 
     monkeypatch.setattr(filling, "read_buckets", away_at_the_third)
-    recent, begun = RecentBuckets(), Filling()
     with pytest.raises(Unavailable):
-        await begun.go_on(engine, recent, now_s=NOW_S)
+        await begun.keep_up(engine, recent, now_s=NOW_S)
     assert recent.revision == 0
-    await begun.go_on(engine, recent, now_s=NOW_S + 5.0)
-    assert asked[:4] == [NOW_S - KEPT_S + PART_S * part for part in (0, 1, 2, 2)]
-    assert recent.arrived_jobs(QUEUE, from_s=0.0) == (KEPT_S + 20.0) / BUCKET_S + 1
+    monkeypatch.setattr(filling, "read_buckets", read)
+    await begun.keep_up(engine, recent, now_s=NOW_S + 5.0)
+    assert [each["from_s"] for each in asked[:4]] == [NOW_S - KEPT_S + PART_S * part for part in range(4)]
+    assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS
+
+
+async def test_little_that_is_new_is_left_to_the_look_and_much_of_it_is_read_in_parts(
+    engine: Engine, migrated_url: str, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after minutes in which nobody looked, or when the pipeline writes minutes at once."""
+    recent, begun = RecentBuckets(), Filling()
+    await begun.keep_up(engine, recent, now_s=NOW_S)
+    asked.clear()
+    monkeypatch.setattr(filling, "ROWS_MAX", 2)
+    write(migrated_url, from_s=NOW_S + 25.0, until_s=NOW_S + 30.0)
+    await begun.keep_up(engine, recent, now_s=NOW_S + 30.0)
+    assert asked == []
+    write(migrated_url, from_s=NOW_S + 35.0, until_s=NOW_S + 35.0)
+    await begun.keep_up(engine, recent, now_s=NOW_S + 35.0)
+    assert len(asked) == PARTS
+    assert recent.arrived_jobs(QUEUE, from_s=NOW_S + 25.0) == 3
+
+
+async def test_what_another_database_had_is_dropped(engine: Engine, migrated_url: str) -> None:
+    """A restored one counts from an earlier revision on: what is new in it would never be read."""
+    recent = RecentBuckets()
+    recent.take((), revision=1_000_000)
+    await Filling().keep_up(engine, recent, now_s=NOW_S)
+    await Filling().keep_up(engine, recent, now_s=NOW_S)
+    assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS

@@ -1,43 +1,72 @@
-"""Filling what is kept of the last minutes before reading can go on by revision."""
+"""Reading much of what is new in parts, before a look reads the rest in one piece."""
 
 from collections.abc import Callable
 
 from headway.control.recent import KEPT_S, RecentBuckets
 from headway.store.engine import Engine, transaction
-from headway.store.overview import read_buckets, read_newest_revision
+from headway.store.overview import read_buckets, read_news
 
 # Ten thousand busy queues have 600,000 rows in five minutes, and Python makes some ten thousand a second of them where
 # others want the machine as well. In one piece the transaction would have ended before they were made.
 PART_S = 10.0
+ROWS_MAX = 50_000  # a look reads so many in one piece: what ten thousand queues bring in five ticks
+PASSES_MAX = 5  # each leaves what came during the last, a fraction of that; who writes faster is not waited for
 
 
 class Filling:
-    """How far the last minutes have been read. What was interrupted goes on where it was."""
+    """How far what was too much for one look has been read. What was interrupted goes on where it was."""
 
     def __init__(self) -> None:
-        self._revision = 0
-        self._from_s: float | None = None
-        self.is_done = False
+        self._revision: int | None = None
+        """The newest when the parts were begun; ``None`` while none are."""
+        self._from_s = 0.0
 
-    async def go_on(
+    async def keep_up(
         self, engine: Engine, recent: RecentBuckets, *, now_s: float, on_part: Callable[[], None] = lambda: None
     ) -> None:
-        """Read what is missing into ``recent``, in parts, after each of which ``on_part`` is called.
+        """Bring ``recent`` so far that what is missing of the last minutes fits into one look.
+
+        What it has of a database that was replaced by an older one is dropped. ``on_part`` is called after each part.
 
         Raises:
             Unavailable: Postgres is away; the parts that were read stay.
         """
-        if self._from_s is None:
-            async with transaction(engine) as connection:
-                # First: what is written meanwhile is read again by its revision.
-                self._revision = await read_newest_revision(connection)
-            self._from_s = now_s - KEPT_S
-        while not self.is_done:
+        for _ in range(PASSES_MAX):
+            if self._revision is None and not await self._is_begun(engine, recent, now_s=now_s):
+                return
+            await self._pass(engine, recent, now_s=now_s, on_part=on_part)
+
+    async def _is_begun(self, engine: Engine, recent: RecentBuckets, *, now_s: float) -> bool:
+        """Whether there is enough to read it in parts."""
+        async with transaction(engine) as connection:
+            newest, new_rows = await read_news(
+                connection, from_s=now_s - KEPT_S, after_revision=recent.revision, rows_max=ROWS_MAX + 1
+            )
+        if newest < recent.revision:
+            # Its rows count from an earlier revision on: those that are new in it would never be read.
+            recent.clear()
+        is_much = newest > recent.revision == 0 or new_rows > ROWS_MAX
+        if is_much:
+            self._revision, self._from_s = newest, now_s - KEPT_S
+        return is_much
+
+    async def _pass(self, engine: Engine, recent: RecentBuckets, *, now_s: float, on_part: Callable[[], None]) -> None:
+        assert self._revision is not None
+        self._from_s = max(self._from_s, now_s - KEPT_S)
+        is_last = False
+        while not is_last:
             until_s = self._from_s + PART_S
             is_last = until_s >= now_s
             async with transaction(engine) as connection:
-                rows, _ = await read_buckets(connection, from_s=self._from_s, until_s=None if is_last else until_s)
-            recent.take(rows, revision=0)
-            self._from_s, self.is_done = until_s, is_last
+                rows, _ = await read_buckets(
+                    connection,
+                    from_s=self._from_s,
+                    until_s=None if is_last else until_s,
+                    after_revision=recent.revision,
+                )
+            recent.take(rows, revision=recent.revision)
+            self._from_s = until_s
             on_part()
+        # What was written meanwhile has a later revision, and is read by it.
         recent.take((), revision=self._revision)
+        self._revision = None

@@ -35,6 +35,11 @@ class RecentBuckets:
         self.revision = max(self.revision, revision)
         return frozenset(waiting)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.revision = 0
+        self._queues.clear()
+
     def forget(self, *, now_s: float) -> None:
         """Drop rows that no window reaches, but the newest of each queue: how old it is must still be told."""
         for queue in self._queues.values():

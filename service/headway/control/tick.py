@@ -97,10 +97,9 @@ class Ticker:
             self._evaluation.forget()
             self._epoch, self._filling = epoch, Filling()
         recent = self._evaluation.recent
-        if not self._filling.is_done:
-            # Minutes of everything may take longer than the lease. Later looks are through when they are.
-            await self._filling.go_on(self._engine, recent, now_s=now_s, on_part=self._leadership.progressed)
-            now_s = self._clock()
+        # Minutes of everything may take longer than the lease to read. Later looks are through when they are.
+        await self._filling.keep_up(self._engine, recent, now_s=now_s, on_part=self._leadership.progressed)
+        now_s = self._clock()
         gathered = await gather(self._engine, revision=recent.revision, from_s=now_s - KEPT_S)
         recent.forget(now_s=now_s)
         waiting = recent.take(gathered.buckets, revision=gathered.revision)

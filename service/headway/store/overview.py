@@ -130,9 +130,20 @@ async def read_buckets(
     return await asyncio.to_thread(_bucket_rows, rows), max((row.revision for row in rows), default=after_revision)
 
 
-async def read_newest_revision(conn: AsyncConnection) -> int:
-    """The newest revision of any bucket; 0 where there is none."""
-    return int((await conn.execute(select(func.max(queue_buckets.c.revision)))).scalar() or 0)
+async def read_news(conn: AsyncConnection, *, from_s: float, after_revision: int, rows_max: int) -> tuple[int, int]:
+    """The newest revision of any bucket, 0 where there is none, and how many rows there are to read after another.
+
+    Counted up to ``rows_max``, and not at all from the beginning.
+    """
+    newest = (await conn.execute(select(func.max(queue_buckets.c.revision)))).scalar() or 0
+    if not 0 < after_revision < newest:
+        return newest, 0
+    new = (
+        select(queue_buckets.c.revision)
+        .where(queue_buckets.c.bucket_s >= from_s, queue_buckets.c.revision > after_revision)
+        .limit(rows_max)
+    )
+    return newest, (await conn.execute(select(func.count()).select_from(new.subquery()))).scalar_one()
 
 
 async def read_targets(conn: AsyncConnection) -> dict[str, int]:

@@ -1,6 +1,10 @@
 """`/metrics`: the overview in Prometheus's own format, read by its own parser."""
 
+import asyncio
 import re
+import threading
+from contextlib import suppress
+from typing import Any
 
 import httpx
 import pytest
@@ -9,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from architecture.tree import ROOT
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
+from headway.control.http import overview
 from headway.scaling.hosts_wanted import HostsWanted, Sign
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
@@ -110,3 +115,34 @@ async def test_the_document_names_every_metric(client: httpx.AsyncClient) -> Non
     answer = (await client.get("/metrics")).text
     told = set(re.findall(r"^# TYPE (headway_\S+) (?:gauge|counter)$", answer, re.MULTILINE))
     assert set(re.findall(r"^\| `(headway_\w+)` \|", DOCUMENT.read_text(), re.MULTILINE)) == told
+
+
+async def test_a_restored_database_is_read_from_its_own_beginning(client: httpx.AsyncClient, seed: Seed) -> None:
+    """It counts its rows from an earlier revision on: those that come after it would never be shown."""
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    seed.bucket("redis/mail", at_s=NOW_S - 20.0, arrived_jobs=600)
+    seed.execute("update queue_buckets set revision = 1000")
+    before = of(await scraped(client), "headway_queue_arrivals_per_second", queue="redis/mail", pool="mail")
+    seed.execute("delete from queue_buckets")
+    seed.bucket("redis/mail", at_s=NOW_S - 20.0, arrived_jobs=1200)
+    after = of(await scraped(client), "headway_queue_arrivals_per_second", queue="redis/mail", pool="mail")
+    assert before is not None
+    assert after == pytest.approx(2 * before)
+
+
+async def test_two_who_ask_at_once_are_answered_one_after_the_other(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is remembered of queues between two looks is changed by each: two at once would leave wrong sums behind."""
+    both = threading.Barrier(2)
+    met = []
+    made = overview.queues_of
+
+    def queues_of(*given: Any, **named: Any) -> Any:
+        with suppress(threading.BrokenBarrierError):
+            met.append(both.wait(0.3))
+        return made(*given, **named)
+
+    monkeypatch.setattr(overview, "queues_of", queues_of)
+    await asyncio.gather(scraped(client), scraped(client))
+    assert met == []

@@ -1,10 +1,13 @@
 """What people are shown, put together from what the store holds: the dashboard's one snapshot, queues, a history."""
 
 import asyncio
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from headway.control.filling import Filling
 from headway.control.http.answers import (
     BucketPoint,
     DecisionOut,
@@ -42,6 +45,8 @@ from headway.store.overview import (
 )
 from headway.store.profiles import StoredProfile, list_profiles
 
+Shown = TypeVar("Shown")
+
 SHOWN_DECISIONS = 20
 AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
 LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
@@ -54,6 +59,9 @@ UNREAD_LATE_S = 60.0  # a batch takes a second
 class Seen:
     """What one look at the store brought."""
 
+    buckets: Sequence[BucketRow]
+    """Those that were written since the last."""
+    revision: int
     queues: Mapping[str, str | None]
     samples: Mapping[str, QueueSample]
     profiles: Sequence[StoredProfile]
@@ -80,23 +88,32 @@ class Overviews:
         self._clock = clock
         self._has_event_log = has_event_log
         self._telemetry = telemetry
-        self._recent = RecentBuckets()
+        self._recent, self._filling = RecentBuckets(), Filling()
+        # Of two looks at once the one that ends later may bring older rows than the other.
+        self._turn = asyncio.Lock()
+        self._making = threading.Lock()  # who gives up leaves a thread behind that still works on what is remembered
 
     async def json(self) -> str:
         """The overview of this moment, as JSON."""
-        seen, now_s = await self._look()
-        return await asyncio.to_thread(lambda: self._overview(seen, now_s=now_s).model_dump_json())
+        return await self._shown(Overview.model_dump_json)
 
     async def overview(self) -> Overview:
         """The overview of this moment."""
-        seen, now_s = await self._look()
-        return await asyncio.to_thread(self._overview, seen, now_s=now_s)
+        return await self._shown(lambda overview: overview)
 
-    async def _look(self) -> tuple[Seen, float]:
-        now_s = self._clock()
+    async def _shown(self, show: Callable[[Overview], Shown]) -> Shown:
+        async with self._turn:
+            now_s = self._clock()
+            await self._filling.keep_up(self._engine, self._recent, now_s=now_s)
+            seen = await self._look(now_s)
+            return await asyncio.to_thread(lambda: show(self._overview(seen, now_s=now_s)))
+
+    async def _look(self, now_s: float) -> Seen:
         async with snapshot(self._engine) as conn:
             buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision)
-            seen = Seen(
+            return Seen(
+                buckets=buckets,
+                revision=revision,
                 queues=await read_queues(conn),
                 samples=await read_samples(conn),
                 profiles=await list_profiles(conn),
@@ -109,14 +126,14 @@ class Overviews:
                     await read_health(conn), has_event_log=self._has_event_log(), telemetry=self._telemetry()
                 ),
             )
-        self._recent.forget(now_s=now_s)
-        self._recent.take(buckets, revision=revision)
-        return seen, now_s
 
     def _overview(self, seen: Seen, *, now_s: float) -> Overview:
-        queues = queues_of(
-            seen.queues, seen.samples, [stored.profile for stored in seen.profiles], self._recent, now_s=now_s
-        )
+        with self._making:
+            self._recent.forget(now_s=now_s)
+            self._recent.take(seen.buckets, revision=seen.revision)
+            queues = queues_of(
+                seen.queues, seen.samples, [stored.profile for stored in seen.profiles], self._recent, now_s=now_s
+            )
         metrics = {queue.queue: queue.metrics for queue in queues}
         return Overview(
             at_s=now_s,
