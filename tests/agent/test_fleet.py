@@ -168,10 +168,10 @@ def test_what_a_worker_that_is_killed_leaves_may_finish_its_job_and_is_ended_aft
         os.kill(worker.pid, signal.SIGKILL)
         look_until(fleet, lambda: len(fleet.workers()) == 1)
         assert f"left behind pool=mail pid={child.pid} by pid={worker.pid}" in caplog.text
-        stage.clock.ahead_s += 39.0
+        stage.clock.ahead_s += 20.0  # and what this machine takes
         fleet.look()
         assert runs(child.pid)
-        stage.clock.ahead_s += 1.0
+        stage.clock.ahead_s += 21.0
         look_until(fleet, lambda: not runs(child.pid))
         assert runs(other.pid)
 
@@ -187,10 +187,10 @@ def test_what_a_worker_has_left_is_no_worker_of_the_next_agent_which_ends_it_in_
         look_until(fleet, lambda: not fleet.workers())
     with stage.fleet(template()) as fleet:
         assert fleet.workers() == ()
-        stage.clock.ahead_s += 39.0
+        stage.clock.ahead_s += 20.0  # and what this machine takes
         fleet.look()
         assert runs(child.pid)
-        stage.clock.ahead_s += 1.0
+        stage.clock.ahead_s += 21.0
         look_until(fleet, lambda: not runs(child.pid))
 
 

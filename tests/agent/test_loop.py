@@ -167,6 +167,20 @@ def test_a_crash_loop_backs_off_where_the_control_plane_can_see_it(host: Host) -
     assert "said='no broker'" in host.logged()
 
 
+def test_what_a_killed_worker_left_is_told_as_a_worker_that_drains(host: Host) -> None:
+    """Of a pool of which no two may run, none is started elsewhere meanwhile."""
+    host.host_file.write_text('[templates.two]\nargv = ["sh", "-c", "sleep 600 & wait"]\nready_after_s = 0.0\n')
+    host.agent()
+    host.control.assign(row(1, template="two"))
+    (pid,) = host.control.running(1)
+    (child,) = eventually(lambda: procfs.descendants(pid))
+    os.kill(pid, signal.SIGKILL)
+    draining = agent_pb2.WORKER_STATE_DRAINING
+    eventually(lambda: [each.pid for each in host.control.workers() if each.state == draining] == [child.pid])
+    os.kill(child.pid, signal.SIGKILL)
+    eventually(lambda: not any(each.state == draining for each in host.control.workers()))
+
+
 def test_a_spent_burst_place_is_not_refilled_and_a_new_revision_fills_it_again(host: Host) -> None:
     host.agent()
     host.control.assign(row(0, template="burst", burst_workers=2))

@@ -20,7 +20,7 @@ from headway.agent.host_file import HostFile
 from headway.agent.logbook import Logbook
 from headway.agent.orders import Orders
 from headway.agent.output import Output
-from headway.agent.records import Ledger, Record
+from headway.agent.records import Ledger, Left, Record
 from headway.agent.remains import Remains
 from headway.errors import Unavailable
 from headway.scaling.model import Worker, WorkerState
@@ -51,7 +51,7 @@ class Fleet:
         self._held: dict[str, Held] = {}
         self._backoff = Backoff({})
         self._orders = Orders()
-        self._remains = Remains(agent_id)
+        self._remains = Remains(agent_id, folder.logs)
         self._is_first_process = os.getpid() == 1
         self._ends = Ends()
         self._start_ups: list[tuple[str, float]] = []
@@ -72,14 +72,18 @@ class Fleet:
         """Every worker that is not gone."""
         return tuple(held.worker(activity(held.record)) for held in self._held.values())
 
+    def left(self) -> tuple[Worker, ...]:
+        """What workers have left that ended, each as one that drains."""
+        return self._remains.workers()
+
     def running(self) -> tuple[Record, ...]:
         """The workers that have a process."""
         return tuple(held.record for held in self._held.values() if held.process is not None)
 
     def free_gpus(self) -> tuple[int, ...]:
-        """The numbers of the GPUs that no worker has."""
-        alive = (held.record for held in self._held.values() if held.record.life.is_alive)
-        return gpus.free(self._host_file.gpus, (record.gpus for record in alive))
+        """The numbers of the GPUs that no worker has, nor what one has left."""
+        taken = [held.record.gpus for held in self._held.values() if held.record.life.is_alive]
+        return gpus.free(self._host_file.gpus, [*taken, *(left.gpus for left in self._remains.left)])
 
     def watchable(self) -> frozenset[int]:
         """File descriptors that become readable when a worker ends which is not this agent's child."""
@@ -128,14 +132,14 @@ class Fleet:
     def look(self) -> bool:
         """Take note of ends, of readiness and of times that are over. Returns whether anything has changed."""
         now_s = self._clock()
-        before = {worker_id: held.record for worker_id, held in self._held.items()}
+        before = self._seen()
         self._tell_to_stop([held for held in list(self._held.values()) if self._look_at(held, now_s)])
         if self._is_first_process:
             processes.reap_orphans({held.record.pid for held in self._held.values()})
         self._remains.look(now_s=now_s)
         if self._logbook.is_behind:
             self.save()
-        return before != {worker_id: held.record for worker_id, held in self._held.items()}
+        return before != self._seen()
 
     def act(self, actions: Iterable[Action]) -> None:
         """Drain and start. Nothing waits for a worker to end, or to be ready."""
@@ -266,6 +270,10 @@ class Fleet:
                 return True
             held.force(now_s=now_s)
         return False
+
+    def _seen(self) -> tuple[dict[str, Record], list[Left]]:
+        """What a look may change."""
+        return {worker_id: held.record for worker_id, held in self._held.items()}, self._remains.left
 
     def _must_end_in_time(self, held: Held) -> bool:
         """Whether the control plane goes by it that such a worker has ended when its time to drain is over."""

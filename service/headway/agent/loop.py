@@ -186,7 +186,7 @@ class Agent:
         doubtful = self._isolation.doubtful(host_file.templates, contact)
         if self._isolation.wants_word:
             link.ask_anew()
-        workers = fleet.workers(self._measures.activity)
+        workers = (*fleet.workers(self._measures.activity), *fleet.left())
         due = reconcile(
             workers,
             held_back(
@@ -236,7 +236,7 @@ class Agent:
             HostNews(
                 capacity=self._measures.capacity,
                 templates=self._measures.templates(self._host_file),
-                workers=fleet.workers(self._measures.activity),
+                workers=(*fleet.workers(self._measures.activity), *fleet.left()),
                 labels=self._host_file.labels,
             ),
             ended=fleet.take_ended(),

@@ -192,7 +192,7 @@ def find_marked(agent_id: str, logs: Path) -> dict[str, Marked]:
     """
     found: dict[str, list[tuple[procfs.Stat, Mapping[str, str]]]] = {}
     for pid in procfs.pids():
-        worker_id, marks = _marked(pid, agent_id, logs)
+        worker_id, marks = marked(pid, agent_id, logs)
         known = procfs.stat(pid) if worker_id else None
         if known is not None and not known.is_over:
             found.setdefault(worker_id, []).append((known, marks))
@@ -215,7 +215,8 @@ def find_marked(agent_id: str, logs: Path) -> dict[str, Marked]:
     return workers
 
 
-def _marked(pid: int, agent_id: str, logs: Path) -> tuple[str, Mapping[str, str]]:
+def marked(pid: int, agent_id: str, logs: Path) -> tuple[str, Mapping[str, str]]:
+    """The id of the worker of this agent that the process belongs to, and its other marks; both empty if to none."""
     environment = procfs.environment(pid)
     if environment.get(AGENT_ID) == agent_id and WORKER_ID in environment:
         return environment[WORKER_ID], environment

@@ -52,6 +52,10 @@ class Left:
     started_ticks: int
     ends_by_s: float
     """When it is ended unless it has ended by itself."""
+    pool: str = ""
+    template: str = ""
+    gpus: tuple[int, ...] = ()
+    """The numbers of those that its worker had to itself."""
 
 
 def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Sequence[int]) -> Record:
@@ -172,7 +176,7 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
                 for pool, template, failures, until_s in body["pauses"]
             },
             records=tuple(_record(each) for each in body["workers"]),
-            remains=tuple(Left(**each) for each in body.get("remains", ())),
+            remains=tuple(_left(each) for each in body.get("remains", ())),
             ended=tuple(body.get("ended", ())),
         )
     except (KeyError, TypeError) as error:
@@ -182,6 +186,10 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
 def _orders(body: Mapping[str, Any]) -> Orders:
     rows = body["assignments"]
     return Orders(**{**body, "assignments": None if rows is None else tuple(Assignment(**row) for row in rows)})
+
+
+def _left(body: Mapping[str, Any]) -> Left:
+    return Left(**{**body, "gpus": tuple(body.get("gpus", ()))})
 
 
 def _record(body: Mapping[str, Any]) -> Record:

@@ -1,18 +1,19 @@
 """What a worker leaves that ends otherwise than well: children that outlive it, perhaps with a job in their hands.
 
-They are given the time that a drain is given, and then ended: nobody else would ever do it. They are known by the marks
-that they have inherited; the kernel tells of no parent any more.
+They are given the time that a drain is given, and then ended: nobody else would ever do it. Meanwhile they count as one
+worker that drains: of a pool of which no two may run, no other is started. They are known by the marks that they have
+inherited, or by where they print to; the kernel tells of no parent any more.
 """
 
 import logging
 import os
 import signal
-from collections.abc import Collection
 from contextlib import suppress
+from pathlib import Path
 
-from headway.agent import procfs
+from headway.agent import processes, procfs
 from headway.agent.records import Left, Record
-from headway.agent.templates import AGENT_ID, WORKER_ID
+from headway.scaling.model import Worker, WorkerState
 
 log = logging.getLogger(__name__)
 
@@ -20,8 +21,9 @@ log = logging.getLogger(__name__)
 class Remains:
     """The processes that workers have left, until they have ended."""
 
-    def __init__(self, agent_id: str) -> None:
+    def __init__(self, agent_id: str, logs: Path) -> None:
         self._agent_id = agent_id
+        self._logs = logs
         self._ended: dict[str, Record] = {}
         self.left: list[Left] = []
         """What is known of, for the next agent to go on with."""
@@ -30,10 +32,25 @@ class Remains:
         """Look, at the next look, for what this worker has left."""
         self._ended[record.worker_id] = record
 
+    def workers(self) -> tuple[Worker, ...]:
+        """What is left of each worker, as one that drains. Its id is its own: that of the worker is told as ended."""
+        first = {each.worker_id: each for each in reversed(self.left)}
+        return tuple(
+            Worker(
+                worker_id=f"{left.worker_id}-left",
+                pool=left.pool,
+                template=left.template,
+                pid=left.pid,
+                state=WorkerState.DRAINING,
+                started_at_s=left.started_ticks / procfs.TICKS_PER_S,
+            )
+            for left in first.values()
+        )
+
     def look(self, *, now_s: float) -> None:
         """Find what was left since the last look, and end what has had its time."""
         if self._ended:
-            self.left += self._found(now_s=now_s)
+            self.left = [*self.left, *self._found(now_s=now_s)]
             self._ended = {}
         self.left = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
         for each in self.left:
@@ -43,8 +60,7 @@ class Remains:
 
     def _found(self, *, now_s: float) -> list[Left]:
         found = []
-        for worker_id, process in _marked(self._agent_id, self._ended):
-            record = self._ended[worker_id]
+        for process, record in self._marked():
             log.warning(
                 "left behind pool=%s pid=%d by pid=%d: ended in %g s unless it ends by itself",
                 record.pool,
@@ -54,23 +70,23 @@ class Remains:
             )
             found.append(
                 Left(
-                    worker_id=worker_id,
+                    worker_id=record.worker_id,
                     pid=process.pid,
                     started_ticks=process.started_ticks,
                     ends_by_s=now_s + record.stop.drain_timeout_s,
+                    pool=record.pool,
+                    template=record.template,
+                    gpus=record.gpus,
                 )
             )
         return found
 
-
-def _marked(agent_id: str, worker_ids: Collection[str]) -> list[tuple[str, procfs.Stat]]:
-    """The processes that bear the marks of these workers: one walk through all for however many workers."""
-    found = []
-    for pid in procfs.pids():
-        marks = procfs.environment(pid)
-        worker_id = marks.get(WORKER_ID, "")
-        if marks.get(AGENT_ID) == agent_id and worker_id in worker_ids:
-            process = procfs.stat(pid)
+    def _marked(self) -> list[tuple[procfs.Stat, Record]]:
+        """The processes that the ended ones have left: one walk through all for however many workers."""
+        found = []
+        for pid in procfs.pids():
+            worker_id, _ = processes.marked(pid, self._agent_id, self._logs)
+            process = procfs.stat(pid) if worker_id in self._ended else None
             if process is not None and not process.is_over:
-                found.append((worker_id, process))
-    return found
+                found.append((process, self._ended[worker_id]))
+        return found
