@@ -1,9 +1,11 @@
 """Fleets of real, small processes."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,6 +131,38 @@ time.sleep(600)
         drain(fleet)
         look_until(fleet, lambda: fleet.workers() == ())
         assert printed(stage, worker.worker_id) == "ready\nmain told\n"
+
+
+@pytest.mark.parametrize("is_adopted", [False, True])
+def test_a_worker_behind_a_shell_is_told_in_the_shells_place_and_finishes_what_it_is_doing(
+    stage: Stage, tmp_path: Path, is_adopted: bool
+) -> None:
+    """The shell dies of the signal and tells nobody: the worker went on taking jobs, and was killed at one of them."""
+    code = BUSY.format(done=str(tmp_path / "done"))
+    behind = replace(
+        template(ready=PRINTS_READY, stop=Stop(drain_timeout_s=50.0)),
+        argv=("sh", "-c", f"{shlex.join([sys.executable, '-c', code])}; echo shell went on"),
+    )
+
+    def told() -> None:
+        drain(fleet)
+        eventually(lambda: "told 1" in printed(stage, worker.worker_id))
+        look_until(fleet, lambda: fleet.workers() == ())
+        (left,) = fleet.left()
+        assert runs(left.pid)
+        (tmp_path / "done").touch()
+        look_until(fleet, lambda: fleet.left() == ())
+
+    with stage.fleet(behind) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        (worker,) = fleet.workers()
+        if not is_adopted:
+            told()
+    if is_adopted:
+        with stage.fleet(behind) as fleet:
+            told()
+    assert printed(stage, worker.worker_id) == "ready\ntold 1\ndone\n"
 
 
 def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_family(stage: Stage) -> None:

@@ -92,7 +92,7 @@ class Held:
         self.tail = None
         if self.process is not None:
             log.info("draining pool=%s pid=%d", self.record.pool, self.record.pid)
-            self.process.send(self.record.stop.stop_signal)
+            self.process.ask_to_end(self.record.stop.stop_signal)
             self.become(states.signalled(self.record.life))
 
     def force(self, *, now_s: float) -> None:

@@ -71,6 +71,20 @@ class Process:
                 self._is_out_of_reach = True
                 log.error("pid=%d cannot be signalled: it runs as another user than this agent", self.pid)  # noqa: TRY400
 
+    def ask_to_end(self, number: int) -> None:
+        """Send the signal to the process itself, and in its name to children that it will not tell.
+
+        A shell that has started the worker dies of the signal, and the worker, which has heard nothing, works on.
+        """
+        if self.has_ended():
+            return
+        untold = _untold(self.pid, number)
+        self.send(number)
+        for each in untold:
+            if procfs.is_there(each.pid, each.started_ticks):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(each.pid, number)
+
     def send_to_all(self, number: int) -> None:
         """Send the signal to the process, its group and every descendant: some of them lead groups of their own."""
         if self.has_ended():
@@ -91,6 +105,14 @@ class Process:
             self.pidfd = None
         if self._child is not None and self._child.returncode is None:
             self._child.returncode = 0  # it outlives us on purpose: the standard library shall not warn of that
+
+
+def _untold(pid: int, number: int) -> list[procfs.Stat]:
+    """Children of a process that dies of the signal, theirs where they do, and so on."""
+    if not procfs.would_die_of(pid, number):
+        return []
+    children = procfs.children(pid)
+    return [*children, *(each for child in children for each in _untold(child.pid, number))]
 
 
 def spawn(

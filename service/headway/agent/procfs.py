@@ -96,12 +96,15 @@ def descendants(pid: int) -> list[Stat]:
     found: list[Stat] = []
     left = [pid]
     while left:
-        for child in _children(left.pop()):
-            known = stat(child)
-            if known is not None:
-                found.append(known)
-                left.append(child)
+        for child in children(left.pop()):
+            found.append(child)
+            left.append(child.pid)
     return found
+
+
+def children(pid: int) -> list[Stat]:
+    """The children of the process."""
+    return [known for known in map(stat, _children(pid)) if known is not None]
 
 
 def _children(pid: int) -> list[int]:
@@ -133,6 +136,16 @@ def environment(pid: int) -> dict[str, str]:
         return {}
     pairs = (entry.decode(errors="replace").partition("=") for entry in text.split(b"\0") if b"=" in entry)
     return {name: value for name, _, value in pairs}
+
+
+def would_die_of(pid: int, number: int) -> bool:
+    """Whether the process would end at once by this signal: it neither handles nor ignores it, nor holds it back."""
+    try:
+        text = Path(f"{_PROC}/{pid}/status").read_bytes()
+    except OSError:
+        return False
+    masks = (line.split() for line in text.splitlines() if line.startswith((b"SigBlk:", b"SigIgn:", b"SigCgt:")))
+    return not any(int(mask, 16) >> (number - 1) & 1 for _, mask in masks)
 
 
 def output_files(pid: int) -> list[str]:
