@@ -83,24 +83,24 @@ def postgres_url(data_folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _database(postgres_url: str) -> Callable[[str], contextmanager]:
+def _database(postgres_url: str) -> Iterator[Callable[[str], contextmanager]]:
     """Makes databases: ``with _database(template) as url``."""
     numbers = itertools.count(1)
+    # One connection for all: two more a test would take as long as the database itself.
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
 
-    @contextmanager
-    def made(template: str) -> Iterator[str]:
-        name = f"test_{next(numbers)}"
-        with psycopg.connect(postgres_url, autocommit=True) as admin:
+        @contextmanager
+        def made(template: str) -> Iterator[str]:
+            name = f"test_{next(numbers)}"
             # Nobody may be connected to a template while it is copied.
             admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [template])
             admin.execute(f"create database {name} template {template} strategy file_copy")
-        try:
-            yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
-        finally:
-            with psycopg.connect(postgres_url, autocommit=True) as admin:
+            try:
+                yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
+            finally:
                 admin.execute(f"drop database {name} with (force)")
 
-    return made
+        yield made
 
 
 @pytest.fixture
