@@ -16,7 +16,7 @@ def told(name: str, rounds: Sequence[Mapping[str, Any]]) -> list[str]:
     seeds = ", ".join(str(each["seed"]) for each in rounds)
     loads = _spread([each["load_1m"] for each in rounds])
     figures = dict.fromkeys(key for each in rounds for key in each if key not in ABOUT)
-    lines = [f"{name}: {len(rounds)} rounds ended, of seeds {seeds}, at a load of {loads}"]
+    lines = [f"{name}: rounds ended: {len(rounds)} (seeds {seeds}; load {loads})"]
     for figure in figures:
         value = _summed(figure, [each[figure] for each in rounds if figure in each])
         if value:

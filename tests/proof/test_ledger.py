@@ -20,7 +20,7 @@ def test_counts_are_added_and_seconds_are_told_from_the_least_to_the_most() -> N
         ),
     ]
     assert [" ".join(each.split()) for each in told("faults", rounds)] == [
-        "faults: 2 rounds ended, of seeds 1, 2, at a load of 2–4",
+        "faults: rounds ended: 2 (seeds 1, 2; load 2–4)",
         "jobs done 1,100",
         "hosts 4",
         "by kind agent killed 3",
@@ -31,7 +31,7 @@ def test_counts_are_added_and_seconds_are_told_from_the_least_to_the_most() -> N
 
 def test_what_is_no_number_is_not_told() -> None:
     rounds = [line(1, namespaces=True, settled_s={"max_after": "agent killed"}, took_over_s={})]
-    assert told("faults", rounds) == ["faults: 1 rounds ended, of seeds 1, at a load of 2"]
+    assert told("faults", rounds) == ["faults: rounds ended: 1 (seeds 1; load 2)"]
 
 
 def test_a_round_that_was_broken_off_is_drawn_again(tmp_path: Path) -> None:
