@@ -23,6 +23,7 @@ from headway.scaling.strategy import Strategy
 from headway.store.deciding import Gathered, News, PoolState, apply, gather
 from headway.store.engine import Engine
 from headway.store.leadership import Superseded
+from headway.store.worker_hours import WorkerHours
 
 HEARTBEAT_S = 300.0  # a decision that does not change is stored again this often, to show that it still holds
 
@@ -47,6 +48,7 @@ class Ticker:
         self._hosts = HostSignal()
         self._epoch: int | None = None
         self._filling = Filling()
+        self._worker_hours = WorkerHours()
         self._stored: dict[str, Decision] = {}
         self._wake = asyncio.Event()
         self._is_all_due = True
@@ -95,12 +97,14 @@ class Ticker:
         now_s = self._clock()
         if epoch != self._epoch:
             self._evaluation.forget()
-            self._epoch, self._filling = epoch, Filling()
+            self._epoch, self._filling, self._worker_hours = epoch, Filling(), WorkerHours()
         recent = self._evaluation.recent
         # Minutes of everything may take longer than the lease to read. Later looks are through when they are.
         await self._filling.keep_up(self._engine, recent, now_s=now_s, on_part=self._leadership.progressed)
         now_s = self._clock()
-        gathered = await gather(self._engine, revision=recent.revision, from_s=now_s - KEPT_S)
+        gathered = await gather(
+            self._engine, revision=recent.revision, from_s=now_s - KEPT_S, worker_hours=self._worker_hours
+        )
         recent.forget(now_s=now_s)
         waiting = recent.take(gathered.buckets, revision=gathered.revision)
         due = gathered.profiles if is_all_due else _asleep(gathered, waiting)

@@ -28,7 +28,7 @@ from headway.scaling.model import (
     Wanted,
 )
 from headway.scaling.presence import found_rows
-from headway.store.decisions import decision_to_json, insert_decisions, read_worker_hours_today
+from headway.store.decisions import decision_to_json, insert_decisions
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts import load_hosts
 from headway.store.hosts_wanted import read_hosts_wanted, save_hosts_wanted
@@ -37,6 +37,7 @@ from headway.store.overview import read_buckets, read_samples
 from headway.store.profiles import in_force
 from headway.store.restarts import read_generations
 from headway.store.tables import assignments, hosts, pool_states, profiles
+from headway.store.worker_hours import WorkerHours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +99,13 @@ def require_storable(decision: Decision, memory: Memory) -> None:
         raise Invalid("its strategy leaves a zero character, which Postgres does not store")
 
 
-async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gathered:
-    """What a tick looks at; of the buckets, those written after ``revision`` that start at ``from_s`` or later."""
+async def gather(
+    engine: AsyncEngine, *, revision: int, from_s: float, worker_hours: WorkerHours | None = None
+) -> Gathered:
+    """What a tick looks at; of the buckets, those written after ``revision`` that start at ``from_s`` or later.
+
+    ``worker_hours`` is that of the tick before, if there was one.
+    """
     async with snapshot(engine) as connection:
         buckets, newest = await read_buckets(connection, from_s=from_s, after_revision=revision)
         wanted = await _profiles(connection)
@@ -117,7 +123,7 @@ async def gather(engine: AsyncEngine, *, revision: int, from_s: float) -> Gather
             wanted=await read_hosts_wanted(connection),
             restarts=await read_generations(connection),
             direct=await read_samples(connection),
-            worker_hours_today=await read_worker_hours_today(connection, budgeted) if budgeted else {},
+            worker_hours_today=await (worker_hours or WorkerHours()).today(connection, budgeted) if budgeted else {},
         )
 
 

@@ -2,13 +2,13 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, func, lateral, select, text, true, tuple_
+from sqlalchemy import Row, func, lateral, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Invalid
@@ -87,35 +87,6 @@ async def latest_decisions(conn: AsyncConnection) -> dict[str, StoredDecision]:
     )
     rows = await conn.execute(select(newest).select_from(profiles).join(newest, true()))
     return {row.pool: _stored(row) for row in rows}
-
-
-async def read_worker_hours_today(conn: AsyncConnection, pools: Sequence[str]) -> dict[str, float]:
-    """What the workers of ``pools`` have run since midnight UTC, but for pools without decisions since yesterday.
-
-    A decision's count holds until the next one. It is the target or the workers that were there, whichever is more:
-    those that drain, and those of hosts that went silent, cost as well.
-    """
-    statement = text(
-        """
-        with today as (select date_trunc('day', now() at time zone 'utc') at time zone 'utc' as began_at),
-        known as (
-            select pool, decided_at, (body->>'running_workers')::integer + (body->>'starting_workers')::integer
-                + (body->>'unknown_workers')::integer as present_workers,
-                case when body->>'mode' = 'recommend' then 0 else target_workers end as target_workers
-            from decisions, today where pool = any(:pools) and decided_at >= began_at - interval '1 day'
-        ),
-        spans as (
-            select pool, greatest(decided_at, began_at) as began_at,
-                greatest(target_workers, present_workers) as workers,
-                lead(decided_at, 1, now()) over (partition by pool order by decided_at) as ended_at
-            from known, today
-        )
-        select pool, sum(workers * greatest(extract(epoch from ended_at - began_at), 0)) / 3600.0 as hours
-        from spans group by pool
-        """
-    )
-    rows = await conn.execute(statement, {"pools": list(pools)})
-    return {row.pool: float(row.hours) for row in rows}
 
 
 def _stored(row: Row[Any]) -> StoredDecision:
