@@ -148,10 +148,10 @@ def test_a_worker_behind_a_shell_is_told_in_the_shells_place_and_finishes_what_i
         drain(fleet)
         eventually(lambda: "told 1" in printed(stage, worker.worker_id))
         look_until(fleet, lambda: fleet.workers() == ())
-        (left,) = fleet.left()
+        (left,) = fleet.remains.workers()
         assert runs(left.pid)
         (tmp_path / "done").touch()
-        look_until(fleet, lambda: fleet.left() == ())
+        look_until(fleet, lambda: fleet.remains.workers() == ())
 
     with stage.fleet(behind) as fleet:
         fleet.act([start()])

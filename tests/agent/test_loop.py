@@ -50,6 +50,18 @@ drain_timeout_s = 0.5
 """
 
 
+FINISHES = """
+import signal, time
+told = []
+signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+print("ready", flush=True)
+while not told:
+    time.sleep(0.01)
+time.sleep(1.0)
+print("told", len(told), flush=True)
+"""
+
+
 class Host:
     """A host on which one agent after the other runs, and the control plane it talks to."""
 
@@ -402,6 +414,29 @@ def test_when_its_parent_is_gone_it_ends_and_its_workers_with_it(host: Host) -> 
     os.close(writer)  # what the kernel does for a parent that is killed
     assert agent.wait(30) == 0
     assert not any(runs(pid) for pid in pids)
+
+
+@pytest.mark.parametrize("is_agents_own", [True, False])
+def test_whoever_ends_workers_waits_for_what_they_leave(host: Host, is_agents_own: bool) -> None:
+    """Behind a shell, which ends at once, the worker that finishes its job would be nobody's."""
+    host.host_file.with_name("finishes.py").write_text(FINISHES)
+    argv = f'["sh", "-c", "{sys.executable} finishes.py; true"]'
+    host.host_file.write_text(f'[templates.behind]\nargv = {argv}\nready_pattern = "ready"\ndrain_timeout_s = 30\n')
+    words = ("--stop-workers",) if is_agents_own else ()
+    agent = host.agent(*words)
+    host.control.assign(row(1, template="behind"))
+    (shell,) = host.control.running(1)
+    eventually(lambda: host.control.workers()[0].state == agent_pb2.WORKER_STATE_RUNNING)
+    (worker,) = procfs.descendants(shell)
+    if is_agents_own:
+        assert ended(agent) == 0
+    else:
+        agent.kill()
+        agent.wait()
+        assert stop_left(StateFolder(host.state_dir), wakes=Wakes()) == 0
+    assert not runs(worker.pid)
+    (log,) = (host.state_dir / "workers").glob("*.log")
+    assert log.read_text() == "ready\ntold 1\n"
 
 
 def test_stop_workers_ends_what_a_dead_agent_left_and_refuses_while_one_lives(host: Host) -> None:

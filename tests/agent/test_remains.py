@@ -18,13 +18,14 @@ LONG = Stop(drain_timeout_s=40.0)
 
 
 @contextmanager
-def killed(stage: Stage, *, child: str = CHILD, gpus: int = 0) -> Iterator[tuple[Fleet, int]]:
+def killed(stage: Stage, *, child: str = CHILD, gpus: int = 0, is_bare: bool = False) -> Iterator[tuple[Fleet, int]]:
     """A fleet whose one worker was killed after a while of use, and the process that it has left."""
     with stage.fleet(template(child + SLEEP, stop=LONG, gpus=gpus), gpus=gpus) as fleet:
         fleet.act([start()])
         (worker,) = fleet.workers()
         (left,) = eventually(lambda: procfs.descendants(worker.pid))
         eventually(lambda: procfs.stat(left.pid).session == left.pid)
+        eventually(lambda: is_bare == (procfs.environment(left.pid) == {}))
         stage.clock.ahead_s += 11.0
         os.kill(worker.pid, signal.SIGKILL)
         look_until(fleet, lambda: fleet.workers() == ())
@@ -34,12 +35,12 @@ def killed(stage: Stage, *, child: str = CHILD, gpus: int = 0) -> Iterator[tuple
 def due(fleet: Fleet, *, is_exclusive: bool) -> tuple[object, ...]:
     """What the agent would do for one worker of the pool."""
     wanted = Assignment(pool="mail", host_id="h", template="py", base_workers=1, is_exclusive=is_exclusive)
-    return reconcile((*fleet.workers(), *fleet.left()), [wanted])
+    return reconcile((*fleet.workers(), *fleet.remains.workers()), [wanted])
 
 
 def test_an_exclusive_pool_gets_no_worker_until_what_the_last_one_left_has_ended(stage: Stage) -> None:
     with killed(stage) as (fleet, pid):
-        (left,) = fleet.left()
+        (left,) = fleet.remains.workers()
         assert (left.pool, left.template, left.pid, left.state) == ("mail", "py", pid, WorkerState.DRAINING)
         assert due(fleet, is_exclusive=True) == ()
         assert due(fleet, is_exclusive=False) == (Start(pool="mail", template="py"),)
@@ -48,16 +49,15 @@ def test_an_exclusive_pool_gets_no_worker_until_what_the_last_one_left_has_ended
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: not runs(pid))
         assert fleet.look(), "its end is news, or nobody would start the worker that is wanted"
-        assert fleet.left() == ()
+        assert fleet.remains.workers() == ()
         assert due(fleet, is_exclusive=True) == (Start(pool="mail", template="py"),)
 
 
 def test_what_was_left_is_found_also_where_it_overwrote_its_environment(stage: Stage) -> None:
     """As a work horse does that sets its title: it would run on for ever, beside another of its pool."""
     bare = f"import os, sys; os.execve(sys.executable, [sys.executable, '-c', {SLEEP!r}], {{}})"
-    with killed(stage, child=CHILD.replace(repr(SLEEP), repr(bare))) as (fleet, pid):
-        assert procfs.environment(pid) == {}
-        assert [each.pid for each in fleet.left()] == [pid]
+    with killed(stage, child=CHILD.replace(repr(SLEEP), repr(bare)), is_bare=True) as (fleet, pid):
+        assert [each.pid for each in fleet.remains.workers()] == [pid]
         stage.clock.ahead_s += 41.0
         look_until(fleet, lambda: not runs(pid))
 

@@ -51,7 +51,7 @@ class Fleet:
         self._held: dict[str, Held] = {}
         self._backoff = Backoff({})
         self._orders = Orders()
-        self._remains = Remains(agent_id, folder.logs)
+        self.remains = Remains(agent_id, folder.logs)
         self._is_first_process = os.getpid() == 1
         self._ends = Ends()
         self._start_ups: list[tuple[str, float]] = []
@@ -72,10 +72,6 @@ class Fleet:
         """Every worker that is not gone."""
         return tuple(held.worker(activity(held.record)) for held in self._held.values())
 
-    def left(self) -> tuple[Worker, ...]:
-        """What workers have left that ended, each as one that drains."""
-        return self._remains.workers()
-
     def running(self) -> tuple[Record, ...]:
         """The workers that have a process."""
         return tuple(held.record for held in self._held.values() if held.process is not None)
@@ -83,7 +79,7 @@ class Fleet:
     def free_gpus(self) -> tuple[int, ...]:
         """The numbers of the GPUs that no worker has, nor what one has left."""
         taken = [held.record.gpus for held in self._held.values() if held.record.life.is_alive]
-        return gpus.free(self._host_file.gpus, [*taken, *(left.gpus for left in self._remains.left)])
+        return gpus.free(self._host_file.gpus, [*taken, *(left.gpus for left in self.remains.left)])
 
     def watchable(self) -> frozenset[int]:
         """File descriptors that become readable when a worker ends which is not this agent's child."""
@@ -136,7 +132,7 @@ class Fleet:
         self._tell_to_stop([held for held in list(self._held.values()) if self._look_at(held, now_s)])
         if self._is_first_process:
             processes.reap_orphans({held.record.pid for held in self._held.values()})
-        self._remains.look(now_s=now_s)
+        self.remains.look(now_s=now_s)
         if self._logbook.is_behind:
             self.save()
         return before != self._seen()
@@ -176,7 +172,7 @@ class Fleet:
             spent=self._ends.spent,
             pauses=self._backoff.pauses,
             records=[held.record for held in self._held.values()],
-            remains=self._remains.left,
+            remains=self.remains.left,
             ended=tuple(self._ends.worker_ids),
         )
         self._logbook.write(ledger, is_durable=is_durable)
@@ -188,7 +184,7 @@ class Fleet:
         ledger = left_behind(self._folder, self._agent_id)
         self._orders, self._backoff = ledger.orders, Backoff(ledger.pauses)
         self._ends = Ends(spent=ledger.spent, worker_ids=ledger.ended)
-        self._remains.left = list(ledger.remains)
+        self.remains.left = list(ledger.remains)
         now_s = self._clock()
         for record in ledger.records:
             self._adopt(record, now_s)
@@ -273,7 +269,7 @@ class Fleet:
 
     def _seen(self) -> tuple[dict[str, Record], list[Left]]:
         """What a look may change."""
-        return {worker_id: held.record for worker_id, held in self._held.items()}, self._remains.left
+        return {worker_id: held.record for worker_id, held in self._held.items()}, self.remains.left
 
     def _must_end_in_time(self, held: Held) -> bool:
         """Whether the control plane goes by it that such a worker has ended when its time to drain is over."""
@@ -300,7 +296,7 @@ class Fleet:
         held.become(life)
         self._ends.note(Ended(worker=held.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
         if exit_code != 0:
-            self._remains.note(record)
+            self.remains.note(record)
         told = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
         told += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:

@@ -149,7 +149,7 @@ class Agent:
             return False
         log.info("stopping workers=%d", len(fleet.running()))
         fleet.drain_all()
-        self._ends_by_s = self._clock() + drain_bound_s(fleet)
+        self._ends_by_s = self._clock() + drain_bound_s(fleet, now_s=self._clock())
         return True
 
     def _is_over(self, fleet: Fleet) -> bool:
@@ -159,7 +159,7 @@ class Agent:
             return not self._setup.stops_workers
         # Asked a second time by a person who has no patience: the workers have been told, and end without us.
         is_pressed = self._wakes.stops_asked > 1
-        return not fleet.running() or is_pressed or self._clock() > self._ends_by_s
+        return not (fleet.running() or fleet.remains.left) or is_pressed or self._clock() > self._ends_by_s
 
     def _take_orders(self, fleet: Fleet, link: Link) -> bool:
         heard = link.heard
@@ -186,7 +186,7 @@ class Agent:
         doubtful = self._isolation.doubtful(host_file.templates, contact)
         if self._isolation.wants_word:
             link.ask_anew()
-        workers = (*fleet.workers(self._measures.activity), *fleet.left())
+        workers = (*fleet.workers(self._measures.activity), *fleet.remains.workers())
         due = reconcile(
             workers,
             held_back(
@@ -236,7 +236,7 @@ class Agent:
             HostNews(
                 capacity=self._measures.capacity,
                 templates=self._measures.templates(self._host_file),
-                workers=(*fleet.workers(self._measures.activity), *fleet.left()),
+                workers=(*fleet.workers(self._measures.activity), *fleet.remains.workers()),
                 labels=self._host_file.labels,
             ),
             ended=fleet.take_ended(),
@@ -263,16 +263,18 @@ def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] =
         )
         fleet.adopt()
         fleet.drain_all()
-        ends_by_s = clock() + drain_bound_s(fleet)
-        while fleet.running() and not wakes.stops_asked and clock() < ends_by_s:
+        ends_by_s = clock() + drain_bound_s(fleet, now_s=clock())
+        while (
+            (left := len(fleet.running()) + len(fleet.remains.left)) and not wakes.stops_asked and clock() < ends_by_s
+        ):
             fleet.look()
             wakes.wait(min(LOOK_S, fleet.next_look_s()), fleet.watchable())
-        left = len(fleet.running())
         fleet.close()
         return left
 
 
-def drain_bound_s(fleet: Fleet) -> float:
-    """Seconds after which every worker that was told to stop has ended, by force if need be."""
-    drains_s = (record.stop.drain_timeout_s * (1 + record.life.is_being_told) for record in fleet.running())
-    return max(drains_s, default=0.0) + END_MARGIN_S
+def drain_bound_s(fleet: Fleet, *, now_s: float) -> float:
+    """Seconds after which every worker that was told to stop has ended, by force if need be, and what they leave."""
+    # A worker that ends otherwise than well at its deadline may leave something that has as long again.
+    drains_s = (record.stop.drain_timeout_s * (2 + record.life.is_being_told) for record in fleet.running())
+    return max([*drains_s, *fleet.remains.time_left_s(now_s=now_s)], default=0.0) + END_MARGIN_S

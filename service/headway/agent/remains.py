@@ -47,6 +47,10 @@ class Remains:
             for left in first.values()
         )
 
+    def time_left_s(self, *, now_s: float) -> list[float]:
+        """Seconds until each is ended."""
+        return [each.ends_by_s - now_s for each in self.left]
+
     def look(self, *, now_s: float) -> None:
         """Find what was left since the last look, and end what has had its time."""
         if self._ended:
