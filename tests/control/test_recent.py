@@ -94,3 +94,12 @@ def test_what_is_kept_says_the_same_as_all_rows_of_the_last_minutes_would(
             objective=objective,
         )
         assert metrics(recent, now_s=now_s, objective=objective) == expected
+
+
+def test_a_queue_that_is_gone_for_a_day_is_forgotten() -> None:
+    """Some are named after a date."""
+    recent = RecentBuckets()
+    for day in range(3):
+        recent.take([replace(row(day * 86_400.0, waiting_jobs=1), queue=f"redis/day-{day}")], revision=day)
+    recent.forget(now_s=2 * 86_400.0 + 60.0)
+    assert set(recent._queues) == {"redis/day-2"}

@@ -1,5 +1,6 @@
 """The newest buckets of every queue, kept in memory so that a tick reads only what Spark has written since."""
 
+import math
 from collections.abc import Iterable
 
 from headway.scaling.estimate import WINDOW_S
@@ -7,6 +8,7 @@ from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, 
 from headway.scaling.model import Objective, QueueMetrics
 
 KEPT_S = 300.0  # the longest window that deciding looks at
+GONE_S = 86_400.0  # a queue without a row for longer is as one that was never seen
 RATE_WINDOW_S = WINDOW_S  # the simulator's, so that a rehearsal is of what runs
 
 
@@ -41,7 +43,13 @@ class RecentBuckets:
         self._queues.clear()
 
     def forget(self, *, now_s: float) -> None:
-        """Drop rows that no window reaches, but the newest of each queue: how old it is must still be told."""
+        """Drop rows that no window reaches, but for a day the newest of each queue: how old it is must still be told.
+
+        Queues come and go: whoever names one after a customer or a date brings new ones without end.
+        """
+        gone = [name for name, queue in self._queues.items() if queue.newest_s < now_s - GONE_S]
+        for name in gone:
+            del self._queues[name]
         for queue in self._queues.values():
             queue.forget(before_s=now_s - KEPT_S - BUCKET_S)
 
@@ -89,6 +97,11 @@ class _Queue:
         elif self._last is not None and is_read:
             settled_s, objective, metrics = self._last
             self._last = settled_s, objective, read_again(metrics, row)
+
+    @property
+    def newest_s(self) -> float:
+        """When the newest bucket began."""
+        return -math.inf if self._newest is None else self._newest.bucket_s
 
     def forget(self, *, before_s: float) -> None:
         gone = [bucket_s for bucket_s in self._eventful if bucket_s < before_s]
