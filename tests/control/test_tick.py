@@ -143,6 +143,34 @@ async def test_a_second_tick_with_nothing_new_writes_nothing(migrated_url: str, 
     assert len(database.decisions()) == 1
 
 
+async def test_who_leads_again_stores_what_it_decided_before(migrated_url: str, database: Database) -> None:
+    """Whoever led meanwhile has stored others, and the last stored one is the only story."""
+    database.profile()
+    database.host()
+    database.bucket(**LATE)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        database.run("update leader_epoch set epoch = epoch + 1")
+        await ticker.tick(epoch=epoch + 1, is_all_due=True)
+    assert database.decisions() == [("mail", 4, "backlog_drain")] * 2
+
+
+async def test_a_clock_that_was_set_back_keeps_no_decision_from_being_stored(
+    migrated_url: str, database: Database
+) -> None:
+    """Nor spare hosts from being looked for."""
+    database.profile()
+    database.host()
+    times_s = [NOW_S]
+    async with leading(migrated_url) as (ticker, epoch):
+        ticker._clock = lambda: times_s[-1]
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        times_s.append(NOW_S - 3600.0)
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert ticker._hosts._looked_at_s == times_s[-1]
+    assert len(database.decisions()) == 2
+
+
 async def test_metrics_wake_a_pool_at_zero_and_no_other(migrated_url: str, database: Database) -> None:
     database.profile("asleep")
     database.profile("awake")

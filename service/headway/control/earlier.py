@@ -45,7 +45,7 @@ class EarlierDays:
             minutes = [minute - day * DAY_MINUTES for minute in ahead for day in range(1, DAYS + 1)]
             async with transaction(engine) as connection:
                 counts = await read_minutes(connection, queues=sorted(exposed_s), minutes=minutes)
-                if not exposed_s.keys() <= self._seasons_of or now_s - self._seasons_at_s >= SEASONS_READ_S:
+                if not exposed_s.keys() <= self._seasons_of or abs(now_s - self._seasons_at_s) >= SEASONS_READ_S:
                     self._take(await read_seasons(connection, queues=sorted(exposed_s)))
                     self._seasons_of, self._seasons_at_s = frozenset(exposed_s), now_s
         self._counts, self._minute = counts, minute_of(now_s)

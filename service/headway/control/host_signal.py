@@ -21,7 +21,7 @@ class HostSignal:
         self, outcomes: Sequence[Outcome], rows: Sequence[Assignment], gathered: Gathered, *, now_s: float
     ) -> tuple[HostsWanted, ...]:
         """What is missing or spare once ``rows`` are in place."""
-        is_due = now_s - self._looked_at_s >= LOOK_FOR_SPARE_S
+        is_due = abs(now_s - self._looked_at_s) >= LOOK_FOR_SPARE_S  # also when the clock was set back
         if is_due:
             self._looked_at_s = now_s
         wanted = hosts_wanted(

@@ -98,6 +98,7 @@ class Ticker:
         if epoch != self._epoch:
             self._evaluation.forget()
             self._epoch, self._filling, self._worker_hours = epoch, Filling(), WorkerHours()
+            self._stored.clear()  # others may have stored theirs meanwhile: ours must not pass for the last
         recent = self._evaluation.recent
         # Minutes of everything may take longer than the lease to read. Later looks are through when they are.
         await self._filling.keep_up(self._engine, recent, now_s=now_s, on_part=self._leadership.progressed)
@@ -143,10 +144,11 @@ class Ticker:
             last is None
             or (last.target_workers, last.binding, last.notes)
             != (decision.target_workers, decision.binding, decision.notes)
-            or decision.at_s - last.at_s >= HEARTBEAT_S
+            or abs(decision.at_s - last.at_s) >= HEARTBEAT_S  # also when the clock was set back
         )
 
     def _tell(self, decisions: Sequence[Decision], gathered: Gathered) -> None:
+        self._stored = {pool: decision for pool, decision in self._stored.items() if pool in gathered.profiles}
         for decision in decisions:
             self._stored[decision.pool] = decision
             state: PoolState | None = gathered.states.get(decision.pool)
