@@ -11,6 +11,7 @@ from lab.programs import Program
 
 GRPC_PORT, HTTP_PORT = 8461, 8460
 TOKEN = "of-the-lab"  # it opens nothing else
+NO_POSTGRES = "headway: no Postgres answers at "
 
 
 class Control:
@@ -44,3 +45,8 @@ class Control:
     def leads_as(self) -> str:
         """What it calls itself where it leads."""
         return f"{socket.gethostname()}:{self.program.pid}"
+
+    @property
+    def misses_postgres(self) -> bool:
+        """Whether it has ended as no Postgres answered when it began, as its last words say."""
+        return not self.program.is_running and self.program.says(NO_POSTGRES)

@@ -186,7 +186,10 @@ def _skew_boot(host: Host, seconds: float) -> None:
 
 
 def _restarted(control: Control) -> None:
+    """Start it. Where no Postgres answers it ends and says so: ``Installation.start_again`` is for then."""
     control.program.start()
+    if control.program.has_come_up() is False and control.misses_postgres:
+        return
     control.program.await_ready()
 
 

@@ -115,6 +115,13 @@ class Installation:
             rng=random.Random(self._rng.random()),
         )
 
+    def start_again(self) -> None:
+        """Start the control planes that ended for want of Postgres, as whoever looks after services does."""
+        for control in self.controls:
+            if control.misses_postgres:
+                control.program.start()
+                control.program.await_ready()
+
     # --- what an operator does ---------------------------------------------------------------------------------------
 
     def scale(self, pool: str, workers: int) -> None:

@@ -38,7 +38,7 @@ class Program:
         self._argv = list(argv)
         self._ours, self._theirs = os.pipe()
         self._env = {**env, PARENT_FD: str(self._ours)}
-        self._says_when_ready = says_when_ready.encode()
+        self._says_when_ready = says_when_ready
         self._began = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -71,7 +71,7 @@ class Program:
 
     def has_come_up(self, *, within_s: float = READY_WITHIN_S) -> bool | None:
         """Whether it says that it is ready before it ends; ``None`` if it does neither in time."""
-        is_clear = sees(lambda: self._is_ready() or not self.is_running, within_s=within_s)
+        is_clear = sees(lambda: self.says(self._says_when_ready) or not self.is_running, within_s=within_s)
         return self.is_running if is_clear else None
 
     def pause(self) -> None:
@@ -110,7 +110,8 @@ class Program:
     def last_words(self) -> str:
         return self.all_words()[-WORDS_SHOWN:]
 
-    def _is_ready(self) -> bool:
+    def says(self, words: str) -> bool:
+        """Whether it has said ``words`` in this life of it."""
         with self.log.open("rb") as log:
             log.seek(self._began)
-            return self._says_when_ready in log.read()
+            return words.encode() in log.read()

@@ -92,6 +92,7 @@ class Soak:
             for begins_s, act in plan:
                 took = self._wait(began_at_s + begins_s, after=None if central is None or took else was) or took
                 act()
+            self._lab.start_again()
             for fault in faults:
                 self.found.faults[fault.kind] += 1
                 self._lab.was_host_lost |= fault.kind == HOST_LOST
