@@ -14,6 +14,7 @@ from headway.scaling.reconcile import Start, reconcile
 
 # As RQ's worker and its work horse, or Celery's and its pool.
 CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True);"
+IGNORES = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + SLEEP
 LONG = Stop(drain_timeout_s=40.0)
 
 
@@ -67,3 +68,20 @@ def test_the_gpus_of_a_killed_worker_are_free_once_what_it_left_has_ended(stage:
         assert fleet.free_gpus() == ()
         os.kill(pid, signal.SIGKILL)
         look_until(fleet, lambda: fleet.free_gpus() == (0,))
+
+
+def test_what_a_draining_worker_leaves_has_no_longer_than_that_worker_had(stage: Stage) -> None:
+    """Cut off, a host has ended such workers by a time that the control plane knows, and starts them elsewhere then."""
+    with stage.fleet(template(CHILD + IGNORES, stop=LONG)) as fleet:
+        fleet.act([start()])
+        (worker,) = fleet.workers()
+        (left,) = eventually(lambda: procfs.descendants(worker.pid))
+        eventually(lambda: not procfs.would_die_of(worker.pid, signal.SIGTERM))
+        stage.clock.ahead_s += 11.0
+        fleet.drain_all()
+        stage.clock.ahead_s += 20.0
+        os.kill(worker.pid, signal.SIGKILL)
+        look_until(fleet, lambda: fleet.workers() == ())
+        assert [each.pid for each in fleet.remains.workers()] == [left.pid]
+        stage.clock.ahead_s += 20.0
+        look_until(fleet, lambda: not runs(left.pid))

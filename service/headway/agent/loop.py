@@ -274,7 +274,6 @@ def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] =
 
 
 def drain_bound_s(fleet: Fleet, *, now_s: float) -> float:
-    """Seconds after which every worker that was told to stop has ended, by force if need be, and what they leave."""
-    # A worker that ends otherwise than well at its deadline may leave something that has as long again.
-    drains_s = (record.stop.drain_timeout_s * (2 + record.life.is_being_told) for record in fleet.running())
+    """Seconds after which every worker that was told to stop has ended, by force if need be, and what was left."""
+    drains_s = (record.stop.drain_timeout_s * (1 + record.life.is_being_told) for record in fleet.running())
     return max([*drains_s, *fleet.remains.time_left_s(now_s=now_s)], default=0.0) + END_MARGIN_S

@@ -65,19 +65,22 @@ class Remains:
     def _found(self, *, now_s: float) -> list[Left]:
         found = []
         for process, record in self._marked():
+            # Of one that was told to stop, the time began then: the control plane may go by when it is over.
+            since_s = record.life.since_s if record.life.state is WorkerState.DRAINING else now_s
+            ends_by_s = since_s + record.stop.drain_timeout_s
             log.warning(
-                "left behind pool=%s pid=%d by pid=%d: ended in %g s unless it ends by itself",
+                "left behind pool=%s pid=%d by pid=%d: ended in %.0f s unless it ends by itself",
                 record.pool,
                 process.pid,
                 record.pid,
-                record.stop.drain_timeout_s,
+                max(0.0, ends_by_s - now_s),
             )
             found.append(
                 Left(
                     worker_id=record.worker_id,
                     pid=process.pid,
                     started_ticks=process.started_ticks,
-                    ends_by_s=now_s + record.stop.drain_timeout_s,
+                    ends_by_s=ends_by_s,
                     pool=record.pool,
                     template=record.template,
                     gpus=record.gpus,
