@@ -1,5 +1,6 @@
 """What hours of the week bring, and when that is believed."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -13,6 +14,7 @@ from headway.scaling.seasons import (
     HOUR_MINUTES,
     WEEK_HOURS,
     WEEK_MINUTES,
+    WEEKS_MAX,
     Counted,
     Errors,
     Member,
@@ -335,3 +337,26 @@ def test_a_day_that_is_not_over_is_not_learned_from() -> None:
     taken.take(999, at_s=(MONDAY + 31) * 60.0)
     assert before is not None
     assert taken.season is before
+
+
+def test_what_is_older_than_half_a_year_changes_nothing() -> None:
+    """Learning would take longer each day, for what weighs next to nothing."""
+    recent = weeks_of(office(), weeks=2)
+    hour = recent.first_hour
+    half_a_year = {hour - 3 - WEEK_HOURS * week: 60 * week for week in range(1, 24)}
+    older = {hour - 3 - WEEK_HOURS * week: 9_999 for week in range(26, 400)}
+    known, longer = (
+        trained(replace(recent, hours_since=hour - 500 * WEEK_HOURS, hours=hours))
+        for hours in (half_a_year, half_a_year | older)
+    )
+    assert known is not None
+    assert known == longer
+    assert known.weeks_seen == WEEKS_MAX
+
+
+def test_hours_that_nothing_is_learned_from_any_more_are_not_kept() -> None:
+    taken = Weeks()
+    for day in range(0, 3 * 365, 20):
+        taken.take(3, at_s=(MONDAY + day * DAY_MINUTES) * 60.0)
+    newest = MONDAY // HOUR_MINUTES + 3 * 365 * 24
+    assert min(taken._hours) > newest - (WEEKS_MAX + 1) * WEEK_HOURS - 40 * 24

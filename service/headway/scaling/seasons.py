@@ -17,6 +17,8 @@ WEEK_HOURS = 168
 HOUR_MINUTES = 60
 WEEK_MINUTES = WEEK_HOURS * HOUR_MINUTES
 WEEKS_MIN = 2  # one to learn from and one to be judged by
+WEEKS_MAX = 26  # half a year: older ones together would weigh a hundredth, and take longer the longer a queue is known
+KEPT_HOURS = (WEEKS_MAX + 1) * WEEK_HOURS  # the last week is judged by those before it
 HALF_LIFE_WEEKS = 4.0  # a month ago says half as much; so slow that of three weeks no one outweighs the others
 HIGH_QUANTILE = 0.95  # of an hour's minutes
 CHANCE_SIGMAS = 3.0  # a minute beyond that is no chance where independent jobs come
@@ -131,7 +133,8 @@ def _learned(counted: Counted, zone: Zone, *, errors: Errors | None = None) -> S
     by_minute: list[list[int]] = [[] for _ in range(WEEK_HOURS)]
     rushes: dict[int, dict[int, float]] = {}
     since, end = counted.first_hour, counted.end_hour
-    for hour in range(since if counted.hours_since is None else min(since, counted.hours_since), end):
+    first = since if counted.hours_since is None else min(since, counted.hours_since)
+    for hour in range(max(first, end - WEEKS_MAX * WEEK_HOURS), end):
         slot, age = hour_of_week(hour, zone), (end - 1 - hour) // WEEK_HOURS
         if hour < since:
             totals[slot].append((age, float(counted.hours.get(hour, 0))))
@@ -308,6 +311,8 @@ class Weeks:
         for minute in [each for each in self._minutes if each < since]:
             hour = minute // HOUR_MINUTES
             self._hours[hour] = self._hours.get(hour, 0) + self._minutes.pop(minute)
+        for hour in [each for each in self._hours if each < until // HOUR_MINUTES - KEPT_HOURS]:
+            del self._hours[hour]
         counted = Counted(
             since=since,
             until=until,
