@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -17,8 +18,9 @@ from headway.control.http import overview
 from headway.scaling.hosts_wanted import HostsWanted, Sign
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
-from headway.store.engine import Engine, transaction
+from headway.store.engine import Connection, Engine, transaction
 from headway.store.hosts_wanted import save_hosts_wanted
+from headway.store.overview import HostRow
 
 DOCUMENT = ROOT / "docs/reference/metrics.md"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -146,3 +148,28 @@ async def test_two_who_ask_at_once_are_answered_one_after_the_other(
     monkeypatch.setattr(overview, "queues_of", queues_of)
     await asyncio.gather(scraped(client), scraped(client))
     assert met == []
+
+
+async def test_workers_are_counted_once_however_many_pools_there_are(
+    client: httpx.AsyncClient, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand pools that each look at every worker take a quarter of an hour."""
+    looks = []
+
+    class Hosts(list[HostRow]):
+        def __iter__(self) -> Iterator[HostRow]:
+            looks.append(1)
+            return super().__iter__()
+
+    async def read_hosts(connection: Connection) -> Hosts:
+        return Hosts(await made(connection))
+
+    made = overview.read_hosts
+    monkeypatch.setattr(overview, "read_hosts", read_hosts)
+    seed.host("a")
+    for number in range(10):
+        seed.profile(Profile(pool=f"p{number}", queues=(f"redis/{number}",), template="rq"))
+        seed.worker("a", f"p{number}", number)
+    samples = await scraped(client)
+    assert of(samples, "headway_pool_workers", pool="p7", state="running") == 1
+    assert len(looks) < 10

@@ -5,6 +5,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from headway.control.filling import Filling
@@ -55,7 +56,7 @@ PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
 UNREAD_LATE_S = 60.0  # a batch takes a second
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """What one look at the store brought."""
 
@@ -71,6 +72,18 @@ class Seen:
     hosts: Sequence[HostRow]
     health: HealthOut
     hosts_wanted: Sequence[HostsWanted] = ()
+
+    @cached_property
+    def workers(self) -> Counter[tuple[str, WorkerState | None]]:
+        """How many workers each pool has in each state; without a state those of hosts that went silent.
+
+        Counted once: ten thousand pools must not each look at every worker.
+        """
+        return Counter(
+            (worker.pool, worker.state if row.host.is_known else None)
+            for row in self.hosts
+            for worker in row.host.workers
+        )
 
 
 class Overviews:
@@ -167,17 +180,13 @@ def queues_of(
 
 def _pool(profile: Profile, metrics: Mapping[str, QueueMetrics], seen: Seen, *, now_s: float) -> PoolOut:
     together = pooled([metrics.get(queue, QueueMetrics(queue=queue)) for queue in profile.queues])
-    counts = Counter(
-        worker.state if row.host.is_known else None
-        for row in seen.hosts
-        for worker in row.host.workers
-        if worker.pool == profile.pool
-    )
-    target_workers = seen.targets.get(profile.pool)
-    is_scaling = counts[WorkerState.STARTING] > 0 or target_workers not in {None, counts[WorkerState.RUNNING]}
-    latest = seen.latest.get(profile.pool)
+    pool = profile.pool
+    starting, running = (seen.workers[pool, state] for state in (WorkerState.STARTING, WorkerState.RUNNING))
+    target_workers = seen.targets.get(pool)
+    is_scaling = starting > 0 or target_workers not in {None, running}
+    latest = seen.latest.get(pool)
     return PoolOut(
-        pool=profile.pool,
+        pool=pool,
         mode=profile.mode,
         objective=profile.objective,
         queues=list(profile.queues),
@@ -186,11 +195,11 @@ def _pool(profile: Profile, metrics: Mapping[str, QueueMetrics], seen: Seen, *, 
         workers_max=profile.workers_max,
         state=state_of(profile, together, target_workers=target_workers, is_scaling=is_scaling, now_s=now_s),
         target_workers=target_workers,
-        running_workers=counts[WorkerState.RUNNING],
-        starting_workers=counts[WorkerState.STARTING],
-        draining_workers=counts[WorkerState.DRAINING],
-        failing_workers=counts[WorkerState.BACKING_OFF],
-        unknown_workers=counts[None],
+        running_workers=running,
+        starting_workers=starting,
+        draining_workers=seen.workers[pool, WorkerState.DRAINING],
+        failing_workers=seen.workers[pool, WorkerState.BACKING_OFF],
+        unknown_workers=seen.workers[pool, None],
         metrics=together,
         decided_at_s=latest.decided_at.timestamp() if latest else None,
         predicted_pickup_s=latest.decision.predicted_pickup_s if latest else None,
