@@ -95,3 +95,15 @@ async def test_a_new_installation_has_no_leader_and_no_pipeline(engine: Engine) 
     async with transaction(engine) as conn:
         health = await read_health(conn)
     assert (health.leader_age_s, health.pipelines) == (None, ())
+
+
+async def test_how_long_no_queue_of_a_profile_was_read_is_known_once_one_was(engine: Engine, seed: Seed) -> None:
+    """A queue that nobody is responsible for says nothing of the collectors."""
+    seed.profile(MAIL)
+    seed.sample("redis/stray", at_s=1000.0)
+    async with transaction(engine) as conn:
+        assert (await read_health(conn)).read_age_s is None
+    seed.sample("redis/mail", at_s=1000.0)
+    seed.execute("update queue_samples set received_at = now() - interval '5 minutes' where queue = 'redis/mail'")
+    async with transaction(engine) as conn:
+        assert (await read_health(conn)).read_age_s == pytest.approx(300.0, abs=60.0)

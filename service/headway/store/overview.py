@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.model import Host, QueueSample
 from headway.store.forced_ends import read_forced
-from headway.store.hosts import load_hosts
+from headway.store.hosts import age_s, load_hosts
 from headway.store.tables import (
     decisions,
     hosts,
@@ -69,6 +69,8 @@ class HealthRow:
     epoch: int
     leader_age_s: float | None
     pipelines: tuple[PipelineRow, ...]
+    read_age_s: float | None = None
+    """Since a reading of any queue that a profile names came last; ``None`` where none ever did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +226,13 @@ async def read_health(conn: AsyncConnection) -> HealthRow:
         epoch=leader.epoch if leader else 0,
         leader_age_s=float(leader.age_s) if leader and leader.epoch else None,
         pipelines=await _pipelines(conn),
+        read_age_s=_float((await conn.execute(_READ_AGE)).scalar()),
     )
+
+
+_READ_AGE = select(age_s(func.max(queue_samples.c.received_at))).join(
+    profile_queues, profile_queues.c.queue == queue_samples.c.queue
+)
 
 
 async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:

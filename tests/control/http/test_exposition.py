@@ -16,7 +16,7 @@ from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from headway.control.http import overview
 from headway.scaling.hosts_wanted import HostsWanted, Sign
-from headway.scaling.model import Objective
+from headway.scaling.model import Decision, Objective
 from headway.scaling.profile import Profile
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.hosts_wanted import save_hosts_wanted
@@ -173,3 +173,13 @@ async def test_workers_are_counted_once_however_many_pools_there_are(
     samples = await scraped(client)
     assert of(samples, "headway_pool_workers", pool="p7", state="running") == 1
     assert len(looks) < 10
+
+
+async def test_how_long_ago_a_pool_was_decided_is_told(client: httpx.AsyncClient, seed: Seed) -> None:
+    """One whose evaluation fails holds its target, and looks well otherwise."""
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    assert of(await scraped(client), "headway_pool_decided_age_seconds", pool="mail") is None
+    seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=3, binding="idle"))
+    ((decided_at_s,),) = seed.rows("select extract(epoch from decided_at) from decisions")
+    told_s = of(await scraped(client), "headway_pool_decided_age_seconds", pool="mail")
+    assert told_s == pytest.approx(NOW_S - float(decided_at_s))

@@ -58,6 +58,7 @@ GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipel
         ({"pipelines": (pipeline(is_ready=False, stage="rebuilding"),)}, True, "metrics is rebuilding: nothing is"),
         ({"pipelines": (pipeline(is_ready=False, stage="warming_up", written_age_s=600.0),)}, True, "said nothing"),
         ({"pipelines": (pipeline(lag_s=30.0),)}, True, "has not written for 30 s while samples arrive"),
+        ({"read_age_s": 90.0}, True, "no queue that a profile names has been read for 90 s"),
         ({}, False, "telemetry is refused"),
     ],
 )

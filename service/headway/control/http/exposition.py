@@ -52,7 +52,7 @@ class _Seen(Collector):
 
     def collect(self) -> Iterator[Metric]:
         seen = self._overview
-        yield from _of_pools(seen.pools)
+        yield from _of_pools(seen.pools, now_s=seen.at_s)
         yield from _of_queues(seen.queues)
         yield from _of_hosts(seen.hosts)
         yield _forced(seen.hosts)
@@ -60,7 +60,7 @@ class _Seen(Collector):
         yield from _of_health(seen.health)
 
 
-def _of_pools(pools: Sequence[PoolOut]) -> Iterator[GaugeMetricFamily]:
+def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetricFamily]:
     yield _gauge(
         "headway_pool_target_workers",
         "Workers that the pool shall have.",
@@ -94,6 +94,12 @@ def _of_pools(pools: Sequence[PoolOut]) -> Iterator[GaugeMetricFamily]:
         "Pickup time at the objective's percentile, over the objective's window.",
         ("pool",),
         [((pool.pool,), pool.metrics.pickup_objective_s) for pool in pools],
+    )
+    yield _gauge(
+        "headway_pool_decided_age_seconds",
+        "Since a decision for the pool was stored; unchanged ones are every few minutes.",
+        ("pool",),
+        [((pool.pool,), None if pool.decided_at_s is None else max(0.0, now_s - pool.decided_at_s)) for pool in pools],
     )
     yield _gauge(
         "headway_pool_state",

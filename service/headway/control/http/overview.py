@@ -53,6 +53,7 @@ AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has wai
 LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
 PIPELINE_BEHIND_S = 15.0  # three buckets
 PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
+READ_LATE_S = 60.0  # collectors read every few seconds
 UNREAD_LATE_S = 60.0  # a batch takes a second
 
 
@@ -250,6 +251,11 @@ def health_of(row: HealthRow, *, has_event_log: bool, telemetry: TelemetryHealth
     if not row.pipelines:
         reasons.append("no pipeline has written yet: nothing is measured; start `headway pipeline`")
     reasons += [reason for each in row.pipelines if (reason := _ailing(each)) is not None]
+    if row.read_age_s is not None and row.read_age_s > READ_LATE_S:
+        reasons.append(
+            f"no queue that a profile names has been read for {row.read_age_s:.0f} s: "
+            "see whether `headway collect` runs and reaches its broker"
+        )
     if not has_event_log:
         reasons.append("the event log is not the one that this database knows: telemetry is refused")
     elif telemetry is not None and telemetry.refused is not None:
