@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import packages_distributions, requires
 
 import grimp
@@ -84,14 +85,21 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph(*OWN, include_external_packages=True, cache_dir=None)
 
 
+@pytest.fixture(scope="module")
+def distributions() -> Mapping[str, list[str]]:
+    """Which of those installed bring a package; all are read for it."""
+    return packages_distributions()
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_a_command_reaches_only_what_its_extra_installs(imports: grimp.ImportGraph, name: str) -> None:
+def test_a_command_reaches_only_what_its_extra_installs(
+    imports: grimp.ImportGraph, distributions: Mapping[str, list[str]], name: str
+) -> None:
     """Also by way of other modules, also inside functions: nothing is missing once the command runs."""
     command = COMMANDS[name]
     reached = {command.module, *imports.find_upstream_modules(command.module)}
     external = {module.split(".")[0] for module in reached} - OWN - set(sys.stdlib_module_names)
     installed = _installed(f"headway[{command.extra}]")
-    distributions = packages_distributions()
     missing = [one for one in external if not installed & {canonicalize_name(name) for name in distributions[one]}]
     assert sorted(missing) == []
 
