@@ -33,7 +33,7 @@ HARMS: Sequence[Harm] = (
     Harm(
         what="a worker that shall leave is killed at once, busy or not",
         module="agent/held.py",
-        right="self.process.send(self.record.stop.stop_signal)",
+        right="self.process.ask_to_end(self.record.stop.stop_signal)",
         wrong="self.process.send_to_all(self.record.stop.force_signal)",
         kinds=("agent paused",),
     ),
