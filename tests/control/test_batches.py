@@ -42,6 +42,7 @@ def sample(**values: Any) -> QueueSample:
         (batch(samples=[sample(at_s=float("-inf"))]), "at_s=-inf is no Unix time"),
         (batch(activities=[WorkerActivity(host="", pid=1, is_busy=True)]), "host '' is no name"),
         (batch(activities=[WorkerActivity(host="a", pid=0, is_busy=True)]), "pid=0 is no process"),
+        (batch(activities=[WorkerActivity(host="a", pid=1, is_busy=True, ended_jobs=2**63)]), "is no count"),
     ],
 )
 def test_what_would_break_the_group_or_the_stream_is_refused_by_name(wrong: TelemetryBatch, says: str) -> None:

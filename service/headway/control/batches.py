@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from headway.control.classes import JobClasses
 from headway.control.clocks import corrected, corrected_enqueued
 from headway.errors import Invalid
-from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
+from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 from headway.store.event_log import EventRow
 
 BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
@@ -52,12 +52,7 @@ def _breaches(batch: TelemetryBatch) -> Iterator[str]:
     for sample in batch.samples:
         yield from _sample_breaches(sample)
     for activity in batch.activities:
-        if not _is_name(activity.host):
-            yield f"worker activity: host {activity.host!r} is no name"
-        if not 0 < activity.pid <= _BIGINT_MAX:
-            yield f"worker activity on host {activity.host!r}: pid={activity.pid} is no process"
-        if not _is_time(activity.busy_since_s):
-            yield f"worker activity on host {activity.host!r}: busy_since_s={activity.busy_since_s} is no Unix time"
+        yield from _activity_breaches(activity)
 
 
 def _event_breaches(event: JobEvent) -> Iterator[str]:
@@ -81,6 +76,17 @@ def _sample_breaches(sample: QueueSample) -> Iterator[str]:
     for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs"):
         if (getattr(sample, name) or 0) > _BIGINT_MAX:
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no count"
+
+
+def _activity_breaches(activity: WorkerActivity) -> Iterator[str]:
+    if not _is_name(activity.host):
+        yield f"worker activity: host {activity.host!r} is no name"
+    if not 0 < activity.pid <= _BIGINT_MAX:
+        yield f"worker activity on host {activity.host!r}: pid={activity.pid} is no process"
+    if (activity.ended_jobs or 0) > _BIGINT_MAX:
+        yield f"worker activity on host {activity.host!r}: ended_jobs={activity.ended_jobs} is no count"
+    if not _is_time(activity.busy_since_s):
+        yield f"worker activity on host {activity.host!r}: busy_since_s={activity.busy_since_s} is no Unix time"
 
 
 def _is_name(value: str) -> bool:
