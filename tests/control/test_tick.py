@@ -14,7 +14,18 @@ from headway.control import evaluation, tick
 from headway.control.leadership import Leadership
 from headway.control.tick import Ticker
 from headway.scaling.decide import decide
-from headway.scaling.model import Assignment, Decision, Demand, HoldTrial, LastMove, Memory, Mode, Objective, Wanted
+from headway.scaling.model import (
+    MEMORY_VERSION,
+    Assignment,
+    Decision,
+    Demand,
+    HoldTrial,
+    LastMove,
+    Memory,
+    Mode,
+    Objective,
+    Wanted,
+)
 from headway.scaling.profile import profile_to_mapping
 from headway.scaling.schedule import Schedule
 from headway.scaling.strategies import BUILT_IN
@@ -291,6 +302,24 @@ async def test_everything_that_is_remembered_comes_back_as_it_was(migrated_url: 
         gathered = await gather(engine, revision=0, from_s=0.0)
         await engine.dispose()
     assert gathered.states["mail"].memory == remembered
+
+
+async def test_what_a_later_version_wrote_costs_no_more_than_the_memory_of_its_pool(
+    migrated_url: str, database: Database
+) -> None:
+    """Who goes back to this version decides on, and knows the hosts."""
+    database.profile("odd")
+    database.profile()
+    database.host()
+    database.run("update hosts set templates = jsonb_set(templates, '{0,colour}', '7')")
+    memory = {"version": MEMORY_VERSION, "target_workers": 3, "wanted": [{"at_s": NOW_S, "workers": 3, "colour": 7}]}
+    database.run(
+        f"insert into pool_states (pool, target_workers, memory, epoch) values ('odd', 3, '{json.dumps(memory)}', 1)"
+    )
+    database.bucket(**LATE)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("mail", "a"): 4}
 
 
 @pytest.mark.parametrize("target_s", [10.0, 5.0])  # reacting is soon enough; it is not, for 5 + 3 + 0.5 > 5

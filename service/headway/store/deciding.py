@@ -4,6 +4,7 @@ It gathers in one transaction and applies in one, which the leader's epoch fence
 """
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -38,6 +39,8 @@ from headway.store.profiles import in_force
 from headway.store.restarts import read_generations
 from headway.store.tables import assignments, hosts, pool_states, profiles
 from headway.store.worker_hours import WorkerHours
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,11 +172,15 @@ async def _only_advised(connection: AsyncConnection) -> frozenset[str]:
 async def _pool_states(connection: AsyncConnection) -> dict[str, PoolState]:
     # A memory of another version is left out: deciding starts afresh and holds what is assigned.
     rows = await connection.execute(select(pool_states.c.pool, pool_states.c.memory, pool_states.c.target_workers))
-    return {
-        row.pool: PoolState(memory=_memory(row.memory), target_workers=row.target_workers)
-        for row in rows
-        if row.memory.get("version") == MEMORY_VERSION
-    }
+    found = {}
+    for row in rows:
+        if row.memory.get("version") == MEMORY_VERSION:
+            try:
+                found[row.pool] = PoolState(memory=_memory(row.memory), target_workers=row.target_workers)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                # One pool's, as of a version that writes more: it is written anew when the pool has been decided.
+                log.warning("memory not read, begun anew: pool=%s reason=%r", row.pool, error)
+    return found
 
 
 def _memory(body: dict[str, Any]) -> Memory:

@@ -6,7 +6,7 @@ A host is known while its lease holds, by Postgres's clock.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -226,10 +226,17 @@ def _worker(row: Any) -> Worker:
     )
 
 
+_TEMPLATE_FIELDS = frozenset(each.name for each in fields(Template))
+
+
 # Most hosts tell the same as many others.
 @lru_cache(maxsize=4096)
 def _templates(body: str) -> tuple[Template, ...]:
-    return tuple(Template(**template) for template in json.loads(body))
+    # A later version may have written more: who goes back to this one must not lose sight of every host for it.
+    return tuple(
+        Template(**{name: value for name, value in template.items() if name in _TEMPLATE_FIELDS})
+        for template in json.loads(body)
+    )
 
 
 @lru_cache(maxsize=4096)
