@@ -44,6 +44,16 @@ async def test_one_session_leads_and_the_next_takes_a_greater_epoch(migrated_url
     await second.close()
 
 
+async def test_the_options_of_a_database_url_hold_for_the_leader_as_well(migrated_url: str) -> None:
+    """Some hosted Postgres is not reached without them, and some keep Headway's tables in a schema of its own."""
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("alter schema public rename to headway")
+    session = await LeaderSession.open(f"{migrated_url}&options=-csearch_path%3Dheadway")
+    assert await session.try_lead("leader") is not None
+    assert await session._rows("show statement_timeout") == [("4s",)]
+    await session.close()
+
+
 async def test_a_new_epoch_is_above_every_epoch_a_host_has_seen(migrated_url: str) -> None:
     """A database restored from yesterday must not lock out agents that have followed today's leader."""
     with psycopg.connect(migrated_url, autocommit=True) as connection:

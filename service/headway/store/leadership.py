@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Unavailable
-from headway.store.engine import first_line
+from headway.store.engine import connect_parameters, first_line
 from headway.store.hosts import LEASE_S
 from headway.store.tables import hosts, leader_epoch, leader_heartbeat
 
@@ -90,14 +90,7 @@ class LeaderSession:
     async def open(cls, database_url: str) -> "LeaderSession":
         """A session of its own."""
         try:
-            connection = await psycopg.AsyncConnection.connect(
-                database_url,
-                autocommit=True,
-                connect_timeout=5,
-                options=SESSION_OPTIONS,
-                application_name="headway leader",
-                **OUR_SIDE,
-            )
+            connection = await psycopg.AsyncConnection.connect(**_parameters(database_url), autocommit=True)
         except psycopg.OperationalError as error:
             raise Unavailable(f"cannot open the leader's session: {first_line(error)}") from error
         return cls(connection)
@@ -203,6 +196,13 @@ class LeaderSession:
             socket.socket(fileno=os.dup(self._connection.fileno())) as line,
         ):
             line.shutdown(socket.SHUT_RDWR)
+
+
+def _parameters(database_url: str) -> dict[str, Any]:
+    """As everybody's, so that what the URL's own options say holds for the leader as well, but with less patience."""
+    parameters = connect_parameters(database_url)
+    options = f"{parameters['options']} {SESSION_OPTIONS}"  # of one that is named twice the last counts
+    return {**parameters, **OUR_SIDE, "options": options, "application_name": "headway leader"}
 
 
 # Hosts whose rows are locked are looked at the next time: renewing waits for nobody. What counts for longer than all
