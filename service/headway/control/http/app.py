@@ -135,7 +135,8 @@ def routed() -> App:
         tokens,
         exposition,
     ):
-        app.include_router(module.router)
+        # Not included: nothing is added to a router's routes, and for each app FastAPI would build them all anew.
+        app.router.routes.extend(module.router.routes)
     app.add_api_route("/", _dashboard, include_in_schema=False)
     app.mount("/static", Files(directory=WEB))
     return app
