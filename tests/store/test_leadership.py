@@ -47,8 +47,8 @@ async def test_one_session_leads_and_the_next_takes_a_greater_epoch(migrated_url
 async def test_the_options_of_a_database_url_hold_for_the_leader_as_well(migrated_url: str) -> None:
     """Some hosted Postgres is not reached without them, and some keep Headway's tables in a schema of its own."""
     with psycopg.connect(migrated_url, autocommit=True) as connection:
-        connection.execute("alter schema public rename to headway")
-    session = await LeaderSession.open(f"{migrated_url}&options=-csearch_path%3Dheadway")
+        connection.execute("alter schema public rename to elsewhere")
+    session = await LeaderSession.open(f"{migrated_url}&options=-csearch_path%3Delsewhere")
     assert await session.try_lead("leader") is not None
     assert await session._rows("show statement_timeout") == [("4s",)]
     await session.close()
