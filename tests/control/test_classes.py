@@ -24,6 +24,12 @@ def test_the_next_hour_begins_anew() -> None:
     assert names(classes, ["New"], at_s=NOW_S + 3600) == ["New"]
 
 
+def test_a_clock_that_was_ahead_for_a_while_holds_no_later_hour() -> None:
+    classes = JobClasses()
+    names(classes, [f"Job{number}" for number in range(CLASSES_MAX)], at_s=NOW_S + 86_400)
+    assert names(classes, ["New"]) == ["New"]
+
+
 def test_a_job_without_a_class_stays_without_one() -> None:
     assert JobClasses().name(None, queue="q", received_at_s=NOW_S) is None
     assert JobClasses().name("", queue="q", received_at_s=NOW_S) is None

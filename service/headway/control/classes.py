@@ -22,8 +22,8 @@ class JobClasses:
         if not job_class:
             return None
         hour_s = bucket_start_s(received_at_s, span_s=HOUR_S)
-        if hour_s > self._hour_s:
-            # What is no longer told of makes room.
+        if hour_s != self._hour_s:
+            # What is no longer told of makes room; also where the clock was ahead for a while and is set back.
             self._hour_s = hour_s
             self._known.clear()
         known = self._known.setdefault(queue, set())
