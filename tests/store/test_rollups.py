@@ -307,3 +307,21 @@ def test_whatever_goes_wrong_in_one_turn_the_next_one_comes(
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
     assert "metrics are not rolled up, trying again in a minute" in caplog.text
+
+
+def test_what_cannot_be_counted_in_time_is_told_as_that(
+    database: Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything was rolled up by then."""
+
+    def too_much(_: rollups.Connection) -> list[rollups.Level]:
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(rollups, "levels", too_much)
+    database.sink.ready()
+    deadline_s = time.monotonic() + 60
+    while "headway.store.rollups" not in {record.name for record in caplog.records}:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    assert "what is stored was not counted: canceling statement due to statement timeout" in caplog.text
+    assert "not rolled up" not in caplog.text

@@ -283,7 +283,7 @@ class Rollups:
                     tend(connection, is_stopping=self._closing.is_set)
                     train_due(connection, self._zone, is_stopping=self._closing.is_set)
                     if turns % (TOLD_S // TEND_S) == 0:
-                        _tell(levels(connection))
+                        _tell(connection)
             except psycopg.Error as error:
                 log.warning("metrics are not rolled up, trying again in a minute: %s", first_line(error))
             except Exception:
@@ -293,7 +293,12 @@ class Rollups:
             self._closing.wait(TEND_S)
 
 
-def _tell(found: list[Level]) -> None:
+def _tell(connection: Connection) -> None:
+    try:
+        found = levels(connection)
+    except psycopg.Error as error:  # as where there is more than can be counted in time
+        log.warning("what is stored was not counted: %s", first_line(error))
+        return
     for level in found:
         log.info(
             "stored level=%s rows=%d bytes=%d queues=%d bytes_a_queue_and_day=%.0f",
