@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from browser.scene import play
+from browser.scene import SOON, play
 from control.http.seed import Seed
 from headway.control.http.app import create_app
 from headway.control.http.feed import Feed
 from headway.control.http.server import HttpServer
 from headway.control.ingest import Ingest
 from headway.scaling.hosts_wanted import HostsWanted, Sign
+from headway.scaling.profile import Profile
 from headway.store.engine import Engine, create_engine, transaction
 from headway.store.event_log import EventLog
 from headway.store.hosts_wanted import save_hosts_wanted
@@ -33,6 +34,16 @@ QUIETLY = [
     "--disable-sync",
     "--no-first-run",
 ]
+
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+CONTROLS = (
+    "[...document.querySelectorAll('a, button, summary, [tabindex=\"0\"]')].filter((each) => each.checkVisibility())"
+)
+EVERY_BADGE = f"""() => {{
+    const badge = document.querySelector(".badge:not([hidden])");
+    const states = ["on_time", "idle", "scaling", "at_risk", "recovering", "breaching", "stale", "unseen", "unmanaged"];
+    return states.flatMap((state) => {{ badge.dataset.state = state; return ({CONTRAST})(); }});
+}}"""
 
 pytestmark = [
     pytest.mark.browser,
@@ -121,16 +132,16 @@ async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(
         await expect(page.locator("#headline")).to_have_text("redis/reports is late")
         reports = page.get_by_role("row").filter(has_text="redis/reports")
         await expect(reports).to_contain_text("99 % within 30 s")
-        await expect(reports).to_contain_text("6 of 16")
+        await expect(reports).to_contain_text("6 running, 16 wanted")
         await expect(reports).to_contain_text("4 starting")
         webhooks = page.get_by_role("row").filter(has_text="redis/webhooks")
         await expect(webhooks).to_contain_text("no fresh data")
         await expect(webhooks.locator("[data-part=oldest]")).to_have_text("unknown")  # and not 0
-        await expect(webhooks).to_contain_text("2 unknown")
+        await expect(webhooks).to_contain_text("2 on silent hosts")
         await expect(page.get_by_role("row").filter(has_text="legacy-imports")).to_contain_text("no profile")
         decision = page.locator("#decisions > li").first
         await expect(decision).to_contain_text("6 → 16")
-        await expect(decision).to_contain_text("160 jobs wait, the oldest for 22 s and 6 are in flight")
+        await expect(decision).to_contain_text("160 jobs wait, the oldest for 22 s and 6 are at work")
         await expect(decision).to_contain_text("The profile allows at most 16.")
         await expect(page.locator("#hosts > li").filter(has_text="worker-3")).to_contain_text("workers unknown")
         second = page.locator("#hosts > li").filter(has_text="worker-2")
@@ -156,18 +167,84 @@ async def test_everything_can_be_done_by_keys(browser: Browser, serve, seed: See
         await page.keyboard.press("PageDown")
         await page.keyboard.press("PageUp")
         await expect(page.locator(".reading")).to_contain_text("At ")
-        assert "Pickup p95" in (await chart.get_attribute("aria-valuetext") or "")
+        assert "95 % started within" in (await chart.get_attribute("aria-valuetext") or "")
         await page.locator("summary").first.focus()
         await page.keyboard.press("Enter")
-        await expect(page.locator("details[open]")).to_contain_text("Demands, in slots")
+        await expect(page.locator("details[open]")).to_contain_text("Reasons to have workers")
+        await page.keyboard.press("Escape")
+        await expect(page.locator("details[open]")).to_have_count(0)
+        await expect(page.locator("#decisions summary").first).to_be_focused()
         assert wrong == []
 
 
-async def test_a_narrow_page_scrolls_only_downwards(browser: Browser, serve, seed: Seed) -> None:
+async def test_every_control_is_reached_by_tab_and_shows_that_it_has_the_focus(
+    browser: Browser, serve, seed: Seed
+) -> None:
     play(seed, now_s=time.time())
-    async with serve() as (url, _, _), opened(browser, url, viewport={"width": 380, "height": 800}) as (page, wrong):
-        await expect(page.locator("#headline")).to_have_text("redis/reports is late")
-        assert await page.evaluate("document.documentElement.scrollWidth") <= 380
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        await expect(page.locator("#chart .tick").first).to_be_visible()
+        controls = await page.evaluate(f"{CONTROLS}.length")
+        reached = set()
+        for _ in range(controls):
+            await page.keyboard.press("Tab")
+            reached.add(await page.evaluate(f"{CONTROLS}.indexOf(document.activeElement)"))
+            style = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert style == "solid"
+        assert reached == set(range(controls))
+
+
+async def test_the_longest_wait_ages_between_readings(browser: Browser, serve, seed: Seed) -> None:
+    """As the badge beside it does: a job goes on waiting, whether or not somebody reads the broker."""
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", objective=SOON, stale_after_s=900))
+    seed.sample("redis/mail", at_s=time.time() - 40, waiting_jobs=1, oldest_age_s=40.0)
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        oldest = page.locator("[data-part=oldest]").first
+        await expect(oldest).to_have_text(re.compile(r"^(8\d|9\d|1[01]\d) s$"))
+        await expect(oldest).to_have_attribute("data-over", "true")
+        await expect(page.locator("[data-part=badge]").first).to_have_text("late")
+
+
+async def test_workers_killed_at_work_are_shown_with_their_pool_and_their_host(
+    browser: Browser, serve, seed: Seed
+) -> None:
+    play(seed, now_s=time.time())
+    seed.execute(
+        "insert into forced_ends (host_id, pool, workers) "
+        "select host_id, 'images', 2 from hosts where name in ('worker-1', 'worker-2')"
+    )
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        images = page.locator("tr.pool").filter(has_text="images")
+        await expect(images).to_contain_text("4 workers killed at work")
+        await expect(page.locator("tr.pool").filter(has_text="emails")).not_to_contain_text("killed")
+        second = page.locator("#hosts > li").filter(has_text="worker-2")
+        await expect(second).to_contain_text("Killed at work, since it enrolled: 2 of images")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_text_stands_out_from_what_is_behind_it(browser: Browser, serve, seed: Seed, scheme: str) -> None:
+    """WCAG 2.2 AA, 4.5:1, for each text and background: live, with everything open, and when the connection is lost."""
+    play(seed, now_s=time.time())
+    async with serve() as (url, _, server), opened(browser, url, color_scheme=scheme) as (page, _):
+        await expect(page.locator("#chart .tick").first).to_be_visible()
+        await page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+        live = await page.evaluate(CONTRAST)
+        states = await page.evaluate(EVERY_BADGE)
+        await server.stop()
+        await expect(page.locator("#link")).to_contain_text("Connection lost")
+        lost = await page.evaluate(CONTRAST)
+        await page.evaluate("document.getElementById('ask').showModal()")
+        asked = await page.evaluate(CONTRAST)
+    assert len(live) > 100
+    assert [each for each in [*live, *states, *lost, *asked] if each["ratio"] < 4.5] == []
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+async def test_a_page_scrolls_only_downwards(browser: Browser, serve, seed: Seed, width: int) -> None:
+    play(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url, viewport={"width": width, "height": 800}) as (page, wrong):
+        await expect(page.locator("#chart .tick").first).to_be_visible()
+        await page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
         assert wrong == []
 
 
@@ -178,6 +255,20 @@ async def test_with_nothing_to_show_it_tells_what_to_do(browser: Browser, serve)
         await expect(page.locator("#decisions-empty")).to_contain_text("Decisions begin with the first profile")
         await expect(page.locator("#reasons")).to_contain_text("No control plane has led yet")
         assert wrong == []
+
+
+async def test_escape_closes_the_question_for_a_token_and_a_button_asks_again(
+    browser: Browser, serve, seed: Seed
+) -> None:
+    play(seed, now_s=time.time())
+    async with serve(token="right") as (url, _, _), opened(browser, url) as (page, _wrong):
+        await expect(page.get_by_role("textbox", name="Token")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Give a token").click()
+        await page.get_by_role("textbox", name="Token").fill("right")
+        await page.get_by_role("button", name="Continue").click()
+        await expect(page.locator("#headline")).to_have_text("redis/reports is late")
+        await expect(page.locator("#give")).to_be_hidden()
 
 
 async def test_a_token_is_asked_for_once_and_a_wrong_one_again(browser: Browser, serve, seed: Seed) -> None:

@@ -62,7 +62,7 @@ function showSummary(overview, moment_s) {
   const text = overview.health.reasons.join("\n");
   if (reasons.dataset.text !== text) {
     reasons.dataset.text = text;
-    reasons.replaceChildren(...overview.health.reasons.map((reason) => el("li", {}, capital(reason))));
+    reasons.replaceChildren(...overview.health.reasons.map((reason) => el("li", {}, ...withCode(capital(reason)))));
   }
   document.title = overview.pools.some((pool) => pool.state === "breaching") ? "● Headway" : "Headway";
 }
@@ -72,7 +72,7 @@ function doing(pools) {
   const all = (name) => pools.reduce((sum, pool) => sum + pool[name], 0);
   const told = [
     [all("starting_workers"), "starting"],
-    [all("draining_workers"), "draining"],
+    [all("draining_workers"), "finishing their last job"],
     [all("failing_workers"), "failing to start"],
   ];
   return told
@@ -99,6 +99,9 @@ function list(names) {
   if (names.length > 3) return `${names.length} pools`;
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
+
+/** Text whose parts in backquotes are commands to type. */
+const withCode = (text) => text.split("`").map((each, index) => (index % 2 ? el("code", {}, each) : each));
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -224,6 +227,7 @@ function askForToken() {
     $("ask-form").addEventListener(
       "submit",
       () => {
+        $("give").hidden = true;
         keepToken($("token").value.trim());
         $("token").value = "";
         done();
@@ -263,7 +267,17 @@ follow("v1/events", {
   token: askForToken,
 });
 
-// Escape would leave a page without a token and without a way to give one.
-$("ask").addEventListener("cancel", (event) => event.preventDefault());
+// Escape closes what is open; a page without a token keeps a button to give one.
+$("ask").addEventListener("cancel", () => ($("give").hidden = false));
+$("give").addEventListener("click", () => {
+  $("give").hidden = true;
+  $("ask").showModal();
+});
+document.addEventListener("keydown", (event) => {
+  const opened = event.key === "Escape" && event.target.closest?.("details[open]");
+  if (!opened) return;
+  opened.open = false;
+  opened.querySelector("summary").focus();
+});
 setInterval(show, 1000);
 document.addEventListener("visibilitychange", () => refreshHistory());

@@ -159,14 +159,14 @@ export class Chart {
     const moment = this.at === null ? "now" : `at ${clock(at_s)}`;
     const texts = {
       pickup: [
-        ["p95", "Pickup p95", wait?.started_jobs === 0 ? "no starts" : duration(wait?.pickup_p95_s)],
-        ["oldest", "oldest waiting", duration(wait?.oldest_age_s)],
-        ["objective", "objective", `${objective}: ${duration(target_s)}`],
+        ["p95", "95 % started within", wait?.started_jobs === 0 ? "no starts" : duration(wait?.pickup_p95_s)],
+        ["oldest", "longest wait", duration(wait?.oldest_age_s)],
+        ["objective", "promised", `${objective} within ${duration(target_s)}`],
       ],
       waiting: [["edge", "Jobs waiting", count(wait?.waiting_jobs)]],
       workers: [
         ["edge", "Workers running", count(worker?.running_workers)],
-        ["target", "target", count(worker?.target_workers)],
+        ["target", "wanted", count(worker?.target_workers)],
       ],
     };
     say(this.reading, this.at === null ? `Newest values, ${clock(until_s)}` : `At ${clock(at_s)}`);

@@ -2,7 +2,7 @@
 
 import { el, keep, mark, part, say } from "./dom.js";
 import { ago, clock, decimal, duration } from "./format.js";
-import { change, demands, moves, why, words } from "./sentences.js";
+import { change, demands, moves, named, why } from "./sentences.js";
 
 /** Show the decisions. */
 export function showDecisions(list, overview, now_s) {
@@ -40,10 +40,10 @@ function unfolded({ decision, epoch }) {
   return el(
     "div",
     { class: "more" },
-    el("h3", {}, "Demands, in slots (a slot works on one job at a time)"),
-    el("dl", { class: "demands" }, ...demands(decision).flatMap((demand) => [el("dt", {}, words(demand.name)), bar(demand.slots, greatest)])),
-    el("h3", {}, "Limits that moved the count"),
-    el("p", { class: "steps" }, moves(decision).map((step) => `${words(step.name)} ${step.workers}`).join(" → ") || "none"),
+    el("h3", {}, "Reasons to have workers, in jobs at a time; the greatest counts"),
+    el("dl", { class: "demands" }, ...demands(decision).flatMap((demand) => [el("dt", { title: `demand ${demand.name}, in slots` }, named(demand.name)), bar(demand.slots, greatest)])),
+    el("h3", {}, "What then changed the number of workers, in this order"),
+    el("p", { class: "steps" }, moves(decision).map((step) => `${named(step.name)} ${step.workers}`).join(" → ") || "none"),
     el("p", { class: "sub" }, facts(decision, epoch)),
   );
 }
@@ -56,10 +56,10 @@ function bar(value, greatest) {
 
 function facts(decision, epoch) {
   return [
-    `last word: ${words(decision.binding)}`,
-    `${decision.running_workers} running, ${decision.starting_workers} starting, ${decision.unknown_workers} unknown then`,
-    decision.predicted_pickup_s === null ? "no prediction" : `predicted pickup ${duration(decision.predicted_pickup_s)}`,
-    decision.is_fresh ? "fresh metrics" : "stale metrics",
-    `epoch ${epoch}`,
+    `decided by: ${named(decision.binding)}`,
+    `then ${decision.running_workers} running, ${decision.starting_workers} starting, ${decision.unknown_workers} on silent hosts`,
+    decision.predicted_pickup_s === null ? "no wait foretold" : `wait foretold ${duration(decision.predicted_pickup_s)}`,
+    decision.is_fresh ? "readings were fresh" : "readings were old",
+    `leader’s term ${epoch}`,
   ].join(" · ");
 }

@@ -40,6 +40,12 @@ export function ago(seconds) {
   return `${seconds < 120 ? `${Math.floor(seconds)} s` : duration(seconds)} ago`;
 }
 
+/** How long the oldest job has waited at `now_s`: waiting goes on between readings. */
+export function aged({ waiting_jobs, oldest_age_s, sampled_at_s }, now_s) {
+  if (!waiting_jobs || !known(oldest_age_s) || !known(sampled_at_s)) return oldest_age_s;
+  return oldest_age_s + Math.max(0, now_s - sampled_at_s);
+}
+
 /** Jobs per second, or per minute where that is easier to read. */
 export function rate(perSecond) {
   if (!known(perSecond)) return UNKNOWN;

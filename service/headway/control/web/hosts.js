@@ -3,6 +3,8 @@
 import { el, keep, mark, part, say } from "./dom.js";
 import { ago, bytes, counted, decimal, duration } from "./format.js";
 
+const STATES = { draining: "finishing", backing_off: "failing to start" };
+
 /** Show the hosts. */
 export function showHosts(list, overview, now_s) {
   keep(list, overview.hosts, (host) => host.host_id, makeHost, (element, host) => showHost(element, host, now_s));
@@ -26,6 +28,7 @@ function makeHost() {
     meter("cpu", "CPU"),
     meter("memory", "Memory"),
     el("p", { class: "sub", "data-part": "workers" }),
+    el("p", { class: "sub harm", "data-part": "killed" }),
     el("p", { class: "sub", "data-part": "templates" }),
     el("p", { class: "sub", "data-part": "more" }),
   );
@@ -42,6 +45,7 @@ function showHost(element, host, now_s) {
   fill(element, "cpu", host.used.cpu_cores, host.capacity.cpu_cores, (value) => decimal(value), "cores");
   fill(element, "memory", host.used.memory_bytes, host.capacity.memory_bytes, bytes, "");
   say(part(element, "workers"), workers(host));
+  say(part(element, "killed"), killed(host));
   say(part(element, "templates"), templates(host));
   say(part(element, "more"), more(host));
   mark(element, "data-unknown", !host.is_known);
@@ -56,6 +60,12 @@ function condition(host) {
   if (host.state === "cordoned") return ["cordoned", "at_risk", "It keeps what runs and gets nothing new."];
   if (host.failing_templates.length) return ["failing", "at_risk", `Workers of ${host.failing_templates.join(", ")} only end too early here.`];
   return ["reporting", "on_time", "Its agent reports."];
+}
+
+/** Whom it has ended by force, by pool. */
+function killed(host) {
+  const told = Object.entries(host.forced_workers).sort().map(([pool, workers]) => `${workers} of ${pool}`).join(", ");
+  return told && `Killed at work, since it enrolled: ${told}`;
 }
 
 /** Workers by template. */
@@ -88,7 +98,7 @@ function fill(element, name, used, capacity, unit, noun) {
 function workers(host) {
   const states = {};
   for (const worker of host.workers) states[worker.state] = (states[worker.state] ?? 0) + 1;
-  const told = Object.entries(states).map(([state, number]) => `${number} ${state.replaceAll("_", " ")}`).join(", ");
+  const told = Object.entries(states).map(([state, number]) => `${number} ${STATES[state] ?? state.replaceAll("_", " ")}`).join(", ");
   if (host.is_known) return host.workers.length ? `${counted(host.workers.length, "worker")}: ${told}` : "no workers";
   return told ? `workers unknown; ${told} when last heard of` : "workers unknown";
 }

@@ -1,14 +1,14 @@
 // The table of queues: a row for each pool, under it its queues where it has several, and queues that nobody manages.
 
 import { el, keep, mark, part, say } from "./dom.js";
-import { ago, count, duration, promise, rate } from "./format.js";
+import { ago, aged, count, counted, duration, promise, rate } from "./format.js";
 
 const STATES = {
   on_time: "on time",
   idle: "idle",
   scaling: "scaling",
-  at_risk: "at risk",
-  recovering: "recovering",
+  at_risk: "nearly late",
+  recovering: "was late",
   breaching: "late",
   stale: "no fresh data",
   unseen: "not seen yet",
@@ -19,9 +19,9 @@ const TOLD = {
   on_time: "Nothing waits longer than the objective.",
   idle: "Nothing waits, and no worker is wanted.",
   scaling: "Workers are being started or let go.",
-  at_risk: "The oldest job has waited most of what the objective allows.",
-  recovering: "Nobody waits too long now, but the objective's window still holds waits that did.",
-  breaching: "The oldest job has waited longer than the objective allows.",
+  at_risk: "The oldest job has waited most of the time that was promised.",
+  recovering: "Nobody waits too long now, but in the minutes that the promise is about some did.",
+  breaching: "The oldest job has waited longer than was promised (the objective is breached).",
   stale: "The newest reading is old: nothing is lowered until there is a new one.",
   unseen: "No collector or sender has told of this queue.",
   unmanaged: "No profile names this queue: it is watched and has no workers of Headway.",
@@ -46,7 +46,26 @@ export function rowsOf(overview) {
 
 /** Show the rows; `selected` is the pool whose chart is shown, `select(pool)` shows another. */
 export function showQueues(body, overview, { selected, select, now_s }) {
-  keep(body, rowsOf(overview), (row) => row.key, (row) => makeRow(row, select), (element, row) => showRow(element, row, selected, now_s));
+  const killed = killedOf(overview.hosts);
+  keep(body, rowsOf(overview), (row) => row.key, (row) => makeRow(row, select), (element, row) => {
+    showRow(element, row, selected, now_s);
+    if (row.kind === "pool") showKilled(part(element, "killed"), killed.get(row.pool.pool) ?? 0);
+  });
+}
+
+/** Pool -> its workers that were ended by force, on all hosts. */
+function killedOf(hosts) {
+  const sums = new Map();
+  for (const host of hosts) {
+    for (const [pool, workers] of Object.entries(host.forced_workers)) sums.set(pool, (sums.get(pool) ?? 0) + workers);
+  }
+  return sums;
+}
+
+function showKilled(place, workers) {
+  place.hidden = workers === 0;
+  say(place, workers ? `${counted(workers, "worker")} killed at work` : "");
+  mark(place, "title", "Ended by force: still at a job when the time that the host's file gives to finish (drain_timeout_s) was over. Counted since each host enrolled; the hosts below tell where.");
 }
 
 function makeRow(row, select) {
@@ -58,13 +77,15 @@ function makeRow(row, select) {
     el("th", { role: "rowheader", scope: "row" }, title, el("span", { class: "sub", "data-part": "sub" })),
     el("td", { role: "cell", class: "state", "data-label": "State" }, el("span", { class: "badge", "data-part": "badge" }), el("span", { class: "tag", "data-part": "mode" })),
     cell("waiting", "Waiting"),
-    cell("oldest", "Oldest"),
-    cell("flight", "In flight"),
-    cell("p95", "Pickup p95"),
+    cell("oldest", "Longest wait"),
+    cell("flight", "At work"),
+    cell("p95", "95 % within"),
     el(
       "td",
       { role: "cell", class: "workers", "data-label": "Workers" },
-      el("span", { class: "line" }, el("span", { class: "figures", "data-part": "figures" }), el("span", { class: "moving", "data-part": "moving" })),
+      el("span", { class: "line" }, el("span", { class: "figures", "data-part": "figures" })),
+      el("span", { class: "moving", "data-part": "moving" }),
+      row.kind === "pool" ? el("span", { class: "harm", "data-part": "killed", hidden: true }) : null,
       el("span", { class: "track", "data-part": "track", "aria-hidden": "true" }, el("i", { class: "running" }), el("i", { class: "starting" }), el("i", { class: "mark" })),
     ),
   );
@@ -81,11 +102,12 @@ function showRow(element, row, selected, now_s) {
   say(part(element, "sub"), subtitle(row));
   showState(element, row);
   measured(part(element, "waiting"), count(metrics.waiting_jobs), metrics, now_s);
-  measured(part(element, "oldest"), duration(metrics.oldest_age_s), metrics, now_s);
+  const oldest_s = aged(metrics, now_s);
+  measured(part(element, "oldest"), duration(oldest_s), metrics, now_s);
   measured(part(element, "flight"), count(metrics.in_flight_jobs), metrics, now_s);
   measured(part(element, "p95"), pickup(metrics), metrics, now_s);
   if (pool) {
-    mark(part(element, "oldest"), "data-over", metrics.oldest_age_s > pool.objective.target_s);
+    mark(part(element, "oldest"), "data-over", oldest_s > pool.objective.target_s);
     mark(part(element, "p95"), "data-over", metrics.pickup_p95_s > pool.objective.target_s);
   }
   showWorkers(element, row);
@@ -135,16 +157,15 @@ function showWorkers(element, { kind, pool }) {
     return;
   }
   const { running_workers: running, starting_workers: starting, target_workers: target } = pool;
-  say(part(element, "figures"), target === null ? `${running}` : `${running} of ${count(target)} wanted`);
+  say(part(element, "figures"), target === null ? `${running} running` : `${running} running, ${count(target)} wanted`);
   const moving = [
     [starting, "starting"],
-    [pool.draining_workers, "draining"],
+    [pool.draining_workers, "finishing"],
     [pool.failing_workers, "failing to start"],
-    [pool.unknown_workers, "unknown"],
+    [pool.unknown_workers, "on silent hosts"],
   ].filter(([number]) => number > 0);
   const told = moving.map(([number, what]) => `${number} ${what}`).join(", ");
   say(part(element, "moving"), told);
-  mark(part(element, "moving"), "title", told || null);
   mark(part(element, "moving"), "data-bad", pool.failing_workers > 0 || pool.unknown_workers > 0);
   const scale = Math.max(pool.workers_max, running + starting, target ?? 0, 1);
   const [filled, coming, tick] = track.children;

@@ -31,6 +31,31 @@ export function moves(decision) {
   return decision.steps.filter((step, index, all) => index === 0 || step.workers !== all[index - 1].workers);
 }
 
+const NAMES = {
+  work_in_progress: "jobs at work",
+  backlog_drain: "starting all that wait in time",
+  wake: "waking from none",
+  standing: "there before the next job",
+  steady_state: "keeping up with arrivals",
+  trend: "arrivals that rise",
+  forecast: "arrivals foretold",
+  saturation: "every worker is busy",
+  hold_stale: "old readings",
+  hold_up: "wait before more",
+  hold_down: "wait before fewer",
+  tolerance: "too small a change",
+  anti_flapping: "no back and forth",
+  crash_loop: "workers that die at once",
+  override: "set by hand",
+  workers_min: "profile's minimum",
+  workers_max: "profile's maximum",
+  capacity: "room on the hosts",
+  share: "share of scarce room",
+};
+
+/** A name of a demand or limit in plain words; one that has none yet, in its own. */
+export const named = (name) => NAMES[name] ?? words(name);
+
 /** A name of a demand or limit in words. */
 export function words(name) {
   return name.replaceAll("_", " ");
@@ -40,7 +65,7 @@ function reason(decision) {
   const greatest = demands(decision)[0];
   if (!greatest || greatest.slots <= 0) return nothingToDo(decision);
   const tell = DEMANDS[greatest.name];
-  return tell ? tell(greatest.slots, totals(decision)) : `The demand “${words(greatest.name)}” is ${slots(greatest.slots)}.`;
+  return tell ? tell(greatest.slots, totals(decision)) : `“${named(greatest.name)}” asks for ${slots(greatest.slots)}.`;
 }
 
 function nothingToDo(decision) {
@@ -50,22 +75,22 @@ function nothingToDo(decision) {
   return seen.arrival_rate_per_s === 0 ? "Nothing waits and nothing arrives." : `${waiting(seen)}.`;
 }
 
-const slots = (value) => `${decimal(value)} ${value === 1 ? "slot" : "slots"}`;
+const slots = (value) => `${decimal(value)} ${value === 1 ? "job" : "jobs"} at a time`;
 
 const DEMANDS = {
-  work_in_progress: (value, seen) => `${waiting(seen)}: what is at work or starting, ${slots(value)}, is enough.`,
-  backlog_drain: (value, seen) => `${waiting(seen)}: starting them all in time takes ${slots(value)}.`,
-  wake: (value, seen) => `${waiting(seen)}, and no worker is there: waking takes ${slots(value)}.`,
+  work_in_progress: (value, seen) => `${waiting(seen)}: workers for ${slots(value)}, at work or starting, are enough.`,
+  backlog_drain: (value, seen) => `${waiting(seen)}: starting them all in time takes workers for ${slots(value)}.`,
+  wake: (value, seen) => `${waiting(seen)}, and no worker is there: waking takes workers for ${slots(value)}.`,
   standing: (value) =>
-    `A worker started now would come too late for the next jobs that may arrive: ${slots(value)} should be there before them.`,
+    `A worker started now would come too late for the next jobs that may arrive: workers for ${slots(value)} should be there before them.`,
   steady_state: (value, seen) =>
-    `Jobs arrive at ${rate(seen.arrival_rate_per_s)} and take ${duration(seen.service_time_s)} each: that keeps ${slots(value)} busy.`,
+    `Jobs arrive at ${rate(seen.arrival_rate_per_s)} and take ${duration(seen.service_time_s)} each: that is ${slots(value)}.`,
   trend: (value, seen) =>
-    `Arrivals are rising from ${rate(seen.arrival_rate_per_s)}: when a new worker is ready, ${slots(value)} will be busy.`,
-  forecast: (value) => `What is forecast to arrive by the time a new worker is ready will keep ${slots(value)} busy.`,
+    `Arrivals are rising from ${rate(seen.arrival_rate_per_s)}: when a new worker is ready, that will be ${slots(value)}.`,
+  forecast: (value) => `What is forecast to arrive by the time a new worker is ready is ${slots(value)}.`,
   saturation: (value) => `Every worker is busy, and the strategy then wants one more: ${slots(value)}.`,
   smoother: (value) => `While throughput is steady the strategy comes down one by one, now to ${slots(value)}.`,
-  first_worker: (value, seen) => `${waiting(seen)}, and nothing works on them: ${slots(value)} for a first worker.`,
+  first_worker: (value, seen) => `${waiting(seen)}, and nothing works on them: a first worker, for ${slots(value)}.`,
   jobs_per_worker: (value, seen) => `${waiting(seen)}: the strategy's workers for so many jobs make ${slots(value)}.`,
   balance: (value) => `The strategy's balance of the queues is at ${slots(value)}.`,
   fixed: (value) => `The profile's floor is ${slots(value)}.`,
@@ -73,14 +98,14 @@ const DEMANDS = {
 };
 
 function waiting(seen) {
-  const inFlight = seen.in_flight_jobs ? ` and ${count(seen.in_flight_jobs)} ${seen.in_flight_jobs === 1 ? "is" : "are"} in flight` : "";
+  const inFlight = seen.in_flight_jobs ? ` and ${count(seen.in_flight_jobs)} ${seen.in_flight_jobs === 1 ? "is" : "are"} at work` : "";
   if (!seen.waiting_jobs) return inFlight ? `No job waits${inFlight}` : "No job waits";
   const oldest = seen.oldest_age_s === null ? "" : `, the oldest for ${duration(seen.oldest_age_s)}`;
   return `${counted(seen.waiting_jobs, "job")} ${seen.waiting_jobs === 1 ? "waits" : "wait"}${oldest}${inFlight}`;
 }
 
 const LIMITS = {
-  hold_stale: (count_) => `Metrics are stale, and without them nothing goes down: held at ${count_}.`,
+  hold_stale: (count_) => `The last reading is old, and without a new one nothing goes down: held at ${count_}.`,
   tolerance: (count_) => `Too small a change to make: held at ${count_}.`,
   hold_up: (count_) => `More is wanted, but not yet for long enough: ${count_} for now.`,
   hold_down: (count_) => `Fewer would do now, but not yet for long enough: held at ${count_}.`,
