@@ -3,6 +3,7 @@
 So a role needs its own extra and no more.
 """
 
+import difflib
 import importlib
 import os
 import sys
@@ -72,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     command = COMMANDS.get(words[0])
     if command is None:
-        return _fail(f"no command {words[0]!r}; `headway --help` lists them")
+        return _fail(f"no command {words[0]!r}; {_meant(words[0])}`headway --help` lists them")
     try:
         module = importlib.import_module(command.module)
         status: int = module.main(words)
@@ -101,6 +102,12 @@ def _usage() -> str:
         lines += ["", f"{title}:", *(f"  {name:<{width}}  {COMMANDS[name].summary}" for name in names)]
     ends = "`headway COMMAND --help` tells the rest, `headway --version` the version."
     return "\n".join(["usage: headway COMMAND [options]", *lines, "", ends])
+
+
+def _meant(word: str) -> str:
+    """A guess at the command of a word that is none, where one is near."""
+    near = difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.7)
+    return f"did you mean `{near[0]}`? " if near else ""
 
 
 def _fail(message: str) -> int:

@@ -40,6 +40,11 @@ def test_an_unknown_command_is_one_line_that_says_where_to_look(capsys: pytest.C
     assert capsys.readouterr().err == "headway: no command 'fly'; `headway --help` lists them\n"
 
 
+def test_a_misspelt_command_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["contrl"]) == 2
+    assert "no command 'contrl'; did you mean `control`? " in capsys.readouterr().err
+
+
 def test_help_lists_every_command_with_its_purpose(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     printed = capsys.readouterr().out
