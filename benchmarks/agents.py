@@ -111,7 +111,8 @@ class Bench:
     async def _heard(self, revisions: dict[str, int]) -> list[float]:
         heard_at_s: list[float] = await self._crowd.until_all_have(revisions, WAIT_MAX_S)
         if len(heard_at_s) < len(revisions):
-            raise SystemExit(f"{len(revisions) - len(heard_at_s)} agents never heard of it: {await self._crowd.seen()}")
+            seen = await self._crowd.seen()
+            raise SystemExit(f"{len(revisions) - len(heard_at_s)} agents never heard of it: {seen['failures']}")
         return heard_at_s
 
     async def _settled(self) -> None:

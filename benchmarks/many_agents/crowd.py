@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import uvloop
+from grpc import StatusCode
 
 from headway.agent import calls, client, link, talk
 from headway.errors import Unavailable
@@ -177,7 +178,8 @@ class Crowd:
         self.failures[f"{call} {error.code.name}"] += 1
         if error.code not in calls.RETRYABLE:
             self.failed_for_good.append(f"{call}: {error}"[:300])
-        return conversation.failed(Unavailable("cut off"))
+        is_late = error.code is StatusCode.DEADLINE_EXCEEDED
+        return conversation.failed(talk.Unanswered("late") if is_late else Unavailable("cut off"))
 
 
 def run(commands: Connection, address: str, count: int) -> None:

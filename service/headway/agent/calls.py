@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import grpc
 
+from headway.agent.talk import Unanswered
 from headway.errors import Conflict, Forbidden, HeadwayError, NotFound, Refused, Unauthenticated, Unavailable
 from headway.wire.channel import Tls, handshake_failure
 from headway.wire.lines import RETRYABLE, Line, Lines, Stub
@@ -136,7 +137,8 @@ class Calls(Generic[Stub]):
             return _REFUSALS.get(code, Refused)(f"the control plane at {line.address} refuses: {details} ({code.name})")
         self._lines.failed(line, error)
         told = failure or f"does not answer ({code.name}: {details})"
-        return Unavailable(f"the control plane at {line.address} {told}")
+        kind = Unanswered if code is grpc.StatusCode.DEADLINE_EXCEEDED else Unavailable
+        return kind(f"the control plane at {line.address} {told}")
 
     def _cut_short(self, line: Line[Stub]) -> Unavailable:
         if line is not self._lines.now:

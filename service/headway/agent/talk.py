@@ -3,13 +3,20 @@
 import logging
 import random
 
-from headway.errors import HeadwayError, NotFound, Refused
+from headway.errors import HeadwayError, NotFound, Refused, Unavailable
 
 PAUSE_MIN_S = 0.2
 PAUSE_MAX_S = 4.0  # with as much until the connection is tried anew, all are back within ten seconds
+# What got no answer in time may have met a flood, which whoever asks again at once makes worse. With these pauses a
+# host asks no more often than when all is well, and still twice within a lease.
+UNANSWERED_PAUSE_S = 8.0
 REFUSED_PAUSE_S = 30.0  # what only a person can cure is not asked for more often
 
 log = logging.getLogger(__name__)
+
+
+class Unanswered(Unavailable):
+    """No answer came in time."""
 
 
 class Talk:
@@ -34,5 +41,7 @@ class Talk:
         self._failures += 1
         if isinstance(error, Refused) and not isinstance(error, NotFound):
             return REFUSED_PAUSE_S * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
+        if isinstance(error, Unanswered):
+            return random.uniform(0.0, UNANSWERED_PAUSE_S)  # noqa: S311 - no secret
         # Full jitter: agents that were cut off together do not come back together.
         return random.uniform(0.0, min(PAUSE_MAX_S, PAUSE_MIN_S * 2.0 ** min(self._failures - 1, 30)))  # noqa: S311

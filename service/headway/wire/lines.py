@@ -27,8 +27,10 @@ from headway.wire.channel import ANSWERED, Tls, handshake_failure, open_channel
 # One that answers and cannot serve may be cut off from its Postgres, and another may not be. Not at once: when Postgres
 # itself is away, all clients would go round and round.
 PATIENCE_S = 30.0
-# One that is only flooded answers late. To call it anew each time would add to the flood.
+# One that is only flooded answers late. To call it anew each time would add to the flood: the only one is borne with
+# twice as long whenever that brought no answer.
 UNANSWERED_MAX = 2
+UNANSWERED_MAX_AT_MOST = 16
 
 # What a repetition may cure. CANCELLED is how gRPC's server refuses a call for which it has no room.
 RETRYABLE = {
@@ -83,6 +85,7 @@ class Lines(Generic[Stub]):
         self._clock = clock
         self._tls = tls()
         self._lock = threading.Lock()
+        self._unanswered_max = UNANSWERED_MAX
         self._is_closed = False
         self._turn = random.randrange(len(self._addresses))  # noqa: S311 - no secret
         self._now = self._open()
@@ -101,6 +104,7 @@ class Lines(Generic[Stub]):
     def answered(self, line: Line[Stub], *, serves: bool = True) -> None:
         """Note an answer; ``serves``: one that nobody gives who cannot serve."""
         line.patience.unanswered = 0
+        self._unanswered_max = UNANSWERED_MAX
         if serves:
             line.patience.ailing_since_s = None
 
@@ -134,7 +138,12 @@ class Lines(Generic[Stub]):
     def _ends_patience(self, patience: _Patience, error: Any) -> bool:
         if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
             patience.unanswered += 1
-            return self._has_choice or patience.unanswered >= UNANSWERED_MAX
+            if self._has_choice:
+                return True
+            if patience.unanswered < self._unanswered_max:
+                return False
+            self._unanswered_max = min(2 * self._unanswered_max, UNANSWERED_MAX_AT_MOST)
+            return True
         if ANSWERED not in (error.trailing_metadata() or ()):
             return self._has_choice  # without one, gRPC connects anew by itself
         now_s = self._clock()

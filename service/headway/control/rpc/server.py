@@ -20,6 +20,8 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.server.max_pending_requests", 50_000),
     ("grpc.server.max_pending_requests_hard_limit", 60_000),
     ("grpc.max_concurrent_streams", 100_000),
+    # Nor are they dropped for having waited: who is dropped comes again, and waits anew.
+    ("grpc.server_max_unrequested_time_in_server", 300),
     # An agent that vanished without a word frees its held call within a minute.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 15_000),

@@ -1,0 +1,35 @@
+"""How long the agent waits before it asks again."""
+
+import pytest
+
+from headway.agent import calls, client, link, talk
+from headway.agent.talk import PAUSE_MAX_S, REFUSED_PAUSE_S, UNANSWERED_PAUSE_S, Talk, Unanswered
+from headway.errors import Forbidden, HeadwayError, NotFound, Unavailable
+from headway.store.hosts import LEASE_S
+
+
+@pytest.mark.parametrize(
+    ("error", "longest_s"),
+    [
+        (Unavailable("cut off"), PAUSE_MAX_S),
+        (NotFound("no such host"), PAUSE_MAX_S),
+        (Unanswered("late"), UNANSWERED_PAUSE_S),
+        (Forbidden("no"), REFUSED_PAUSE_S * 1.2),
+    ],
+)
+def test_pauses_are_spread_from_none_to_the_longest(error: HeadwayError, longest_s: float) -> None:
+    talk = Talk("report")
+    pauses_s = [talk.failed(error) for _ in range(2_000)][10:]
+    assert longest_s * 0.95 < max(pauses_s) <= longest_s
+    assert isinstance(error, Forbidden) or min(pauses_s) < longest_s * 0.05
+
+
+def test_in_a_flood_a_host_asks_no_more_often_than_when_all_is_well() -> None:
+    mean_s = calls.CALL_TIMEOUT_S + talk.UNANSWERED_PAUSE_S / 2
+    assert mean_s >= link.REPORT_EVERY_S * (1 - link.REPORT_JITTER)
+
+
+def test_a_report_that_got_no_answer_is_tried_again_within_the_lease() -> None:
+    due_s = link.REPORT_EVERY_S * (1 + link.REPORT_JITTER)
+    assert due_s + calls.CALL_TIMEOUT_S + talk.UNANSWERED_PAUSE_S < LEASE_S
+    assert client.POLL_WAIT_S < client.POLL_TIMEOUT_S
