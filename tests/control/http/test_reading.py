@@ -8,6 +8,7 @@ import pytest
 
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
+from headway.control.http import overview
 from headway.control.http.guard import TELEMETRY_BYTES_MAX
 from headway.control.recent import RATE_WINDOW_S
 from headway.errors import Overloaded
@@ -178,3 +179,22 @@ async def test_an_overloaded_ingest_asks_to_come_again(door) -> None:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(door(ingest=Full())), base_url="http://[::1]") as client:
         answer = await client.post("/v1/telemetry", content=json.dumps(BATCH))
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "2")
+
+
+async def test_a_list_of_queues_reads_only_what_was_written_since_the_last(
+    client: httpx.AsyncClient, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand queues have more rows in five minutes than a request may take time to read."""
+    seed.sample("redis/mail", at_s=NOW_S - 2)
+    seed.bucket("redis/mail", at_s=NOW_S - 10, arrived_jobs=12)
+    first = (await client.get("/v1/queues")).json()
+    after = []
+    read = overview.read_buckets
+
+    async def noted(*given: Any, **named: Any) -> Any:
+        after.append(named["after_revision"])
+        return await read(*given, **named)
+
+    monkeypatch.setattr(overview, "read_buckets", noted)
+    assert (await client.get("/v1/queues")).json() == first
+    assert after == [1]

@@ -115,6 +115,21 @@ class Overviews:
         """The overview of this moment."""
         return await self._shown(lambda overview: overview)
 
+    async def queues(self, *, pool: str | None) -> tuple[float, list[QueueOut]]:
+        """Every queue, or those of ``pool``, and of when that is."""
+        async with self._turn:
+            now_s = self._clock()
+            await self._filling.keep_up(self._engine, self._recent, now_s=now_s)
+            async with snapshot(self._engine) as conn:
+                buckets, revision = await read_buckets(
+                    conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision
+                )
+                queues, samples, profiles = await read_queues(conn), await read_samples(conn), await list_profiles(conn)
+            asked = {queue: owner for queue, owner in queues.items() if pool is None or owner == pool}
+            return now_s, await asyncio.to_thread(
+                self._queues, asked, samples, profiles, buckets, revision=revision, now_s=now_s
+            )
+
     async def _shown(self, show: Callable[[Overview], Shown]) -> Shown:
         async with self._turn:
             now_s = self._clock()
@@ -142,12 +157,9 @@ class Overviews:
             )
 
     def _overview(self, seen: Seen, *, now_s: float) -> Overview:
-        with self._making:
-            self._recent.forget(now_s=now_s)
-            self._recent.take(seen.buckets, revision=seen.revision)
-            queues = queues_of(
-                seen.queues, seen.samples, [stored.profile for stored in seen.profiles], self._recent, now_s=now_s
-            )
+        queues = self._queues(
+            seen.queues, seen.samples, seen.profiles, seen.buckets, revision=seen.revision, now_s=now_s
+        )
         metrics = {queue.queue: queue.metrics for queue in queues}
         return Overview(
             at_s=now_s,
@@ -158,6 +170,21 @@ class Overviews:
             health=seen.health,
             hosts_wanted=[HostsWantedOut.of(each) for each in seen.hosts_wanted],
         )
+
+    def _queues(
+        self,
+        queues: Mapping[str, str | None],
+        samples: Mapping[str, QueueSample],
+        profiles: Iterable[StoredProfile],
+        buckets: Iterable[BucketRow],
+        *,
+        revision: int,
+        now_s: float,
+    ) -> list[QueueOut]:
+        with self._making:
+            self._recent.forget(now_s=now_s)
+            self._recent.take(buckets, revision=revision)
+            return queues_of(queues, samples, [stored.profile for stored in profiles], self._recent, now_s=now_s)
 
 
 def queues_of(

@@ -16,9 +16,8 @@ from headway.control.http.answers import (
 )
 from headway.control.http.door import AtDoor, PoolPath, PoolQuery
 from headway.control.http.given import in_a_thread
-from headway.control.http.overview import bucket_points, queues_of, service_times
+from headway.control.http.overview import bucket_points, service_times
 from headway.control.http.problems import declared
-from headway.control.recent import KEPT_S, RecentBuckets
 from headway.errors import Invalid, NotFound
 from headway.scaling.measure import BUCKET_S
 from headway.store.decisions import latest_decisions, list_decisions
@@ -26,11 +25,9 @@ from headway.store.engine import snapshot, transaction
 from headway.store.overview import (
     read_buckets,
     read_hosts,
-    read_queues,
-    read_samples,
     read_target_history,
 )
-from headway.store.profiles import get_profile, list_profiles
+from headway.store.profiles import get_profile
 
 DECISIONS_MAX = 500
 HISTORY_MINUTES_MAX = 120  # buckets of 5 s live two hours
@@ -48,21 +45,8 @@ router = APIRouter(prefix="/v1")
 )
 async def list_all_queues(door: AtDoor, pool: PoolQuery = None) -> Response:
     """Every queue that was seen or that a profile names: newest depths, rates and waits."""
-    now_s = door.clock()
-    async with snapshot(door.engine) as conn:
-        queues = await read_queues(conn)
-        if pool is not None:
-            queues = {queue: owner for queue, owner in queues.items() if owner == pool}
-        samples, profiles = await read_samples(conn), await list_profiles(conn)
-        buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, queues=list(queues))
-
-    def told() -> QueuesOut:
-        recent = RecentBuckets()
-        recent.take(buckets, revision=revision)
-        given = queues_of(queues, samples, [stored.profile for stored in profiles], recent, now_s=now_s)
-        return QueuesOut(at_s=now_s, queues=given)
-
-    return await in_a_thread(told)
+    at_s, queues = await door.overviews.queues(pool=pool)
+    return await in_a_thread(lambda: QueuesOut(at_s=at_s, queues=queues))
 
 
 @router.get(
