@@ -16,6 +16,7 @@ from headway.store.reports import HostReport
 from headway.store.standing import Standing
 
 BOUND_S = 60.0
+OTHER = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
@@ -290,3 +291,15 @@ async def test_the_first_wait_after_a_change_is_short_for_a_broker_may_begin_to_
     done, _ = await asyncio.wait([again], timeout=0.3)
     assert not done, "nothing was told of its workers"
     again.cancel()
+
+
+async def test_after_the_connection_broke_another_cluster_may_answer(reports: Reports, engine: Engine) -> None:
+    """At the same address a database of another installation was put in the place of the lost one."""
+    host_id = await enrolled(reports)
+    asked = await having(reports, host_id)
+    async with transaction(engine) as connection:
+        await connection.execute(text("update cluster set cluster_id = :other"), {"other": OTHER})
+    assert await reports.cluster_id() == asked.cluster_id, "asked once, and not with each answer"
+    reports.host_changed(WAKE)
+    assert await asyncio.gather(*(reports.cluster_id() for _ in range(3))) == [OTHER] * 3
+    assert await reports.poll(asked, wait_s=BOUND_S) == Standing(epoch=0, revision=0), "nobody's here"

@@ -66,6 +66,7 @@ class Reports:
         self._line = ReportLine(engine=engine)
         self._enrolling = EnrolLine[str](engine=engine)
         self._cluster_id: str | None = None
+        self._asking_cluster = asyncio.Lock()
 
     def host_changed(self, told: str) -> None:
         """The orders of a host have changed, or of several, told by their ids with commas between.
@@ -73,6 +74,7 @@ class Reports:
         The payload of a fresh connection means any host.
         """
         if told == WAKE:
+            self._cluster_id = None  # another database may answer at the same address
             self._known.clear()
             for held in self._held.values():
                 held.wake()
@@ -84,10 +86,13 @@ class Reports:
 
     async def cluster_id(self) -> str:
         """The id of this installation, told with every answer."""
-        if self._cluster_id is None:
-            async with transaction(self._engine) as connection:
-                self._cluster_id = await read_cluster_id(connection)
-        return self._cluster_id
+        if self._cluster_id is not None:
+            return self._cluster_id
+        async with self._asking_cluster:  # asked once for all who want to know
+            if self._cluster_id is None:
+                async with transaction(self._engine) as connection:
+                    self._cluster_id = await read_cluster_id(connection)
+            return self._cluster_id
 
     async def enrol(self, enrolment: Enrolment) -> str:
         """The id of the host.
