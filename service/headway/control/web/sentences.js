@@ -18,7 +18,17 @@ export function why(decision) {
 /** The notes, less the one that says again what the limit has just said. */
 function untold({ notes, steps }) {
   const isHeld = steps.some((step) => step.name === "hold_stale");
-  return isHeld ? notes.map((note) => note.replace(/^(metrics are .* old): nothing goes down until they are fresh$/, "$1")) : notes;
+  const told = notes.map(plain);
+  return isHeld ? told.map((note) => note.replace(/^(metrics are .* old): nothing goes down until they are fresh$/, "$1")) : told;
+}
+
+/** The sum behind standing workers, in words. */
+function plain(note) {
+  return note.replace(
+    /^needs (\d+) standing workers?: start-up ([\d.]+) s \+ tick ([\d.]+) s > ([\d.]+) s$/,
+    (_, workers, startUp, tick, target) =>
+      `a worker takes ${duration(Number(startUp))} to start, and a decision up to ${duration(Number(tick))}, which is longer than the ${duration(Number(target))} promised: ${workers} should always be there`,
+  );
 }
 
 /** The demands, greatest first. */
