@@ -27,7 +27,7 @@ function plain(note) {
   return note.replace(
     /^needs (\d+) standing workers?: start-up ([\d.]+) s \+ tick ([\d.]+) s > ([\d.]+) s$/,
     (_, workers, startUp, tick, target) =>
-      `a worker takes ${duration(Number(startUp))} to start, and a decision up to ${duration(Number(tick))}, which is longer than the ${duration(Number(target))} promised: ${workers} should always be there`,
+      `a worker takes ${duration(Number(startUp))} to start, and a decision up to ${duration(Number(tick))}: together longer than the ${duration(Number(target))} promised, so ${workers} should always be there`,
   );
 }
 
