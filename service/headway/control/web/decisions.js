@@ -56,7 +56,7 @@ function bar(value, greatest) {
 
 function facts(decision, epoch) {
   return [
-    `decided by: ${named(decision.binding)}`,
+    `decided by: ${named(decision.binding)} (${decision.binding})`,
     `then ${decision.running_workers} running, ${decision.starting_workers} starting, ${decision.unknown_workers} on silent hosts`,
     decision.predicted_pickup_s === null ? "no wait foretold" : `wait foretold ${duration(decision.predicted_pickup_s)}`,
     decision.is_fresh ? "readings were fresh" : "readings were old",
