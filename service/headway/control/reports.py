@@ -89,10 +89,11 @@ class Reports:
         if self._cluster_id is not None:
             return self._cluster_id
         async with self._asking_cluster:  # asked once for all who want to know
-            if self._cluster_id is None:
+            cluster_id = self._cluster_id
+            if cluster_id is None:
                 async with transaction(self._engine) as connection:
-                    self._cluster_id = await read_cluster_id(connection)
-            return self._cluster_id
+                    cluster_id = self._cluster_id = await read_cluster_id(connection)
+            return cluster_id  # the kept one may have been forgotten just now
 
     async def enrol(self, enrolment: Enrolment) -> str:
         """The id of the host.
