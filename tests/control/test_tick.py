@@ -382,6 +382,7 @@ async def test_recommend_holds_where_assignments_are_written_whatever_a_tick_ask
         "insert into assignments (pool, host_id, template, base_workers, epoch, revision) "
         "values ('advised', 'a', 'mail', 3, 0, 0)"
     )
+    database.run("update hosts set assignment_revision = 7 where host_id = 'a'")  # of which it was told
     wanted = [
         Assignment(pool="advised", host_id="b", template="mail", base_workers=9),  # and none on a
         Assignment(pool="acting", host_id="b", template="mail", base_workers=2),
@@ -391,7 +392,7 @@ async def test_recommend_holds_where_assignments_are_written_whatever_a_tick_ask
         gathered = await gather(engine, revision=0, from_s=0.0)
         await apply(engine, News(remembered=[], decisions=[], assignments=wanted), gathered, epoch=epoch)
         assert database.assigned() == {("advised", "a"): 3, ("acting", "b"): 2}
-        assert (database.revision_of("a"), database.revision_of("b")) == (0, 1)
+        assert (database.revision_of("a"), database.revision_of("b")) == (7, 1)
         # The mode may have changed since the tick looked: what is stored when it writes is what counts.
         database.run("update profiles set body = body || '{\"mode\": \"recommend\"}' where pool = 'acting'")
         gathered = await gather(engine, revision=0, from_s=0.0)

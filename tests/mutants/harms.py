@@ -95,10 +95,10 @@ HARMS: Sequence[Harm] = (
         kinds=("Postgres away for longer than the hosts' leases",),
     ),
     Harm(
-        what="a restored database does not address anew the hosts that are ahead of it",
-        module="store/leadership.py",
-        right=".where(hosts.c.epoch_seen > hosts.c.assignment_epoch, hosts.c.epoch_seen <= epoch)",
-        wrong=".where(hosts.c.epoch_seen > EPOCH_MAX)",
+        what="a restored database does not decide anew about the hosts that are ahead of it",
+        module="store/hosts.py",
+        right="hosts.c.epoch_seen > hosts.c.assignment_epoch,",
+        wrong="hosts.c.epoch_seen < 0,",
         kinds=("Postgres restarted", "Postgres restored"),
     ),
     Harm(

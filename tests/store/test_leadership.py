@@ -9,6 +9,7 @@ import pytest
 from headway.errors import Unavailable
 from headway.store import leadership
 from headway.store.engine import create_engine
+from headway.store.hosts import load_hosts
 from headway.store.leadership import (
     AHEAD_MAX_S,
     MOVE_EVERY_S,
@@ -17,7 +18,6 @@ from headway.store.leadership import (
     LeaderSession,
     Renewed,
     Superseded,
-    address_anew,
     fence,
     heartbeat,
     note_ahead,
@@ -95,9 +95,11 @@ async def test_an_epoch_far_ahead_of_the_clock_was_no_leaders_and_moves_nothing(
         assert epoch is not None
         assert epoch < nonsense - AHEAD_MAX_S / 2
         assert await session.renew(epoch) == Renewed(doubted=("h",))
+        connection.execute("update hosts set assignment_revision = 7, reported_at = now()")
         engine = create_engine(migrated_url)
         async with engine.begin() as told:
-            assert await address_anew(told, epoch=epoch) == ()  # it would not take them
+            (host,) = await load_hosts(told)
+        assert (host.is_undecided, host.is_heard) == (False, True)  # what is decided anew it would not take
         await engine.dispose()
     await session.close()
 
@@ -244,28 +246,75 @@ async def test_a_lease_does_not_run_while_nobody_leads(
 
 
 @pytest.mark.parametrize(
-    ("told", "has", "now_told"),
+    ("has", "has_reported", "is_undecided", "is_heard"),
     [
-        ((5, 7), (5, 9), (5, 10)),  # the backup is of the same epoch: it counts on from what the host has
-        ((5, 7), (6, 2), (9, 8)),  # of an earlier one: the leader, whose epoch is 9, addresses it anew
-        ((5, 7), (5, 7), (5, 7)),  # nothing was restored
+        ((5, 9), True, True, True),  # the backup is of the same epoch: what it runs is the truth
+        ((6, 2), True, True, True),  # of an earlier one
+        ((6, 2), False, False, False),  # what is known of its workers is the backup's, too
+        ((5, 7), True, False, True),  # nothing was restored
+        ((5, 7), False, False, True),  # it will report when it is due
+        ((999_999_999_999, 1), True, False, True),  # no leader's, and it would not take what is decided
     ],
 )
-async def test_a_host_that_is_ahead_of_the_database_is_told_its_orders_again(
-    migrated_url: str, told: tuple[int, int], has: tuple[int, int], now_told: tuple[int, int]
+async def test_a_host_that_acts_on_lost_orders_is_decided_anew_from_what_it_reports(
+    migrated_url: str, *, has: tuple[int, int], has_reported: bool, is_undecided: bool, is_heard: bool
 ) -> None:
     engine = create_engine(migrated_url)
     async with engine.begin() as connection:
         await connection.exec_driver_sql(
-            "insert into hosts (host_id, name, epoch_seen, assignment_epoch, assignment_revision) "
-            f"values ('h', 'h', {told[0]}, {told[0]}, {told[1]})"
+            "insert into hosts (host_id, name, epoch_seen, assignment_epoch, assignment_revision, reported_at) "
+            "values ('h', 'h', 5, 5, 7, now() - interval '10 seconds')"
         )
-        if has > told:
+        await connection.exec_driver_sql("update leader_epoch set epoch = 9, taken_at = now() - interval '5 seconds'")
+        if has > (5, 7):
             await note_ahead(connection, "h", epoch=has[0], revision=has[1])
-        await address_anew(connection, epoch=9)
-        rows = await connection.exec_driver_sql("select assignment_epoch, assignment_revision from hosts")
-        assert tuple(rows.one()) == now_told
+        if has_reported:
+            await connection.exec_driver_sql("update hosts set reported_at = now()")
+        (host,) = await load_hosts(connection)
+        assert (host.is_undecided, host.is_heard) == (is_undecided, is_heard)
     await engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("renewed", "is_perhaps_restored"),
+    [
+        ("now() - interval '1 second'", False),
+        ("now() - interval '10 seconds'", False),  # it hung, and was replaced
+        ("now() - interval '1 minute'", True),
+        ("pg_postmaster_start_time() - interval '1 second'", True),
+    ],
+)
+async def test_hosts_are_heard_anew_where_the_database_may_have_been_restored(
+    migrated_url: str, renewed: str, *, is_perhaps_restored: bool
+) -> None:
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        # The server of these tests must have begun before what a test calls a sign of life.
+        connection.execute("select pg_sleep_until(pg_postmaster_start_time() + interval '12 seconds')")
+        connection.execute("insert into hosts (host_id, name, reported_at) values ('h', 'h', now())")
+        session = await LeaderSession.open(migrated_url)
+        first = await session.try_lead("first")
+        assert first is not None
+        assert await _is_heard(migrated_url), "nobody has led before: there is nothing that was lost"
+        await session.close()
+        connection.execute(f"update leader_heartbeat set renewed_at = {renewed}")
+        following = await LeaderSession.open(migrated_url)
+        await _led(following, "following")
+        assert await _is_heard(migrated_url) is not is_perhaps_restored
+        await following.close()
+        third = await LeaderSession.open(migrated_url)
+        await _led(third, "third")
+        assert await _is_heard(migrated_url) is not is_perhaps_restored, "its successor knows as much"
+        connection.execute("update hosts set reported_at = now()")
+        assert await _is_heard(migrated_url)
+        await third.close()
+
+
+async def _is_heard(url: str) -> bool:
+    engine = create_engine(url)
+    async with engine.begin() as connection:
+        (host,) = await load_hosts(connection)
+    await engine.dispose()
+    return host.is_heard
 
 
 async def test_a_leader_that_hangs_inside_a_transaction_does_not_hold_the_next_one_up(

@@ -33,6 +33,7 @@ class Views:
         self._now_s = now_s
         self._rooms = Rooms(known)
         self._is_anything_failing = any(host.failing for host in known)
+        self._is_anyone_unheard = not all(host.is_heard for host in known)
         self._capacities: dict[str, int | None] = {}
         self._templates = _templates(known)
         self._assigned: Counter[str] = Counter()
@@ -65,7 +66,7 @@ class Views:
             running_workers=self._states[pool, WorkerState.RUNNING],
             starting_workers=self._states[pool, WorkerState.STARTING],
             unknown_workers=self._unknown[pool],
-            leaving_workers=0 if profile.pinned is None else self._leaving[pool],
+            leaving_workers=self._leaving_of(profile),
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
@@ -95,6 +96,12 @@ class Views:
     @cached_property
     def _leaving(self) -> Counter[str]:
         return leaving_workers(self._gathered.hosts, self._gathered.assignments)
+
+    def _leaving_of(self, profile: Profile) -> int:
+        """Of a pinned pool. A host that has yet to tell what it runs, after a restore, may run all of it."""
+        if profile.pinned is None:
+            return 0
+        return profile.pinned if self._is_anyone_unheard else self._leaving[profile.pool]
 
     def _kind(self, profile: Profile) -> str:
         return self._rooms.kind(profile.template, profile.placement.labels)

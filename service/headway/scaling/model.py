@@ -256,7 +256,9 @@ class Host:
     failing: frozenset[str] = frozenset()
     """Templates whose workers, of late, have done nothing here but end too early."""
     is_undecided: bool = False
-    """Nobody has decided yet what it is to run: it is new, or was forgotten and is back."""
+    """Nobody has decided yet what it is to run: it is new, was forgotten, or acts on orders that were lost."""
+    is_heard: bool = True
+    """False: the database was perhaps restored since its last report, and what is known of it may be of long ago."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ class PoolView:
     starting_workers: int = 0
     unknown_workers: int = 0
     leaving_workers: int = 0
-    """On known hosts, those that have been told to go and still run; of pinned pools only."""
+    """On known hosts, those that have been told to go and still run, or may run unseen; of pinned pools only."""
     is_failing: bool = False
     """Wherever a worker of the pool could be, its template's workers have, of late, only ended too early."""
     busy_workers: int | None = None

@@ -33,7 +33,7 @@ from headway.store.decisions import decision_to_json, insert_decisions
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts import load_hosts
 from headway.store.hosts_wanted import read_hosts_wanted, save_hosts_wanted
-from headway.store.leadership import address_anew, fence, tell_hosts
+from headway.store.leadership import fence, tell_hosts
 from headway.store.overview import read_buckets, read_samples
 from headway.store.profiles import in_force
 from headway.store.restarts import read_generations
@@ -63,7 +63,7 @@ class Gathered:
     states: Mapping[str, PoolState]
     hosts: tuple[Host, ...]
     assignments: tuple[Assignment, ...]
-    """Those that are stored, and ``found``."""
+    """Those that are stored and hold, and ``found``."""
     direct: Mapping[str, QueueSample]
     """The newest reading of each queue that came round the pipeline."""
     worker_hours_today: Mapping[str, float]
@@ -74,6 +74,8 @@ class Gathered:
     """What was told last of hosts that are missing or spare."""
     found: tuple[Assignment, ...] = ()
     """What hosts run that nobody has decided about: they hear of what is made of it, even if it stays as it is."""
+    lost: tuple[Assignment, ...] = ()
+    """Stored rows of such hosts, which act on others that the database has lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +116,18 @@ async def gather(
         wanted = await _profiles(connection)
         budgeted = [pool for pool, body in wanted.items() if body.get("budget_per_day") is not None]
         present = await load_hosts(connection)
-        found = tuple(found_rows(present))
+        found, stored = tuple(found_rows(present)), await _assignments(connection)
+        undecided = {host.host_id for host in present if host.is_known and host.is_undecided}
+        lost = tuple(row for row in stored if row.host_id in undecided)
         return Gathered(
             revision=newest,
             buckets=tuple(buckets),
             profiles=wanted,
             states=await _pool_states(connection),
             hosts=present,
-            assignments=(*await _assignments(connection), *found),
+            assignments=(*(row for row in stored if row.host_id not in undecided), *found),
             found=found,
+            lost=lost,
             wanted=await read_hosts_wanted(connection),
             restarts=await read_generations(connection),
             direct=await read_samples(connection),
@@ -138,19 +143,23 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
     """
     async with transaction(engine) as connection:
         await fence(connection, epoch=epoch)
-        await address_anew(connection, epoch=epoch)
         await _save_pool_states(connection, news.remembered, epoch=epoch)
         if news.decisions:
             previous = {pool: state.target_workers for pool, state in gathered.states.items()}
             rows = [(decision, epoch, previous.get(decision.pool)) for decision in news.decisions]
             await insert_decisions(connection, rows)
             await connection.execute(select(func.pg_notify("headway_decisions", "")))
-        # Whatever the tick asks for: what is only recommended moves nothing.
+        # Whatever the tick asks for: what is only recommended moves nothing, and who may run what is not known here is
+        # told nothing.
         advised = await _only_advised(connection)
+        unheard = {host.host_id for host in gathered.hosts if host.is_known and not host.is_heard}
         found = set(map(id, gathered.found))
-        stored = (row for row in gathered.assignments if id(row) not in found)
-        before, after = ([row for row in rows if row.pool not in advised] for rows in (stored, news.assignments))
-        undecided = {row.host_id for row in gathered.found}
+        stored = (*(row for row in gathered.assignments if id(row) not in found), *gathered.lost)
+        before, after = (
+            [row for row in rows if row.pool not in advised and row.host_id not in unheard]
+            for rows in (stored, news.assignments)
+        )
+        undecided = {row.host_id for row in (*gathered.found, *gathered.lost)}
         await _save_assignments(connection, before, after, undecided=undecided, epoch=epoch)
         if news.wanted != gathered.wanted:
             await save_hosts_wanted(connection, news.wanted)

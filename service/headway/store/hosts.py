@@ -22,6 +22,8 @@ from sqlalchemy import (
     cast,
     func,
     literal_column,
+    not_,
+    or_,
     select,
     true,
     update,
@@ -31,7 +33,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict
 from headway.scaling.model import Host, HostCapacity, HostState, Template, Worker, WorkerState
-from headway.store.tables import cluster, hosts, template_start_ups, worker_activities, workers
+from headway.store.tables import cluster, hosts, leader_epoch, template_start_ups, worker_activities, workers
 
 LEASE_S = 45.0  # three reports: one that is lost loses no host
 ACTIVITY_FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
@@ -108,6 +110,16 @@ async def load_hosts(conn: AsyncConnection) -> tuple[Host, ...]:
     return await asyncio.to_thread(_hosts, known, running, start_ups)
 
 
+# A restored database knows older orders than its hosts act on, and older workers than they have. What they report from
+# then on is the truth, and where deciding starts.
+_ACTS_ON_LOST_ORDERS = and_(
+    hosts.c.epoch_seen > hosts.c.assignment_epoch,
+    hosts.c.epoch_seen <= select(leader_epoch.c.epoch).scalar_subquery(),  # else it takes no orders of this leader
+)
+_HAS_REPORTED_SINCE = func.coalesce(hosts.c.reported_at >= select(leader_epoch.c.taken_at).scalar_subquery(), False)
+_IS_OF_THIS_DATABASE = func.coalesce(
+    hosts.c.reported_at >= select(leader_epoch.c.hosts_heard_from).scalar_subquery(), False
+)
 _HOSTS = select(
     hosts.c.host_id,
     hosts.c.name,
@@ -123,7 +135,8 @@ _HOSTS = select(
     func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_known"),
     cast(age_s(hosts.c.reported_at), Double).label("silent_s"),
     cast(func.extract("epoch", func.now()), Double).label("now_s"),
-    (hosts.c.assignment_revision == 0).label("is_undecided"),
+    or_(hosts.c.assignment_revision == 0, and_(_ACTS_ON_LOST_ORDERS, _HAS_REPORTED_SINCE)).label("is_undecided"),
+    and_(_IS_OF_THIS_DATABASE, or_(not_(_ACTS_ON_LOST_ORDERS), _HAS_REPORTED_SINCE)).label("is_heard"),
 ).order_by(hosts.c.host_id)
 
 
@@ -189,6 +202,7 @@ def _hosts(known: Sequence[Any], running: Sequence[Any], start_ups: Sequence[Any
             silent_s=row.silent_s,
             failing=frozenset(name for name, at_s in row.failing.items() if row.now_s - at_s <= FAILING_S),
             is_undecided=row.is_undecided,
+            is_heard=row.is_heard,
         )
         for row in known
     )

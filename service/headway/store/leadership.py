@@ -4,7 +4,8 @@ The lock lives on a connection of its own, never one of a pool: it is lost exact
 end a session that the network has cut off within seconds, on both sides; the defaults take up to two hours.
 
 A database that was restored from a backup knows older epochs and revisions than its hosts do. The hosts tell: a leader
-takes an epoch above every one they have seen, and addresses anew those whose orders the database does not know.
+takes an epoch above every one they have seen. What it knows of a host counts once that has reported to the restored
+database; of one that acts on orders which were lost, deciding starts from what it runs (``store.hosts``).
 
 A host that is broken, or in the wrong hands, may tell any epoch. So what a host tells is bounded twice. Epochs follow
 the clock: one more than ``AHEAD_MAX_S`` ahead of it was no leader's and moves nothing. It cannot use the numbers up,
@@ -52,6 +53,8 @@ HOSTS_A_NOTICE = 100  # their ids with commas between: half of the 8,000 bytes t
 REVISION_MAX = 1 << 62  # a host that tells nonsense of its own orders must not use the numbers up
 # A restored database may run by another clock than the lost one did: a day is more than a wrong time zone.
 AHEAD_MAX_S = 86_400.0
+# A leader that hangs is replaced within ten seconds. Where nobody has led for longer, the database may be a backup's.
+PERHAPS_RESTORED_S = 15.0
 MOVES_AT_ONCE = 4
 MOVE_EVERY_S = 900.0
 
@@ -103,7 +106,8 @@ class LeaderSession:
         know which epochs were taken on the day that is lost, and the same number twice would hold two orders for one.
 
         Hosts that were known when the last leader fell silent are held for known as long as they were then: while
-        nobody led, perhaps nobody could hear them.
+        nobody led, perhaps nobody could hear them. What they run they have to tell anew, if this may be a backup: where
+        Postgres was started since the last sign of life, or that is long ago.
         """
         ((is_mine,),) = await self._rows("select pg_try_advisory_lock(%s)", LEADER_LOCK)
         if not is_mine:
@@ -119,17 +123,23 @@ class LeaderSession:
             )
             update leader_epoch set
                 epoch = 1 + greatest(
-                    epoch,
+                    leader_epoch.epoch,
                     (select max(epoch_seen) from hosts
                      where epoch_seen <= extract(epoch from clock_timestamp()) + %s),
                     extract(epoch from clock_timestamp())::bigint),
-                leader = %s, backend_pid = pg_backend_pid(), taken_at = now()
-            returning epoch
+                leader = %s, backend_pid = pg_backend_pid(), taken_at = now(),
+                hosts_heard_from = case
+                    when leader_epoch.epoch > 0 and last.renewed_at < greatest(
+                        pg_postmaster_start_time(), now() - make_interval(secs => %s))
+                    then now() else hosts_heard_from end
+            from leader_heartbeat last
+            returning leader_epoch.epoch
             """,
             LEASE_S,
             LEASE_S,
             AHEAD_MAX_S,
             leader,
+            PERHAPS_RESTORED_S,
         )
         await self.renew(epoch)
         return int(epoch)
@@ -250,24 +260,6 @@ async def fence(connection: AsyncConnection, *, epoch: int) -> None:
         raise Superseded(f"epoch {epoch} was superseded; this process no longer leads")
 
 
-async def address_anew(connection: AsyncConnection, *, epoch: int) -> tuple[str, ...]:
-    """Tell hosts that have seen a later epoch than that of their orders, as after a restore, their orders again.
-
-    Returns:
-        The ids of those hosts. Only inside ``fence``.
-    """
-    rows = await connection.execute(
-        update(hosts)
-        # One that has seen a later epoch still would not take them.
-        .where(hosts.c.epoch_seen > hosts.c.assignment_epoch, hosts.c.epoch_seen <= epoch)
-        .values(assignment_epoch=epoch, assignment_revision=hosts.c.assignment_revision + 1)
-        .returning(hosts.c.host_id)
-    )
-    host_ids = tuple(sorted(row.host_id for row in rows))
-    await tell_hosts(connection, host_ids)
-    return host_ids
-
-
 async def tell_hosts(connection: AsyncConnection, host_ids: Sequence[str]) -> None:
     """Tell, when this commits, whoever holds the polls of these hosts that their orders have changed."""
     packs = [",".join(host_ids[begin : begin + HOSTS_A_NOTICE]) for begin in range(0, len(host_ids), HOSTS_A_NOTICE)]
@@ -276,21 +268,19 @@ async def tell_hosts(connection: AsyncConnection, host_ids: Sequence[str]) -> No
 
 
 async def note_ahead(connection: AsyncConnection, host_id: str, *, epoch: int, revision: int) -> None:
-    """A host acts on orders that this database does not know, since it was restored: what it is told counts on.
+    """A host acts on orders that this database does not know, since it was restored.
 
-    Orders of the epoch that the database knows go on after the host's revision at once. Those of a later epoch are the
-    leader's to address anew, once it leads under a later one still.
+    Its orders here are nobody's then, and it is told none, until the leader has decided anew, from what it runs.
     """
     if max(epoch, revision) >= REVISION_MAX:
         return
+    is_host = hosts.c.host_id == host_id
     await connection.execute(
         update(hosts)
-        .where(hosts.c.host_id == host_id, hosts.c.assignment_epoch == epoch, hosts.c.assignment_revision <= revision)
-        .values(assignment_revision=revision + 1)
+        .where(is_host, hosts.c.assignment_epoch == epoch, hosts.c.assignment_revision < revision)
+        .values(assignment_epoch=0)
     )
-    await connection.execute(
-        update(hosts).where(hosts.c.host_id == host_id, hosts.c.epoch_seen < epoch).values(epoch_seen=epoch)
-    )
+    await connection.execute(update(hosts).where(is_host, hosts.c.epoch_seen < epoch).values(epoch_seen=epoch))
 
 
 async def heartbeat(connection: AsyncConnection) -> Heartbeat:

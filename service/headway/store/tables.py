@@ -66,6 +66,8 @@ leader_epoch = Table(
     Column("leader", Text, nullable=False, server_default=""),
     Column("backend_pid", Integer),
     _stamp("taken_at"),
+    # What is known of hosts that have not reported since may be of a backup, and older than what they do.
+    Column("hosts_heard_from", DateTime(timezone=True), nullable=False, server_default="-infinity"),
     CheckConstraint("is_only", name="one_row"),
 )
 
