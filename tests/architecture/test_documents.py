@@ -1,6 +1,7 @@
 """What the documents say of names, defaults and files is so."""
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -273,3 +274,19 @@ def test_a_line_that_is_explained_is_one_that_headway_says(sentences: str, line:
 def test_the_bindings_that_are_explained_exist() -> None:
     explained = {name.strip("`") for name, _ in rows(DOCS / "how-to/troubleshoot.md", "Nothing scales")}
     assert explained <= {limit.__name__ for limit in limits.LIMITS} | {"idle"}
+
+
+def test_the_readme_claims_no_more_faults_than_the_ledger_has() -> None:
+    ledger = [json.loads(line) for line in (DOCS / "proofs/faults.jsonl").read_text().splitlines()]
+    said = re.search(
+        r"More than ([\d,]+) faults in (\d+) rounds[^:]*: more than ([\d,]+) jobs sent, each done, none\s+twice",
+        (ROOT / "README.md").read_text(),
+    )
+    assert said is not None
+    faults, rounds, jobs = (int(number.replace(",", "")) for number in said.groups())
+    assert sum(row["faults"] for row in ledger) > faults
+    assert len(ledger) >= rounds
+    assert sum(row["jobs_in"] for row in ledger) > jobs
+    for row in ledger:
+        assert row["jobs_done"] == row["jobs_in"]
+        assert (row["jobs_doubled"], row["busy_killed"], row.get("jobs_lost_by_rq", 0)) == (0, 0, 0)
