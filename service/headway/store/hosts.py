@@ -110,16 +110,18 @@ async def load_hosts(conn: AsyncConnection) -> tuple[Host, ...]:
     return await asyncio.to_thread(_hosts, known, running, start_ups)
 
 
+def _has_reported_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.coalesce(hosts.c.reported_at >= select(moment).scalar_subquery(), False)
+
+
 # A restored database knows older orders than its hosts act on, and older workers than they have. What they report from
 # then on is the truth, and where deciding starts.
 _ACTS_ON_LOST_ORDERS = and_(
     hosts.c.epoch_seen > hosts.c.assignment_epoch,
     hosts.c.epoch_seen <= select(leader_epoch.c.epoch).scalar_subquery(),  # else it takes no orders of this leader
 )
-_HAS_REPORTED_SINCE = func.coalesce(hosts.c.reported_at >= select(leader_epoch.c.taken_at).scalar_subquery(), False)
-_IS_OF_THIS_DATABASE = func.coalesce(
-    hosts.c.reported_at >= select(leader_epoch.c.hosts_heard_from).scalar_subquery(), False
-)
+_HAS_REPORTED_SINCE = _has_reported_since(leader_epoch.c.taken_at)
+_IS_OF_THIS_DATABASE = _has_reported_since(leader_epoch.c.hosts_heard_from)
 _HOSTS = select(
     hosts.c.host_id,
     hosts.c.name,

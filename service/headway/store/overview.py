@@ -216,9 +216,9 @@ async def read_health(conn: AsyncConnection) -> HealthRow:
     """Who leads and when it last showed it, and how far the pipelines are."""
     leader = (
         await conn.execute(
-            select(leader_epoch.c.leader, leader_epoch.c.epoch, _age_s(leader_heartbeat.c.renewed_at)).join(
-                leader_heartbeat, leader_heartbeat.c.is_only == leader_epoch.c.is_only
-            )
+            select(
+                leader_epoch.c.leader, leader_epoch.c.epoch, age_s(leader_heartbeat.c.renewed_at).label("age_s")
+            ).join(leader_heartbeat, leader_heartbeat.c.is_only == leader_epoch.c.is_only)
         )
     ).one_or_none()
     return HealthRow(
@@ -239,7 +239,7 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
     written_at = pipeline_health.c.written_at
     newest = select(func.max(queue_samples.c.received_at)).scalar_subquery()
     rows = await conn.execute(
-        select(pipeline_health, _age_s(written_at), (newest > written_at).label("is_behind")).order_by(
+        select(pipeline_health, age_s(written_at).label("age_s"), (newest > written_at).label("is_behind")).order_by(
             pipeline_health.c.pipeline
         )
     )
@@ -257,10 +257,6 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
     )
 
 
-def _age_s(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    return func.greatest(0, func.extract("epoch", func.now() - column)).label("age_s")
-
-
 def bucket_row(row: RowMapping, *, span_s: float = BUCKET_S) -> BucketRow:
     """The value that a row of ``queue_buckets``, or of a rollup with spans of ``span_s``, is."""
     values = {name: value for name, value in row.items() if name not in {"revision", "written_at", "job_class"}}
@@ -269,16 +265,12 @@ def bucket_row(row: RowMapping, *, span_s: float = BUCKET_S) -> BucketRow:
     return BucketRow(**values, job_class=row.get("job_class") or None, span_s=span_s)
 
 
+_TOLD = tuple(column for column in queue_buckets.c if column.name not in {"revision", "written_at"})
+_NAMES = tuple(column.name for column in _TOLD)
 # Sketches come as text, so that they are read in the thread that makes the rows.
 _BUCKETS = select(
-    queue_buckets.c.revision,
-    *(
-        cast(column, Text) if column.name in _SKETCHES else column
-        for column in queue_buckets.c
-        if column.name not in {"revision", "written_at"}
-    ),
+    queue_buckets.c.revision, *(cast(column, Text) if column.name in _SKETCHES else column for column in _TOLD)
 ).order_by(queue_buckets.c.queue, queue_buckets.c.bucket_s)
-_NAMES = tuple(column.name for column in queue_buckets.c if column.name not in {"revision", "written_at"})
 
 
 def _bucket_rows(rows: Iterable[Sequence[Any]]) -> list[BucketRow]:
