@@ -6,6 +6,7 @@ fixture                   lives     what it is
 ``postgres_url``          session   the server's own database ``headway``; leave it alone, take the next
 ``database_url``          test      an empty database
 ``migrated_url``          test      a database with every migration applied
+``engine``                test      connections to that
 ``valkey_server``         session   the server
 ``valkey_url``            test      the same, emptied
 ========================  ========  ==========================================================================
@@ -19,7 +20,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ import pytest
 import redis
 
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
+from headway.store.engine import Engine, create_engine
 
 pytest_plugins = ["side_by_side", "whole_run"]
 
@@ -122,6 +124,13 @@ def _migrated_template(_database) -> Iterator[str]:
 def migrated_url(_database, _migrated_template: str) -> Iterator[str]:
     with _database(_migrated_template) as url:
         yield url
+
+
+@pytest.fixture
+async def engine(migrated_url: str) -> AsyncIterator[Engine]:
+    engine = create_engine(migrated_url)
+    yield engine
+    await engine.dispose()
 
 
 @pytest.fixture(scope="session")

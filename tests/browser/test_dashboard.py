@@ -21,7 +21,7 @@ from headway.control.http.server import HttpServer
 from headway.control.ingest import Ingest
 from headway.scaling.hosts_wanted import HostsWanted, Sign
 from headway.scaling.profile import Profile
-from headway.store.engine import Engine, create_engine, transaction
+from headway.store.engine import Engine, transaction
 from headway.store.event_log import EventLog
 from headway.store.hosts_wanted import save_hosts_wanted
 
@@ -64,13 +64,6 @@ def seed(migrated_url: str) -> Iterator[Seed]:
     seed = Seed(migrated_url)
     yield seed
     seed.close()
-
-
-@pytest.fixture
-async def engine(migrated_url: str, tmp_path: Path) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 @pytest.fixture

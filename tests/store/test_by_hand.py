@@ -1,6 +1,5 @@
 """What people set beside a profile, on a real Postgres: it outlives the next apply, and the audit log has it."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,18 +10,11 @@ from headway.scaling.model import Mode
 from headway.scaling.profile import Override, Profile
 from headway.scaling.schedule import Schedule
 from headway.store.by_hand import set_override, set_pause
-from headway.store.engine import Engine, create_engine, transaction
+from headway.store.engine import Engine, transaction
 from headway.store.profiles import Expected, StoredProfile, get_profile, put_profile
 from headway.store.tables import audit_log
 
 SALE = Override(workers=7, until_s=1.8e9, reason="sale")
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 async def put(engine: Engine, version: int | None = None, **values: Any) -> StoredProfile:

@@ -1,7 +1,6 @@
 """Decisions on a real Postgres: stored whole, read newest first, a page at a time."""
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -18,7 +17,7 @@ from headway.store.decisions import (
     latest_decisions,
     list_decisions,
 )
-from headway.store.engine import Engine, create_engine, transaction
+from headway.store.engine import Engine, transaction
 from headway.store.profiles import Expected, put_profile
 
 DECISION = Decision(
@@ -34,13 +33,6 @@ DECISION = Decision(
     predicted_pickup_s=4.5,
     notes=("metrics are 21 s old: nothing goes down until they are fresh",),
 )
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 async def store(engine: Engine, *decisions: Decision) -> None:

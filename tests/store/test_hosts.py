@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import Assignment, Hint, HostCapacity, Template, Worker, WorkerState
-from headway.store.engine import Connection, Engine, create_engine, transaction
+from headway.store.engine import Connection, Engine, transaction
 from headway.store.forced_ends import read_forced
 from headway.store.hosts import enrol, load_hosts, read_cluster_id
 from headway.store.overview import read_hosts
@@ -18,13 +18,6 @@ from headway.store.standing import read_standing
 
 NOW_S = 1_000.0  # of the receiver's clock, which only differences are taken from
 TEMPLATE = Template(name="rq", content_hash="h", slots=2, cpu_cores=0.5, memory_bytes=1_000)
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 @pytest.fixture

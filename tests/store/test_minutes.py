@@ -1,21 +1,11 @@
 """Arrivals by minute, read from the rollups for the same minutes of later days, on a real Postgres."""
 
-from collections.abc import AsyncIterator
-
-import pytest
 from sqlalchemy import text
 
-from headway.store.engine import Engine, create_engine, transaction
+from headway.store.engine import Engine, transaction
 from headway.store.minutes import MinuteCounts, read_minutes
 
 MINUTE = 28_000_000
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 async def test_minutes_are_read_for_the_queues_and_minutes_asked_for(engine: Engine) -> None:

@@ -1,7 +1,7 @@
 """What people look at, read from rows as the other processes leave them."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,7 +9,7 @@ from control.http.seed import Seed
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import Decision
 from headway.scaling.profile import Profile
-from headway.store.engine import Engine, create_engine, transaction
+from headway.store.engine import Engine, transaction
 from headway.store.overview import (
     TargetRow,
     read_buckets,
@@ -22,13 +22,6 @@ from headway.store.overview import (
 )
 
 MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq")
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 @pytest.fixture

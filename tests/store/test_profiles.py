@@ -1,7 +1,6 @@
 """Profiles on a real Postgres: versions, queues that belong to one pool, and the audit log."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from sqlalchemy import select
 
 from headway.errors import Conflict, NotFound
 from headway.scaling.profile import Profile
-from headway.store.engine import Engine, create_engine, transaction
+from headway.store.engine import Engine, transaction
 from headway.store.profiles import (
     Expected,
     Outcome,
@@ -22,13 +21,6 @@ from headway.store.profiles import (
     put_profile,
 )
 from headway.store.tables import audit_log, profile_queues
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 def mail(**values: Any) -> Profile:

@@ -1,7 +1,7 @@
 """Seasons learned from the rollups and stored, on a real Postgres."""
 
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import UTC
 from zoneinfo import ZoneInfo
 
@@ -10,7 +10,7 @@ import pytest
 
 from headway.scaling.recall import DAY_MINUTES
 from headway.scaling.seasons import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, Counted, trained
-from headway.store.engine import Engine, create_engine, transaction
+from headway.store.engine import Engine, transaction
 from headway.store.rollups import MINUTES_KEPT_S, Rollups
 from headway.store.seasons import (
     ROLLUPS,
@@ -31,13 +31,6 @@ BERLIN = ZoneInfo("Europe/Berlin")
 def connection(migrated_url: str) -> Iterator[SyncConnection]:
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         yield connection
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 def recorded(connection: SyncConnection, queue: str, jobs: dict[int, int], *, weeks: int = 2) -> None:

@@ -1,7 +1,6 @@
 """Claims, records, readings and the tie between a database and its event log, on a real Postgres."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,7 +11,7 @@ from sqlalchemy import text
 from headway.errors import Unavailable
 from headway.scaling.model import QueueSample, WorkerActivity
 from headway.store.attach import attach, recover
-from headway.store.engine import Connection, Engine, create_engine, transaction
+from headway.store.engine import Connection, Engine, transaction
 from headway.store.event_log import EventLog, EventRow
 from headway.store.telemetry import (
     BatchKey,
@@ -25,13 +24,6 @@ from headway.store.telemetry import (
 
 ONE, TWO, THREE = BatchKey("app", 1), BatchKey("app", 2), BatchKey("web", 1)
 BOUND_S = 10.0
-
-
-@pytest.fixture
-async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
-    yield engine
-    await engine.dispose()
 
 
 async def rows(engine: Engine, query: str) -> list[tuple[Any, ...]]:
