@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.workers import BUSY, SLEEP, STUBBORN, Stage, eventually, look_until, runs, start, template
+from agent.workers import BUSY, SLEEP, STUBBORN, Stage, eventually, look_until, start, template
 from headway.agent import procfs
 from headway.agent.fleet import Fleet
 from headway.agent.host_file import HostFile
@@ -18,6 +18,7 @@ from headway.agent.orders import Orders
 from headway.agent.templates import Ready, Stop
 from headway.scaling.model import WorkerState
 from headway.scaling.reconcile import Drain
+from processes import runs
 
 PRINTS_READY = Ready(pattern="ready", timeout_s=30.0)
 

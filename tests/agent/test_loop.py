@@ -15,13 +15,14 @@ import psutil
 import pytest
 
 from agent.fake_control import FakeControl, eventually, row, serving
-from agent.workers import Stage, runs
+from agent.workers import Stage
 from headway.agent import procfs
 from headway.agent.folder import StateFolder
 from headway.agent.loop import stop_left
 from headway.agent.wakes import Wakes
 from headway.errors import Refused
 from headway.wire.v1 import agent_pb2
+from processes import runs
 
 HOST_FILE = f"""
 [host]

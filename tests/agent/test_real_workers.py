@@ -10,7 +10,7 @@ from rq import Queue
 
 from agent.fake_control import FakeControl, eventually, row, serving
 from agent.test_loop import Host, ended
-from agent.workers import runs
+from processes import runs
 
 JOBS = """
 import pathlib, time

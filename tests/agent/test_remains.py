@@ -5,12 +5,13 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agent.workers import SLEEP, Stage, eventually, look_until, runs, start, template
+from agent.workers import SLEEP, Stage, eventually, look_until, start, template
 from headway.agent import procfs
 from headway.agent.fleet import Fleet
 from headway.agent.templates import Stop
 from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start, reconcile
+from processes import runs
 
 # As RQ's worker and its work horse, or Celery's and its pool.
 CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True);"

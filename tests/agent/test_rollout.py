@@ -10,13 +10,13 @@ import pytest
 
 from agent.fake_control import FakeControl, eventually, row, serving
 from agent.test_loop import Host
-from agent.workers import runs
 from headway.agent.host_file import HostFile
 from headway.agent.rollout import upkeep
 from headway.agent.templates import Template
 from headway.scaling import model
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire.v1 import agent_pb2
+from processes import runs
 
 pytestmark = pytest.mark.e2e
 

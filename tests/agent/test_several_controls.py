@@ -12,7 +12,7 @@ import pytest
 
 from agent.fake_control import FakeControl, eventually, row, serving
 from agent.test_loop import Host
-from agent.workers import runs
+from processes import runs
 
 pytestmark = pytest.mark.e2e  # a report is due every 15 s, and an answer is waited for for 10 s
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from agent.test_fleet import PRINTS_READY, printed, states
-from agent.workers import Stage, eventually, look_until, runs, template
+from agent.workers import Stage, eventually, look_until, template
 from headway.agent.templates import Stop, Template
 from headway.scaling.model import WorkerState
+from processes import runs
 
 # Says each signal that it hears, and does its job all the same until the file is there.
 COUNTS = """

@@ -49,11 +49,6 @@ def template(code: str = SLEEP, *, name: str = "py", **values: Any) -> Template:
     return Template(name=name, argv=(sys.executable, "-c", code), **{**given, **values})
 
 
-def runs(pid: int) -> bool:
-    known = procfs.stat(pid)
-    return known is not None and not known.is_over
-
-
 class FakeClock:
     """The host's clock, and what a test adds to it."""
 

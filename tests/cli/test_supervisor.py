@@ -18,6 +18,7 @@ from headway.cli.layout import Layout
 from headway.cli.stopping import Stopped, Stopping
 from headway.cli.supervisor import Child, Supervisor
 from headway.errors import Refused, Unavailable
+from processes import runs
 
 SLEEP = "import time; time.sleep(60)"
 WATCH = "import os, time; from headway.cli import parent; parent.watch(lambda: os._exit(0)); "
@@ -224,7 +225,7 @@ def test_a_child_that_will_not_stop_is_killed_with_its_whole_session(stage, tmp_
     eventually(lambda: family.read_text())
     stage.supervisor.stop()
     assert "did not stop within 0.2 s: killed" in stage.said[-1]
-    eventually(lambda: not _runs(int(family.read_text())))
+    eventually(lambda: not runs(int(family.read_text())))
 
 
 def test_what_a_child_leaves_in_its_session_ends_with_it(stage, tmp_path):
@@ -237,7 +238,7 @@ def test_what_a_child_leaves_in_its_session_ends_with_it(stage, tmp_path):
     """
     stage.supervisor.start(stage.child("pipeline", code))
     stage.tend_until(lambda: stage.supervisor.pid("pipeline") is None)
-    eventually(lambda: not _runs(int(family.read_text())))
+    eventually(lambda: not runs(int(family.read_text())))
 
 
 class FakeServer:
@@ -311,12 +312,12 @@ def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_d
     children = {row["name"]: row["pid"] for row in json.loads((root / "children.json").read_text())}
     parent.kill()
     parent.communicate()
-    eventually(lambda: not _runs(children["obeys"]))
-    assert _runs(children["deaf"])
+    eventually(lambda: not runs(children["obeys"]))
+    assert runs(children["deaf"])
 
     said = []
     leftovers.clear(root / "children.json", stopping=Stopping(), say=said.append)
-    assert not _runs(children["deaf"])
+    assert not runs(children["deaf"])
     assert said == [
         f"waiting for what an earlier run left: deaf (process {children['deaf']})",
         "ending what an earlier run left: deaf (SIGTERM)",
@@ -385,10 +386,3 @@ def test_a_data_folder_has_one_parent(tmp_path):
 
 def _fields(started: leftovers.Started) -> dict:
     return {name: getattr(started, name) for name in ("name", "pid", "created_at_s", "argv", "stop_within_s")}
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from agent.fake_control import FakeControl, eventually, serving
-from agent.workers import runs
 from e2e.shops import SHOPS, Shop, Site
 from headway.agent import procfs
+from processes import runs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 

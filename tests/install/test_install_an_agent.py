@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from agent.fake_control import FakeControl, eventually, row, serving
-from agent.workers import runs
 from architecture.tree import ROOT
 from install.conftest import UV, Environment
+from processes import runs
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(300)]
 

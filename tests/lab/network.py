@@ -13,10 +13,13 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import psutil
+
+from processes import end
 
 PREFIX = "headway-lab-"
 CLONE_NEWNET = 0x40000000
@@ -196,8 +199,7 @@ def remove_leftovers(*, also_ours: bool = False) -> None:
 def _remove(run: str) -> None:
     names = [name for name in _namespaces() if name.startswith(run)]
     processes = [process for name in names for process in _processes_of(name)]
-    for process in processes:
-        process.kill()
+    end(processes, within_s=0)
     psutil.wait_procs(processes, timeout=10)
     for name in names:
         subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
@@ -205,7 +207,11 @@ def _remove(run: str) -> None:
 
 def _processes_of(name: str) -> list[psutil.Process]:
     told = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
-    return [psutil.Process(pid) for pid in map(int, told.split()) if pid != os.getpid() and psutil.pid_exists(pid)]
+    found: list[psutil.Process] = []
+    for pid in map(int, told.split()):
+        with suppress(psutil.NoSuchProcess):  # it has ended since
+            found += [psutil.Process(pid)] if pid != os.getpid() else []
+    return found
 
 
 def _namespaces() -> list[str]:

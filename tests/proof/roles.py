@@ -15,6 +15,7 @@ import psutil
 from headway.cli.parent import PARENT_FD
 from headway.store.embedded import Server, ensure_postgres
 from ports import free_port
+from processes import end, javas_below
 from proof.logged import put_past
 from proof.producers import Door, Ledger, doors
 
@@ -82,19 +83,14 @@ class Role:
     def kill_jvm(self) -> bool:
         """``kill -9`` of its Java. Whether the role ended by it: one that was only asked its version is not missed."""
         assert self._process is not None
-        for jvm in self.jvms():
-            jvm.kill()
+        end(self.jvms(), within_s=0)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(NOTICED_WITHIN_S)
         return self._process.poll() is not None
 
     def jvms(self) -> list[psutil.Process]:
         assert self._process is not None
-        with suppress(psutil.Error):
-            return [
-                each for each in psutil.Process(self._process.pid).children(recursive=True) if each.name() == "java"
-            ]
-        return []
+        return javas_below(self._process.pid)
 
     def stop(self) -> None:
         """Ask it to end, and see it off with its Java."""
@@ -107,8 +103,7 @@ class Role:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        for jvm in psutil.wait_procs(self._jvms, timeout=STOP_WITHIN_S)[1]:
-            jvm.kill()
+        end(self._jvms, within_s=STOP_WITHIN_S)
         self._process = None
 
     def last_words(self) -> str:

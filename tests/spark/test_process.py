@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from headway.scaling.model import EventKind, JobEvent
+from processes import end, javas_below, runs
 from spark.events import publish, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -27,14 +28,6 @@ def until(holds: Callable[[], bool], log: Path, *, within_s: float = WITHIN_S) -
     while not holds():
         assert time.monotonic() < deadline_s, log.read_text()[-3000:]
         time.sleep(0.02)
-
-
-def java_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    return [each for each in psutil.Process(process.pid).children(recursive=True) if each.name() == "java"]
-
-
-def is_gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def environment(folder: Path, database_url: str) -> dict[str, str]:
@@ -69,14 +62,13 @@ def running(
     try:
         until(lambda: until_said in log.read_text() or process.poll() is not None, log)
         assert process.poll() is None, log.read_text()
-        jvms = java_of(process)
+        jvms = javas_below(process.pid)
         (jvm,) = jvms
         yield process, jvm
     finally:
         process.kill()
         process.wait()
-        for each in psutil.wait_procs(jvms, timeout=10)[1]:
-            each.kill()
+        end(jvms, within_s=10)
 
 
 def started(number: int) -> JobEvent:
@@ -99,7 +91,7 @@ def test_the_pipeline_goes_on_where_it_was_and_ends_with_its_java(migrated_url: 
         until(lambda: query(started_jobs) == [(2,)], log)
         process.terminate()
         assert process.wait(40) == 0, log.read_text()
-        assert is_gone(jvm)
+        assert not runs(jvm.pid)
 
     publish(tmp_path / "log", "2.parquet", table([started(3)]))
     with running(tmp_path, migrated_url, until_said="ready after") as (process, jvm):
@@ -113,7 +105,7 @@ def test_the_pipeline_goes_on_where_it_was_and_ends_with_its_java(migrated_url: 
 def test_a_killed_pipeline_leaves_no_orphan(migrated_url: str, tmp_path: Path) -> None:
     with running(tmp_path, migrated_url, until_said="warming up") as (process, jvm):
         process.kill()
-        until(lambda: is_gone(jvm), tmp_path / "pipeline.log", within_s=40)
+        until(lambda: not runs(jvm.pid), tmp_path / "pipeline.log", within_s=40)
 
 
 def test_a_deleted_checkpoint_is_made_anew_by_the_command(migrated_url: str, tmp_path: Path) -> None:
