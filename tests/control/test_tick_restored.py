@@ -108,3 +108,23 @@ async def test_an_ordinary_pool_goes_on_from_what_runs_and_is_brought_to_its_tar
         assert sum(database.assigned().values()) == 2
         assert database.orders() == {"a": epoch, "b": epoch}
     database.close()
+
+
+async def test_a_host_that_nobody_had_decided_about_is_not_told_to_run_nothing_before_it_has_told(
+    migrated_url: str,
+) -> None:
+    """It was forgotten and came back with its workers just before the lead, and perhaps the database, changed."""
+    database = Restored(migrated_url)
+    database.profile(pool="other")
+    database.run("update hosts set assignment_epoch = 0, assignment_revision = 0 where host_id = 'b'")
+    database.run("update hosts set lease_ends_at = now() + interval '20 seconds' where host_id = 'b'")
+    database.worker("b", "other")
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert database.revision_of("b") == 0
+
+        database.reports("b", "other", epoch_seen=0)
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert database.assigned()["other", "b"] == 1
+        assert database.revision_of("b") == 1
+    database.close()

@@ -159,7 +159,7 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
             [row for row in rows if row.pool not in advised and row.host_id not in unheard]
             for rows in (stored, news.assignments)
         )
-        undecided = {row.host_id for row in (*gathered.found, *gathered.lost)}
+        undecided = {row.host_id for row in (*gathered.found, *gathered.lost)} - unheard
         await _save_assignments(connection, before, after, undecided=undecided, epoch=epoch)
         if news.wanted != gathered.wanted:
             await save_hosts_wanted(connection, news.wanted)
