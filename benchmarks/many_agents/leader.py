@@ -58,6 +58,7 @@ class Leader:
             states={},
             hosts=(),
             assignments=tuple(before),
+            stored=tuple(before),
             direct={},
             worker_hours_today={},
         )

@@ -63,7 +63,7 @@ class Gathered:
     states: Mapping[str, PoolState]
     hosts: tuple[Host, ...]
     assignments: tuple[Assignment, ...]
-    """Those that are stored and hold, and ``found``."""
+    """Where deciding starts: what is stored, but on ``undecided`` hosts what these run."""
     direct: Mapping[str, QueueSample]
     """The newest reading of each queue that came round the pipeline."""
     worker_hours_today: Mapping[str, float]
@@ -72,10 +72,10 @@ class Gathered:
     """Pool -> the restart generation that its workers are to be of, where it was ever restarted."""
     wanted: tuple[HostsWanted, ...] = ()
     """What was told last of hosts that are missing or spare."""
-    found: tuple[Assignment, ...] = ()
-    """What hosts run that nobody has decided about: they hear of what is made of it, even if it stays as it is."""
-    lost: tuple[Assignment, ...] = ()
-    """Stored rows of such hosts, which act on others that the database has lost."""
+    stored: tuple[Assignment, ...] = ()
+    """Every row that is stored: what is written is how it differs from these."""
+    undecided: frozenset[str] = frozenset()
+    """Hosts of which deciding starts from what they run: they hear of what is made of it, even if it stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,18 +116,17 @@ async def gather(
         wanted = await _profiles(connection)
         budgeted = [pool for pool, body in wanted.items() if body.get("budget_per_day") is not None]
         present = await load_hosts(connection)
-        found, stored = tuple(found_rows(present)), await _assignments(connection)
-        undecided = {host.host_id for host in present if host.is_known and host.is_undecided}
-        lost = tuple(row for row in stored if row.host_id in undecided)
+        stored = await _assignments(connection)
+        undecided = frozenset(host.host_id for host in present if host.is_known and host.is_undecided)
         return Gathered(
             revision=newest,
             buckets=tuple(buckets),
             profiles=wanted,
             states=await _pool_states(connection),
             hosts=present,
-            assignments=(*(row for row in stored if row.host_id not in undecided), *found),
-            found=found,
-            lost=lost,
+            assignments=(*(row for row in stored if row.host_id not in undecided), *found_rows(present)),
+            stored=stored,
+            undecided=undecided,
             wanted=await read_hosts_wanted(connection),
             restarts=await read_generations(connection),
             direct=await read_samples(connection),
@@ -153,14 +152,12 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
         # told nothing.
         advised = await _only_advised(connection)
         unheard = {host.host_id for host in gathered.hosts if host.is_known and not host.is_heard}
-        found = set(map(id, gathered.found))
-        stored = (*(row for row in gathered.assignments if id(row) not in found), *gathered.lost)
         before, after = (
             [row for row in rows if row.pool not in advised and row.host_id not in unheard]
-            for rows in (stored, news.assignments)
+            for rows in (gathered.stored, news.assignments)
         )
-        undecided = {row.host_id for row in (*gathered.found, *gathered.lost)} - unheard
-        await _save_assignments(connection, before, after, undecided=undecided, epoch=epoch)
+        concerned = {row.host_id for row in (*gathered.stored, *gathered.assignments)} & gathered.undecided
+        await _save_assignments(connection, before, after, undecided=concerned - unheard, epoch=epoch)
         if news.wanted != gathered.wanted:
             await save_hosts_wanted(connection, news.wanted)
 
