@@ -382,14 +382,14 @@ def test_its_workers_run_on_when_it_is_ended_and_it_says_which(host: Host) -> No
     assert all(str(pid) in last_line for pid in pids)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_it_ends_its_workers_first_the_stubborn_ones_by_force(host: Host, number: int) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_asked_to_it_ends_its_workers_first_the_stubborn_ones_by_force(host: Host, number: int, status: int) -> None:
     agent = host.agent("--stop-workers")
     host.control.assign(row(2), row(1, pool="web", template="stubborn"))
     pids = eventually(
         lambda: (found := host.control.pids() | host.control.pids(pool="web")) and len(found) == 3 and found
     )
-    assert ended(agent, number) == 0
+    assert ended(agent, number) == status
     assert not any(runs(pid) for pid in pids)
     assert host.control.workers() == []  # the control plane knows
     assert "forcing pool=web" in host.logged()

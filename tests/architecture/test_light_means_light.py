@@ -53,10 +53,29 @@ def test_agent_and_emit_load_nothing_heavy() -> None:
 
 def test_a_control_plane_does_without_pyarrow_until_telemetry_comes() -> None:
     """Forty megabytes beside what ten thousand agents need."""
-    asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.cli.control"]
+    asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.cli.serving"]
     loaded = set(json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout))
     assert "headway.store.event_log" in loaded
     assert sorted(loaded.intersection({"numpy", "pandas", "pyarrow"})) == []
+
+
+HELP = """
+import json, sys
+from headway.__main__ import main
+try:
+    main([sys.argv[1], "--help"])
+except SystemExit:
+    print(json.dumps(sorted(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("role", ["agent", "control", "pipeline"])
+def test_a_word_of_help_waits_for_nothing_heavy(role: str) -> None:
+    """Spark and the control plane's parts take seconds to import on a slow core."""
+    told = subprocess.run([sys.executable, "-c", HELP, role], capture_output=True, text=True, check=True, timeout=60)
+    loaded = set(json.loads(told.stdout.splitlines()[-1]))
+    assert f"headway.cli.{role}" in loaded
+    assert sorted(loaded.intersection(HEAVY)) == []
 
 
 def test_importing_a_module_starts_nothing() -> None:

@@ -1,6 +1,7 @@
 """A control plane as it is started, on a real Postgres."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
 STARTS_IN_S = 60.0
 
 
 @contextmanager
-def control_plane(url: str, folder: Path) -> Iterator[None]:
+def control_plane(url: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     """`headway control` once it serves, until the end of the block."""
     settings = {
         "HEADWAY_DATABASE_URL": url,
@@ -38,7 +40,7 @@ def control_plane(url: str, folder: Path) -> Iterator[None]:
         else:
             raise AssertionError("".join(said))
         try:
-            yield
+            yield process
         finally:
             process.terminate()
 
@@ -56,3 +58,12 @@ def test_who_was_away_for_longer_than_partitions_reach_can_store_decisions_at_on
             connection.execute(
                 "insert into decisions (pool, epoch, target_workers, binding, body) values ('mail', 1, 1, 'x', '{}')"
             )
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_ends_well_when_a_service_manager_says_so_and_as_interrupted_for_a_person(
+    migrated_url: str, tmp_path: Path, number: int, status: int
+) -> None:
+    with control_plane(migrated_url, tmp_path) as process:
+        process.send_signal(number)
+        assert process.wait(STARTS_IN_S) == status

@@ -178,7 +178,7 @@ def test_waiting_for_a_child_ends_when_this_process_is_asked_to(stage):
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(Stopped):
             stage.supervisor.wait_ready("pipeline")
-    assert stage.stopping.exit_status == 143
+    assert stage.stopping.signal_number == signal.SIGTERM
 
 
 def test_what_is_run_once_has_ended_when_the_call_returns_and_fails_with_its_own_words(stage):

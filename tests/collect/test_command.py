@@ -118,15 +118,16 @@ def test_it_ends_with_its_parent(rq: Rq, service: Service, process: Process) -> 
     assert process.running.wait(5.0) == 0
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_broker_that_is_not_there_yet_is_one_line_and_waited_for(
-    tmp_path: Path, service: Service, process: Process
+    tmp_path: Path, service: Service, process: Process, number: int, status: int
 ) -> None:
     process.env["HEADWAY_BROKERS"] = f"redis=unix://{tmp_path}/none.sock"
     process.start()
     eventually(lambda: "broker lost" in process.log)
     assert f"broker unix://{tmp_path}/none.sock cannot be reached" in process.log
     assert process.running.poll() is None
-    assert process.end() == 0
+    assert process.end(number) == status
     assert len(process.log.splitlines()) == 1
 
 

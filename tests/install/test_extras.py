@@ -46,9 +46,7 @@ def test_the_agent_runs_without_an_extra(installed: Installed) -> None:
 @pytest.mark.parametrize(
     ("command", "extra"),
     [
-        ("control", "control"),
         ("migrate", "control"),
-        ("pipeline", "spark"),
         ("collect", "collect"),
         ("apply", "cli"),
         ("get", "cli"),
@@ -61,9 +59,24 @@ def test_a_missing_extra_is_one_line_that_says_what_to_install(installed: Instal
     answer = installed().headway(command, "--help")
     assert answer.returncode == 2
     assert answer.stdout == ""
-    assert len(answer.stderr.splitlines()) == 1
-    assert answer.stderr.startswith(f"headway: `headway {command}` needs the package ")
-    assert answer.stderr.endswith(f"pip install 'headway[{extra}]'\n")
+    assert_names_the_extra(answer.stderr, command, extra)
+
+
+@pytest.mark.parametrize(("command", "extra"), [("control", "control"), ("pipeline", "spark")])
+def test_a_role_that_helps_without_its_extra_names_it_when_it_shall_run(
+    installed: Installed, command: str, extra: str
+) -> None:
+    words = ("--database-url", "postgresql://nobody@127.0.0.1:1/none", "--event-log", "/nowhere")
+    assert installed().headway(command, "--help").returncode == 0
+    answer = installed().headway(command, *words, HEADWAY_CHECKPOINT="/nowhere/checkpoint")
+    assert answer.returncode == 2
+    assert_names_the_extra(answer.stderr, command, extra)
+
+
+def assert_names_the_extra(said: str, command: str, extra: str) -> None:
+    assert len(said.splitlines()) == 1
+    assert said.startswith(f"headway: `headway {command}` needs the package ")
+    assert said.endswith(f"pip install 'headway[{extra}]'\n")
 
 
 @pytest.mark.parametrize(
@@ -108,9 +121,9 @@ def test_a_role_without_its_settings_says_which_is_missing(
     ("extra", "packages"),
     [
         ("", ["headway.agent", "headway.emit", "headway.wire", "headway.scaling", "headway.cli.agent"]),
-        ("control", ["headway.control", "headway.simulate"]),
+        ("control", ["headway.control", "headway.cli.serving", "headway.simulate"]),
         ("collect", ["headway.collect"]),
-        ("spark", ["headway_spark", "headway.cli.pipeline"]),
+        ("spark", ["headway_spark", "headway.cli.streaming"]),
         ("all", ["headway", "headway_spark"]),
     ],
 )

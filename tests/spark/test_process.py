@@ -1,6 +1,7 @@
 """`headway pipeline` as a process: on the wheel's Java, through kills, without an orphan."""
 
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -121,8 +122,8 @@ def test_a_deleted_checkpoint_is_made_anew_by_the_command(migrated_url: str, tmp
     publish(tmp_path / "log", "2.parquet", table([started(3)]))
     with running(tmp_path, migrated_url, until_said="ready after") as (process, _):
         until(lambda: sum(row[2] for row in rows()) == 3 and not list(hot.iterdir()), log)
-        process.terminate()
-        assert process.wait(40) == 0, log.read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(40) == 130, log.read_text()
     whole = rows()
     shutil.rmtree(tmp_path / "checkpoint")
     with psycopg.connect(migrated_url) as connection:

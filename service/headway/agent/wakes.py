@@ -15,6 +15,8 @@ class Wakes:
 
     def __init__(self) -> None:
         self.stops_asked = 0
+        self.signal_number: int | None = None
+        """The first signal that asked to stop."""
         self._is_reload_asked = False
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
@@ -66,6 +68,7 @@ class Wakes:
             self._is_reload_asked = True
         else:
             self.stops_asked += 1
+            self.signal_number = self.signal_number or number
 
 
 def _has_terminal() -> bool:

@@ -18,6 +18,7 @@ from headway.cli import agent_setup, parent
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import laid_over
+from headway.cli.stopping import ended_by, service_status
 from headway.cli.trust import grpc_tls
 from headway.errors import Misconfigured
 from headway.settings import AgentSettings
@@ -78,9 +79,10 @@ def _add_settings(parser: argparse.ArgumentParser, *, is_whole: bool) -> None:
 
 
 def _stop_workers(settings: AgentSettings) -> int:
-    left = stop_left(StateFolder(settings.state_dir), wakes=Wakes())
+    wakes = Wakes()
+    left = stop_left(StateFolder(settings.state_dir), wakes=wakes)
     log.info("workers still running: %d", left) if left else log.info("no worker runs any more")
-    return 1 if left else 0
+    return (ended_by(wakes.signal_number) or 1) if left else 0
 
 
 def _join_token(settings: AgentSettings) -> str | None:
@@ -119,7 +121,7 @@ def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namesp
     )
     left_running = Agent(setup, wakes=wakes).run()
     log.info("agent ended; %s", _told(left_running))
-    return 0
+    return service_status(wakes.signal_number)
 
 
 def _told(left: Iterable[Record]) -> str:

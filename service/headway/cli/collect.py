@@ -8,7 +8,7 @@ from functools import partial
 from headway.cli import parent
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
-from headway.cli.stopping import Stopping
+from headway.cli.stopping import Stopping, service_status
 from headway.cli.trust import grpc_tls
 from headway.collect.broker import shown
 from headway.collect.discovery import discover
@@ -44,7 +44,7 @@ def main(words: list[str]) -> int:
         collectors.wait_stopped(ANSWER_WITHIN_S)
         client.close()  # ends a call that still waits for its answer; its batch goes out again after the next start
         collectors.wait_stopped(STOP_WITHIN_S)
-    return 0
+    return service_status(stopping.signal_number)
 
 
 def _flags(words: list[str]) -> dict[str, str]:

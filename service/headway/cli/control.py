@@ -1,53 +1,12 @@
 """`headway control`: HTTP, gRPC and the scheduler in one process. Several may run behind one Postgres; one leads."""
 
-import asyncio
-import logging
 import os
-import signal
-import socket
-import time
-from collections.abc import Coroutine, Mapping
-from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
-from typing import Any
 
-import uvloop
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
-
-from headway.cli import parent
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import add_data_flags, laid_over
-from headway.control.admission import Admission
-from headway.control.callers import Callers
-from headway.control.certificates import Certificates
-from headway.control.garbage import collect_rarely, give_back
-from headway.control.http.app import create_app
-from headway.control.http.feed import Feed
-from headway.control.http.server import HttpServer
-from headway.control.ingest import Ingest
-from headway.control.leadership import Leadership
-from headway.control.maintenance import maintain, prepare
-from headway.control.reports import Reports
-from headway.control.rpc.agents import AgentServicer
-from headway.control.rpc.server import serve
-from headway.control.rpc.telemetry import TelemetryServicer
-from headway.control.tick import Ticker
-from headway.control.unread import UnreadBound
-from headway.scaling.strategy import Strategy
-from headway.scaling.view import TICK_S
-from headway.settings import ControlSettings, ServerTls
-from headway.store import migrate
-from headway.store.engine import CONTROL_IDLE_TRANSACTION_TIMEOUT_S, Engine, create_engine, listen
-from headway.store.event_log import EventLog
-from headway.store.sink import wakes
-from headway.strategies import load_strategies
-
-GIVE_BACK_S = 30.0  # a few milliseconds of a thread, in which who needs memory waits
-MAINTENANCE_S = 600.0  # partitions are made days ahead and claims kept for days: minutes are often enough
-STOP_GRACE_S = 3.0
-
-log = logging.getLogger(__name__)
+from headway.cli.stopping import service_status
+from headway.settings import ControlSettings
 
 
 def main(words: list[str]) -> int:
@@ -57,122 +16,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("--http-address", dest="HEADWAY_HTTP_ADDRESS", help="HOST:PORT of the HTTP door")
     parser.add_argument("--grpc-address", dest="HEADWAY_GRPC_ADDRESS", help="HOST:PORT of the gRPC door")
     settings = ControlSettings.from_env(laid_over(os.environ, parser.parse_args(words[1:])))
-    strategies = load_strategies()
+    # Its parts take seconds to import on a slow core: not for a word of help, nor for one about a setting.
+    from headway.cli import serving
+
     log_to_stderr()
-    migrate.upgrade(settings.database_url)
-    collect_rarely()
-    uvloop.run(_run(settings, strategies))
-    return 0
-
-
-async def _run(settings: ControlSettings, strategies: Mapping[str, Strategy]) -> None:
-    stop = _stop_event()
-    async with AsyncExitStack() as stack:
-        engine = create_engine(settings.database_url, idle_transaction_s=CONTROL_IDLE_TRANSACTION_TIMEOUT_S)
-        stack.push_async_callback(engine.dispose)
-        await prepare(engine)
-        unread = UnreadBound(files_max=settings.unread_files_max, bytes_max=round(settings.unread_gb_max * 1e9))
-        ingest = Ingest(engine=engine, event_log=EventLog(settings.event_log), clock=time.time, unread=unread)
-        await ingest.start()
-        stack.push_async_callback(ingest.stop)
-
-        leadership = Leadership(
-            database_url=settings.database_url, name=f"{socket.gethostname()}:{os.getpid()}", clock=time.monotonic
-        )
-        ticker = Ticker(engine=engine, leadership=leadership, clock=time.time, strategies=strategies)
-        reports, feed = Reports(engine=engine), Feed()
-        certificates = _certificates(settings.tls)
-        callers = Callers(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
-        admission = Admission(engine=engine, callers=callers)
-        rpc = await serve(
-            [AgentServicer(reports, admission), TelemetryServicer(ingest)],
-            address=settings.grpc,
-            token=settings.token,
-            callers=callers,
-            certificates=certificates,
-        )
-        stack.push_async_callback(rpc.stop, STOP_GRACE_S)
-        http = HttpServer(
-            create_app(
-                engine=engine,
-                ingest=ingest,
-                feed=feed,
-                token=settings.token,
-                address=settings.http,
-                strategies=strategies,
-                callers=callers,
-            ),
-            address=settings.http,
-            tls=certificates.context if certificates else None,
-        )
-        await http.start()
-        stack.push_async_callback(http.stop)
-        scheduler = _scheduler(ticker, engine)
-        scheduler.start()
-        stack.callback(scheduler.shutdown, wait=False)
-
-        log.info("serving http=%s:%d grpc=%s:%d", settings.http.host, http.port, settings.grpc.host, rpc.port)
-        await _until(
-            stop,
-            leadership.run(ticker.all_due),
-            ticker.run(),
-            _listen(settings.database_url, ticker, reports, feed),
-            callers.watch(),
-            *((certificates.watch(),) if certificates else ()),
-        )
-        log.info("stopping")
-
-
-def _certificates(tls: ServerTls | None) -> Certificates | None:
-    return None if tls is None else Certificates(tls.certificate, tls.key, client_ca=tls.client_ca)
-
-
-def _stop_event() -> asyncio.Event:
-    """Set by SIGTERM, SIGINT and the end of the parent."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-
-    def end() -> None:
-        loop.call_soon_threadsafe(stop.set)
-
-    parent.watch(end)
-    return stop
-
-
-def _scheduler(ticker: Ticker, engine: Engine) -> AsyncIOScheduler:
-    """The clock of the control plane. It only says that work is due; overlapping and missed runs become one."""
-    scheduler = AsyncIOScheduler(timezone="UTC")
-    once = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
-    scheduler.add_job(ticker.all_due, "interval", seconds=TICK_S, **once)
-    scheduler.add_job(asyncio.to_thread, "interval", seconds=GIVE_BACK_S, args=[give_back], **once)
-    # At once, too: who never runs for ten minutes on end would forget nothing.
-    begins_at = datetime.now(UTC)
-    scheduler.add_job(maintain, "interval", seconds=MAINTENANCE_S, args=[engine], next_run_time=begins_at, **once)
-    return scheduler
-
-
-async def _listen(database_url: str, ticker: Ticker, reports: Reports, feed: Feed) -> None:
-    """Pass on what Postgres tells, for ever."""
-    channels = ("headway_metrics", "headway_assignments", "headway_decisions")
-    async for channel, payload in listen(database_url, channels):
-        if channel == "headway_metrics" and wakes(payload):
-            ticker.metrics_written()
-        if channel == "headway_assignments":
-            reports.host_changed(payload)
-        else:
-            feed.publish()
-
-
-async def _until(stop: asyncio.Event, *work: Coroutine[Any, Any, None]) -> None:
-    """Do ``work`` until ``stop`` is set. An error in any of it ends all and is raised."""
-    tasks = [asyncio.ensure_future(each) for each in (stop.wait(), *work)]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.gather(*tasks, return_exceptions=True)
+    return service_status(serving.run(settings))

@@ -22,7 +22,7 @@ from headway.cli.machine import Machine, Plan
 from headway.cli.options import add_machine_flags, control_settings, positive
 from headway.cli.ports import free_address, require_free
 from headway.cli.report import Report, report_table
-from headway.cli.stopping import Stopped, Stopping
+from headway.cli.stopping import Stopped, Stopping, ended_by
 from headway.cli.view import Terminal
 from headway.errors import Misconfigured
 from headway.scaling.model import Objective
@@ -72,7 +72,7 @@ def main(words: list[str]) -> int:
                 leftovers.clear(layout.children, stopping=stopping, say=terminal.say)
                 report = _run(options, layout, began_s=began_s, stopping=stopping, terminal=terminal)
                 return _conclude(report, options.report, stopping=stopping, terminal=terminal)
-    return stopping.exit_status
+    return ended_by(stopping.signal_number)
 
 
 def _run(
@@ -142,7 +142,7 @@ def _conclude(report: Report, path: Path | None, *, stopping: Stopping, terminal
     if path:
         path.write_text(json.dumps(report, indent=2) + "\n")
     if stopping.is_asked:
-        return stopping.exit_status
+        return ended_by(stopping.signal_number)
     if report["lost_jobs"] or not report["jobs"]:
         print(
             f"headway: {report['lost_jobs']} of {report['jobs']} jobs were not done ({report['failed_jobs']} failed); "

@@ -3,36 +3,14 @@
 `headway pipeline rebuild` makes the stream's checkpoint and the newest metrics anew from the log, and ends.
 """
 
-import fcntl
-import logging
 import os
-import signal
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
-from headway.cli import parent
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import add_data_flags, laid_over
-from headway.errors import Misconfigured
+from headway.cli.stopping import service_status
 from headway.settings import PipelineSettings
-from headway.store.sink import MetricsSink
-from headway.zones import zone_of
-from headway_spark import kafka, storage
-from headway_spark.archive import Archive, Retention
-from headway_spark.keeper import Keeper
-from headway_spark.pipeline import Stream, Unfit, unfit
-from headway_spark.rebuild import Rebuild, Stopped, is_due, order
-from headway_spark.session import Session, close, open_session
-from headway_spark.warm_up import warm_up
-
-KEEPER_END_S = 5.0  # it looks for a stop between two files
-
-log = logging.getLogger(__name__)
 
 
 def main(words: list[str]) -> int:
@@ -47,162 +25,11 @@ def main(words: list[str]) -> int:
     given = parser.parse_args(words[1:])
     is_rebuild = given.action == "rebuild"
     settings = PipelineSettings.from_env(laid_over(os.environ, given))
+    # Spark takes seconds to import on a slow core: not for a word of help, nor for one about a setting.
+    from headway.cli import streaming
+
     log_to_stderr()
-    # As a signal, so that it ends a start that is still under way as well.
-    parent.watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
-    if is_rebuild and settings.source != "files":
-        raise Misconfigured(
-            "`headway pipeline rebuild` reads the event log, and HEADWAY_SOURCE=kafka does not: delete the checkpoint "
-            f"{settings.checkpoint} and start the pipeline again; it then reads the last two hours of the topic"
-        )
-    with _alone_in(settings.work_dir), ExitStack() as stack:
-        log_side = None
-        if settings.source == "files":
-            log_side = _LogSide(settings)
-            stack.enter_context(log_side.archive.kept())
-        try:
-            _run(settings, log_side, is_rebuild=is_rebuild)
-        except Unfit as error:
-            if settings.is_rebuilt_unasked and log_side is not None:
-                log_side.order_rebuild(error)
-            raise
-    return 0
-
-
-def _run(settings: PipelineSettings, log_side: "_LogSide | None", *, is_rebuild: bool) -> None:
-    began_s = time.monotonic()
-    sink = MetricsSink(settings.database_url, zone=zone_of(settings.time_zone, of="HEADWAY_TIME_ZONE"))
-    sink.starting()
-    log.info("starting Java and Spark")
-    session = open_session(os.environ, work_dir=settings.work_dir, more=_spark_settings(settings))
-    # After the session, whose own handler of Ctrl-C would raise amid a batch. Until here a signal just ends this
-    # process, and with it the JVM.
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
-    stream = _stream(settings, session, sink)
-    try:
-        _require_connectors(settings, session)
-        if log_side is not None:
-            log_side.prepare(session, sink, stopping, is_rebuild=is_rebuild)
-        if is_rebuild:
-            return
-        sink.at("warming_up")
-        log.info("warming up after=%.1fs", time.monotonic() - began_s)
-        warm_up(session, work_dir=settings.work_dir, is_stopping=stopping.is_set)
-        if not stopping.is_set():
-            if log_side is not None:
-                log_side.restore()
-            stream.start()
-            if log_side is not None:
-                log_side.keep(stopping)
-            sink.ready()
-            log.info("ready after=%.1fs", time.monotonic() - began_s)
-            stream.run(is_stopping=stopping.is_set)
-        log.info("stopping")
-    except Stopped:
-        log.info("stopping; the rebuild goes on with the next start")
-    finally:
-        stopping.set()
-        stream.stop()
-        if log_side is not None:
-            log_side.end()
-        sink.close()
-        close(session)
-
-
-def _spark_settings(settings: PipelineSettings) -> dict[str, str]:
-    """What this run asks of its own Spark, beside what every stream wants."""
-    more = {"spark.driver.memory": f"{settings.heap_mb}m"}
-    if settings.packages:
-        more["spark.jars.packages"] = settings.packages
-    if storage.is_remote(settings.checkpoint):
-        more["spark.sql.streaming.checkpointFileManagerClass"] = storage.CHECKPOINTS
-    return more
-
-
-def _stream(settings: PipelineSettings, session: Session, sink: MetricsSink) -> Stream:
-    source = None
-    if settings.source == "kafka":
-        source = kafka.source(session, servers=settings.kafka_servers, topic=settings.kafka_topic)
-    return Stream(session, log_dir=settings.event_log, checkpoint=settings.checkpoint, sink=sink, source=source)
-
-
-def _require_connectors(settings: PipelineSettings, session: Session) -> None:
-    """Raise ``Misconfigured`` for what is not there, before a warm-up that would be in vain."""
-    if settings.source == "kafka":
-        kafka.messages(session, servers=settings.kafka_servers, topic=settings.kafka_topic)
-    if isinstance(settings.checkpoint, str):
-        storage.require(session, settings.checkpoint)
-
-
-class _LogSide:
-    """What a run does with the event log's files beside reading them."""
-
-    def __init__(self, settings: PipelineSettings) -> None:
-        assert isinstance(settings.checkpoint, Path), "refused by the settings"
-        retention = Retention(kept_s=settings.archive_days * 86_400.0, bytes_max=round(settings.archive_gb * 1e9))
-        self.archive = Archive(settings.event_log, retention=retention)
-        self._settings = settings
-        self._checkpoint = settings.checkpoint
-        self._keeper = Keeper(self.archive, log_dir=settings.event_log, checkpoint=settings.checkpoint)
-        self._keeping: threading.Thread | None = None
-
-    def prepare(self, session: Session, sink: MetricsSink, stopping: threading.Event, *, is_rebuild: bool) -> None:
-        """Mend what a killed run left, and rebuild where that is asked for or due."""
-        self.archive.recover()
-        if not is_rebuild and not is_due(self._checkpoint, self._settings.event_log):
-            return
-        sink.at("rebuilding")
-        log.info("rebuilding the checkpoint %s from the event log %s", self._checkpoint, self._settings.event_log)
-        rebuilt = Rebuild(
-            session=session,
-            log_dir=self._settings.event_log,
-            checkpoint=self._checkpoint,
-            work_dir=self._settings.work_dir,
-            sink=sink,
-            is_stopping=stopping.is_set,
-        ).run()
-        since = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(rebuilt.from_s))
-        log.info("rebuilt since=%s files=%d rows=%d took=%.1fs", since, rebuilt.files, rebuilt.rows, rebuilt.took_s)
-
-    def order_rebuild(self, why: Unfit) -> None:
-        """Let the next start rebuild, as HEADWAY_REBUILD=auto asks for."""
-        log.warning("the next start rebuilds: %s", why)
-        order(self._checkpoint)
-
-    def restore(self) -> None:
-        """Put back what the stream will ask for again."""
-        try:
-            self._keeper.restore()
-        except (OSError, ValueError) as error:
-            raise unfit(self._checkpoint, f"it is damaged ({error})") from error
-
-    def keep(self, stopping: threading.Event) -> None:
-        """Keep the log in a thread of its own until ``stopping``."""
-        self._keeping = threading.Thread(target=self._keeper.run, args=[stopping], name="keeper", daemon=True)
-        self._keeping.start()
-
-    def end(self) -> None:
-        """Wait for the thread, which has been told to stop."""
-        if self._keeping is not None:
-            self._keeping.join(KEEPER_END_S)
-
-
-@contextmanager
-def _alone_in(work_dir: Path) -> Iterator[None]:
-    """Hold ``work_dir``, made if need be, against a second pipeline: two would spoil one checkpoint."""
-    try:
-        work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = (work_dir / "lock").open("w")
-    except OSError as error:
-        raise Misconfigured(f"HEADWAY_STATE_DIR={work_dir} cannot be written to: {error.strerror}") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Misconfigured(f"another pipeline runs in {work_dir}: stop it, or set HEADWAY_STATE_DIR") from error
-        yield
+    return service_status(streaming.run(settings, is_rebuild=is_rebuild))
 
 
 if __name__ == "__main__":

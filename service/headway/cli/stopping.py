@@ -10,6 +10,16 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def ended_by(signal_number: int | None) -> int:
+    """What a shell expects of a process that a signal ended: 128 and the signal's number; 0 if none came."""
+    return 0 if signal_number is None else 128 + signal_number
+
+
+def service_status(signal_number: int | None) -> int:
+    """The same for what runs until it is told to stop: SIGTERM is how a service manager says so, and no failure."""
+    return 0 if signal_number == signal.SIGTERM else ended_by(signal_number)
+
+
 class Stopped(Exception):
     """This process was asked to end."""
 
@@ -62,8 +72,3 @@ class Stopping:
         """Raise ``Stopped`` if this process was asked to end."""
         if self.is_asked:
             raise Stopped
-
-    @property
-    def exit_status(self) -> int:
-        """What a shell expects of a process that a signal ended: 128 and the signal's number; 0 if none came."""
-        return 0 if self.signal_number is None else 128 + self.signal_number

@@ -16,7 +16,7 @@ from headway.cli.layout import Layout
 from headway.cli.machine import Machine, Plan
 from headway.cli.options import add_machine_flags, control_settings
 from headway.cli.ports import free_address, require_free
-from headway.cli.stopping import Stopped, Stopping
+from headway.cli.stopping import Stopped, Stopping, service_status
 from headway.cli.view import Terminal
 from headway.collect.discovery import discover
 from headway.errors import HeadwayError, Invalid, Misconfigured
@@ -38,7 +38,7 @@ def main(words: list[str]) -> int:
             with leftovers.only_parent(layout), suppress(Stopped):
                 leftovers.clear(layout.children, stopping=stopping, say=terminal.say)
                 _run(options, layout, stopping=stopping, terminal=terminal)
-    return stopping.exit_status
+    return service_status(stopping.signal_number)
 
 
 def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, terminal: Terminal) -> None:
