@@ -104,6 +104,7 @@ def test_what_was_cut_off_stays_doubtful_until_the_control_plane_has_told_what_i
 ) -> None:
     known, isolation = contact(tmp_path, clock), Isolation()
     known.heard(sent_at_s=clock.now_s)
+    isolation.doubtful(PINNED, known)
     known.told(asked_at_s=clock.now_s)
     clock.now_s += 29.0
     assert isolation.doubtful(PINNED, known) == set()
@@ -140,6 +141,9 @@ def test_what_was_told_before_this_host_was_heard_again_ends_no_doubt_and_it_is_
 
 def test_a_host_that_was_never_cut_off_for_too_long_doubts_nothing(tmp_path: Path, clock: Clock) -> None:
     known, isolation = contact(tmp_path, clock), Isolation()
+    known.heard(sent_at_s=clock.now_s)
+    isolation.doubtful(PINNED, known)
+    known.told(asked_at_s=clock.now_s)
     for _ in range(20):
         clock.now_s += 15.0
         known.heard(sent_at_s=clock.now_s)
@@ -157,6 +161,24 @@ def test_an_agent_that_begins_on_a_host_that_is_cut_off_starts_nothing_on_its_pr
     assert isolation.wants_word
     successor.told(asked_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, successor) == set()
+
+
+@pytest.mark.parametrize("written", ["", '{"boot_id": "an-earlier-boot", "at_s": 3.0}'])
+def test_without_word_of_this_boot_nothing_is_started_on_what_was_ordered_before(
+    tmp_path: Path, clock: Clock, written: str
+) -> None:
+    """A host that was off for an hour has been replaced: it starts a payment's worker only where it is told to."""
+    (tmp_path / "contact.json").write_text(written)
+    begun, isolation = contact(tmp_path, clock), Isolation()
+    assert isolation.doubtful(PINNED, begun) == {"pinned"}
+    begun.told(asked_at_s=clock.now_s)
+    clock.now_s += 1.0
+    assert isolation.doubtful(PINNED, begun) == {"pinned"}, "told before it was heard"
+    begun.heard(sent_at_s=clock.now_s)
+    assert isolation.doubtful(PINNED, begun) == {"pinned"}
+    assert isolation.wants_word
+    begun.told(asked_at_s=clock.now_s)
+    assert isolation.doubtful(PINNED, begun) == set()
 
 
 def test_of_doubtful_templates_nothing_is_started_and_nothing_ended() -> None:

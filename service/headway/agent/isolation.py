@@ -14,6 +14,7 @@ from headway.agent.folder import StateFolder, read_json, write_json
 from headway.agent.templates import Template
 
 WRITE_EVERY_S = 5.0
+NEVER_S = float("-inf")
 FIRST_CALL_S = 10.0  # an agent that has just begun is given the time to call before it counts as cut off
 
 log = logging.getLogger(__name__)
@@ -27,14 +28,14 @@ class Contact:
         self._clock = clock
         self._lock = threading.Lock()
         self._began_at_s = clock()
-        # After a reboot nothing runs that could be too much.
         kept = read_json(self._path) or {}
         at_s = kept.get("at_s") if kept.get("boot_id") == procfs.boot_id() else None
-        self._heard_at_s = at_s if isinstance(at_s, float) else self._began_at_s
-        self._written_at_s = float("-inf")
-        self._told_at_s = float("-inf")
+        self._heard_at_s = at_s if isinstance(at_s, float) else NEVER_S
+        self._written_at_s = NEVER_S
+        self._told_at_s = NEVER_S
         self.gap_s = self._began_at_s - self._heard_at_s
-        """For how long the control plane had not heard of this host when this agent began."""
+        """For how long the control plane had not heard of this host when this agent began; endless where nobody knows,
+        as after a reboot."""
 
     def heard(self, *, sent_at_s: float) -> None:
         """Note that a report was answered which was sent then. From any thread."""
@@ -59,10 +60,14 @@ class Contact:
             return self._heard_at_s, self._told_at_s, self._clock()
 
     def lost_for_s(self) -> float:
-        """Seconds since the control plane last heard of this host; 0 while an agent has only just begun."""
+        """Seconds since the control plane last heard of this host; 0 while an agent has only just begun.
+
+        Where nobody knows since when, from this agent's beginning: after a reboot nothing runs that could be too much.
+        """
         now_s = self._clock()
         with self._lock:
-            return now_s - self._heard_at_s if now_s - self._began_at_s >= FIRST_CALL_S else 0.0
+            since_s = self._began_at_s if self._heard_at_s == NEVER_S else self._heard_at_s
+            return now_s - since_s if now_s - self._began_at_s >= FIRST_CALL_S else 0.0
 
 
 class Isolation:
