@@ -36,6 +36,8 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
         self.enrolments: list[agent_pb2.EnrolRequest] = []
         self.reports: list[agent_pb2.ReportRequest] = []
         self.polls: list[agent_pb2.PollRequest] = []
+        self.polled_at_s: list[float] = []
+        """When each of these arrived."""
         self.answer = agent_pb2.PollResponse(cluster_id=self.cluster_id)
         self.fails_with: grpc.StatusCode | None = None
         self.failed = 0
@@ -85,7 +87,14 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
 
     def running(self, count: int) -> set[int]:
         """The pids, once the last report shows so many running workers and no others."""
-        return eventually(lambda: len(self.workers()) == count == len(self.pids()) and (self.pids() or {0}))
+
+        def found() -> set[int]:
+            workers = self.workers()  # of one report: the next may come at any moment
+            at_work = [each for each in workers if each.state == agent_pb2.WORKER_STATE_RUNNING]
+            pids = {each.pid for each in at_work if each.pool == "mail"}
+            return (pids or {0}) if len(workers) == count == len(pids) else set()
+
+        return eventually(found)
 
     # --- the service -------------------------------------------------------------------------------------------------
 
@@ -106,6 +115,7 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
 
     def Poll(self, request: Any, context: Any) -> agent_pb2.PollResponse:  # noqa: N802
         self._check(context)
+        self.polled_at_s.append(time.monotonic())
         self.polls.append(request)
         until_s = time.monotonic() + request.max_wait_s
         with self._changed:

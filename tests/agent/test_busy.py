@@ -1,5 +1,5 @@
 import sys
-from subprocess import Popen
+from subprocess import PIPE, Popen
 
 import pytest
 
@@ -59,19 +59,20 @@ def test_a_worker_is_busy_that_takes_cpu_or_has_a_child_beside_its_crew(samples:
 
 
 def test_a_process_that_spins_is_seen_to_be_busy_and_one_that_sleeps_is_not() -> None:
-    def is_busy(code: str) -> bool | None:
-        with Popen([sys.executable, "-c", code]) as process:
-            started_ticks = procfs.stat(process.pid).started_ticks
-            record = unrecorded("w", pid=process.pid, started_ticks=started_ticks, pool="mail")
-            lookout = Lookout()
-            lookout.look([record], now_s=procfs.since_boot_s())
-            eventually(lambda: procfs.stat(process.pid).cpu_s > 0.3 or "sleep" in code)
-            lookout.look([record], now_s=procfs.since_boot_s() + 2.0)
+    def is_busy(code: str, *, takes_cpu_s: float) -> bool | None:
+        with Popen([sys.executable, "-c", f"import time; print(flush=True)\n{code}"], stdout=PIPE) as process:
+            process.stdout.readline()  # it has taken what it takes to begin
+            known = procfs.stat(process.pid)
+            record = unrecorded("w", pid=process.pid, started_ticks=known.started_ticks, pool="mail")
+            lookout, now_s = Lookout(), procfs.since_boot_s()
+            lookout.look([record], now_s=now_s)
+            eventually(lambda: procfs.stat(process.pid).cpu_s >= known.cpu_s + takes_cpu_s)
+            lookout.look([record], now_s=now_s + 2.0)  # however long this machine took for it
             process.kill()
-        return lookout.activity(record, now_s=procfs.since_boot_s()).is_busy
+        return lookout.activity(record, now_s=now_s + 2.0).is_busy
 
-    assert is_busy("while True: pass") is True
-    assert is_busy("import time; time.sleep(60)") is False
+    assert is_busy("while True: pass", takes_cpu_s=0.3) is True
+    assert is_busy("time.sleep(60)", takes_cpu_s=0.0) is False
 
 
 def test_the_brokers_word_counts_more_than_what_the_processes_show() -> None:

@@ -31,6 +31,11 @@ def drain(fleet: Fleet) -> None:
     fleet.act([Drain(worker_id=worker.worker_id) for worker in fleet.workers()])
 
 
+def marked(name: str, value: str) -> list[int]:
+    """The processes that bear this mark, once any does: in the middle of its start one has no environment."""
+    return eventually(lambda: [pid for pid in procfs.pids() if procfs.environment(pid).get(name) == value])
+
+
 def printed(stage: Stage, worker_id: str) -> str:
     return (stage.folder.logs / f"{worker_id}.log").read_text()
 
@@ -52,25 +57,23 @@ def test_a_worker_leads_a_session_of_its_own_bears_marks_and_inherits_no_secret_
 
 
 def test_a_hundred_workers_are_there_at_once(stage: Stage) -> None:
-    with stage.fleet(template()) as fleet:
-        before_s = procfs.since_boot_s()
+    with stage.fleet(template(ready=Ready(after_s=600.0))) as fleet:
         fleet.act([start()] * 100)
-        assert len(fleet.running()) == 100
-        assert procfs.since_boot_s() - before_s < 5.0  # 0.2 s on a quiet machine
+        assert [each.life.state for each in fleet.running()] == [WorkerState.STARTING] * 100, "none waits for another"
         drain(fleet)
         look_until(fleet, lambda: fleet.workers() == ())
 
 
 def test_a_worker_without_a_pattern_is_ready_once_it_has_lived_for_a_while(stage: Stage) -> None:
-    with stage.fleet(template(ready=Ready(after_s=5.0))) as fleet:
+    with stage.fleet(template(ready=Ready(after_s=500.0))) as fleet:
         fleet.act([start()])
         assert not fleet.look()
-        stage.clock.ahead_s += 5.1
+        stage.clock.ahead_s += 500.1
         assert fleet.look()
         assert states(fleet) == [WorkerState.RUNNING]
         ((name, start_up_s),) = fleet.take_start_ups()
         assert name == "py"
-        assert 5.1 <= start_up_s < 10.0
+        assert 500.1 <= start_up_s < 1_000.0
 
 
 def test_a_worker_with_a_pattern_is_ready_when_it_prints_it(stage: Stage, tmp_path: Path) -> None:
@@ -170,17 +173,18 @@ def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_fa
     """Also those that lead a session of their own, as RQ's work horses do: the group's signal does not reach them."""
     family = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', %r], start_new_session=True);"
     code = family % STUBBORN + "print('child', child.pid, flush=True);" + STUBBORN
-    with stage.fleet(template(code, ready=PRINTS_READY, stop=Stop(drain_timeout_s=40.0))) as fleet:
+    with stage.fleet(template(code, ready=PRINTS_READY, stop=Stop(drain_timeout_s=400.0))) as fleet:
         fleet.act([start()])
         look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
-        child_pid = int(eventually(lambda: "child" in (text := printed(stage, worker.worker_id)) and text).split()[1])
-        eventually(lambda: procfs.stat(child_pid).session == child_pid)
+        eventually(lambda: printed(stage, worker.worker_id).count("ready") == 2)  # the child says so, too
+        child_pid = int(printed(stage, worker.worker_id).partition("child ")[2].split()[0])
+        assert procfs.stat(child_pid).session == child_pid
         drain(fleet)
-        stage.clock.ahead_s += 39.0
+        stage.clock.ahead_s += 300.0
         assert not fleet.look()
         assert runs(worker.pid)
-        stage.clock.ahead_s += 1.0
+        stage.clock.ahead_s += 100.0
         fleet.look()
         eventually(lambda: not runs(worker.pid) and not runs(child_pid))
         look_until(fleet, lambda: fleet.workers() == ())
@@ -272,7 +276,7 @@ def test_what_a_worker_leaves_that_ends_well_is_its_own_affair(stage: Stage) -> 
         fleet.look()
         stage.clock.ahead_s += 11.0
         look_until(fleet, lambda: fleet.workers() == ())
-        (child,) = (pid for pid in procfs.pids() if procfs.environment(pid).get("HEADWAY_AGENT_ID") == fleet._agent_id)
+        (child,) = marked("HEADWAY_AGENT_ID", fleet._agent_id)
         stage.clock.ahead_s += 1_000.0
         fleet.look()
         assert runs(child)
@@ -288,7 +292,7 @@ def test_what_a_worker_leaves_that_ends_well_is_no_worker_of_the_next_agent(stag
         (worker,) = fleet.workers()
         stage.clock.ahead_s += 11.0
         look_until(fleet, lambda: fleet.workers() == ())
-    (child,) = (pid for pid in procfs.pids() if procfs.environment(pid).get("HEADWAY_WORKER_ID") == worker.worker_id)
+    (child,) = marked("HEADWAY_WORKER_ID", worker.worker_id)
     eventually(lambda: procfs.stat(child).session == child)
     if not is_log_kept:  # it ended so long ago that nothing tells of it any more
         (stage.folder.logs / f"{worker.worker_id}.log").unlink()
@@ -313,9 +317,9 @@ def test_a_worker_that_dies_as_soon_as_it_is_started_backs_off_for_ever_longer(s
             assert worker.pid == 0
             fleet.act([start()])  # wanted, and not started: its kind backs off
             assert (states(fleet), fleet.running()) == ([WorkerState.BACKING_OFF] * 2, ())
-            stage.clock.ahead_s += pause_s - 1.0
+            stage.clock.ahead_s += pause_s / 2  # or as long as the one before
             assert not fleet.look()
-            stage.clock.ahead_s += 1.0
+            stage.clock.ahead_s += pause_s / 2
             assert fleet.look()
             assert fleet.workers() == ()
 
@@ -409,20 +413,20 @@ def test_a_worker_is_stopped_as_it_was_started_whatever_host_toml_says_by_now(st
 
 
 def test_a_drain_goes_on_under_the_next_agent_without_a_second_signal(stage: Stage, tmp_path: Path) -> None:
-    busy = template(BUSY.format(done=str(tmp_path / "done")), ready=PRINTS_READY, stop=Stop(drain_timeout_s=50.0))
+    busy = template(BUSY.format(done=str(tmp_path / "done")), ready=PRINTS_READY, stop=Stop(drain_timeout_s=500.0))
     with stage.fleet(busy) as fleet:
         fleet.act([start()])
         look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
         drain(fleet)
         eventually(lambda: "told 1" in printed(stage, worker.worker_id))
-        stage.clock.ahead_s += 30.0
+        stage.clock.ahead_s += 300.0
     with stage.fleet() as fleet:
         assert states(fleet) == [WorkerState.DRAINING]
-        stage.clock.ahead_s += 19.0
+        stage.clock.ahead_s += 100.0
         assert not fleet.look()
-        stage.clock.ahead_s += 1.0
-        fleet.look()  # 50 s after it was told
+        stage.clock.ahead_s += 100.0
+        fleet.look()  # 500 s after it was told
         look_until(fleet, lambda: fleet.workers() == ())
     assert printed(stage, worker.worker_id) == "ready\ntold 1\n"
 
@@ -622,7 +626,7 @@ subprocess.run(["sh", "-c", "sleep 0.2 & sleep 0.2 & exit 0"], check=True)
 def children():
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         return set(map(int, file.read().split()))
-until_s = time.monotonic() + 20
+until_s = time.monotonic() + 50
 assert len(children()) == 3
 while children() != {ours.pid} and time.monotonic() < until_s:
     processes.reap_orphans({ours.pid})

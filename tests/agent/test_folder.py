@@ -140,7 +140,7 @@ def test_an_agent_that_hangs_can_be_taken_over_from(tmp_path: Path, holder: subp
     with hint, folder.only_agent():
         pass
     with folder.only_agent(takes_over=True):
-        assert holder.wait(10) == -signal.SIGKILL
+        assert holder.wait(60) == -signal.SIGKILL
         assert (folder.root / "agent.lock").read_text() == f"{os.getpid()}\n"
 
 

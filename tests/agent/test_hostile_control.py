@@ -14,6 +14,7 @@ from agent.test_loop import Host
 from headway.agent.orders import within
 from headway.scaling.model import Assignment
 from headway.wire.v1 import agent_pb2
+from processes import runs
 
 pytestmark = pytest.mark.e2e
 
@@ -98,6 +99,8 @@ def test_an_enemy_runs_what_is_configured_and_no_more_of_it_than_the_owner_allow
     host.control.assign(row(huge, template="sleep", pool="mail", burst_workers=huge), row(7, pool="web"))
     pids = host.control.running(5)
     processes = [psutil.Process(pid) for pid in pids]
+    # In the middle of its start a process has no words and no environment.
+    eventually(lambda: all(process.environ() for process in processes))
     assert {tuple(process.cmdline()) for process in processes} == {("sleep", "600")}
     assert {process.environ()["HEADWAY_POOL"] for process in processes} == {"mail"}
     assert len(psutil.Process(agent.pid).children(recursive=True)) == 5
@@ -111,7 +114,7 @@ def test_a_name_that_looks_like_a_setting_is_the_value_of_one_variable(host: Hos
     name = "LD_PRELOAD=/tmp/x.so\nPATH=/tmp"
     host.control.assign(row(1, pool=name))
     (pid,) = eventually(lambda: host.control.pids(pool=name))
-    environ = psutil.Process(pid).environ()
+    environ = eventually(psutil.Process(pid).environ)
     assert environ["HEADWAY_POOL"] == name
     assert "LD_PRELOAD" not in environ
     assert environ["PATH"] != "/tmp"
@@ -126,7 +129,7 @@ def test_answers_that_are_no_messages_leave_the_agent_at_work(host: Host) -> Non
     host.control.assign(row(2, template="sleep"), epoch=2**63, revision=2**63)
     eventually(lambda: len(host.control.enrolments) >= 2)
     assert agent.poll() is None
-    assert all(psutil.pid_exists(pid) for pid in before)
+    assert all(map(runs, before))
 
 
 counts = st.integers(0, 2**32 - 1)

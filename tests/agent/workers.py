@@ -34,7 +34,7 @@ print('done', flush=True)
 """
 
 
-def eventually(holds: Callable[[], Any], *, within_s: float = 15.0) -> Any:
+def eventually(holds: Callable[[], Any], *, within_s: float = 60.0) -> Any:
     """What ``holds`` returns once that is true."""
     until_s = time.monotonic() + within_s
     while not (found := holds()):
