@@ -128,12 +128,15 @@ async def test_a_long_refusal_is_cut_before_it_outgrows_its_header() -> None:
     assert len(answered.value.details() or "") == 1_001
 
 
-async def test_a_taken_port_is_named_with_its_setting() -> None:
+async def test_a_taken_port_is_named_with_its_setting_and_nothing_else_is_said(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     async with serving() as server:
         taken = Address(host="127.0.0.1", port=server.port)
         with pytest.raises(errors.Misconfigured, match=rf"HEADWAY_GRPC_ADDRESS=127\.0\.0\.1:{server.port} cannot be"):
             await serve([], address=taken, token=None)
         await call(server)
+    assert capfd.readouterr().err == ""
 
 
 async def test_two_thousand_calls_at_once_are_all_answered() -> None:

@@ -1,6 +1,8 @@
 """The gRPC server: its options, who may call it, and its port."""
 
+import socket
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
 from typing import Any, Protocol
 
 import grpc
@@ -86,17 +88,26 @@ async def serve(
     for servicer in servicers:
         servicer.add_to(server)
     try:
+        _try_to_bind(address)
         if certificates is None:
             port = server.add_insecure_port(str(address))
         else:
             port = server.add_secure_port(str(address), certificates.for_grpc())
-    except RuntimeError as error:
+    except (OSError, RuntimeError) as error:
         raise Misconfigured(
             f"{SETTING}={address} cannot be bound: another program listens there, or the address is not this "
             "machine's; stop that program or choose another address"
         ) from error
     await server.start()
     return RpcServer(server, port=port)
+
+
+def _try_to_bind(address: Address) -> None:
+    """Raise ``OSError`` where gRPC could not listen: it would say so on standard error, in words of its own."""
+    family, kind, protocol, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+    with closing(socket.socket(family, kind, protocol)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gRPC does
+        probe.bind(place)
 
 
 class CallerCheck(grpc.aio.ServerInterceptor):
