@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from control.test_tick import LATE, Database, leading
-from headway.scaling.model import Host
+from headway.scaling.model import Host, Mode
 from headway.store import deciding
 from headway.store.engine import Connection, create_engine, transaction
 from headway.store.standing import read_standing
@@ -96,6 +96,19 @@ async def test_what_a_host_runs_that_nobody_decided_about_is_taken_over_as_it_is
     await tick(migrated_url)
     assert database.assigned() == {("mail", "b"): 1}
     assert (database.revision_of("a"), database.revision_of("b")) == (0, 1)  # it is told, so that it is sure
+
+
+async def test_what_a_host_runs_of_a_pool_that_is_only_advised_is_neither_ended_nor_added_to(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile(workers_min=3, mode=Mode.RECOMMEND)
+    database.host("a")
+    worker(database, "a")
+    database.bucket()
+    for _ in range(2):
+        await tick(migrated_url)
+        assert database.assigned() == {("mail", "a"): 1}
+        assert database.revision_of("a") == 1
 
 
 async def test_what_a_forgotten_host_still_runs_is_told_to_go_where_it_was_replaced(

@@ -152,10 +152,9 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
         # told nothing.
         advised = await _only_advised(connection)
         unheard = {host.host_id for host in gathered.hosts if host.is_known and not host.is_heard}
-        before, after = (
-            [row for row in rows if row.pool not in advised and row.host_id not in unheard]
-            for rows in (gathered.stored, news.assignments)
-        )
+        kept = (row for row in gathered.assignments if row.pool in advised)
+        wanted = (*(row for row in news.assignments if row.pool not in advised), *kept)
+        before, after = ([row for row in rows if row.host_id not in unheard] for rows in (gathered.stored, wanted))
         concerned = {row.host_id for row in (*gathered.stored, *gathered.assignments)} & gathered.undecided
         await _save_assignments(connection, before, after, undecided=concerned - unheard, epoch=epoch)
         if news.wanted != gathered.wanted:
