@@ -238,11 +238,12 @@ async def test_a_strategy_that_leaves_what_cannot_be_stored_touches_no_other_poo
 async def test_recommend_moves_nothing_and_says_what_it_would(migrated_url: str, database: Database) -> None:
     database.profile(mode=Mode.RECOMMEND)
     database.host()
+    database.run("update hosts set assignment_revision = 7")
     database.bucket(**LATE)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {}
-    assert database.revision_of() == 0
+    assert database.revision_of() == 7
     assert database.decisions() == [("mail", 4, "backlog_drain")]
 
 

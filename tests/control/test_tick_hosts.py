@@ -64,7 +64,7 @@ async def test_a_pinned_worker_of_a_lost_host_is_neither_started_twice_nor_stopp
         lease(database, "a", ends_in_s=ends_in_s)
         await tick(migrated_url)
         assert database.assigned() == {("mail", "a"): 1}
-    assert (database.revision_of("a"), database.revision_of("b")) == (told, 0)
+    assert database.revision_of("a") == told
 
 
 async def test_what_a_pinned_pool_runs_is_told_to_be_exclusive_for_as_long_as_it_is_pinned(
@@ -95,7 +95,22 @@ async def test_what_a_host_runs_that_nobody_decided_about_is_taken_over_as_it_is
     database.bucket()
     await tick(migrated_url)
     assert database.assigned() == {("mail", "b"): 1}
-    assert (database.revision_of("a"), database.revision_of("b")) == (0, 1)  # it is told, so that it is sure
+    assert database.revision_of("b") == 1  # it is told, so that it is sure
+
+
+async def test_a_host_that_nobody_decided_about_is_told_also_that_it_runs_nothing(
+    migrated_url: str, database: Database
+) -> None:
+    """It was forgotten, replaced, and is back: until it is told otherwise its agent may act on the orders of before."""
+    database.profile(workers_min=1, workers_max=1, pinned=1)
+    database.host("b")
+    database.bucket()
+    await tick(migrated_url)
+    database.host("a")
+    for _ in range(2):
+        await tick(migrated_url)
+        assert database.assigned() == {("mail", "b"): 1}
+        assert (database.revision_of("a"), database.revision_of("b")) == (1, 1)
 
 
 async def test_what_a_host_runs_of_a_pool_that_is_only_advised_is_neither_ended_nor_added_to(

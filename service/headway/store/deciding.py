@@ -155,8 +155,7 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
         kept = (row for row in gathered.assignments if row.pool in advised)
         wanted = (*(row for row in news.assignments if row.pool not in advised), *kept)
         before, after = ([row for row in rows if row.host_id not in unheard] for rows in (gathered.stored, wanted))
-        concerned = {row.host_id for row in (*gathered.stored, *gathered.assignments)} & gathered.undecided
-        await _save_assignments(connection, before, after, undecided=concerned - unheard, epoch=epoch)
+        await _save_assignments(connection, before, after, undecided=gathered.undecided - unheard, epoch=epoch)
         if news.wanted != gathered.wanted:
             await save_hosts_wanted(connection, news.wanted)
 
