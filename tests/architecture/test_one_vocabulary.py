@@ -5,6 +5,7 @@ import re
 import pytest
 
 from architecture.tree import SERVICE
+from headway.cli import words
 from headway.scaling import explain
 from headway.scaling.limits import LIMITS
 from headway.scaling.strategies import BUILT_IN
@@ -26,6 +27,19 @@ def test_every_demand_that_is_told_on_the_command_line_is_told_in_the_browser() 
 
 def test_every_limit_that_is_told_on_the_command_line_is_told_in_the_browser() -> None:
     assert told_in_browser("LIMITS") == set(explain.LIMITS)
+
+
+def test_tables_of_the_command_line_call_demands_and_limits_as_the_dashboard_does() -> None:
+    found = re.search(r"^const NAMES = {\n(.*?)^};", SENTENCES, flags=re.DOTALL | re.MULTILINE)
+    assert found is not None
+    assert dict(re.findall(r'^  (\w+): "([^"]+)",$', found[1], flags=re.MULTILINE)) == words.NAMES
+
+
+@pytest.mark.parametrize("column", [words.LONGEST_WAIT, words.AT_WORK, words.WITHIN])
+def test_tables_of_the_command_line_have_columns_of_the_dashboard(column: str) -> None:
+    page = (SERVICE / "control" / "web" / "index.html").read_text()
+    headings = re.findall(r"<th .*?</th>", page, flags=re.DOTALL)
+    assert column in [re.sub(r"<.*?>", "", heading).strip().lower() for heading in headings]
 
 
 def test_every_limit_is_told() -> None:

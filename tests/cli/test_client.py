@@ -139,7 +139,7 @@ def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
     assert [word for word in listed("queues").splitlines()[1].split() if word == "unknown"] == ["unknown"] * 4
     assert "unknown (was 1)" in listed("hosts")
     assert "2 → 4" in listed("decisions", "--pool", "mail")
-    assert "workers max" in listed("decisions")
+    assert "profile's maximum" in listed("decisions")
     assert json.loads(listed("decisions", "--json"))["decisions"][0]["decision"]["target_workers"] == 4
 
 

@@ -112,9 +112,9 @@ def test_top_shows_every_pool_the_one_furthest_behind_first(capsys: pytest.Captu
     assert main(["top"]) == 0
     summary, names, first, second = capsys.readouterr().out.splitlines()
     assert summary == "2 pools, 2 workers, 10 jobs waiting"
-    assert names.split()[:3] == ["pool", "workers", "target"]
+    assert names.split()[:3] == ["pool", "workers", "wanted"]
     assert first.split()[:8] == ["mail", "2", "+1", "starting", "5", "10", "12", "s"]
-    assert first.endswith("backlog drain")
+    assert first.endswith("starting all that wait in time")
     assert second.split()[:3] == ["idle", "unknown", "unknown"]
 
 

@@ -41,14 +41,14 @@ def test_the_picture_shows_the_queue_the_lines_and_why():
     assert "sending jobs · 1:05 left" in text
     row = next(line for line in text.splitlines() if line.startswith("demo/llm-code"))
     assert row.split() == ["demo/llm-code", "7", "4.2", "s", "3", "–", "6", "9"]
-    assert "3 s ago  4 → 9    backlog drain wants 8.6" in text
+    assert "3 s ago  4 → 9    starting all that wait in time 8.6" in text
     assert "▁█▆" in text
 
 
 def test_a_long_reason_gives_way_to_the_numbers():
     shown = progress()
     shown.overview["decisions"][0]["decision"] = {**DECISION, "notes": ["metrics are old " * 20]}
-    assert "3 s ago  4 → 9    backlog drain wants 8.6; metrics" in printed(
+    assert "3 s ago  4 → 9    starting all that wait in time 8.6; metrics" in printed(
         picture(shown, columns=80, bars=BARS), columns=80
     )
 
@@ -62,13 +62,13 @@ def test_no_line_is_wider_than_a_narrow_terminal(columns):
 
 def test_before_the_first_answer_there_is_a_picture_as_well():
     empty = Progress(url="http://127.0.0.1:8460", objective="95 % start within 10 s")
-    assert "objective" in printed(picture(empty, columns=80, bars=BARS))
-    assert "workers 0, target –" in progress_line(empty)
+    assert "promise: 95 % start within 10 s" in printed(picture(empty, columns=80, bars=BARS))
+    assert "workers 0, – wanted" in progress_line(empty)
 
 
 def test_a_line_says_the_same_for_programs_and_logs():
     assert progress_line(progress()) == (
-        "sending jobs, 65 s left: jobs 30 sent, 20 done, 7 waiting; workers 6, target 9"
+        "sending jobs, 65 s left: jobs 30 sent, 20 done, 7 waiting; workers 6, 9 wanted"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_sparkline_reaches_full_height_at_its_greatest_value(values, columns, 
 
 def test_a_limit_that_had_the_last_word_is_told_with_the_demand_behind_it():
     held = {**DECISION, "binding": "hold_down", "notes": ["metrics are stale"]}
-    assert reason(held) == "hold down; backlog drain wants 8.6; metrics are stale"
+    assert reason(held) == "wait before fewer; starting all that wait in time 8.6; metrics are stale"
     assert reason({"binding": "bounds", "demands": [], "notes": []}) == "bounds"
 
 

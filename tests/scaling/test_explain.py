@@ -44,7 +44,7 @@ DECISION = Decision(
 )
 
 SEEN = (
-    "In its queue 24 jobs wait (the oldest for 4 s), 6 jobs are being worked on "
+    "In its queue 24 jobs wait (the oldest for 4 s), 6 jobs are at work "
     "and 10 a second arrive, each for 2 s of work."
 )
 
@@ -161,7 +161,7 @@ def test_advice_is_told_as_advice() -> None:
 def test_a_quiet_pool_says_so_in_few_words() -> None:
     told = decided(queue=EMPTY)
     assert "Pool mail should have no workers. None run: nothing is to change." in told
-    assert "In its queue no job waits, no jobs are being worked on and none arrives." in told
+    assert "In its queue no job waits, no jobs are at work and none arrives." in told
     assert "Nothing asks for a worker. No limit changes that." in told
     assert "A job that arrives now waits until a worker has been started for it." in told
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from headway.cli.api import Api, api_of
 from headway.cli.cells import UNKNOWN, ago, count, duration, mib, rate, table
 from headway.cli.typed import output, run
+from headway.cli.words import AT_WORK, LONGEST_WAIT, WITHIN
 from headway.errors import NotFound
 from headway.scaling.explain import explained
 from headway.scaling.record import decision_from_mapping
@@ -129,7 +130,7 @@ def _no_orders(epoch_ahead: int | None) -> str:
 
 def _of_host(known: Body) -> Iterator[Part]:
     row = known["host"]
-    said = row["state"] if row["is_known"] else f"{UNKNOWN}: its lease ended; what it runs may still run"
+    said = row["state"] if row["is_known"] else "silent: its lease ended; what it runs may still run"
     reason = f"{row['cordon_reason']} ({row['cordoned_by']})" if row["cordoned_at_s"] else ""
     used, capacity = row["used"], row["capacity"]
     yield facts(
@@ -143,7 +144,7 @@ def _of_host(known: Body) -> Iterator[Part]:
         ("cpu cores", f"{used['cpu_cores']:g} of {capacity['cpu_cores']:g}"),
         ("memory", f"{mib(used['memory_bytes'])} of {mib(capacity['memory_bytes'])}"),
         ("gpus", f"{used['gpus']} of {capacity['gpus']}" if capacity["gpus"] else ""),
-        ("forced", ", ".join(f"{workers} of {pool}" for pool, workers in row["forced_workers"].items())),
+        ("killed at work", ", ".join(f"{workers} of {pool}" for pool, workers in row["forced_workers"].items())),
     )
     failing = set(row["failing_templates"])
     yield table(
@@ -203,7 +204,7 @@ def facts(*rows: tuple[str, str]) -> Table:
 def depths(rows: Sequence[Body]) -> Table | str:
     """How it stands in each queue."""
     return table(
-        ("queue", "waiting", "oldest", "in flight", "delayed", "read"),
+        ("queue", "waiting", LONGEST_WAIT, AT_WORK, "delayed", "read"),
         (
             (
                 row["queue"],
@@ -225,10 +226,10 @@ FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "done": ("completion_rate_per_s", rate),
     "failed": ("failure_share", lambda value: share(value)),
     "tried again": ("retry_share", lambda value: share(value)),
-    "pickup p50": ("pickup_p50_s", duration),
-    "pickup p95": ("pickup_p95_s", duration),
-    "pickup p99": ("pickup_p99_s", duration),
-    "pickup at most": ("pickup_max_s", duration),
+    "50 % within": ("pickup_p50_s", duration),
+    WITHIN: ("pickup_p95_s", duration),
+    "99 % within": ("pickup_p99_s", duration),
+    "all within": ("pickup_max_s", duration),
     "service mean": ("service_time_s", duration),
     "service p95": ("service_p95_s", duration),
     "service p99": ("service_p99_s", duration),
@@ -250,7 +251,7 @@ def windows_table(windows: Sequence[Body]) -> Table | str:
 def _classes(rows: Sequence[Body]) -> Iterator[Part]:
     if rows:
         yield table(
-            ("job class", "arriving", "service mean", "service p95", "pickup p95", "failed"),
+            ("job class", "arriving", "service mean", "service p95", WITHIN, "failed"),
             (
                 (
                     row["job_class"],

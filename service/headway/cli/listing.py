@@ -7,12 +7,13 @@ from typing import Any
 from rich.table import Table
 
 from headway.cli.cells import UNKNOWN, ago, count, duration, mib, rate, table
+from headway.cli.words import AT_WORK, LONGEST_WAIT, WITHIN, named
 
 
 def profiles(answer: dict[str, Any]) -> Table | str:
     """Profiles, by pool."""
     return table(
-        ("pool", "queues", "objective", "workers", "mode", "template", "version", "notes"),
+        ("pool", "queues", "promise", "workers", "mode", "template", "version", "notes"),
         (
             (
                 row["pool"],
@@ -43,7 +44,7 @@ def _by_hand(row: dict[str, Any]) -> Iterable[str]:
 def queues(answer: dict[str, Any]) -> Table | str:
     """Queues, by name."""
     return table(
-        ("queue", "pool", "waiting", "oldest", "in flight", "arriving", "pickup p95", "read"),
+        ("queue", "pool", "waiting", LONGEST_WAIT, AT_WORK, "arriving", WITHIN, "read"),
         (
             (
                 row["queue"],
@@ -122,7 +123,7 @@ def wanted(answer: dict[str, Any]) -> Table | str:
 
 def _state(row: dict[str, Any]) -> str:
     if not row["is_known"]:
-        return UNKNOWN if row["state"] == "serving" else f"{UNKNOWN}, {row['state']}"
+        return "silent" if row["state"] == "serving" else f"silent, {row['state']}"
     return "drained" if row["state"] == "draining" and not row["workers"] else str(row["state"])
 
 
@@ -143,22 +144,26 @@ def _why(row: dict[str, Any]) -> str:
 def decisions(answer: dict[str, Any]) -> Table | str:
     """Decisions, newest first."""
     return table(
-        ("decided", "pool", "workers", "bound by", "demands, in slots", "notes"),
+        ("decided", "pool", "workers", "because", "reasons to have workers, in slots", "notes"),
         (
             (
                 ago(row["decided_at_s"]),
                 row["decision"]["pool"],
                 _change(row["previous_workers"], row["decision"]["target_workers"]),
-                row["decision"]["binding"].replace("_", " "),
-                ", ".join(
-                    f"{each['name'].replace('_', ' ')} {each['slots']:.1f}" for each in row["decision"]["demands"]
-                ),
+                named(row["decision"]["binding"]),
+                _demands(row["decision"]["demands"]),
                 "; ".join(row["decision"]["notes"]),
             )
             for row in answer["decisions"]
         ),
         empty="no decisions yet: they begin with the first profile",
     )
+
+
+def _demands(demands: Iterable[dict[str, Any]]) -> str:
+    """What asks for workers, the greatest first."""
+    asking = sorted((each for each in demands if each["slots"] > 0), key=lambda each: -each["slots"])
+    return ", ".join(f"{named(each['name'])} {each['slots']:.1f}" for each in asking) or "none"
 
 
 def health(answer: dict[str, Any]) -> Table | str:

@@ -16,6 +16,7 @@ from headway.cli.api import Api, api_of
 from headway.cli.cells import UNKNOWN, count, duration, rate, table
 from headway.cli.simulate import ENDED_BY_CTRL_C
 from headway.cli.typed import output, run
+from headway.cli.words import AT_WORK, LONGEST_WAIT, WANTED, WITHIN, named
 from headway.errors import Invalid, Unavailable
 from headway.scaling.explain import counted
 from headway.settings import ClientSettings
@@ -84,13 +85,13 @@ def picture(api: Api) -> RenderableType:
             (
                 "pool",
                 "workers",
-                "target",
+                WANTED,
                 "waiting",
-                "oldest",
+                LONGEST_WAIT,
                 "promised",
-                "in flight",
+                AT_WORK,
                 "arriving",
-                "pickup p95",
+                WITHIN,
                 "because",
             ),
             (cells for _, cells in rows),
@@ -115,17 +116,17 @@ def pool_row(
         count(total(queues, "in_flight_jobs")),
         rate(total(queues, "arrival_rate_per_s")),
         duration(greatest(queues, "pickup_p95_s")),
-        "-" if decision is None else decision["binding"].replace("_", " "),
+        "-" if decision is None else named(decision["binding"]),
     )
 
 
 def running_of(decision: Mapping[str, Any]) -> str:
-    """The workers that run, and those that start or may run on silent hosts."""
+    """The workers that run, and those that start or may still run on silent hosts."""
     told = str(decision["running_workers"])
     if decision["starting_workers"]:
         told += f" +{decision['starting_workers']} starting"
     if decision["unknown_workers"]:
-        told += f" +{decision['unknown_workers']} unknown"
+        told += f" +{decision['unknown_workers']} on silent hosts"
     return told
 
 

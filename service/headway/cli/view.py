@@ -17,6 +17,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from headway.cli.words import AT_WORK, LONGEST_WAIT, WANTED, WITHIN, named
+
 FRAMES_PER_S = 4.0
 LINE_EVERY_S = 10.0
 STILL_AFTER_S = 3.0  # what is over sooner needs no word on the way
@@ -143,7 +145,7 @@ def progress_line(progress: Progress) -> str:
     left = "" if progress.left_s is None else f", {progress.left_s:.0f} s left"
     return (
         f"{progress.phase}{left}: jobs {progress.jobs_sent} sent, {progress.jobs_done} done, "
-        f"{progress.jobs_waiting} waiting; workers {progress.workers[-1] if progress.workers else 0}, target {target}"
+        f"{progress.jobs_waiting} waiting; workers {progress.workers[-1] if progress.workers else 0}, {target} wanted"
     )
 
 
@@ -151,7 +153,7 @@ def picture(progress: Progress, *, columns: int, bars: str) -> RenderableType:
     """``progress`` for a terminal of ``columns`` columns."""
     left = "" if progress.left_s is None else f" · {_clock(progress.left_s)} left"
     head = Text.assemble((progress.phase, "bold"), f"{left}   {progress.url}", no_wrap=True, overflow="ellipsis")
-    jobs = Text(f"jobs {progress.jobs_sent} sent · {progress.jobs_done} done   objective: {progress.objective}", "dim")
+    jobs = Text(f"jobs {progress.jobs_sent} sent · {progress.jobs_done} done   promise: {progress.objective}", "dim")
     return Group(
         head,
         jobs,
@@ -175,7 +177,7 @@ def _queues(progress: Progress, columns: int) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     wide = columns >= NARROW_COLUMNS
     table.add_column("queue", overflow="ellipsis", no_wrap=True)
-    for name in ("waiting", "oldest", *(("in flight", "p95 pickup") if wide else ()), "workers", "target"):
+    for name in ("waiting", LONGEST_WAIT, *((AT_WORK, WITHIN) if wide else ()), "workers", WANTED):
         table.add_column(name, justify="right", no_wrap=True)
     pools = {pool["pool"]: pool for pool in (progress.overview or {}).get("pools", [])}
     for queue in (progress.overview or {}).get("queues", []):
@@ -222,9 +224,9 @@ def _decisions(progress: Progress) -> Table:
 def reason(decision: dict[str, Any]) -> str:
     """Why, in a few words: what had the last word, and the demand behind it where that is another."""
     greatest = max(decision["demands"], key=lambda demand: demand["slots"], default=None)
-    told = [decision["binding"].replace("_", " ")]
+    told = [named(decision["binding"])]
     if greatest:
-        demand = f"{greatest['name'].replace('_', ' ')} wants {greatest['slots']:.1f}"
+        demand = f"{named(greatest['name'])} {greatest['slots']:.1f}"
         told = [demand] if greatest["name"] == decision["binding"] else [*told, demand]
     return "; ".join([*told, *decision["notes"][:1]])
 

@@ -92,7 +92,7 @@ def _recalled(decision: Decision) -> Sentences:
 def _queue(queue: QueueMetrics, where: str) -> str:
     told = [f"{where} {_waiting(queue)}"]
     if queue.in_flight_jobs is not None:
-        told.append(f"{counted(queue.in_flight_jobs, 'job')} {_are(queue.in_flight_jobs)} being worked on")
+        told.append(f"{counted(queue.in_flight_jobs, 'job')} {_are(queue.in_flight_jobs)} at work")
     if queue.arrival_rate_per_s is not None:
         is_timed = queue.service_time_s is not None and queue.arrival_rate_per_s > 0
         each = f", each for {duration(queue.service_time_s or 0.0)} of work" if is_timed else ""
