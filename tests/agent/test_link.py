@@ -12,7 +12,7 @@ from headway.agent import calls, procfs
 from headway.agent import link as links
 from headway.agent.client import ControlClient, HostNews
 from headway.agent.folder import StateFolder
-from headway.agent.isolation import Contact
+from headway.agent.isolation import NEVER_S, Contact
 from headway.agent.link import Link
 from headway.agent.orders import Orders
 from headway.scaling.model import HostCapacity
@@ -77,6 +77,31 @@ def test_orders_of_another_epoch_are_answered_with_a_report_at_once(
             reports = len(control.reports)
             control.assign(row(1), epoch=epoch)
             eventually(lambda reports=reports: len(control.reports) > reports)
+
+
+def test_only_an_answer_with_the_orders_in_force_is_word_of_what_is_to_run(
+    tmp_path: Path, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that nobody has decided yet, nor what a restored database knows of long ago."""
+    monkeypatch.setattr("headway.agent.client.POLL_WAIT_S", 0.1)
+    monkeypatch.setattr(links, "QUICK_S", 0.1)
+
+    def answered(count: int) -> None:
+        polls = len(control.polls) + count + 1  # the last of these may still wait
+        eventually(lambda: len(control.polls) >= polls)
+
+    with serving(control) as port, linked(tmp_path, port) as (_, contact):
+        answered(2)
+        assert contact.times_s()[1] == NEVER_S
+        control.assign(row(1), epoch=7, revision=3)
+        eventually(lambda: contact.times_s()[1] > NEVER_S)
+        control.assign(row(2), epoch=6, revision=9)
+        answered(1)
+        told_at_s = contact.times_s()[1]
+        answered(2)
+        assert contact.times_s()[1] == told_at_s
+        control.assign(row(1), epoch=7, revision=3)
+        eventually(lambda: contact.times_s()[1] > told_at_s)
 
 
 # --- one of several control planes -----------------------------------------------------------------------------------

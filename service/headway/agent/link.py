@@ -209,7 +209,8 @@ class Link:
             return False
         has_news = self._hear(answer, identity)
         self._told_at_once = wanted
-        self._contact.told(asked_at_s=answer.asked_at_s)
+        if self.heard.orders.are_confirmed_by(epoch=answer.epoch, revision=answer.revision):
+            self._contact.told(asked_at_s=answer.asked_at_s)
         return has_news
 
     def _hear(self, answer: Answer, identity: Identity) -> bool:

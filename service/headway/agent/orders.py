@@ -25,6 +25,12 @@ class Orders:
         """Whether an answer of this cluster is newer. An older one, of a leader that was replaced, changes nothing."""
         return (epoch, revision) > (self.epoch, self.revision)
 
+    def are_confirmed_by(self, *, epoch: int, revision: int) -> bool:
+        """Whether such an answer says that these hold. Of a host that nobody has decided about it says nothing, and
+        where the orders were lost with a database it is of long ago.
+        """
+        return revision > 0 and (epoch, revision) == (self.epoch, self.revision)
+
     def moved_to(self, cluster_id: str) -> "Orders":
         """After enrolling anew: what was told stays in force, and whatever is told there is newer."""
         return replace(self, cluster_id=cluster_id, epoch=0, revision=0)
