@@ -18,7 +18,7 @@ from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire.v1 import agent_pb2
 from processes import runs
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 SLEEP = """
 [templates.sleep]
@@ -46,7 +46,7 @@ def replaced(host: Host, before: set[int], count: int) -> set[int]:
             and not now & before
             and now
         ),
-        within_s=60.0,  # the first replacement proves itself for 10 s before another worker goes
+        within_s=150.0,  # each replacement proves itself for 10 s before another worker goes
     )
 
 
@@ -58,6 +58,7 @@ def test_a_changed_template_rolls_its_workers_and_never_fewer_run_than_assigned(
     host.host_file.write_text(SLEEP.format(seconds=601))
     agent.send_signal(signal.SIGHUP)
     after = replaced(host, before, 3)
+    eventually(lambda: all(psutil.Process(pid).cmdline() for pid in after))  # not so in the middle of its start
     assert {tuple(psutil.Process(pid).cmdline()) for pid in after} == {("sleep", "601")}
     assert not any(runs(pid) for pid in before)
     for report in host.control.reports[told:]:
@@ -88,8 +89,8 @@ def test_a_change_is_noticed_untold_and_one_that_only_dies_costs_no_worker(host:
     assert host.control.pids() == before
     assert all(runs(pid) for pid in before)
     host.host_file.write_text(SLEEP.format(seconds=600))  # back to what they were started with
-    eventually(lambda: len(host.control.workers()) == 2)
-    assert host.control.pids() == before
+    eventually(lambda: len(host.control.workers()) == 2 and host.control.pids() == before)
+    assert all(runs(pid) for pid in before)
 
 
 def test_a_change_made_while_no_agent_ran_rolls_the_workers_too(host: Host) -> None:
@@ -129,12 +130,11 @@ def test_workers_that_have_ended_enough_jobs_by_their_brokers_count_are_recycled
         {"pid": pid, "is_busy": False, "age_s": 0.0, "ended_jobs": ended} for pid, ended in ((worn, 100), (fresh, 99))
     ]
     host.control.assign(row(2), hints=hints)
-    eventually(lambda: worn not in host.control.pids() and len(host.control.pids()) == 2, within_s=60.0)
+    eventually(lambda: worn not in host.control.pids() and len(host.control.pids()) == 2, within_s=150.0)
     assert fresh in host.control.pids()
     assert "it has ended 100 jobs" in host.logged()
 
 
-@pytest.mark.e2e  # it takes its time: an agent that begins is given 10 s to call
 def test_cut_off_for_too_long_only_templates_that_may_not_go_on_are_drained_and_start_again_afterwards(
     tmp_path: Path,
 ) -> None:
@@ -151,11 +151,11 @@ def test_cut_off_for_too_long_only_templates_that_may_not_go_on_are_drained_and_
         eventually(lambda: control.pids() and control.pids(pool="ledger"))
         (plain,), (pinned,) = control.pids(), control.pids(pool="ledger")
     try:
-        eventually(lambda: not runs(pinned), within_s=60.0)
+        eventually(lambda: not runs(pinned), within_s=150.0)
         assert runs(plain)
         assert "draining the workers of template=pinned" in host.logged()
         with serving(control, port=port):
-            fresh = eventually(lambda: control.pids(pool="ledger") - {pinned}, within_s=60.0)
+            fresh = eventually(lambda: control.pids(pool="ledger") - {pinned}, within_s=150.0)
             assert len(fresh) == 1
             assert control.pids() == {plain}
     finally:
