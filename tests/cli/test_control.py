@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-STARTS_IN_S = 60.0
+STARTS_IN_S = 110.0
 
 
 @contextmanager

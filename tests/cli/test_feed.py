@@ -43,7 +43,7 @@ def test_the_newest_overview_is_kept_and_a_broken_stream_is_taken_up_again(door,
     assert listening.newest is None
     listening.start()
     wait = threading.Event()
-    for _ in range(1000):
+    for _ in range(6000):
         if (listening.newest or {}).get("at_s", 0) >= 3:
             break
         wait.wait(0.01)

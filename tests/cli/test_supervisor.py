@@ -24,7 +24,7 @@ SLEEP = "import time; time.sleep(60)"
 WATCH = "import os, time; from headway.cli import parent; parent.watch(lambda: os._exit(0)); "
 
 
-def eventually(holds: Callable[[], object], *, within_s: float = 10.0) -> None:
+def eventually(holds: Callable[[], object], *, within_s: float = 60.0) -> None:
     until_s = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < until_s, "it did not come true in time"
@@ -32,13 +32,14 @@ def eventually(holds: Callable[[], object], *, within_s: float = 10.0) -> None:
 
 
 class FakeClock:
-    """Real time, and what a test adds to it."""
+    """Real time, and what a test adds to it; once ``stopped_at_s`` is set, nothing but that."""
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
+        self.stopped_at_s: float | None = None
 
     def __call__(self) -> float:
-        return time.monotonic() + self.ahead_s
+        return (time.monotonic() if self.stopped_at_s is None else self.stopped_at_s) + self.ahead_s
 
 
 class Stage:
@@ -93,16 +94,17 @@ def test_a_log_that_has_grown_too_large_is_put_aside_at_the_next_start(stage, mo
 def test_a_child_that_dies_is_started_again_after_a_pause_that_doubles(stage):
     stage.supervisor.start(stage.child("collect", SLEEP))
     stage.supervisor.wait_ready("collect")
+    stage.clock.stopped_at_s = time.monotonic()  # a slow machine may take longer than the pause between two lines
     for pause_s in (0.5, 1, 2):
         before = stage.supervisor.pid("collect")
         os.kill(before, signal.SIGKILL)
         stage.tend_until(lambda: stage.supervisor.pid("collect") is None)
         assert stage.said[-1].endswith(f"starting it again in {pause_s:g} s")
         assert stage.said[-1].startswith("collect ended (signal SIGKILL); ")
-        stage.clock.ahead_s += pause_s - 0.4
+        stage.clock.ahead_s += pause_s - 0.1
         stage.supervisor.tend()
         assert stage.supervisor.pid("collect") is None, "the pause is not over"
-        stage.clock.ahead_s += 0.5
+        stage.clock.ahead_s += 0.2
         stage.tend_until(lambda: stage.supervisor.pid("collect"))
         assert stage.supervisor.pid("collect") != before
         stage.tend_until(lambda: stage.said[-1] == "collect is back")
@@ -157,11 +159,11 @@ def test_a_child_that_fails_three_times_before_it_was_ready_ends_the_start_with_
 
 
 def test_a_child_that_nothing_can_be_asked_is_ready_once_it_has_lived_a_while(stage):
-    stage.supervisor.start(stage.child("collect", "raise SystemExit(2)", ready_after_s=2))
+    stage.supervisor.start(stage.child("collect", "raise SystemExit(2)", ready_after_s=50))
     with pytest.raises(Unavailable, match="collect does not start: it said nothing"):
         stage.supervisor.wait_ready("collect")
-    stage.supervisor.start(stage.child("agent", SLEEP, ready_after_s=2))
-    stage.clock.ahead_s += 2
+    stage.supervisor.start(stage.child("agent", SLEEP, ready_after_s=50))
+    stage.clock.ahead_s += 50
     stage.supervisor.wait_ready("agent")
 
 
@@ -195,17 +197,21 @@ def test_a_child_that_others_need_stops_after_them(stage, tmp_path):
     code = """
         import signal, sys, time
         def end(*_):
-            time.sleep({late})
-            open({order!r}, 'a').write({name!r} + ' ')
+            while {after!r} not in open({order!r}).read():
+                time.sleep(0.01)
+            with open({order!r}, 'a') as order:
+                order.write({name!r} + ' ')
             sys.exit()
         signal.signal(signal.SIGTERM, end)
         open({order!r} + {name!r}, 'w')
         time.sleep(60)
     """
-    for name, late, needs in (("agent", 0.3, ("control",)), ("control", 0, ()), ("pipeline", 0, ())):
+    order.touch()
+    for name, after, needs in (("agent", "pipeline", ("control",)), ("control", "", ()), ("pipeline", "", ())):
         mark = tmp_path / f"order{name}"
-        text = code.format(order=str(order), name=name, late=late)
-        stage.supervisor.start(stage.child(name, text, is_ready=lambda _, mark=mark: mark.exists(), needs=needs))
+        text = code.format(order=str(order), name=name, after=after)
+        child = stage.child(name, text, is_ready=lambda _, mark=mark: mark.exists(), needs=needs, stop_within_s=50)
+        stage.supervisor.start(child)
     stage.supervisor.wait_ready("agent", "control", "pipeline")
     stage.supervisor.stop()
     assert order.read_text().split() == ["pipeline", "agent", "control"]
@@ -303,7 +309,8 @@ time.sleep(60)
 """
 
 
-def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_deaf(tmp_path):
+def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_deaf(tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "TERM_END_S", 60.0)
     root, mark = tmp_path / "data", tmp_path / "watching"
     argv = [sys.executable, "-c", PARENT, str(root), f"{WATCH}open({str(mark)!r}, 'w'); time.sleep(60)", SLEEP]
     parent = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
@@ -326,7 +333,8 @@ def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_d
 
 
 def test_what_ignores_its_end_is_killed_with_its_session(tmp_path, monkeypatch):
-    monkeypatch.setattr(leftovers, "TERM_END_S", 0.1)
+    monkeypatch.setattr(leftovers, "TERM_END_S", 0.5)
+    monkeypatch.setattr(leftovers, "KILL_END_S", 60.0)
     ready = tmp_path / "ready"
     code = f"import signal, time; signal.signal(15, signal.SIG_IGN); open({str(ready)!r}, 'w'); time.sleep(60)"
     argv = (sys.executable, "-c", code)
@@ -340,7 +348,7 @@ def test_what_ignores_its_end_is_killed_with_its_session(tmp_path, monkeypatch):
     leftovers.record(record, [started])
     leftovers.clear(record, stopping=Stopping(), say=said.append)
     assert [line.rpartition("(")[2] for line in said[1:]] == ["SIGTERM)", "SIGKILL)"]
-    assert stubborn.wait(5) == -signal.SIGKILL
+    assert stubborn.wait(60) == -signal.SIGKILL
 
 
 def test_a_process_that_only_has_the_same_pid_is_left_alone(tmp_path):

@@ -15,6 +15,7 @@ from headway.agent.folder import write_json
 from headway.cli import up
 from headway.cli.layout import Layout
 from headway.cli.view import Terminal
+from ports import free_port
 
 PROFILES = """
 brokers: {{redis: '{url}'}}
@@ -32,9 +33,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("HEADWAY_")]:
         monkeypatch.delenv(name)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        free = server.getsockname()[1]
-    monkeypatch.setenv("HEADWAY_HTTP_ADDRESS", f"127.0.0.1:{free}")
+    monkeypatch.setenv("HEADWAY_HTTP_ADDRESS", f"127.0.0.1:{free_port()}")
     monkeypatch.setenv("HEADWAY_GRPC_ADDRESS", "127.0.0.1:0")
     return tmp_path
 
