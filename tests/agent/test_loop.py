@@ -1,6 +1,5 @@
 """Real agents as processes, real workers, and a control plane that says what the test wants."""
 
-import json
 import os
 import signal
 import socket
@@ -292,27 +291,6 @@ def test_a_host_that_was_forgotten_enrols_again_and_keeps_what_runs(host: Host) 
     after = host.control.running(2)
     assert before < after
     assert host.control.reports[-1].host_id == "host-2"
-
-
-def test_after_a_reboot_an_exclusive_pool_is_started_once_the_control_plane_has_said_so(host: Host) -> None:
-    """Perhaps the host was forgotten while it was off, and another runs it."""
-    agent = host.agent()
-    host.control.assign(row(1), row(1, pool="ledger", is_exclusive=True))
-    pids = eventually(lambda: (found := host.control.pids() | host.control.pids(pool="ledger")) and len(found) == 2 and found)
-    agent.kill()
-    agent.wait()
-    for pid in pids:
-        os.killpg(pid, signal.SIGKILL)
-        eventually(lambda pid=pid: not runs(pid))
-    for name in ("contact.json", "workers.json"):
-        written = host.state_dir / name
-        written.write_text(json.dumps({**json.loads(written.read_text()), "boot_id": "of-the-boot-before"}))
-    host.control.is_awake.clear()  # reports and polls are not answered
-    host.agent()
-    eventually(lambda: host.logged().count("started pool=mail") == 2)
-    assert host.logged().count("started pool=ledger") == 1
-    host.control.is_awake.set()
-    eventually(lambda: host.logged().count("started pool=ledger") == 2)
 
 
 def test_without_the_token_it_says_so_and_keeps_its_workers(host: Host) -> None:
