@@ -19,7 +19,7 @@ from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBat
 from headway.store.embedded import ensure_valkey
 
 
-def eventually(holds: Callable[[], object], *, within_s: float = 10.0) -> None:
+def eventually(holds: Callable[[], object], *, within_s: float = 60.0) -> None:
     until_s = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < until_s, "it did not come true in time"
@@ -77,7 +77,7 @@ def test_a_change_is_sent_at_once_and_quiet_is_not(rq: Rq, started, control: Con
     assert [sample.waiting_jobs for sample in batch.samples] == [1]
     rq.run()
     for _ in range(3):
-        assert 0.3 < collector.turn() <= 0.5
+        assert 0.0 <= collector.turn() <= 0.5  # less what the look took
     assert len(control.batches) == 2
     assert [sample.waiting_jobs for sample in control.samples] == [1, 0]
 
@@ -185,19 +185,19 @@ def test_more_than_one_batch_holds_goes_in_several(
     assert sizes == [(5, 0), (0, 4), (0, 1)]
 
 
-def test_collectors_stop_within_two_seconds_and_one_broken_broker_stops_no_other(
-    rq: Rq, tmp_path: Path, control: Control, valkey_url: str
+def test_collectors_stop_amid_any_pause_and_one_broken_broker_stops_no_other(
+    rq: Rq, tmp_path: Path, control: Control, valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for pause in ("LOOK_S", "PAUSE_MIN_S", "PAUSE_MAX_S"):
+        monkeypatch.setattr(module, pause, 600.0)
     rq.queue().enqueue(work)
     brokers = {"a/b": valkey_url, "gone": "redis://127.0.0.1:1/0"}
     with StateFolder(tmp_path / "state") as folder:
         collectors = Collectors(brokers, folder=folder, send=control.send)
         collectors.start()
         eventually(lambda: control.samples)
-        began_s = time.monotonic()
         collectors.ask_to_stop()
-        collectors.wait_stopped(2.0)
-        assert time.monotonic() - began_s < 1.0
+        collectors.wait_stopped(60.0)
         assert [thread for thread in threading.enumerate() if thread.name in brokers] == []
     held = json.loads((tmp_path / "state" / "a%2Fb.json").read_text())
     assert held["pending"] is None

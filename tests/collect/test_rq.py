@@ -47,7 +47,8 @@ def test_a_job_is_told_step_by_step_at_rqs_own_times(rq: Rq, watch: Watch) -> No
     job = rq.queue().enqueue(work)
     watch.look()
     assert watch.told() == [ENQUEUED]
-    while_running.append(watch.look)
+    started_at = []
+    while_running.extend([lambda: started_at.append(rq.job(job.id).started_at), watch.look])  # RQ stamps it again
     rq.run()
     assert watch.told() == [ENQUEUED, STARTED]
     watch.look()
@@ -57,7 +58,7 @@ def test_a_job_is_told_step_by_step_at_rqs_own_times(rq: Rq, watch: Watch) -> No
     assert {event.job_id for event in watch.events} == {job.id}
     assert watch.of(ENQUEUED).at_s == done.enqueued_at.timestamp()
     assert watch.of(STARTED).enqueued_at_s == done.enqueued_at.timestamp()
-    assert watch.of(STARTED).at_s == pytest.approx(done.started_at.timestamp(), abs=0.05)  # RQ stamps the start twice
+    assert [watch.of(STARTED).at_s] == [at.timestamp() for at in started_at]
     assert watch.of(FINISHED).at_s == done.ended_at.timestamp()
     assert watch.of(FINISHED).started_at_s == done.started_at.timestamp()
     assert watch.of(FINISHED).enqueued_at_s == done.enqueued_at.timestamp()
@@ -89,7 +90,7 @@ def test_a_job_that_is_kept_for_ever_is_told_if_it_was_seen_before_its_end(rq: R
 
 def test_jobs_of_rqs_own_worker_process_are_told_while_they_run(rq: Rq, watch: Watch) -> None:
     """`rq worker`, which forks a process for each job."""
-    jobs = [rq.queue().enqueue(time.sleep, 0.1) for _ in range(3)]
+    jobs = [rq.queue().enqueue(time.sleep, 0.3) for _ in range(3)]
     program = str(Path(sys.executable).with_name("rq"))
     worker = subprocess.Popen([program, "worker", "--burst", "--quiet", "--url", rq.url, "mail"])
     busy = set()
@@ -101,7 +102,7 @@ def test_jobs_of_rqs_own_worker_process_are_told_while_they_run(rq: Rq, watch: W
     for job in jobs:
         assert watch.told(job.id) == [ENQUEUED, STARTED, FINISHED]
         (finished,) = [event for event in watch.events if event.job_id == job.id and event.kind is FINISHED]
-        assert 0.1 <= finished.at_s - finished.started_at_s < 1.0
+        assert 0.299 <= finished.at_s - finished.started_at_s < 60.0
 
 
 def test_what_ended_before_the_first_look_is_not_told_but_what_waits_is(rq: Rq, valkey_url: str) -> None:

@@ -22,6 +22,8 @@ class Service(telemetry_pb2_grpc.TelemetryServiceServicer):
         self.fails_with: grpc.StatusCode | None = None
         self.forgets_to_answer = threading.Event()
         """Batches are taken, and no answer is sent until it is cleared or the caller gives up."""
+        self.left_s: list[float] = []
+        """What was left of a caller's time each time it gave up such a call."""
         self.address = ""
 
     def Ingest(self, request, context):  # noqa: N802 - the name in the .proto file
@@ -34,6 +36,8 @@ class Service(telemetry_pb2_grpc.TelemetryServiceServicer):
         self.taken.setdefault((batch.producer, batch.sequence), batch)
         while self.forgets_to_answer.is_set() and context.is_active():
             threading.Event().wait(0.01)
+        if not context.is_active():
+            self.left_s.append(context.time_remaining())
         return telemetry_pb2.IngestResponse(is_duplicate=is_duplicate, accepted_events=len(batch.events))
 
     @property

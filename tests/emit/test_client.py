@@ -104,7 +104,7 @@ def test_closing_ends_a_call_under_way(service: Service) -> None:
     while not service.calls:
         thread.join(0.01)
     client.close()
-    thread.join(2.0)
+    thread.join(60.0)
     assert len(errors) == 1
     with pytest.raises(Unavailable, match="closed"):
         client.send(BATCH)

@@ -230,8 +230,11 @@ def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
 
 def test_answers_that_got_lost_on_a_real_wire_change_nothing(tmp_path: Path) -> None:
     with serving(Service()) as service:
-        client = TelemetryClient(service.address, token=None, deadline_s=0.2)
-        outbox = Outbox(tmp_path / "state.json", name="test", send=client.send, clock=lambda: 5.0)
+        hasty, patient = (TelemetryClient(service.address, token=None, deadline_s=each_s) for each_s in (1.0, 60.0))
+        clients = iter([hasty, patient, patient])
+        outbox = Outbox(
+            tmp_path / "state.json", name="test", send=lambda batch: next(clients).send(batch), clock=lambda: 5.0
+        )
         service.forgets_to_answer.set()
         outbox.offer(events=[event(1)], cursor={"at": 1})
         assert not outbox.push()
@@ -242,4 +245,5 @@ def test_answers_that_got_lost_on_a_real_wire_change_nothing(tmp_path: Path) -> 
         assert outbox.push()
         assert len(service.calls) == 3
         assert service.events == [event(1)]
-        client.close()
+        hasty.close()
+        patient.close()

@@ -84,10 +84,10 @@ def test_told_again_and_again_it_still_finishes_its_job(queue: Queue, valkey_url
     job = queue.enqueue("time.sleep", 2.5)
     with subprocess.Popen([sys.executable, "-m", "rq.cli", *words]) as worker:
         _until(lambda: job.get_status() == "started")
-        while job.get_status() == "started":
+        for _ in range(20):  # a second: not until its very end, when Python no longer listens
             worker.terminate()
             time.sleep(0.05)
-        assert worker.wait(20) == 0
+        assert worker.wait(60) == 0
     assert statuses([job]) == ["finished"]
 
 
@@ -103,13 +103,13 @@ def test_a_worker_told_to_stop_while_redis_is_away_does_not_wait_for_it(tmp_path
             assert server.wait_stopped()
             _until(lambda: "could not connect to Redis" in log.read_text())
             worker.terminate()
-            worker.wait(20)
+            worker.wait(60)
         finally:
             worker.kill()
 
 
 def _until(condition: Callable[[], object]) -> None:
-    until_s = time.monotonic() + 20
+    until_s = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < until_s
         time.sleep(0.01)
