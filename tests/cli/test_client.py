@@ -37,7 +37,7 @@ class Served:
         self.url = ""
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=[self._run(database_url, folder)])
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
 
     async def _run(self, database_url: str, folder: Path) -> None:
         engine = create_engine(database_url)
@@ -54,7 +54,7 @@ class Served:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
 

@@ -1,5 +1,6 @@
 import copy
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -106,12 +107,13 @@ def test_without_a_terminal_stages_and_progress_are_plain_lines(monkeypatch):
     console = Console(file=io.StringIO(), width=40, highlight=False)
     with Terminal(console=console) as terminal:
         with terminal.stage("Java and Spark warm-up"):
-            wait_for(console, "still: Java and Spark warm-up, 0 s so far")
+            wait_for(console, " s so far\n")
         with terminal.showing(lambda: "never drawn", lambda: "30 sent"):
             wait_for(console, "  30 sent\n")
         terminal.say("a line that is longer than forty columns stays one line")
     text = console.file.getvalue()
-    assert "Java and Spark warm-up  0." in text
+    assert re.search(r"^  still: Java and Spark warm-up, \d+ s so far$", text, re.MULTILINE)
+    assert re.search(r"Java and Spark warm-up  \d+\.\d s$", text, re.MULTILINE)
     assert "\na line that is longer than forty columns stays one line\n" in text
     assert "never drawn" not in text
     assert "\x1b" not in text
@@ -140,7 +142,7 @@ def test_in_a_terminal_the_picture_is_drawn_in_place_and_gone_at_the_end():
 def wait_for(console: Console, text: str) -> None:
     import time
 
-    until_s = time.monotonic() + 10
+    until_s = time.monotonic() + 60
     while text not in console.file.getvalue():
         assert time.monotonic() < until_s, f"{text!r} was not printed"
         time.sleep(0.01)
