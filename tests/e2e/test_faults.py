@@ -10,10 +10,10 @@ from lab.installation import POOLS, Installation, installation
 from lab.programs import sees
 from lab.soak import Soak
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 SEED, FAULTS = 3, 6
-OBEYS_WITHIN_S = 60.0
+OBEYS_WITHIN_S = 150.0
 
 
 def test_workers_and_jobs_survive_a_handful_of_faults(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ TEMPLATE = """
 argv = {argv}
 environment = {{PYTHONPATH = {path}, LAB_CLOCK = ""}}
 ready_pattern = "Listening on"
-ready_timeout_s = 40
+ready_timeout_s = 60
 drain_timeout_s = 180
 
 [templates.{pool}.resources]

@@ -19,7 +19,8 @@ from typing import Protocol, TypeVar
 
 import psutil
 
-from processes import end
+from headway.agent import procfs
+from processes import end, runs
 
 PREFIX = "headway-lab-"
 CLONE_NEWNET = 0x40000000
@@ -65,7 +66,7 @@ class Namespaces:
     can_part, why = True, ""
 
     def __init__(self) -> None:
-        self._run = f"{PREFIX}{_identity(psutil.Process())}-"
+        self._run = f"{PREFIX}{_identity(os.getpid())}-"
         self._subnet = _free_subnet()
         self._link = f"hl{os.getpid()}"
         self._addresses: dict[str, str] = {}
@@ -191,7 +192,7 @@ def remove_leftovers(*, also_ours: bool = False) -> None:
     """Remove the namespaces, with their processes, of runs whose test is no more."""
     for name in _namespaces():
         owner = name.removeprefix(PREFIX).rpartition("-")[0]
-        is_ours = owner == _identity(psutil.Process())
+        is_ours = owner == _identity(os.getpid())
         if (is_ours and also_ours) or not (is_ours or _lives(owner)):
             _remove(f"{PREFIX}{owner}-")
 
@@ -222,16 +223,15 @@ def _namespaces() -> list[str]:
     return [line.split()[0] for line in told.splitlines() if line.startswith(PREFIX)]
 
 
-def _identity(process: psutil.Process) -> str:
-    return f"{process.pid}-{process.create_time():.0f}"
+def _identity(pid: int) -> str:
+    """What no other process of this boot is called, whatever becomes of the wall clock."""
+    known = procfs.stat(pid)
+    return f"{pid}-{known.started_ticks if known else ''}"
 
 
 def _lives(owner: str) -> bool:
     pid = owner.partition("-")[0]
-    try:
-        return _identity(psutil.Process(int(pid))) == owner
-    except (psutil.Error, ValueError):
-        return False
+    return pid.isdecimal() and runs(int(pid)) and _identity(int(pid)) == owner
 
 
 def _free_subnet() -> str:

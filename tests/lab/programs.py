@@ -10,8 +10,8 @@ from pathlib import Path
 
 from headway.cli.parent import PARENT_FD
 
-READY_WITHIN_S = 60.0
-STOP_WITHIN_S = 30.0
+READY_WITHIN_S = 180.0
+STOP_WITHIN_S = 60.0
 LOOK_S = 0.02
 WORDS_SHOWN = 4000
 

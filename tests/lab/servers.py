@@ -14,7 +14,7 @@ from headway.store.embedded.valkey import Valkey
 from headway.store.embedded.waiting import Deadline
 from lab.network import Network
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 POSTGRES_PORT, VALKEY_PORT = 5432, 6379
 
 

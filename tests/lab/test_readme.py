@@ -11,6 +11,7 @@ TESTS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
 @pytest.mark.e2e
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("code", TESTS)
 def test_the_test_that_is_printed_is_one(code: str, tmp_path: Path) -> None:
     names: dict[str, Any] = {}

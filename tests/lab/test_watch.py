@@ -15,7 +15,7 @@ from lab.programs import sees
 from lab.watch import Watch
 
 POOL = "ledger"
-WITHIN_S = 10.0
+WITHIN_S = 60.0
 
 
 @dataclass

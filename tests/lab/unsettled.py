@@ -49,7 +49,7 @@ def miscounted(standing: Collection[Recorded], *, wanted: Mapping[str, int]) -> 
 def not_known(database_url: str, standing: Iterable[str], *, wanted: Mapping[str, int]) -> list[str]:
     """Where Postgres knows of something else than what runs and what is wanted."""
     try:
-        with psycopg.connect(database_url, connect_timeout=2) as connection:
+        with psycopg.connect(database_url, connect_timeout=20) as connection:
             known = connection.execute("select worker_id from workers where state <> 'draining'").fetchall()
             rows = connection.execute(
                 "select pool, sum(base_workers + burst_workers)::int from assignments group by pool"
