@@ -2,115 +2,28 @@
 
 import json
 import re
-import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, expect
 
+from browser.pages import CONTRAST, IN_A_BROWSER, opened
 from browser.scene import SOON, play
 from control.http.seed import Seed
-from headway.control.http.app import create_app
-from headway.control.http.feed import Feed
-from headway.control.http.server import HttpServer
-from headway.control.ingest import Ingest
 from headway.scaling.hosts_wanted import HostsWanted, Sign
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
-from headway.store.event_log import EventLog
 from headway.store.hosts_wanted import save_hosts_wanted
 
-CHROMIUM = shutil.which("chromium")
-QUIETLY = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
-CONTROLS = (
-    "[...document.querySelectorAll('a, button, summary, [tabindex=\"0\"]')].filter((each) => each.checkVisibility())"
-)
+CONTROLS = """[...document.querySelectorAll('a, button, input, summary, [tabindex="0"]')].filter(
+    (each) => each.checkVisibility() && each.tabIndex >= 0)"""
 EVERY_BADGE = f"""() => {{
     const badge = document.querySelector(".badge:not([hidden])");
     const states = ["on_time", "idle", "scaling", "at_risk", "recovering", "breaching", "stale", "unseen", "unmanaged"];
     return states.flatMap((state) => {{ badge.dataset.state = state; return ({CONTRAST})(); }});
 }}"""
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH: apt-get install chromium"),
-]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """An address."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-
-
-@pytest.fixture
-def seed(migrated_url: str) -> Iterator[Seed]:
-    seed = Seed(migrated_url)
-    yield seed
-    seed.close()
-
-
-@pytest.fixture
-async def ingest(engine: Engine, tmp_path: Path) -> AsyncIterator[Ingest]:
-    ingest = Ingest(engine=engine, event_log=EventLog(tmp_path / "events", free_bytes_min=0), clock=time.time)
-    await ingest.start()
-    yield ingest
-    await ingest.stop()
-
-
-@pytest.fixture
-def serve(engine: Engine, ingest: Ingest):
-    """Serves the dashboard, with a token or without."""
-
-    @asynccontextmanager
-    async def served(*, token: str | None = None, port: int = 0) -> AsyncIterator[tuple[str, Feed, HttpServer]]:
-        feed = Feed()
-        app = create_app(engine=engine, ingest=ingest, feed=feed, token=token, address=Bound())
-        server = HttpServer(app, address=Bound(port=port))
-        await server.start()
-        try:
-            yield f"http://127.0.0.1:{server.port}/", feed, server
-        finally:
-            await server.stop()
-
-    return served
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIETLY)
-        yield browser
-        await browser.close()
-
-
-@asynccontextmanager
-async def opened(browser: Browser, url: str, **options: Any) -> AsyncIterator[tuple[Page, list[str]]]:
-    """A page, and everything that went wrong on it."""
-    context = await browser.new_context(**options)
-    page = await context.new_page()
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text) if message.type in {"error", "warning"} else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    await page.goto(url)
-    yield page, wrong
-    await context.close()
+pytestmark = IN_A_BROWSER
 
 
 async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(

@@ -1,11 +1,11 @@
 // The dashboard: one stream of overviews, shown as they come. Ages tick on by themselves; nothing is shown as newer than it is.
 
 import { Chart } from "./chart.js";
-import { showDecisions } from "./decisions.js";
+import { DecisionList } from "./decisions.js";
 import { $, el, mark, say } from "./dom.js";
 import { ago, clock, counted, promise, rate } from "./format.js";
-import { showHosts, showWanted } from "./hosts.js";
-import { showQueues } from "./queues.js";
+import { HostList, showWanted } from "./hosts.js";
+import { QueueTable } from "./queues.js";
 import { follow, hasToken, keepToken, read } from "./stream.js";
 
 const HISTORY_MINUTES = 10;
@@ -21,6 +21,9 @@ const state = {
   lately: new Map(), // pool -> what ran, seen by this page: newer than the stored decisions
 };
 const chart = new Chart($("chart"));
+const table = new QueueTable($("queues-section"), { select, changed: showFound });
+const decisions = new DecisionList($("decisions"));
+const hosts = new HostList($("hosts-section"), { changed: show });
 
 const now_s = () => Date.now() / 1000 + state.skew_s;
 
@@ -30,9 +33,9 @@ function show() {
   // Without a connection nothing ages on as if it were known to: the moment shown is that of the last overview.
   const moment_s = state.isLive ? now_s() : overview.at_s;
   showSummary(overview, moment_s);
-  showQueues($("queue-rows"), overview, { selected: state.selected, select, now_s: moment_s });
-  showDecisions($("decisions"), overview, moment_s);
-  showHosts($("hosts"), overview, moment_s);
+  table.show(overview, { selected: state.selected, now_s: moment_s });
+  decisions.show(overview, moment_s);
+  hosts.show(overview, moment_s);
   showWanted($("hosts-wanted"), overview, moment_s);
   showEmpty(overview);
 }
@@ -113,11 +116,11 @@ function showEmpty({ queues, pools, hosts, decisions }) {
     el("code", {}, "POST /v1/telemetry"),
     ".",
   ]);
-  document.querySelector(".queues").hidden = !queues.length && !pools.length;
+  $("queues-section").querySelector(".box").hidden = !queues.length && !pools.length;
   if (queues.length && !pools.length) {
-    empty("queues-empty", true, "No queue has a profile.", ["Write what you promise in profiles.yaml and run ", el("code", {}, "headway apply profiles.yaml"), "."]);
+    empty("queues-empty", true, "No queue has a profile.", ["Write what you promise in ", el("code", {}, "profiles.yaml"), " and run ", el("code", {}, "headway apply profiles.yaml"), "."]);
   }
-  empty("hosts-empty", !hosts.length, "No host has enrolled.", ["Where workers should run, describe how to start one in host.toml and run ", el("code", {}, "headway agent"), "."]);
+  empty("hosts-empty", !hosts.length, "No host has enrolled.", ["Where workers should run, describe how to start one in ", el("code", {}, "host.toml"), " and run ", el("code", {}, "headway agent"), "."]);
   empty(
     "decisions-empty",
     !decisions.length,
@@ -149,8 +152,18 @@ function select(pool) {
 /** How far a pool is behind its promise: its longest wait in objectives. */
 const behind = ({ metrics, objective }) => Math.max(metrics.oldest_age_s ?? 0, metrics.pickup_p95_s ?? 0) / objective.target_s;
 
-/** Show the pool that needs looking at, until somebody chooses. */
-function selectFirst({ pools }) {
+/** The filter has changed: the chart is of a pool that it leaves. */
+function showFound() {
+  if (!state.overview) return;
+  selectFirst(state.overview);
+  show();
+  refreshHistory();
+}
+
+/** Show the pool that needs looking at, until somebody chooses or looks for others. */
+function selectFirst(overview) {
+  const found = table.pools(overview);
+  const pools = found.length ? found : overview.pools;
   if (pools.some((pool) => pool.pool === state.selected)) return;
   const bad = BAD.map((which) => pools.filter((pool) => pool.state === which)).find((some) => some.length) ?? pools.slice(0, 1);
   const worst = bad.reduce((one, other) => (one && behind(one) >= behind(other) ? one : other), null);
@@ -274,6 +287,10 @@ $("give").addEventListener("click", () => {
   $("ask").showModal();
 });
 document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && !event.target.closest("input, dialog")) {
+    event.preventDefault();
+    table.find();
+  }
   const opened = event.key === "Escape" && event.target.closest?.("details[open]");
   if (!opened) return;
   opened.open = false;

@@ -4,11 +4,25 @@ import { el, keep, mark, part, say } from "./dom.js";
 import { ago, clock, decimal, duration } from "./format.js";
 import { change, demands, moves, named, why } from "./sentences.js";
 
-/** Show the decisions. */
-export function showDecisions(list, overview, now_s) {
-  keep(list, overview.decisions, (each) => each.decision_id, makeDecision, (element, each) => {
-    say(part(element, "when"), ago(now_s - each.decided_at_s));
-  });
+/** The decisions inside `list`. One that somebody has unfolded stays until it is folded, however many come after it. */
+export class DecisionList {
+  #list;
+  #shown = [];
+
+  constructor(list) {
+    this.#list = list;
+  }
+
+  /** Show the overview's decisions. */
+  show({ decisions }, now_s) {
+    const newest = new Set(decisions.map((each) => each.decision_id));
+    const open = new Set([...this.#list.querySelectorAll("details[open]")].map((each) => each.parentElement.dataset.key));
+    const kept = this.#shown.filter(({ decision_id }) => !newest.has(decision_id) && open.has(String(decision_id)));
+    this.#shown = [...decisions, ...kept];
+    keep(this.#list, this.#shown, (each) => each.decision_id, makeDecision, (element, each) => {
+      say(part(element, "when"), ago(now_s - each.decided_at_s));
+    });
+  }
 }
 
 function makeDecision(stored) {

@@ -41,6 +41,7 @@ export function mark(element, name, value) {
  */
 export function keep(parent, items, key, make, update) {
   const present = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
   let place = parent.firstElementChild;
   for (const item of items) {
     const name = String(key(item));
@@ -56,6 +57,8 @@ export function keep(parent, items, key, make, update) {
     else parent.insertBefore(child, place);
   }
   for (const child of present.values()) child.remove();
+  // An element that is moved loses the focus.
+  if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
 }
 
 /** The element inside `parent` that carries `data-part="name"`. */

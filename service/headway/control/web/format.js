@@ -2,11 +2,15 @@
 
 export const UNKNOWN = "unknown";
 
+// Made once: toLocaleString makes one for each number, which with hundreds of rows takes most of the time.
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const TENTHS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+
 const known = (value) => value !== null && value !== undefined;
 
 /** A count of things. */
 export function count(value) {
-  return known(value) ? Math.round(value).toLocaleString("en") : UNKNOWN;
+  return known(value) ? WHOLE.format(Math.round(value)) : UNKNOWN;
 }
 
 /** "1 job", "2 jobs". */
@@ -18,7 +22,7 @@ export function counted(value, noun) {
 export function decimal(value) {
   if (!known(value)) return UNKNOWN;
   if (value === 0 || Math.abs(value) >= 100) return count(value);
-  return value.toLocaleString("en", { maximumFractionDigits: Math.abs(value) < 10 ? 1 : 0 });
+  return (Math.abs(value) < 10 ? TENTHS : WHOLE).format(value);
 }
 
 /** A duration in seconds. */

@@ -1,13 +1,46 @@
 // The hosts: what they have, what their workers take of it, whether they are heard of and what people said of them.
 
 import { el, keep, mark, part, say } from "./dom.js";
+import { byName, FEW, Finder } from "./find.js";
 import { ago, bytes, counted, decimal, duration } from "./format.js";
 
 const STATES = { draining: "finishing", backing_off: "failing to start" };
 
-/** Show the hosts. */
-export function showHosts(list, overview, now_s) {
-  keep(list, overview.hosts, (host) => host.host_id, makeHost, (element, host) => showHost(element, host, now_s));
+/** The hosts inside `section`; `changed()` shows them anew. */
+export class HostList {
+  #list;
+  #none;
+  #finder;
+
+  constructor(section, { changed }) {
+    this.#list = part(section, "hosts");
+    this.#none = part(section, "none");
+    const toTop = () => {
+      this.#list.scrollTop = 0;
+      changed();
+    };
+    this.#finder = new Finder({ place: part(section, "find"), rows: this.#list, parameter: "hosts", changed: toTop });
+  }
+
+  /** Show the overview's hosts. */
+  show({ hosts }, now_s) {
+    this.#finder.offer(hosts.length, tally(hosts));
+    const found = this.#finder.found(hosts, (host) => [host.name]);
+    const ordered = this.#finder.ordered(found, (host) => host.host_id, compared);
+    keep(this.#list, ordered, (host) => host.host_id, makeHost, (element, host) => showHost(element, host, now_s));
+    this.#none.hidden = !hosts.length || found.length > 0;
+    if (!this.#none.hidden) say(this.#none, `No host has “${this.#finder.wanted}” in its name.`);
+    mark(this.#list, "tabindex", ordered.length > FEW && "0"); // what scrolls has to be reached by keys
+  }
+}
+
+const isFailing = (host) => host.failing_templates.length > 0;
+const rank = (host) => (host.is_known ? Number(isFailing(host)) : 2);
+const compared = (one, other) => rank(other) - rank(one) || byName(one.name, other.name);
+
+function tally(hosts) {
+  const failing = hosts.filter((host) => rank(host) === 1).length;
+  return [`${hosts.filter((host) => !host.is_known).length} of ${hosts.length} silent`, failing && `${failing} failing`].filter(Boolean).join(" · ");
 }
 
 /** Show which hosts are missing or spare. */
@@ -58,7 +91,7 @@ function condition(host) {
     return host.workers.length ? ["draining", "scaling", "Its workers leave as what replaces them runs elsewhere."] : ["drained", "scaling", "Nothing runs here any more, and nothing new comes."];
   }
   if (host.state === "cordoned") return ["cordoned", "at_risk", "It keeps what runs and gets nothing new."];
-  if (host.failing_templates.length) return ["failing", "at_risk", `Workers of ${host.failing_templates.join(", ")} only end too early here.`];
+  if (isFailing(host)) return ["failing", "at_risk", `Workers of ${host.failing_templates.join(", ")} only end too early here.`];
   return ["reporting", "on_time", "Its agent reports."];
 }
 

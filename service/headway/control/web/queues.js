@@ -1,7 +1,9 @@
 // The table of queues: a row for each pool, under it its queues where it has several, and queues that nobody manages.
 
 import { el, keep, mark, part, say } from "./dom.js";
-import { ago, aged, count, counted, duration, promise, rate } from "./format.js";
+import { compared, entriesOf, namesOf, oldestOf, tally } from "./entries.js";
+import { Finder } from "./find.js";
+import { ago, count, counted, duration, promise, rate } from "./format.js";
 
 const STATES = {
   on_time: "on time",
@@ -29,28 +31,102 @@ const TOLD = {
 
 const MODES = { recommend: "advice only", pause: "paused", pause_up: "paused up", pause_down: "paused down" };
 
-/** What the table shows, one entry a row. */
-export function rowsOf(overview) {
-  const managed = overview.pools.flatMap((pool) => {
-    const members = overview.queues.filter((queue) => queue.pool === pool.pool);
-    const single = pool.queues.length === 1;
-    const head = { key: `pool ${pool.pool}`, kind: "pool", pool, name: single ? pool.queues[0] : pool.pool, single, metrics: pool.metrics };
-    const rows = single ? [] : members.map((queue) => ({ key: `queue ${queue.queue}`, kind: "member", pool, name: queue.queue, metrics: queue.metrics }));
-    return [head, ...rows];
-  });
-  const unmanaged = overview.queues
-    .filter((queue) => queue.pool === null)
-    .map((queue) => ({ key: `queue ${queue.queue}`, kind: "unmanaged", pool: null, name: queue.queue, metrics: queue.metrics }));
-  return [...managed, ...unmanaged];
+/** The table inside `section`; `select(pool)` shows another pool's chart, `changed()` shows the table anew. */
+export class QueueTable {
+  #body;
+  #box;
+  #none;
+  #heads;
+  #finder;
+  #select;
+  #column = "state";
+
+  constructor(section, { select, changed }) {
+    this.#body = section.querySelector("tbody");
+    this.#box = section.querySelector(".box");
+    this.#none = part(section, "none");
+    this.#heads = [...section.querySelectorAll("thead button")];
+    this.#select = select;
+    const toTop = () => {
+      this.#box.scrollTop = 0;
+      changed();
+    };
+    this.#finder = new Finder({ place: part(section, "find"), rows: this.#body, parameter: "queues", changed: toTop });
+    for (const head of this.#heads) {
+      head.addEventListener("click", () => {
+        this.#column = head.dataset.column;
+        this.#finder.release();
+        toTop();
+      });
+    }
+    this.#body.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  /** Go to the filter. */
+  find() {
+    this.#finder.focus();
+  }
+
+  /** The pools that the filter leaves. */
+  pools(overview) {
+    return this.#found(entriesOf(overview)).flatMap((entry) => entry.pool ?? []);
+  }
+
+  /** Show the overview; `selected` is the pool whose chart is shown. */
+  show(overview, { selected, now_s }) {
+    const all = entriesOf(overview);
+    this.#finder.offer(all.length, tally(all));
+    const found = this.#found(all);
+    const entries = this.#finder.ordered(found, (entry) => entry.key, compared(this.#column, now_s));
+    const killed = killedOf(overview.hosts);
+    keep(this.#body, entries.flatMap(rowsOf), (row) => row.key, (row) => makeRow(row, this.#select), (element, row) => {
+      showRow(element, row, selected, now_s);
+      if (row.kind === "pool") showKilled(part(element, "killed"), killed.get(row.pool.pool) ?? 0);
+    });
+    for (const head of this.#heads) {
+      const order = head.dataset.column === "name" ? "ascending" : "descending";
+      mark(head.parentElement, "aria-sort", head.dataset.column === this.#column && order);
+    }
+    this.#showNone(all.length > 0 && !found.length);
+    this.#leaveOneStop();
+  }
+
+  #found(entries) {
+    return this.#finder.found(entries, namesOf);
+  }
+
+  #showNone(isNone) {
+    this.#none.hidden = !isNone;
+    if (isNone) say(this.#none, `No queue or pool has “${this.#finder.wanted}” in its name.`);
+  }
+
+  #picks() {
+    return [...this.#body.querySelectorAll(".pick")];
+  }
+
+  /** Tab stops once in the rows, at the one that was left or is shown; from there the arrow keys lead on. */
+  #leaveOneStop() {
+    const picks = this.#picks();
+    const stop = picks.find((pick) => pick === document.activeElement) ?? picks.find((pick) => pick.ariaPressed === "true") ?? picks[0];
+    for (const pick of picks) mark(pick, "tabindex", pick === stop ? 0 : -1);
+  }
+
+  #key(event) {
+    const picks = this.#picks();
+    const at = picks.indexOf(event.target);
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: picks.length - 1 }[event.key];
+    if (at < 0 || !picks[next]) return;
+    event.preventDefault();
+    picks[next].focus();
+    this.#leaveOneStop();
+  }
 }
 
-/** Show the rows; `selected` is the pool whose chart is shown, `select(pool)` shows another. */
-export function showQueues(body, overview, { selected, select, now_s }) {
-  const killed = killedOf(overview.hosts);
-  keep(body, rowsOf(overview), (row) => row.key, (row) => makeRow(row, select), (element, row) => {
-    showRow(element, row, selected, now_s);
-    if (row.kind === "pool") showKilled(part(element, "killed"), killed.get(row.pool.pool) ?? 0);
-  });
+/** The rows of an entry: its own, and below it those of its queues. */
+function rowsOf(entry) {
+  const { key, name, pool, metrics } = entry;
+  const head = { key, kind: pool ? "pool" : "unmanaged", pool, name, single: pool?.queues.length === 1, metrics };
+  return [head, ...entry.members.map((queue) => ({ key: `queue ${queue.queue}`, kind: "member", pool, name: queue.queue, metrics: queue.metrics }))];
 }
 
 /** Pool -> its workers that were ended by force, on all hosts. */
@@ -102,7 +178,7 @@ function showRow(element, row, selected, now_s) {
   say(part(element, "sub"), subtitle(row));
   showState(element, row);
   measured(part(element, "waiting"), count(metrics.waiting_jobs), metrics, now_s);
-  const oldest_s = aged(metrics, now_s);
+  const oldest_s = oldestOf(row, now_s);
   measured(part(element, "oldest"), duration(oldest_s), metrics, now_s);
   measured(part(element, "flight"), count(metrics.in_flight_jobs), metrics, now_s);
   measured(part(element, "p95"), pickup(metrics), metrics, now_s);

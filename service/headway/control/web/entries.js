@@ -1,0 +1,66 @@
+// What the table of queues holds: an entry for each pool, with its queues, and for each queue that nobody manages.
+
+import { counted, aged } from "./format.js";
+import { byName } from "./find.js";
+
+/** The entries, in no order. */
+export function entriesOf({ pools, queues }) {
+  const members = new Map(pools.map((pool) => [pool.pool, []]));
+  const unmanaged = [];
+  for (const queue of queues) (members.get(queue.pool) ?? unmanaged).push(queue);
+  return [
+    ...pools.map((pool) => {
+      const isSingle = pool.queues.length === 1;
+      return { key: `pool ${pool.pool}`, name: isSingle ? pool.queues[0] : pool.pool, pool, members: isSingle ? [] : members.get(pool.pool), metrics: pool.metrics };
+    }),
+    ...unmanaged.map(({ queue, metrics }) => ({ key: `queue ${queue}`, name: queue, pool: null, members: [], metrics })),
+  ];
+}
+
+/** Every name by which people look for an entry. */
+export const namesOf = ({ name, pool }) => (pool ? [name, pool.pool, ...pool.queues] : [name]);
+
+/**
+ * How long an entry's oldest job has waited. It goes on between readings, but not without end: of a queue that nobody
+ * has read for long, the last reading is all that is known.
+ */
+export function oldestOf({ pool, metrics }, now_s) {
+  return pool?.state === "stale" ? metrics.oldest_age_s : aged(metrics, now_s);
+}
+
+const RANKS = { breaching: 4, stale: 3, unseen: 3, recovering: 2 };
+
+/** How much an entry needs looking at: late, then unknown, then lately late, then all that keep their promise. */
+const rank = ({ pool }) => (pool ? RANKS[pool.state] ?? 1 : 0);
+
+const VALUES = {
+  state: rank,
+  waiting: ({ metrics }) => metrics.waiting_jobs,
+  oldest: oldestOf,
+  flight: ({ metrics }) => metrics.in_flight_jobs,
+  p95: ({ metrics }) => metrics.pickup_p95_s,
+  workers: ({ pool }) => pool?.running_workers,
+};
+
+/** Greatest first, unknown last, and by name among equals; by the column `name`, by name alone. */
+export function compared(column, now_s) {
+  if (column === "name") return (one, other) => byName(one.name, other.name);
+  const value = (entry) => VALUES[column](entry, now_s) ?? -Infinity;
+  // Two unknown ones differ by NaN, which is no difference either.
+  return (one, other) => value(other) - value(one) || byName(one.name, other.name);
+}
+
+/** How many are late, how many unknown. */
+export function tally(entries) {
+  const managed = entries.filter((entry) => entry.pool);
+  const all = (...states) => managed.filter((entry) => states.includes(entry.pool.state)).length;
+  const dark = all("stale", "unseen");
+  const free = entries.length - managed.length;
+  return [
+    managed.length && `${all("breaching")} of ${managed.length} late`,
+    dark && `${dark} without fresh data`,
+    free && `${counted(free, "queue")} without a profile`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}

@@ -1,0 +1,68 @@
+"""The dashboard, served from a database of the test's own, and a browser to look at it."""
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+from browser.pages import CHROMIUM, QUIETLY
+from control.http.seed import Seed
+from headway.control.http.app import create_app
+from headway.control.http.feed import Feed
+from headway.control.http.server import HttpServer
+from headway.control.ingest import Ingest
+from headway.store.engine import Engine
+from headway.store.event_log import EventLog
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An address."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+@pytest.fixture
+def seed(migrated_url: str) -> Iterator[Seed]:
+    seed = Seed(migrated_url)
+    yield seed
+    seed.close()
+
+
+@pytest.fixture
+async def ingest(engine: Engine, tmp_path: Path) -> AsyncIterator[Ingest]:
+    ingest = Ingest(engine=engine, event_log=EventLog(tmp_path / "events", free_bytes_min=0), clock=time.time)
+    await ingest.start()
+    yield ingest
+    await ingest.stop()
+
+
+@pytest.fixture
+def serve(engine: Engine, ingest: Ingest):
+    """Serves the dashboard, with a token or without."""
+
+    @asynccontextmanager
+    async def served(*, token: str | None = None, port: int = 0) -> AsyncIterator[tuple[str, Feed, HttpServer]]:
+        feed = Feed()
+        app = create_app(engine=engine, ingest=ingest, feed=feed, token=token, address=Bound())
+        server = HttpServer(app, address=Bound(port=port))
+        await server.start()
+        try:
+            yield f"http://127.0.0.1:{server.port}/", feed, server
+        finally:
+            await server.stop()
+
+    return served
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIETLY)
+        yield browser
+        await browser.close()

@@ -1,0 +1,43 @@
+"""Chromium, and pages in it."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+CHROMIUM = shutil.which("chromium")
+QUIETLY = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+
+IN_A_BROWSER = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH: apt-get install chromium"),
+]
+
+
+expect.set_options(timeout=20_000)  # a condition is met at once, or by a machine that others keep busy
+
+
+@asynccontextmanager
+async def opened(browser: Browser, url: str, **options: Any) -> AsyncIterator[tuple[Page, list[str]]]:
+    """A page, and everything that went wrong on it."""
+    context = await browser.new_context(**options)
+    page = await context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    await page.goto(url)
+    yield page, wrong
+    await context.close()
