@@ -55,7 +55,7 @@ def until(holds: Callable[[], bool], log: Path) -> None:
     deadline_s = time.monotonic() + WITHIN_S
     while not holds():
         assert time.monotonic() < deadline_s, log.read_text()[-3000:]
-        time.sleep(0.1)
+        time.sleep(0.5)  # to look for rows costs as much as to make them
 
 
 class Kept:
@@ -169,7 +169,7 @@ def cluster(folder: Path, *, memory: str = "512m") -> Iterator[tuple[str, dict[s
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        "JAVA_TOOL_OPTIONS": QUICK,  # of drivers, too, and of executors, which have it from their worker
     }
     deploy, master_url = "org.apache.spark.deploy", f"spark://127.0.0.1:{port}"
     spark_class, quiet = str(HOME / "bin" / "spark-class"), ("--webui-port", "0")
@@ -192,8 +192,6 @@ def submitted(master_url: str, zipped: Path, *, log: Path, env: dict[str, str]) 
     confs = {
         "spark.executor.cores": "1",
         "spark.executor.memory": "512m",
-        "spark.driver.extraJavaOptions": QUICK,
-        "spark.executor.extraJavaOptions": QUICK,
         "spark.ui.enabled": "false",
     }
     words = [word for name, value in confs.items() for word in ("--conf", f"{name}={value}")]
