@@ -136,19 +136,22 @@ def test_an_assignment_becomes_processes_and_a_smaller_one_ends_them(host: Host)
     assert not any(runs(pid) for pid in three)
 
 
-# An agent that looks around once an hour, and else only when something wakes it.
-DREAMY = """
+CHANGED = """
 import sys
 from headway.__main__ import main
 from headway.agent import loop
-loop.LOOK_S = 3600.0
+loop.{name} = {value}
 sys.exit(main(sys.argv[1:]))
 """
+DREAMY = ("-c", CHANGED.format(name="LOOK_S", value=3600.0))
+"""An agent that looks around once an hour, and else only when something wakes it."""
+PATIENT = ("-c", CHANGED.format(name="LAST_REPORT_S", value=60.0))
+"""One whose last report may take a slow machine longer."""
 
 
 def test_an_assignment_is_a_process_at_once(host: Host) -> None:
     """It wakes the agent, whatever that waits for: 5 ms on a quiet machine."""
-    host.agent(program=("-c", DREAMY))
+    host.agent(program=DREAMY)
     eventually(lambda: host.control.polls)
     for workers in range(1, 6):
         host.control.assign(row(workers))
@@ -390,7 +393,7 @@ def test_its_workers_run_on_when_it_is_ended_and_it_says_which(host: Host) -> No
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_asked_to_it_ends_its_workers_first_the_stubborn_ones_by_force(host: Host, number: int, status: int) -> None:
-    agent = host.agent("--stop-workers")
+    agent = host.agent("--stop-workers", program=PATIENT)
     host.control.assign(row(2), row(1, pool="web", template="stubborn"))
     pids = eventually(
         lambda: (found := host.control.pids() | host.control.pids(pool="web")) and len(found) == 3 and found
