@@ -26,7 +26,7 @@ class Environment:
         plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "JAVA_HOME") if name in os.environ}
         program = [str(self.folder / "bin" / argv[0]), *argv[1:]]
         return subprocess.run(
-            program, cwd=self.folder, env={**plain, **env}, capture_output=True, text=True, check=False, timeout=240
+            program, cwd=self.folder, env={**plain, **env}, capture_output=True, text=True, check=False, timeout=500
         )
 
     def headway(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -85,5 +85,5 @@ def installed(scratch: Path, wheel: Path) -> Callable[..., Environment]:
 def _uv(*words: str, into: Path | None = None) -> None:
     environment = {**os.environ, **({"UV_PROJECT_ENVIRONMENT": str(into)} if into else {})}
     subprocess.run(
-        [UV, "--quiet", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=300
+        [UV, "--quiet", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=800
     )

@@ -18,10 +18,10 @@ import pytest
 from install.conftest import ROOT, Environment
 from ports import free_port
 
-pytestmark = [pytest.mark.install, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.install, pytest.mark.timeout(1000)]
 
 PAGE = ROOT / "docs" / "reference" / "agent-modules.md"
-BOUND_S = 60.0
+BOUND_S = 150.0
 HOST_FILE = """
 [templates.sleep]
 argv = ["sleep", "600"]
@@ -74,7 +74,7 @@ def doors(tmp_path: Path, migrated_url: str) -> Iterator[tuple[str, httpx.Client
             HEADWAY_HTTP_ADDRESS=f"127.0.0.1:{http_port}",
             PYTHONPATH=str(ROOT / "service"),
         ),
-        httpx.Client(base_url=f"http://127.0.0.1:{http_port}", timeout=10) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{http_port}", timeout=60) as client,
     ):
 
         def answers() -> bool:
@@ -119,7 +119,7 @@ def test_it_runs_a_worker_for_a_whole_control_plane_and_loads_no_more_than_is_do
         workers = until(lambda: len(found := running_workers(client)) == 2 and found)
         assert all(Path(f"/proc/{worker['pid']}/comm").read_text() == "sleep\n" for worker in workers)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0, (tmp_path / "agent.log").read_text()
+        assert process.wait(90) == 0, (tmp_path / "agent.log").read_text()
 
     names = set(json.loads(loaded.read_text()))
     others, ours = documented()

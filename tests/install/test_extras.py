@@ -6,7 +6,7 @@ import pytest
 
 from install.conftest import Environment
 
-pytestmark = [pytest.mark.install, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.install, pytest.mark.timeout(1000)]
 
 AGENT_NEEDS = {"grpcio", "protobuf", "psutil", "typing_extensions"}  # the last is grpcio's
 OLDEST = ("grpcio==1.66.2", "protobuf==5.27.2", "psutil==6.0.0")  # the lower bounds of pyproject.toml

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from architecture.tree import ROOT, SERVICE
 
-pytestmark = [pytest.mark.install, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.install, pytest.mark.timeout(1000)]
 
 
 @pytest.fixture(scope="module")
