@@ -7,6 +7,8 @@ import difflib
 import importlib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from headway import __version__
@@ -21,6 +23,8 @@ class Command:
     extra: str
     summary: str
 
+
+GRPC_VERBOSITY = "GRPC_VERBOSITY"
 
 COMMANDS = {
     "demo": Command("headway.cli.demo", "all", "everything on this machine, with real jobs and real workers"),
@@ -75,7 +79,8 @@ def main(argv: list[str] | None = None) -> int:
     if command is None:
         return _fail(f"no command {words[0]!r}; {_meant(words[0])}`headway --help` lists them")
     try:
-        module = importlib.import_module(command.module)
+        with _quiet_grpc():
+            module = importlib.import_module(command.module)
         status: int = module.main(words)
         sys.stdout.flush()
     except ModuleNotFoundError as error:
@@ -93,6 +98,22 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return status
+
+
+@contextmanager
+def _quiet_grpc() -> Iterator[None]:
+    """Keep gRPC from a line of its own for each failed handshake, which ours tells once and in words for a person.
+
+    It looks at its variable when it is imported; workers, which get this environment, shall not have it.
+    """
+    if GRPC_VERBOSITY in os.environ:
+        yield
+        return
+    os.environ[GRPC_VERBOSITY] = "ERROR"
+    try:
+        yield
+    finally:
+        del os.environ[GRPC_VERBOSITY]
 
 
 def _usage() -> str:

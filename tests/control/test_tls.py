@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from headway.__main__ import main
@@ -132,7 +131,7 @@ async def test_a_server_whose_certificate_has_expired_is_rejected(keys: Keys) ->
     keys.remake_server("127.0.0.1", days=-1)
     async with serving(keys.served()) as server:
         error = await called(f"127.0.0.1:{server.port}", keys.tls())
-    assert "or one that has expired: HEADWAY_TLS_CA" in str(error)
+    assert "shows a certificate that has expired: make another one there" in str(error)
 
 
 async def test_a_server_of_another_name_is_rejected_with_one_sentence(keys: Keys) -> None:
@@ -205,6 +204,7 @@ async def test_an_agent_that_does_not_trust_the_control_plane_says_so_and_tells_
             agent.terminate()
             await agent.wait()
     assert "HEADWAY_TLS_CA must name the CA that signed it; workers run on as they are" in log.read_text()
+    assert "ssl_transport_security" not in log.read_text()  # gRPC's own word on each try
     assert "hwj_secret" not in log.read_text()
 
 
@@ -232,9 +232,28 @@ async def test_the_http_door_speaks_tls_and_takes_up_a_renewed_certificate(keys:
     keys.remake_server("control.example", ca=others)
     certificates.refresh()
     assert await asyncio.to_thread(get, others) == {}
-    with pytest.raises(httpx.TransportError):
-        await asyncio.to_thread(lambda: httpx.get(url.replace("https", "http"), timeout=5))
+    with (
+        pytest.raises(Unavailable, match="a control plane with TLS wants https://"),
+        Api(url[:4] + url[5:], None) as api,
+    ):
+        await asyncio.to_thread(api.get, "/v1/health")
+    keys.remake_server("control.example", days=-1)
+    certificates.refresh()
+    with pytest.raises(Misconfigured, match="shows a certificate that has expired: make another one there"):
+        await asyncio.to_thread(get, keys)
     await server.stop()
+
+
+@pytest.mark.parametrize(
+    ("days", "said"), [(-1, ["has expired, and no client takes it"]), (13, ["expires: "]), (15, [])]
+)
+def test_the_log_tells_of_a_certificate_that_has_expired_or_soon_will(
+    keys: Keys, caplog: pytest.LogCaptureFixture, days: int, said: list[str]
+) -> None:
+    keys.remake_server("control.example", days=days)
+    keys.served()
+    assert len(caplog.messages) == len(said)
+    assert all(f"the certificate {keys.folder / 'server.crt'} {each}" in caplog.text for each in said)
 
 
 async def _healthy() -> dict[str, str]:

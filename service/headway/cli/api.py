@@ -75,20 +75,8 @@ class Api:
         """
         try:
             answer = self._client.request(method, path, **options)
-        except httpx.UnsupportedProtocol as error:
-            raise Misconfigured(
-                f"HEADWAY_URL={self._url!r} is no address of HTTP: expected one as http://127.0.0.1:8460"
-            ) from error
         except httpx.TransportError as error:
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                raise Misconfigured(
-                    f"the control plane at {self._url} shows a certificate that is not trusted here or not for this "
-                    f"name: HEADWAY_TLS_CA must name the CA that signed it ({error})"
-                ) from error
-            raise Unavailable(
-                f"no control plane answers at {self._url}: start one (`headway up` or `headway control`), "
-                f"or say with HEADWAY_URL where it is ({error or type(error).__name__})"
-            ) from error
+            raise _unanswered(self._url, error) from error
         if answer.is_success:
             return answer
         raise self._refusal(answer)
@@ -109,6 +97,31 @@ class Api:
         is_later = answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
         kind = ERRORS.get(answer.status_code, Unavailable if is_later else Refused)
         return kind(problem["detail"])
+
+
+def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:
+    """What keeps the control plane at ``url`` from answering, as far as ``error`` tells."""
+    if isinstance(error, httpx.UnsupportedProtocol):
+        return Misconfigured(f"HEADWAY_URL={url!r} is no address of HTTP: expected one as http://127.0.0.1:8460")
+    if "certificate has expired" in str(error):
+        return Misconfigured(
+            f"the control plane at {url} shows a certificate that has expired: make another one there, as with "
+            "`headway keys server NAME`"
+        )
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return Misconfigured(
+            f"the control plane at {url} shows a certificate that is not trusted here or not for this name: "
+            f"HEADWAY_TLS_CA must name the CA that signed it ({error})"
+        )
+    if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
+        return Unavailable(
+            f"what listens at {url} ended the call without an answer: repeat it, or correct HEADWAY_URL; a control "
+            f"plane with TLS wants https://, and its gRPC door is another port ({error or type(error).__name__})"
+        )
+    return Unavailable(
+        f"no control plane answers at {url}: start one (`headway up` or `headway control`), or say with HEADWAY_URL "
+        f"where it is ({error or type(error).__name__})"
+    )
 
 
 def _is_loopback(host: str) -> bool:

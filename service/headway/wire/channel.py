@@ -21,6 +21,10 @@ _NAME = (
 _SAID = (
     # What gRPC says of a handshake, in its own words, and what that means for whoever set it up.
     (
+        "CERTIFICATE_VERIFY_FAILED: certificate has expired",
+        "shows a certificate that has expired: make another one there, as with `headway keys server NAME`",
+    ),
+    (
         "CERTIFICATE_VERIFY_FAILED",
         (
             "shows a certificate that is not trusted here, or one that has expired: HEADWAY_TLS_CA must name the CA "
