@@ -5,7 +5,7 @@ import pytest
 from agent.workers import template
 from headway.agent import procfs
 from headway.agent.folder import StateFolder
-from headway.agent.isolation import FIRST_CALL_S, Contact, Isolation
+from headway.agent.isolation import FIRST_CALL_S, FORGETTABLE_S, Contact, Isolation
 from headway.agent.rollout import held_back, unisolated
 from headway.scaling.model import Assignment, Worker, WorkerState
 
@@ -193,3 +193,27 @@ def test_of_doubtful_templates_nothing_is_started_and_nothing_ended() -> None:
     mail, web = held_back(rows, {"pinned"}, there)
     assert (mail.base_workers, mail.burst_workers) == (1, 0)
     assert web == rows[1]
+
+
+@pytest.mark.parametrize(("gap_s", "is_doubted"), [(FORGETTABLE_S - 1.0, False), (FORGETTABLE_S, True)])
+def test_where_no_agent_called_for_long_enough_to_be_forgotten_somebody_must_stand_by_the_orders(
+    tmp_path: Path, clock: Clock, gap_s: float, is_doubted: bool
+) -> None:
+    contact(tmp_path, clock).heard(sent_at_s=clock.now_s)
+    clock.now_s += gap_s
+    successor = contact(tmp_path, clock)
+    clock.now_s += 600.0  # the control plane is away: meanwhile nothing is known
+    assert successor.is_perhaps_forgotten() == is_doubted
+    successor.told(asked_at_s=clock.now_s)
+    assert not successor.is_perhaps_forgotten()
+
+
+def test_of_exclusive_pools_nothing_is_started_while_the_host_is_perhaps_forgotten() -> None:
+    rows = tuple(
+        Assignment(pool=pool, host_id="a", template="plain", base_workers=1, is_exclusive=pool != "web")
+        for pool in ("ledger", "mail", "web")
+    )
+    runs = Worker(worker_id="a", pool="mail", template="plain", pid=1, state=WorkerState.RUNNING, started_at_s=0.0)
+    held = held_back(rows, (), [runs], is_perhaps_forgotten=True)
+    assert {row.pool: row.base_workers for row in held} == {"ledger": 0, "mail": 1, "web": 1}
+    assert held_back(rows, (), [runs]) == rows

@@ -16,6 +16,7 @@ from headway.agent.templates import Template
 WRITE_EVERY_S = 5.0
 NEVER_S = float("-inf")
 FIRST_CALL_S = 10.0  # an agent that has just begun is given the time to call before it counts as cut off
+FORGETTABLE_S = 45.0  # a host that has reported since then cannot be forgotten by anybody
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,11 @@ class Contact:
         """When the control plane last heard of this host, since when its orders are true, and now."""
         with self._lock:
             return self._heard_at_s, self._told_at_s, self._clock()
+
+    def is_perhaps_forgotten(self) -> bool:
+        """Whether nobody had called for so long when this agent began, and nobody has stood by its orders since."""
+        with self._lock:
+            return self.gap_s >= FORGETTABLE_S and self._told_at_s < self._began_at_s
 
     def lost_for_s(self) -> float:
         """Seconds since the control plane last heard of this host; 0 while an agent has only just begun.

@@ -187,16 +187,9 @@ class Agent:
         if self._isolation.wants_word:
             link.ask_anew()
         workers = (*fleet.workers(self._measures.activity), *fleet.remains.workers())
-        due = reconcile(
-            workers,
-            held_back(
-                unisolated(_within(fleet.orders.assignments, host_file), isolated),
-                doubtful,
-                workers,
-            ),
-            spent=fleet.spent,
-            upkeep=self._upkeep(fleet, workers),
-        )
+        wanted = unisolated(_within(fleet.orders.assignments, host_file), isolated)
+        certain = held_back(wanted, doubtful, workers, is_perhaps_forgotten=contact.is_perhaps_forgotten())
+        due = reconcile(workers, certain, spent=fleet.spent, upkeep=self._upkeep(fleet, workers))
         actions = admitted(
             due,
             workers,
@@ -205,7 +198,7 @@ class Agent:
             gpus_of={name: template.gpus for name, template in host_file.templates.items()},
             uncounted=uncounted(host_file),
         )
-        self._has_waiting = len(actions) < len(due) or bool(doubtful - isolated)
+        self._has_waiting = len(actions) < len(due) or certain != wanted
         if actions:
             fleet.act(actions)
         return bool(actions)

@@ -50,11 +50,23 @@ def upkeep(
 
 
 def held_back(
-    assignments: Iterable[Assignment], doubtful: Collection[str], workers: Iterable[Worker]
+    assignments: Iterable[Assignment],
+    doubtful: Collection[str],
+    workers: Iterable[Worker],
+    *,
+    is_perhaps_forgotten: bool = False,
 ) -> tuple[Assignment, ...]:
-    """The assignments with no more of ``doubtful`` templates than run: nothing of these is started, none is ended."""
+    """The assignments with no more than runs of what is not sure: of that nothing is started, and nothing is ended.
+
+    Args:
+        assignments: what the host is to run.
+        doubtful: templates of which nobody knows whether their workers were replaced elsewhere.
+        workers: every worker of the host.
+        is_perhaps_forgotten: nobody stands by the orders yet. Of an exclusive pool two would be worse than none.
+    """
     rows = tuple(assignments)
-    if not doubtful:
+    unsure = {row.pool for row in rows if row.template in doubtful or (is_perhaps_forgotten and row.is_exclusive)}
+    if not unsure:
         return rows
     there = Counter((worker.pool, worker.is_burst) for worker in workers if worker.state in COUNTED)
     return tuple(
@@ -63,7 +75,7 @@ def held_back(
             base_workers=min(row.base_workers, there[row.pool, False]),
             burst_workers=min(row.burst_workers, there[row.pool, True]),
         )
-        if row.template in doubtful
+        if row.pool in unsure
         else row
         for row in rows
     )
