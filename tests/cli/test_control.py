@@ -1,5 +1,6 @@
 """A control plane as it is started, on a real Postgres."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
+from headway.cli import serving
 
 STARTS_IN_S = 110.0
 
@@ -67,3 +70,19 @@ def test_it_ends_well_when_a_service_manager_says_so_and_as_interrupted_for_a_pe
     with control_plane(migrated_url, tmp_path) as process:
         process.send_signal(number)
         assert process.wait(STARTS_IN_S) == status
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+
+
+async def test_upkeep_that_is_under_way_at_the_end_is_no_failure() -> None:
+    """As Ctrl-C right after the start finds it: the scheduler would log what is cancelled with its traceback."""
+    begun = asyncio.Event()
+
+    async def upkeep() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    job = asyncio.create_task(serving._until_the_end(upkeep))
+    await begun.wait()
+    job.cancel()
+    assert await job is None

@@ -1,12 +1,13 @@
 """One control plane, made of its parts, from its start to its end."""
 
 import asyncio
+import inspect
 import logging
 import os
 import signal
 import socket
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -145,12 +146,25 @@ def _scheduler(ticker: Ticker, engine: Engine) -> AsyncIOScheduler:
     """The clock of the control plane. It only says that work is due; overlapping and missed runs become one."""
     scheduler = AsyncIOScheduler(timezone="UTC")
     once = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
-    scheduler.add_job(ticker.all_due, "interval", seconds=TICK_S, **once)
-    scheduler.add_job(asyncio.to_thread, "interval", seconds=GIVE_BACK_S, args=[give_back], **once)
+
+    def repeat(job: Callable[..., Any], *arguments: Any, every_s: float, **more: Any) -> None:
+        scheduler.add_job(
+            _until_the_end, "interval", args=[job, *arguments], name=job.__name__, seconds=every_s, **once, **more
+        )
+
+    repeat(ticker.all_due, every_s=TICK_S)
+    repeat(asyncio.to_thread, give_back, every_s=GIVE_BACK_S)
     # At once, too: who never runs for ten minutes on end would forget nothing.
-    begins_at = datetime.now(UTC)
-    scheduler.add_job(maintain, "interval", seconds=MAINTENANCE_S, args=[engine], next_run_time=begins_at, **once)
+    repeat(maintain, engine, every_s=MAINTENANCE_S, next_run_time=datetime.now(UTC))
     return scheduler
+
+
+async def _until_the_end(job: Callable[..., Any], *arguments: Any) -> None:
+    """Await ``job``. One that is under way when all ends is cancelled, which the scheduler would log as its failure."""
+    done = job(*arguments)
+    with suppress(asyncio.CancelledError):
+        if inspect.isawaitable(done):
+            await done
 
 
 async def _listen(database_url: str, ticker: Ticker, reports: Reports, feed: Feed) -> None:
