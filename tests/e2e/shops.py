@@ -128,7 +128,7 @@ class Site:
         self._write_host_file(drain_timeout_s)
 
     def _write_host_file(self, drain_timeout_s: int) -> None:
-        self._headway("agent", "init", self.shop.library, "--file", str(self._host_file)).wait(30)
+        self._headway("agent", "init", self.shop.library, "--file", str(self._host_file)).wait(100)
         text = self._host_file.read_text()
         text = text.replace('"APP', f'"{self.shop.library}_app').replace('"QUEUE"', f'"{QUEUE}"')
         text = text.replace('working_directory = "."', f'working_directory = "{APPS}"')
@@ -191,7 +191,7 @@ class Site:
 
     def until_running(self, workers: int) -> set[str]:
         """Those workers, once they are so many."""
-        return eventually(lambda: len(found := self.running()) == workers and (found or {""}), within_s=40)
+        return eventually(lambda: len(found := self.running()) == workers and (found or {""}), within_s=150)
 
     def exit_codes(self) -> dict[str, int | None]:
         """Worker -> exit code, of all that are gone."""

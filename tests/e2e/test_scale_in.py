@@ -18,10 +18,10 @@ from e2e.shops import SHOPS, Shop, Site
 from headway.agent import procfs
 from processes import runs
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 JOB_MIN_S, JOB_MAX_S = 2.0, 6.0
-LONG_JOB_S = 60.0  # far longer than the agent needs to see twice who is busy; nobody waits for its end
+LONG_JOB_S = 170.0  # RQ allows 180. Far longer than the agent needs to see twice who is busy; nobody waits for its end
 DEADLINE_S = 3
 MORE_JOBS = 2  # waiting, beside those that run
 CORE_SHARE = 0.1  # most jobs wait for others most of the time
@@ -70,14 +70,14 @@ def test_idle_workers_leave_first(shop: Shop, tmp_path: Path) -> None:
         site.until_running(3)
         for _ in range(2):
             site.send(LONG_JOB_S)
-        eventually(lambda: len(site.count("start")) == 2)
+        eventually(lambda: len(site.count("start")) == 2, within_s=150)
         busy = site.at_work()  # one worker with slots may have taken both
 
         def is_known() -> bool:
             site.scale(3)  # new orders are answered by a report
             return {each.worker_id for each in site.control.workers() if each.is_busy} == busy
 
-        eventually(is_known)
+        eventually(is_known, within_s=120)
         site.scale(len(busy))
         eventually(lambda: {each.worker_id for each in site.control.workers()} == busy)
         assert site.at_work() == busy, "they went by themselves"
@@ -85,14 +85,14 @@ def test_idle_workers_leave_first(shop: Shop, tmp_path: Path) -> None:
 
 
 def test_no_job_is_lost_and_none_is_killed_while_workers_come_and_go(shop: Shop, tmp_path: Path) -> None:
-    with site_of(shop, tmp_path, drain_timeout_s=60) as site:
+    with site_of(shop, tmp_path, drain_timeout_s=300) as site:
         with jobs_coming_in(site):
             for workers in (3, 1, 3, 1, 2):
                 site.scale(workers)
                 site.until_running(workers)
                 begun = len(site.count("start"))
-                eventually(lambda begun=begun: len(site.count("start")) >= begun + 2)
-        eventually(lambda: not site.unfinished(), within_s=60)
+                eventually(lambda begun=begun: len(site.count("start")) >= begun + 2, within_s=150)
+        eventually(lambda: not site.unfinished(), within_s=200)
         site.scale(0)
         eventually(lambda: not site.control.workers())
         sent = {f"job{number}" for number in range(1, site.sent + 1)}
@@ -115,6 +115,6 @@ def test_a_job_longer_than_the_deadline_is_killed_after_it_and_that_is_told(shop
         site.scale(0)
         eventually(lambda: not any(map(runs, family)))
         assert procfs.since_boot_s() - told_at_s >= DEADLINE_S
-        assert f"forcing pool=mail pid={pid}: it did not end within {DEADLINE_S} s" in site.logged()
+        eventually(lambda: f"forcing pool=mail pid={pid}: it did not end within {DEADLINE_S} s" in site.logged())
         eventually(lambda: site.exit_codes() == {worker_id: -signal.SIGKILL})
         assert site.count("end") == {}
