@@ -15,12 +15,16 @@ def runs(pid: int) -> bool:
 
 
 def javas_below(pid: int) -> list[psutil.Process]:
-    """What runs Java among the children of a process and theirs. None if it is gone itself."""
+    """What runs Java among the children of a process and theirs. None if it is gone itself.
+
+    What a Java calls is named as it is until it has become another program.
+    """
     found: list[psutil.Process] = []
     with suppress(psutil.NoSuchProcess):
         for each in psutil.Process(pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):  # a tool that a script has called, and that is done
-                found += [each] if each.name() == "java" else []
+                is_java = each.name() == "java" and each.ppid() not in [java.pid for java in found]
+                found += [each] if is_java else []
     return found
 
 

@@ -118,7 +118,7 @@ async def leading(
 ) -> AsyncIterator[tuple[Ticker, int]]:
     """A ticker and the epoch it leads under, at ``now_s``."""
     engine, session = create_engine(url), await LeaderSession.open(url)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         # The server gives a closed session's lock back in its own time.
         while (epoch := await session.try_lead("test")) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -190,7 +190,7 @@ def test_a_stop_does_not_wait_for_a_sink_that_waits(spark: SparkSession, tmp_pat
 
         def write(self, rows: Sequence[BucketRow], _: Progress) -> None:
             self.is_writing.set()
-            assert self.is_closed.wait(60)
+            assert self.is_closed.wait(90)
             raise Unavailable("closed")
 
         def close(self) -> None:
@@ -204,7 +204,7 @@ def test_a_stop_does_not_wait_for_a_sink_that_waits(spark: SparkSession, tmp_pat
     began_s = time.monotonic()
     stream.stop()
     assert sink.is_closed.is_set()
-    assert time.monotonic() - began_s < 10
+    assert time.monotonic() - began_s < 60  # far below what the sink would have waited
 
 
 # --- versions of the log's rows ---------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from headway.store.engine import (
     unreachable,
 )
 
-BOUND_S = 10.0
+BOUND_S = 30.0
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ LATER = int(time.time()) + 40_000  # as of a clock that was half a day ahead
 
 async def _led(session: LeaderSession, leader: str) -> int:
     """The epoch once the lock is free: the server gives a closed session's lock back in its own time."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (epoch := await session.try_lead(leader)) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return epoch

@@ -57,7 +57,7 @@ def test_each_batch_has_one_revision_and_says_it(migrated_url: str, sink: Metric
     with psycopg.connect(migrated_url, autocommit=True) as listener:
         listener.execute("listen headway_metrics")
         revision = sink.write([ROW, replace(ROW, queue="redis/video")], Progress())
-        told = next(listener.notifies(timeout=10, stop_after=1))
+        told = next(listener.notifies(timeout=60, stop_after=1))
         revisions = listener.execute("select distinct revision from queue_buckets").fetchall()
     assert revisions == [(revision,)] == [(json.loads(told.payload)["revision"],)]
 
@@ -74,7 +74,7 @@ def test_pools_at_zero_in_whose_queues_jobs_wait_are_told_to_wake(migrated_url: 
             )
         listener.execute("listen headway_metrics")
         sink.write([replace(ROW, queue=queue, waiting_jobs=int(queue != "d")) for queue in "abcd"], Progress())
-        told = next(listener.notifies(timeout=10, stop_after=1))
+        told = next(listener.notifies(timeout=60, stop_after=1))
     assert json.loads(told.payload)["wake"] == ["new", "zero"]
 
 

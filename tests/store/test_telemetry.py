@@ -23,7 +23,7 @@ from headway.store.telemetry import (
 )
 
 ONE, TWO, THREE = BatchKey("app", 1), BatchKey("app", 2), BatchKey("web", 1)
-BOUND_S = 10.0
+BOUND_S = 30.0
 
 
 async def rows(engine: Engine, query: str) -> list[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ from headway.settings import Address
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
 
 ANY_PORT = Address(host="127.0.0.1", port=0)
-BOUND_S = 10.0
+BOUND_S = 30.0
 
 
 class Raising(telemetry_pb2_grpc.TelemetryServiceServicer):
@@ -143,5 +143,5 @@ async def test_two_thousand_calls_at_once_are_all_answered() -> None:
     """As when every agent connects anew: gRPC's own bounds would send some back as CANCELLED."""
     async with serving() as server, grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         stub = telemetry_pb2_grpc.TelemetryServiceStub(channel)
-        calls = [stub.Ingest(telemetry_pb2.IngestRequest(), timeout=6 * BOUND_S) for _ in range(2_000)]
+        calls = [stub.Ingest(telemetry_pb2.IngestRequest(), timeout=2 * BOUND_S) for _ in range(2_000)]
         assert len(await asyncio.gather(*calls)) == 2_000

@@ -123,5 +123,5 @@ def guardian_pid(path: Path) -> int:
 
 def _remove(path: Path) -> None:
     servers = [prepared(lock.parent) for lock in path.rglob("owners.lock")]
-    assert Deadline(10).sees(lambda: not any(server.is_guarded() for server in servers)), f"a server runs in {path}"
+    assert Deadline(60).sees(lambda: not any(server.is_guarded() for server in servers)), f"a server runs in {path}"
     shutil.rmtree(path, ignore_errors=True)

@@ -37,7 +37,7 @@ def _is_locked_by_guardian(path) -> bool:
 
 def _stops(path) -> bool:
     kept = prepared(path).kept()
-    return Deadline(10).sees(lambda: (kept is None or kept.is_gone) and not prepared(path).is_guarded())
+    return Deadline(60).sees(lambda: (kept is None or kept.is_gone) and not prepared(path).is_guarded())
 
 
 @pytest.mark.postgres
@@ -93,7 +93,7 @@ def test_a_new_owner_waits_for_a_server_that_is_stopping_and_starts_afresh(own, 
     first = ENSURE[kind](server_folder)
     os.kill(first.pid, signal.SIGSTOP)  # so that stopping takes as long as the test wants
     first.release()
-    assert Deadline(10).sees(lambda: _is_locked_by_guardian(server_folder))
+    assert Deadline(60).sees(lambda: _is_locked_by_guardian(server_folder))
     second = own(kind, server_folder)
     with pytest.raises(Unavailable, match="is stopping and does not end"):
         ENSURE[kind](server_folder, deadline_s=0.1)
