@@ -96,6 +96,7 @@ class Made:
 
     def gathered(self) -> Gathered:
         return Gathered(
+            at_s=0.0,
             revision=0,
             buckets=(),
             profiles=self.profiles,

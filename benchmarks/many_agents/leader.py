@@ -52,6 +52,7 @@ class Leader:
             self._rows[host_id] = Assignment(pool="mail", host_id=host_id, template="mail", base_workers=count)
             self._revisions[host_id] += 1
         gathered = Gathered(
+            at_s=0.0,
             revision=0,
             buckets=(),
             profiles={},

@@ -213,6 +213,35 @@ async def test_a_host_that_is_forgotten_while_a_tick_decides_costs_no_tick(
     assert database.assigned() == {("mail", "b"): 2}
 
 
+async def test_while_nobody_looked_no_host_was_silent(migrated_url: str, database: Database) -> None:
+    """Postgres's clock was set on, or its machine and the leader's stood still: nobody could be heard meanwhile."""
+    database.profile(workers_min=1, workers_max=1, pinned=1)
+    database.host("a", lease_s=45.0)
+    database.run(
+        "update hosts set templates = jsonb_build_array(templates->0 || "
+        '\'{"isolation_drain_after_s": 10, "drain_timeout_s": 10}\')'
+    )
+    database.bucket()
+    async with leading(migrated_url) as (ticker, epoch):
+        database.run("update hosts set reported_at = now()")
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert database.assigned() == {("mail", "a"): 1}
+        # Ten minutes, all at once.
+        ticker._looked_until_s -= 600.0  # type: ignore[operator]
+        database.run(
+            "update hosts set reported_at = reported_at - interval '10 min', "
+            "lease_ends_at = lease_ends_at - interval '10 min'"
+        )
+        database.run("update leader_epoch set taken_at = taken_at - interval '10 min'")
+        database.host("b")  # the first to be heard again
+        for _ in range(2):
+            await ticker.tick(epoch=epoch, is_all_due=True)
+            assert database.assigned() == {("mail", "a"): 1}
+        ages_s = database.read("select jsonb_object_agg(host_id, extract(epoch from now() - reported_at)) from hosts")
+    assert max(ages_s.values()) < 300.0
+    assert min(ages_s.values()) >= 0.0
+
+
 async def test_a_restart_goes_from_host_to_host(migrated_url: str, database: Database) -> None:
     database.profile(workers_min=4)
     database.host("a")

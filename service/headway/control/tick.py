@@ -6,8 +6,10 @@ jobs wait. Both only set a flag, so ticks never overlap.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from headway.control.evaluation import Evaluation
@@ -20,11 +22,13 @@ from headway.scaling.model import Assignment, Decision
 from headway.scaling.settle import Outcome
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.store.deciding import Gathered, News, PoolState, apply, gather
+from headway.store.deciding import Gathered, News, PoolState, apply, gather, hold_hosts
 from headway.store.engine import Engine
 from headway.store.leadership import Superseded
 from headway.store.worker_hours import WorkerHours
 
+# Looks are five seconds apart. After a longer pause this process, or Postgres, stood still, or its clock was set on.
+PAUSE_S = 15.0
 HEARTBEAT_S = 300.0  # a decision that does not change is stored again this often, to show that it still holds
 
 log = logging.getLogger(__name__)
@@ -47,6 +51,8 @@ class Ticker:
         self._evaluation = Evaluation(strategies)
         self._hosts = HostSignal()
         self._epoch: int | None = None
+        self._looked_until_s: float | None = None
+        """By Postgres's clock, the end of the last tick; ``None`` before the first of this lead."""
         self._filling = Filling()
         self._worker_hours = WorkerHours()
         self._stored: dict[str, Decision] = {}
@@ -98,14 +104,14 @@ class Ticker:
         if epoch != self._epoch:
             self._evaluation.forget()
             self._epoch, self._filling, self._worker_hours = epoch, Filling(), WorkerHours()
+            self._looked_until_s = None
             self._stored.clear()  # others may have stored theirs meanwhile: ours must not pass for the last
+        began_at_s = time.monotonic()
         recent = self._evaluation.recent
         # Minutes of everything may take longer than the lease to read. Later looks are through when they are.
         await self._filling.keep_up(self._engine, recent, now_s=now_s, on_part=self._leadership.progressed)
         now_s = self._clock()
-        gathered = await gather(
-            self._engine, revision=recent.revision, from_s=now_s - KEPT_S, worker_hours=self._worker_hours
-        )
+        gathered = await self._gathered(epoch=epoch, now_s=now_s, began_at_s=began_at_s)
         recent.forget(now_s=now_s)
         waiting = recent.take(gathered.buckets, revision=gathered.revision)
         due = gathered.profiles if is_all_due else _asleep(gathered, waiting)
@@ -119,6 +125,26 @@ class Ticker:
         news = replace(self._news(outcomes, assignments, gathered), wanted=wanted)
         await apply(self._engine, news, gathered, epoch=epoch)
         self._tell(news.decisions, gathered)
+        self._looked_until_s = gathered.at_s + (time.monotonic() - began_at_s)  # a long tick is no pause
+
+    async def _gathered(self, *, epoch: int, now_s: float, began_at_s: float) -> Gathered:
+        """What is there. If nobody has looked for a while, hosts are as silent as they were when somebody did."""
+        look = partial(
+            gather,
+            self._engine,
+            revision=self._evaluation.recent.revision,
+            from_s=now_s - KEPT_S,
+            worker_hours=self._worker_hours,
+        )
+        gathered = await look()
+        since_s = self._looked_until_s
+        paused_s = 0.0 if since_s is None else gathered.at_s - since_s - (time.monotonic() - began_at_s)
+        if since_s is not None and paused_s > PAUSE_S:
+            log.warning("nobody looked for %.0f s: no host counts as silent for that time", paused_s)
+            await hold_hosts(self._engine, since_s=since_s, epoch=epoch)
+            gathered = await look()
+        self._looked_until_s = gathered.at_s
+        return gathered
 
     async def _recall(self, gathered: Gathered, *, now_s: float) -> None:
         """Once a minute, look what earlier days had."""

@@ -31,7 +31,7 @@ from headway.scaling.model import (
 from headway.scaling.presence import found_rows
 from headway.store.decisions import decision_to_json, insert_decisions
 from headway.store.engine import snapshot, transaction
-from headway.store.hosts import load_hosts
+from headway.store.hosts import load_hosts, now_s, pass_over
 from headway.store.hosts_wanted import read_hosts_wanted, save_hosts_wanted
 from headway.store.leadership import fence, tell_hosts
 from headway.store.overview import read_buckets, read_samples
@@ -55,6 +55,8 @@ class PoolState:
 class Gathered:
     """Everything one tick looks at."""
 
+    at_s: float
+    """When it was so, by Postgres's clock."""
     revision: int
     """The newest bucket revision; the next tick reads on from it."""
     buckets: tuple[BucketRow, ...]
@@ -119,6 +121,7 @@ async def gather(
         stored = await _assignments(connection)
         undecided = frozenset(host.host_id for host in present if host.is_known and host.is_undecided)
         return Gathered(
+            at_s=await now_s(connection),
             revision=newest,
             buckets=tuple(buckets),
             profiles=wanted,
@@ -132,6 +135,17 @@ async def gather(
             direct=await read_samples(connection),
             worker_hours_today=await (worker_hours or WorkerHours()).today(connection, budgeted) if budgeted else {},
         )
+
+
+async def hold_hosts(engine: AsyncEngine, *, since_s: float, epoch: int) -> None:
+    """Let no host count as silent for the time since then: nobody looked, and perhaps nobody could be heard.
+
+    Raises:
+        Superseded: another process leads under a later epoch; nothing was written.
+    """
+    async with transaction(engine) as connection:
+        await fence(connection, epoch=epoch)
+        await pass_over(connection, since_s=since_s)
 
 
 async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: int) -> None:

@@ -25,6 +25,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    text,
     true,
     update,
 )
@@ -99,6 +100,11 @@ def seconds(value: BindParameter[float]) -> ColumnElement[Any]:
 def age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
     # Of a NULL Postgres would make the greatest of the others, and "not known" must not become 0.
     return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
+
+
+async def now_s(conn: AsyncConnection) -> float:
+    """Unix seconds by Postgres's clock, when this transaction began."""
+    return float((await conn.execute(select(func.extract("epoch", func.now())))).scalar_one())
 
 
 async def load_hosts(conn: AsyncConnection) -> tuple[Host, ...]:
@@ -259,3 +265,22 @@ def _templates(body: str) -> tuple[Template, ...]:
 def _labels(body: str) -> Mapping[str, str]:
     found: dict[str, str] = json.loads(body)
     return found
+
+
+async def pass_over(conn: AsyncConnection, *, since_s: float) -> None:
+    """Take the time since then, by Postgres's clock, out of the silence of hosts that have not reported since."""
+    await conn.execute(_PASS_OVER, {"since_s": since_s})
+
+
+# A report from before the lead was taken stays so: whether it is of this database is told by that.
+_PASS_OVER = text(
+    """
+    update hosts set
+        lease_ends_at = least(
+            hosts.lease_ends_at + (now() - to_timestamp(:since_s)), now() + make_interval(secs => :lease_s)),
+        reported_at = hosts.reported_at + case when hosts.reported_at >= leader_epoch.taken_at
+            then now() - to_timestamp(:since_s) else interval '0' end
+    from leader_epoch, (select host_id from hosts for update skip locked) free
+    where hosts.host_id = free.host_id and hosts.reported_at <= to_timestamp(:since_s)
+    """
+).bindparams(lease_s=LEASE_S)
