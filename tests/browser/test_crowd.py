@@ -10,6 +10,7 @@ from playwright.async_api import Browser, expect
 from browser.crowd import LATE, SILENT, UNKNOWN, decide, gather
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
 from control.http.seed import Seed
+from headway.scaling.profile import Profile
 
 NAMES = "[...document.querySelectorAll('tbody [data-part=name]')].map((each) => each.textContent)"
 NEIGHBOUR = """[...document.querySelectorAll('tbody tr')].find((each) => each.textContent.includes('redis/mail-8'))
@@ -134,14 +135,16 @@ async def test_a_refresh_takes_neither_focus_nor_place_nor_what_is_unfolded(
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1440, "light")])
 async def test_many_are_readable_at_every_width(browser: Browser, serve, seed: Seed, width: int, scheme: str) -> None:
     gather(seed, now_s=time.time())
+    seed.profile(Profile(pool="p" * 60, queues=("redis/" + "q" * 120, "redis/" + "r" * 120), template="rq"))
     options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
     async with serve() as (url, _, _), opened(browser, url, **options) as (page, wrong):
-        await expect(page.locator("tbody tr")).to_have_count(40)
+        await expect(page.locator("tbody tr")).to_have_count(43)  # one pool of two queues
         await expect(page.locator("#chart .tick").first).to_be_visible()
         shown = await page.evaluate(CONTRAST)
         await page.get_by_role("searchbox", name=re.compile("hosts")).fill("nowhere")
         await expect(page.get_by_text("No host has “nowhere” in its name.")).to_be_visible()
         shown += await page.evaluate(CONTRAST)
         assert [each for each in shown if each["ratio"] < 4.5] == []
-        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        for part in ("document.documentElement", "document.querySelector('.box')"):
+            assert await page.evaluate(f"{part}.scrollWidth <= {part}.clientWidth")
         assert wrong == []

@@ -75,7 +75,7 @@ function doing(pools) {
   const all = (name) => pools.reduce((sum, pool) => sum + pool[name], 0);
   const told = [
     [all("starting_workers"), "starting"],
-    [all("draining_workers"), "finishing their last job"],
+    [all("draining_workers"), "finishing a last job"],
     [all("failing_workers"), "failing to start"],
   ];
   return told
@@ -287,10 +287,8 @@ $("give").addEventListener("click", () => {
   $("ask").showModal();
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "/" && !event.target.closest("input, dialog")) {
-    event.preventDefault();
-    table.find();
-  }
+  const isTyped = !event.ctrlKey && !event.altKey && !event.metaKey;
+  if (event.key === "/" && isTyped && !event.target.closest("input, dialog") && table.find()) event.preventDefault();
   const opened = event.key === "Escape" && event.target.closest?.("details[open]");
   if (!opened) return;
   opened.open = false;

@@ -1,7 +1,7 @@
 // Three small charts over one time: waits against the objective, jobs waiting, workers. Drawn as SVG, styled by CSS.
 
 import { el, mark, say, svg } from "./dom.js";
-import { clock, count, duration } from "./format.js";
+import { clock, count, duration, short } from "./format.js";
 
 const LEFT = 52;
 const RIGHT = 10;
@@ -104,7 +104,7 @@ export class Chart {
     return {
       top,
       isWhole: true,
-      unit: count,
+      unit: short,
       shapes: (x, y) => [
         svg("path", { class: "area", d: area(waits, "waiting_jobs", x, y) }),
         svg("path", { class: "edge", d: line(waits, "waiting_jobs", x, y) }),
@@ -118,7 +118,7 @@ export class Chart {
     return {
       top,
       isWhole: true,
-      unit: count,
+      unit: short,
       shapes: (x, y) => [
         svg("path", { class: "area", d: steps(workers, "running_workers", x, y, until_s, true) }),
         svg("path", { class: "edge", d: steps(workers, "running_workers", x, y, until_s) }),

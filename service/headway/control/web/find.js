@@ -46,10 +46,12 @@ export class Finder {
     return this.#input.value.trim().toLowerCase();
   }
 
-  /** Go to the filter, where it is offered. */
+  /** Go to the filter, if it is offered. */
   focus() {
+    if (this.#place.hidden) return false;
     this.#input.focus();
     this.#input.select();
+    return true;
   }
 
   /** Order anew at once. */

@@ -4,6 +4,7 @@ export const UNKNOWN = "unknown";
 
 // Made once: toLocaleString makes one for each number, which with hundreds of rows takes most of the time.
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const THOUSANDS = new Intl.NumberFormat("en", { notation: "compact" });
 const TENTHS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 const known = (value) => value !== null && value !== undefined;
@@ -11,6 +12,11 @@ const known = (value) => value !== null && value !== undefined;
 /** A count of things. */
 export function count(value) {
   return known(value) ? WHOLE.format(Math.round(value)) : UNKNOWN;
+}
+
+/** A count where there is little room: 250K. */
+export function short(value) {
+  return value >= 100_000 ? THOUSANDS.format(value) : count(value);
 }
 
 /** "1 job", "2 jobs". */

@@ -62,9 +62,9 @@ export class QueueTable {
     this.#body.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  /** Go to the filter. */
+  /** Go to the filter, if it is offered. */
   find() {
-    this.#finder.focus();
+    return this.#finder.focus();
   }
 
   /** The pools that the filter leaves. */
@@ -186,6 +186,7 @@ function showRow(element, row, selected, now_s) {
     mark(part(element, "oldest"), "data-over", oldest_s > pool.objective.target_s);
     mark(part(element, "p95"), "data-over", metrics.pickup_p95_s > pool.objective.target_s);
   }
+  mark(element, "data-old", pool?.state === "stale");
   showWorkers(element, row);
   if (row.kind === "pool") {
     mark(part(element, "name"), "aria-pressed", String(pool.pool === selected));
