@@ -242,6 +242,23 @@ async def test_while_nobody_looked_no_host_was_silent(migrated_url: str, databas
     assert min(ages_s.values()) >= 0.0
 
 
+async def test_where_the_clock_was_set_on_for_weeks_decisions_are_stored_at_once(
+    migrated_url: str, database: Database
+) -> None:
+    """Upkeep makes the days ahead every ten minutes; of a week that was skipped it has made none."""
+    database.profile()
+    database.host("a")
+    database.bucket(**LATE)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=False)
+        ticker._looked_until_s -= 86_400.0 * 20  # type: ignore[operator]
+        of_decisions = "from pg_inherits where inhparent = 'decisions'::regclass"
+        days = database.read(f"select string_agg(inhrelid::regclass::text, ', ') {of_decisions}")
+        database.run(f"drop table {days}")
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.decisions() == [("mail", 4, "backlog_drain")]
+
+
 async def test_a_restart_goes_from_host_to_host(migrated_url: str, database: Database) -> None:
     database.profile(workers_min=4)
     database.host("a")

@@ -16,6 +16,7 @@ from headway.control.evaluation import Evaluation
 from headway.control.filling import Filling
 from headway.control.host_signal import HostSignal
 from headway.control.leadership import Leadership
+from headway.control.maintenance import prepare
 from headway.control.recent import KEPT_S
 from headway.errors import Unavailable
 from headway.scaling.model import Assignment, Decision
@@ -141,6 +142,7 @@ class Ticker:
         paused_s = 0.0 if since_s is None else gathered.at_s - since_s - (time.monotonic() - began_at_s)
         if since_s is not None and paused_s > PAUSE_S:
             log.warning("nobody looked for %.0f s: no host counts as silent for that time", paused_s)
+            await prepare(self._engine)  # a day may have come that upkeep did not see coming
             await hold_hosts(self._engine, since_s=since_s, epoch=epoch)
             gathered = await look()
         self._looked_until_s = gathered.at_s
