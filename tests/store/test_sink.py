@@ -164,6 +164,22 @@ def test_a_sink_that_is_closed_amid_an_outage_stops_trying(database_url: str) ->
     assert [str(error) for error in failures] == ["the pipeline is stopping: nothing more is written"]
 
 
+def test_an_outage_is_told_once_however_often_it_is_tried_again(
+    sink: MetricsSink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[object] = []
+
+    def back_at_the_third(work: object) -> None:
+        tries.append(work)
+        if len(tries) < 3:
+            raise psycopg.OperationalError("connection refused")
+
+    monkeypatch.setattr(sink, "_once", back_at_the_third)
+    sink.write([ROW], Progress())
+    assert len(tries) == 3
+    assert caplog.messages.count("Postgres is away, trying again for 60 s: connection refused") == 1
+
+
 def test_a_database_without_tables_is_one_sentence_that_says_what_to_do(database_url: str) -> None:
     with closing(MetricsSink(database_url)) as sink, pytest.raises(Misconfigured, match="headway migrate"):
         sink.starting()

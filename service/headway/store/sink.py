@@ -182,6 +182,7 @@ class MetricsSink:
     def _retried(self, work: Callable[[Cursor], object]) -> None:
         """Do ``work`` in one transaction, again and again while Postgres is away."""
         deadline_s = time.monotonic() + RETRY_BOUND_S
+        is_told = False
         with self._lock:
             while not self._closing.is_set():
                 try:
@@ -192,7 +193,9 @@ class MetricsSink:
                         raise Unavailable(
                             f"Postgres could not be reached for {RETRY_BOUND_S:.0f} s: {first_line(error)}"
                         ) from error
-                    log.warning("Postgres is away, trying again: %s", first_line(error))
+                    if not is_told:  # not with every try
+                        log.warning("Postgres is away, trying again for %.0f s: %s", RETRY_BOUND_S, first_line(error))
+                        is_told = True
                     self._closing.wait(RETRY_PAUSE_S)
                 except (UndefinedTable, UndefinedColumn) as error:
                     raise Misconfigured(
