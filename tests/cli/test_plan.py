@@ -1,6 +1,9 @@
 """`headway plan`: the sum by hand, and every line of it shown."""
 
 import json
+import re
+import shlex
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +15,14 @@ from headway.cli.sizing import Load, late_fraction, sized
 from headway.errors import Invalid
 
 MILLION_A_DAY = ["plan", "--jobs-per-day", "1M", "--peak", "10", "--service", "200ms"]
+
+
+def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/plan-capacity.md").read_text()
+    command = re.findall(r"^```sh\nheadway (.*?)\n```", page, flags=re.DOTALL | re.MULTILINE)[0]
+    shown = re.findall(r"^```text\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)[0]
+    assert main(shlex.split(command)) == 0
+    assert capsys.readouterr().out == shown
 
 
 def load(**changes) -> Load:
