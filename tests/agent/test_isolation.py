@@ -75,13 +75,9 @@ def test_only_templates_that_may_not_go_on_so_long_are_isolated_and_it_is_told_o
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    known = {
-        "pinned": template(isolation_drain_after_s=30.0),
-        "slower": template(isolation_drain_after_s=90.0),
-        "plain": template(),
-    }
     isolation = Isolation()
-    found = [isolation.templates(known, lost_for_s=lost_for_s) for lost_for_s in (0.0, 29.9, 30.0, 31.0, 95.0, 1.0)]
+    limits_s = {"pinned": 30.0, "slower": 90.0}
+    found = [isolation.templates(limits_s, lost_for_s=lost_for_s) for lost_for_s in (0.0, 29.9, 30.0, 31.0, 95.0, 1.0)]
     assert found == [set(), set(), {"pinned"}, {"pinned"}, {"pinned", "slower"}, set()]
     assert len(caplog.messages) == 4
     assert caplog.messages[0] == "cut off for 30 s: draining the workers of template=pinned"
@@ -96,7 +92,7 @@ def test_an_isolated_templates_pools_are_left_out_of_what_is_to_run() -> None:
     assert unisolated(rows, ()) == tuple(rows)
 
 
-PINNED = {"pinned": template(isolation_drain_after_s=30.0), "plain": template()}
+PINNED = {"pinned": 30.0}
 
 
 def test_what_was_cut_off_stays_doubtful_until_the_control_plane_has_told_what_is_to_run(
@@ -217,3 +213,26 @@ def test_of_exclusive_pools_nothing_is_started_while_the_host_is_perhaps_forgott
     held = held_back(rows, (), [runs], is_perhaps_forgotten=True)
     assert {row.pool: row.base_workers for row in held} == {"ledger": 0, "mail": 1, "web": 1}
     assert held_back(rows, (), [runs]) == rows
+
+
+def test_what_the_control_plane_was_told_holds_while_it_hears_of_no_other(tmp_path: Path, clock: Clock) -> None:
+    """Whoever edits host.toml on a host that is cut off does not change what it is replaced by."""
+    known = contact(tmp_path, clock)
+    first = {"pinned": template(isolation_drain_after_s=30.0), "plain": template()}
+    assert known.limits_s(first) == {"pinned": 30.0}
+    known.tells({"pinned": 30.0})
+    known.heard(sent_at_s=clock.now_s)
+    for after in ({}, {"pinned": template()}, {"pinned": template(isolation_drain_after_s=90.0)}):
+        assert known.limits_s(after) == contact(tmp_path, clock).limits_s(after) == {"pinned": 30.0}
+    assert known.limits_s({"pinned": template(isolation_drain_after_s=9.0)}) == {"pinned": 9.0}
+    known.tells({"other": 5.0})  # this may have arrived
+    assert known.limits_s({}) == contact(tmp_path, clock).limits_s({}) == {"pinned": 30.0, "other": 5.0}
+    known.tells({})
+    known.heard(sent_at_s=clock.now_s)
+    assert known.limits_s({}) == contact(tmp_path, clock).limits_s({}) == {}
+
+
+@pytest.mark.parametrize("written", ['"promised": 5', '"promised": {"pinned": "30"}', '"promised": {"pinned": null}'])
+def test_what_another_version_wrote_costs_no_agent(tmp_path: Path, clock: Clock, written: str) -> None:
+    (tmp_path / "contact.json").write_text(f"{{{written}}}")
+    assert contact(tmp_path, clock).limits_s({}) == {}

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from headway.agent import procfs
 from headway.agent.folder import StateFolder, read_json, write_json
@@ -32,23 +33,52 @@ class Contact:
         kept = read_json(self._path) or {}
         at_s = kept.get("at_s") if kept.get("boot_id") == procfs.boot_id() else None
         self._heard_at_s = at_s if isinstance(at_s, float) else NEVER_S
+        self._promised = _promised(kept.get("promised"))
+        """Template -> for how long its workers go on cut off, by what the control plane was told, or may have been."""
+        self._telling = self._promised
         self._written_at_s = NEVER_S
         self._told_at_s = NEVER_S
         self.gap_s = self._began_at_s - self._heard_at_s
         """For how long the control plane had not heard of this host when this agent began; endless where nobody knows,
         as after a reboot."""
 
+    def tells(self, promised: Mapping[str, float]) -> None:
+        """Note what a report says that is about to be sent: it may arrive, and its answer not. From any thread."""
+        with self._lock:
+            self._telling = dict(promised)
+            both = _least(self._promised, self._telling)
+            if both == self._promised:
+                return
+            self._promised = both
+        self._write()
+
     def heard(self, *, sent_at_s: float) -> None:
-        """Note that a report was answered which was sent then. From any thread."""
+        """Note that the last report was answered, which was sent then. From any thread."""
         with self._lock:
             self._heard_at_s = max(self._heard_at_s, sent_at_s)
-            if sent_at_s - self._written_at_s < WRITE_EVERY_S:
+            is_same, self._promised = self._promised == self._telling, self._telling
+            if is_same and sent_at_s - self._written_at_s < WRITE_EVERY_S:
                 return
             self._written_at_s = sent_at_s
-        with suppress(
-            OSError
-        ):  # what could not be written makes the next agent count from its own beginning or earlier
-            write_json(self._path, {"boot_id": procfs.boot_id(), "at_s": sent_at_s}, is_durable=False)
+        self._write()
+
+    def limits_s(self, known: Mapping[str, Template]) -> dict[str, float]:
+        """Template -> for how long its workers may go on while this host is cut off; those that may for ever are left
+        out.
+
+        What ``host.toml`` says by now, and what it said when the control plane last heard of it: by that it replaces.
+        """
+        says = {name: each.isolation_drain_after_s for name, each in known.items()}
+        with self._lock:
+            return _least({name: after_s for name, after_s in says.items() if after_s is not None}, self._promised)
+
+    def _write(self) -> None:
+        with self._lock:
+            heard = {} if self._heard_at_s == NEVER_S else {"at_s": self._heard_at_s}
+            body = {"boot_id": procfs.boot_id(), **heard, "promised": self._promised}
+        # What could not be written makes the next agent count from its own beginning or earlier.
+        with suppress(OSError):
+            write_json(self._path, body, is_durable=False)
 
     def told(self, *, asked_at_s: float) -> None:
         """Note that the control plane has said what this host is to run, asked then. From any thread."""
@@ -94,19 +124,19 @@ class Isolation:
         self.wants_word = False
         """Whether this is the moment to ask what is to run: a poll that is held since before ends no doubt."""
 
-    def doubtful(self, known: Mapping[str, Template], contact: Contact) -> frozenset[str]:
+    def doubtful(self, limits_s: Mapping[str, float], contact: Contact) -> frozenset[str]:
         """The names of templates of which nothing may be started until the control plane has told what is to run."""
         heard_at_s, told_at_s, now_s = contact.times_s()
-        before = _cut_off(known, for_s=contact.gap_s) if self._cut_off is None else self._cut_off
-        self._cut_off = _cut_off(known, for_s=now_s - heard_at_s)
+        before = _cut_off(limits_s, for_s=contact.gap_s) if self._cut_off is None else self._cut_off
+        self._cut_off = _cut_off(limits_s, for_s=now_s - heard_at_s)
         self._doubtful.update(dict.fromkeys(before | self._cut_off, now_s))
         self._doubtful = {name: at_s for name, at_s in self._doubtful.items() if told_at_s < at_s}
         self.wants_word = bool(before - self._cut_off)
         return frozenset(self._doubtful)
 
-    def templates(self, known: Mapping[str, Template], *, lost_for_s: float) -> frozenset[str]:
+    def templates(self, limits_s: Mapping[str, float], *, lost_for_s: float) -> frozenset[str]:
         """The names of those that are cut off for longer than they may be."""
-        now = _cut_off(known, for_s=lost_for_s)
+        now = _cut_off(limits_s, for_s=lost_for_s)
         for name in sorted(now - self._templates):
             log.warning("cut off for %.0f s: draining the workers of template=%s", lost_for_s, name)
         for name in sorted(self._templates - now):
@@ -115,9 +145,15 @@ class Isolation:
         return now
 
 
-def _cut_off(known: Mapping[str, Template], *, for_s: float) -> frozenset[str]:
-    return frozenset(
-        name
-        for name, template in known.items()
-        if template.isolation_drain_after_s is not None and for_s >= template.isolation_drain_after_s
-    )
+def _cut_off(limits_s: Mapping[str, float], *, for_s: float) -> frozenset[str]:
+    return frozenset(name for name, limit_s in limits_s.items() if for_s >= limit_s)
+
+
+def _least(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    return {name: min(each[name] for each in (one, other) if name in each) for name in {*one, *other}}
+
+
+def _promised(kept: Any) -> dict[str, float]:
+    """What was written; nothing where another version wrote otherwise."""
+    is_known = isinstance(kept, dict) and all(isinstance(each, int | float) for each in kept.values())
+    return dict(kept) if is_known else {}

@@ -162,6 +162,13 @@ class Link:
             self._is_due, self._due_by_s = False, float("inf")
             self._sequence += 1
             sequence, epoch_seen = self._sequence, self._epoch_seen
+        self._contact.tells(
+            {
+                each.name: each.isolation_drain_after_s
+                for each in telling.news.templates
+                if each.isolation_drain_after_s is not None
+            }
+        )
         sent_at_s = procfs.since_boot_s()
         try:
             heard = self._client.report(

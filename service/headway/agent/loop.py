@@ -182,8 +182,9 @@ class Agent:
         if fleet.orders.assignments is None or self._ends_by_s is not None:
             return False
         host_file = self._host_file
-        isolated = self._isolation.templates(host_file.templates, lost_for_s=contact.lost_for_s())
-        doubtful = self._isolation.doubtful(host_file.templates, contact)
+        limits_s = contact.limits_s(host_file.templates)
+        isolated = self._isolation.templates(limits_s, lost_for_s=contact.lost_for_s())
+        doubtful = self._isolation.doubtful(limits_s, contact)
         if self._isolation.wants_word:
             link.ask_anew()
         workers = (*fleet.workers(self._measures.activity), *fleet.remains.workers())
