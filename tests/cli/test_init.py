@@ -98,7 +98,7 @@ def test_the_worker_it_describes_takes_the_queues_jobs(
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=200,
     )
     assert re.search(template.ready.pattern, worker.stdout + worker.stderr)
     assert redis.Redis.from_url(broker).llen("rq:queue:emails") == 0

@@ -54,6 +54,6 @@ def test_a_reader_who_has_read_enough_hears_no_complaint(words: list[str]) -> No
     reading, writing = os.pipe()
     os.close(reading)
     asked = [sys.executable, "-m", "headway", *words]
-    answer = subprocess.run(asked, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    answer = subprocess.run(asked, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=200)
     os.close(writing)
     assert (answer.returncode != 0, answer.stderr) == (True, "")
