@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from architecture.tree import ROOT
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
+from control.http.test_reading import BATCH
 from headway.control.http import overview
 from headway.scaling.hosts_wanted import HostsWanted, Sign
 from headway.scaling.model import Decision, Objective
@@ -111,6 +112,20 @@ async def test_health_is_told(client: httpx.AsyncClient, seed: Seed) -> None:
     samples = await scraped(client)
     assert of(samples, "headway_healthy") == 1
     assert of(samples, "headway_leader_silent_seconds") == pytest.approx(3.0, abs=2)
+
+
+async def test_what_ingest_has_counted_is_told(client: httpx.AsyncClient) -> None:
+    for _ in range(2):
+        assert (await client.post("/v1/telemetry", json=BATCH)).status_code == 200
+    samples = await scraped(client)
+    counted = ("batches", "duplicate_batches", "failed_batches", "events", "samples")
+    assert [of(samples, f"headway_ingest_{name}_total") for name in counted] == [
+        2,
+        1,
+        0,
+        len(BATCH["events"]),
+        len(BATCH["samples"]),
+    ]
 
 
 async def test_the_document_names_every_metric(client: httpx.AsyncClient) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, generate_latest
@@ -14,6 +15,7 @@ from headway.control.http.answers import HealthOut, HostOut, Overview, PoolOut, 
 from headway.control.http.door import AtDoor
 from headway.control.http.host_signal_answers import HostsWantedOut
 from headway.control.http.problems import declared
+from headway.control.ingest import Counts
 from headway.scaling.model import HostState
 
 SILENT = "silent"  # of hosts: no lease, so nobody knows what it runs
@@ -29,23 +31,28 @@ router = APIRouter(tags=["health"])
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **declared()},
 )
 async def get_prometheus_metrics(door: AtDoor) -> Response:
-    """Pools, queues, hosts, the host signal, the leader and the pipelines as gauges of this moment."""
+    """Pools, queues, hosts, the host signal, the leader and the pipelines as gauges of this moment.
+
+    Beside these, what this control plane's ingest has counted since it began.
+    """
     overview = await door.overviews.overview()
     # Ten thousand queues are eighty thousand samples: ticks and polls must not wait for them.
-    return Response(await asyncio.to_thread(_exposed, overview), media_type=CONTENT_TYPE_LATEST)
+    exposed = await asyncio.to_thread(_exposed, overview, replace(door.ingest.counts))
+    return Response(exposed, media_type=CONTENT_TYPE_LATEST)
 
 
-def _exposed(overview: Overview) -> bytes:
+def _exposed(overview: Overview, counts: Counts) -> bytes:
     registry = CollectorRegistry()
-    registry.register(_Seen(overview))
+    registry.register(_Seen(overview, counts))
     return generate_latest(registry)
 
 
 class _Seen(Collector):
     """One overview, for one answer."""
 
-    def __init__(self, overview: Overview) -> None:
+    def __init__(self, overview: Overview, counts: Counts) -> None:
         self._overview = overview
+        self._counts = counts
 
     def describe(self) -> Iterable[Metric]:
         return ()
@@ -58,6 +65,7 @@ class _Seen(Collector):
         yield _forced(seen.hosts)
         yield from _of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s)
         yield from _of_health(seen.health)
+        yield from _of_ingest(self._counts)
 
 
 def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetricFamily]:
@@ -184,6 +192,18 @@ def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
             (),
             [((), health.telemetry.unread_files)],
         )
+
+
+def _of_ingest(counts: Counts) -> Iterator[CounterMetricFamily]:
+    for name, told, count in (
+        ("batches", "Batches of telemetry that came and were kept, sent again ones included.", counts.batches),
+        ("duplicate_batches", "Batches that had been kept before.", counts.duplicates),
+        ("failed_batches", "Batches that could not be kept; their producers send them again.", counts.failed_batches),
+        ("events", "Job events that were kept.", counts.events),
+        ("samples", "Readings of queues that were kept.", counts.samples),
+        ("corrected_times", "Times that could not be true and were corrected.", counts.corrected_times),
+    ):
+        yield CounterMetricFamily(f"headway_ingest_{name}", told, value=count)
 
 
 def _gauge(
