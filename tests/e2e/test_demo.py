@@ -18,15 +18,18 @@ import pyarrow.dataset as ds
 import pytest
 import redis
 
+from headway.agent import procfs
 from headway_spark.log_files import held
 from ports import free_port
+from processes import runs
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 ADDRESSES = ("--http-address", "--grpc-address")
 QUICK = "-XX:TieredStopAtLevel=1"  # a demo of a test ends before Java's thorough compiler pays
-READY_WITHIN_S = 120.0
-END_WITHIN_S = 40.0
+READY_WITHIN_S = 400.0
+END_WITHIN_S = 150.0
+GONE_WITHIN_S = 10.0
 Found = TypeVar("Found")
 
 
@@ -98,7 +101,7 @@ def demo(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
         if each.process.poll() is None:
             each.process.terminate()
             try:
-                each.process.wait(30)
+                each.process.wait(END_WITHIN_S)
             except subprocess.TimeoutExpired:
                 each.process.kill()
 
@@ -110,7 +113,7 @@ def test_jobs_are_picked_up_by_workers_that_come_and_go_and_nothing_is_left(
     running = demo("--for", "10s", "--report", str(out), own_ports=False)
     url = running.url()
     job_id, pid = _followed(running, url)
-    assert running.end(within_s=240) == 0, running.said
+    assert running.end(within_s=500) == 0, running.said
 
     report = json.loads(out.read_text())
     assert report["lost_jobs"] == 0
@@ -121,7 +124,7 @@ def test_jobs_are_picked_up_by_workers_that_come_and_go_and_nothing_is_left(
     assert report["worker_seconds"] > 0
     assert report["fixed_pool"]["workers"] >= 1
     assert report["ready_s"] > 0
-    assert not psutil.pid_exists(pid), "the worker that was followed is gone"
+    assert not runs(pid), "the worker that was followed is gone"
     _assert_nothing_left(running.data)
     assert {"started", "finished"} <= _kinds_in_event_log(running.data, job_id)
 
@@ -140,7 +143,7 @@ def test_after_kill_9_the_next_start_recovers_and_sigterm_ends_it_while_jobs_run
     killed = demo()
     _followed(killed, killed.url())
     killed.process.kill()
-    killed.end(within_s=5)
+    killed.end(within_s=60)
 
     out = tmp_path / "report.json"
     running = demo("--report", str(out))
@@ -157,7 +160,7 @@ def test_a_second_demo_in_the_same_folder_is_refused_in_one_line(demo: Callable[
     first = demo()
     first.until(lambda: "Postgres" in first.said or (first.data / "parent.lock").exists())
     second = demo()
-    assert second.end(within_s=30) == 2
+    assert second.end(within_s=120) == 2
     assert f"headway: another headway (process {first.process.pid}) uses the data folder" in second.said
     first.process.send_signal(signal.SIGTERM)
     assert first.end(within_s=END_WITHIN_S) == 128 + signal.SIGTERM
@@ -168,24 +171,34 @@ def _followed(running: Demo, url: str) -> tuple[str, int]:
     """One job, from the queue to the process that works on it, and that process to the agent that started it."""
     words = tomllib.loads((running.data / "host.toml").read_text())["templates"]["demo"]["argv"]
     with redis.Redis.from_url(words[words.index("--url") + 1], decode_responses=True) as broker:
-        job_id, worker = running.until(lambda: _job_at_work(broker), within_s=30)
-        pid = int(broker.hget(f"rq:worker:{worker}", "pid"))
-    assert psutil.Process(pid).ppid() == running.pid_of("agent")
-    known = running.until(lambda: [each for each in _workers(url) if each["pid"] == pid], within_s=20)
-    assert known[0]["pool"] == "demo"
+
+        def known() -> tuple[str, int, int] | None:
+            # A worker may be gone before the control plane is asked for it: then it is another's turn.
+            pools = {each["pid"]: each["pool"] for each in _workers(url)}
+            at_work = ((job_id, pid, _parent(pid)) for job_id, pid in _jobs_at_work(broker))
+            return next((each for each in at_work if each[2] and pools.get(each[1]) == "demo"), None)
+
+        job_id, pid, parent_pid = running.until(known)
+    assert parent_pid == running.pid_of("agent")
     return job_id, pid
 
 
-def _job_at_work(broker: redis.Redis) -> tuple[str, str] | None:
+def _jobs_at_work(broker: redis.Redis) -> Iterator[tuple[str, int]]:
+    """Each with the process of its worker."""
     for key in broker.scan_iter("rq:job:*", count=1000):
         status, worker = broker.hmget(key, "status", "worker_name")
-        if status == "started" and worker:
-            return key.removeprefix("rq:job:"), worker
-    return None
+        pid = broker.hget(f"rq:worker:{worker}", "pid") if status == "started" else None
+        if pid is not None:
+            yield key.removeprefix("rq:job:"), int(pid)
+
+
+def _parent(pid: int) -> int | None:
+    known = procfs.stat(pid)
+    return None if known is None or known.is_over else known.parent_pid
 
 
 def _workers(url: str) -> list[dict[str, Any]]:
-    hosts = httpx.get(f"{url}/v1/hosts", timeout=5, trust_env=False).json()["hosts"]
+    hosts = httpx.get(f"{url}/v1/hosts", timeout=60, trust_env=False).json()["hosts"]
     return [worker for host in hosts for worker in host["workers"]]
 
 
@@ -198,8 +211,11 @@ def _kinds_in_event_log(data: Path, job_id: str) -> set[str]:
 
 
 def _assert_nothing_left(data: Path) -> None:
-    left = [each for each in psutil.process_iter() if each.pid != os.getpid() and _mentions(each, str(data))]
-    assert left == []
+    """Nor a moment later: what its parent's end has ended may need the processor for that once more."""
+    until_s = time.monotonic() + GONE_WITHIN_S
+    while left := [each for each in psutil.process_iter() if each.pid != os.getpid() and _mentions(each, str(data))]:
+        assert time.monotonic() < until_s, left
+        time.sleep(0.1)
 
 
 def _mentions(process: psutil.Process, text: str) -> bool:
