@@ -118,6 +118,12 @@ def test_a_queue_may_move_from_one_pool_to_another_whatever_their_order(served: 
     assert apply_profiles(served.url, TOKEN, [pool("d", "q/4")]) == [("d", "unchanged")]  # the good one was applied
 
 
+@pytest.mark.parametrize("what", ["decisions", "queues", "profiles"])
+def test_get_refuses_a_pool_that_there_is_not(served: Served, capsys: pytest.CaptureFixture[str], what: str) -> None:
+    assert main(["get", what, "--pool", "mial"]) == 2
+    assert capsys.readouterr() == ("", "headway: no profile 'mial': `headway get profiles` lists them\n")
+
+
 def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
     served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
 ) -> None:

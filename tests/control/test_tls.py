@@ -256,6 +256,17 @@ def test_the_log_tells_of_a_certificate_that_has_expired_or_soon_will(
     assert all(f"the certificate {keys.folder / 'server.crt'} {each}" in caplog.text for each in said)
 
 
+async def test_an_agent_that_calls_the_http_door_is_told_that_it_is_the_wrong_one() -> None:
+    app = App()
+    app.close = _nothing  # type: ignore[method-assign]
+    server = HttpServer(app, address=LOOPBACK)
+    await server.start()
+    error = await called(f"127.0.0.1:{server.port}", None)
+    await server.stop()
+    assert isinstance(error, Unavailable)
+    assert f"127.0.0.1:{server.port} is no gRPC door: HEADWAY_CONTROL names that one" in str(error)
+
+
 async def _healthy() -> dict[str, str]:
     return {}
 

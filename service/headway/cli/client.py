@@ -118,9 +118,9 @@ def get(
 def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, Any]:
     match what:
         case What.QUEUES:
-            return api.get("/v1/queues", pool=pool)
+            return _of_pool(api, api.get("/v1/queues", pool=pool), "queues", pool)
         case What.DECISIONS:
-            return api.get("/v1/decisions", pool=pool, limit=limit)
+            return _of_pool(api, api.get("/v1/decisions", pool=pool, limit=limit), "decisions", pool)
         case What.PROFILES if pool is not None:
             return {"profiles": [api.get(_path(pool))]}
         case What.PROFILES:
@@ -135,6 +135,13 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, A
             return api.get("/v1/hosts/wanted")
         case What.HEALTH:
             return api.get("/v1/health")
+
+
+def _of_pool(api: Api, answer: dict[str, Any], rows: str, pool: str | None) -> dict[str, Any]:
+    """``answer``; where nothing is known of ``pool``, refused in the API's words if there is no such pool."""
+    if pool is not None and not answer[rows]:
+        api.get(_path(pool))
+    return answer
 
 
 def _profiles_of(files: Sequence[Path]) -> list[Profile]:
