@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
@@ -23,6 +24,7 @@ from headway.store.leadership import (
     note_ahead,
 )
 
+Led = tuple[LeaderSession, int]  # a session that leads, and its epoch
 LATER = int(time.time()) + 40_000  # as of a clock that was half a day ahead
 
 
@@ -32,6 +34,15 @@ async def _led(session: LeaderSession, leader: str) -> int:
         while (epoch := await session.try_lead(leader)) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return epoch
+
+
+@pytest.fixture
+async def led(migrated_url: str) -> AsyncIterator[Led]:
+    session = await LeaderSession.open(migrated_url)
+    epoch = await session.try_lead("here")
+    assert epoch is not None
+    yield session, epoch
+    await session.close()
 
 
 async def test_one_session_leads_and_the_next_takes_a_greater_epoch(migrated_url: str) -> None:
@@ -104,10 +115,8 @@ async def test_an_epoch_far_ahead_of_the_clock_was_no_leaders_and_moves_nothing(
     await session.close()
 
 
-async def test_a_leader_gives_way_once_a_host_has_seen_a_later_epoch(migrated_url: str) -> None:
-    session = await LeaderSession.open(migrated_url)
-    epoch = await session.try_lead("restored")
-    assert epoch is not None
+async def test_a_leader_gives_way_once_a_host_has_seen_a_later_epoch(migrated_url: str, led: Led) -> None:
+    session, epoch = led
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         await seen_by(connection, "h", epoch + 7)
     with pytest.raises(Superseded, match=f"host h has seen epoch {epoch + 7}, later than {epoch}: this database was"):
@@ -138,11 +147,9 @@ def passes(connection: psycopg.Connection, seconds: float) -> None:
 
 
 async def test_a_host_that_tells_of_ever_later_epochs_moves_the_lead_a_few_times_and_then_seldom(
-    migrated_url: str,
+    migrated_url: str, led: Led
 ) -> None:
-    session = await LeaderSession.open(migrated_url)
-    epoch = await session.try_lead("here")
-    assert epoch is not None
+    session, epoch = led
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         assert await _moves(session, epoch, connection, "broken") == MOVES_AT_ONCE
         passes(connection, MOVE_EVERY_S - 60.0)
@@ -151,19 +158,15 @@ async def test_a_host_that_tells_of_ever_later_epochs_moves_the_lead_a_few_times
         assert await _moves(session, epoch, connection, "broken") == 1
         passes(connection, MOVES_AT_ONCE * MOVE_EVERY_S)
         assert await _moves(session, epoch, connection, "broken") == MOVES_AT_ONCE
-    await session.close()
 
 
-async def test_a_host_that_is_not_believed_keeps_no_other_from_being_believed(migrated_url: str) -> None:
-    session = await LeaderSession.open(migrated_url)
-    epoch = await session.try_lead("here")
-    assert epoch is not None
+async def test_a_host_that_is_not_believed_keeps_no_other_from_being_believed(migrated_url: str, led: Led) -> None:
+    session, epoch = led
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         await _moves(session, epoch, connection, "broken")
         await seen_by(connection, "honest", epoch + 5)
         with pytest.raises(Superseded, match=f"host honest has seen epoch {epoch + 5}"):
             await session.renew(epoch)
-    await session.close()
 
 
 async def test_a_database_that_is_restored_twice_within_the_hour_locks_no_host_out(migrated_url: str) -> None:
@@ -182,21 +185,16 @@ async def test_a_database_that_is_restored_twice_within_the_hour_locks_no_host_o
             await following.close()
 
 
-async def test_moves_that_were_noted_by_a_clock_far_ahead_count_for_nothing(migrated_url: str) -> None:
-    session = await LeaderSession.open(migrated_url)
-    epoch = await session.try_lead("here")
-    assert epoch is not None
+async def test_moves_that_were_noted_by_a_clock_far_ahead_count_for_nothing(migrated_url: str, led: Led) -> None:
+    session, epoch = led
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         await seen_by(connection, "h", epoch + 1)
         connection.execute("update hosts set lead_moves_count_until = now() + interval '1 day'")
         assert await _moves(session, epoch, connection, "h") == MOVES_AT_ONCE
-    await session.close()
 
 
-async def test_renewing_waits_for_no_host_that_somebody_writes_to(migrated_url: str) -> None:
-    session = await LeaderSession.open(migrated_url)
-    epoch = await session.try_lead("here")
-    assert epoch is not None
+async def test_renewing_waits_for_no_host_that_somebody_writes_to(migrated_url: str, led: Led) -> None:
+    session, epoch = led
     with psycopg.connect(migrated_url) as writing:
         writing.execute("insert into hosts (host_id, name, epoch_seen) values ('h', 'h', %s)", [epoch + 1])
         writing.commit()
@@ -205,7 +203,6 @@ async def test_renewing_waits_for_no_host_that_somebody_writes_to(migrated_url: 
         writing.rollback()
         with pytest.raises(Superseded):
             await session.renew(epoch)
-    await session.close()
 
 
 async def test_a_host_that_tells_nonsense_of_its_own_orders_keeps_its_numbers(migrated_url: str) -> None:
