@@ -44,8 +44,7 @@ DECISION = Decision(
 )
 
 SEEN = (
-    "In its queue 24 jobs wait (the oldest for 4 s), 6 jobs are at work "
-    "and 10 a second arrive, each for 2 s of work."
+    "In its queue 24 jobs wait (the oldest for 4 s), 6 jobs are at work and 10 a second arrive, each for 2 s of work."
 )
 
 
