@@ -132,7 +132,7 @@ async def test_a_refresh_takes_neither_focus_nor_place_nor_what_is_unfolded(
         assert await unfolded.locator(".more").inner_text() == told
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (900, "light")])
 async def test_many_are_readable_at_every_width(browser: Browser, serve, seed: Seed, width: int, scheme: str) -> None:
     gather(seed, now_s=time.time())
     seed.profile(Profile(pool="p" * 60, queues=("redis/" + "q" * 120, "redis/" + "r" * 120), template="rq"))
