@@ -23,7 +23,7 @@ from headway.scaling.model import TelemetryBatch, WorkerActivity
 from headway.store.engine import create_engine
 from headway.store.event_log import EventLog, EventRow
 
-BOUND_S = 20.0
+BOUND_S = 60.0
 TAKEN = Receipt(is_duplicate=False, accepted_events=1)
 DUPLICATE = Receipt(is_duplicate=True)
 

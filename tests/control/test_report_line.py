@@ -13,7 +13,7 @@ from headway.store.engine import Engine, transaction
 from headway.store.hosts import enrol, load_hosts
 from headway.store.reports import HostReport
 
-BOUND_S = 20.0
+BOUND_S = 60.0
 WORKER = Worker(
     worker_id="w1", pool="mail", template="rq", pid=7, state=WorkerState.RUNNING, started_at_s=0.0, is_busy=False
 )

@@ -30,7 +30,7 @@ from headway.store.tokens import TokenWanted, create_token, revoke_token
 from headway.wire.v1 import agent_pb2, telemetry_pb2, telemetry_pb2_grpc
 
 SHARED = "shared"
-BOUND_S = 20.0
+BOUND_S = 60.0
 
 
 class Door:

@@ -15,7 +15,7 @@ from headway.settings import Address
 from headway.wire import codec
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
 
-BOUND_S = 20.0
+BOUND_S = 60.0
 Stub: TypeAlias = "telemetry_pb2_grpc.TelemetryServiceAsyncStub"  # the type checker alone knows it
 
 
