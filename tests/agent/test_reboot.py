@@ -27,6 +27,7 @@ def test_after_a_reboot_an_exclusive_pool_is_started_once_the_control_plane_has_
     agent = host.agent()
     host.control.assign(row(1), row(1, pool="ledger", is_exclusive=True))
     eventually(lambda: host.control.pids() and host.control.pids(pool="ledger"))
+    eventually((host.state_dir / "contact.json").exists)
     pids = host.control.pids() | host.control.pids(pool="ledger")
     agent.kill()
     agent.wait()
