@@ -67,13 +67,13 @@ async def test_a_target_history_begins_with_the_decision_that_held(engine: Engin
     async with transaction(engine) as conn:
         rows = await read_target_history(conn, pool="mail", from_s=now_s - 60)
         assert [row.target_workers for row in rows] == [2, 3]
-        assert rows[0] == TargetRow(
-            at_s=pytest.approx(now_s - 600, abs=60), target_workers=2, running_workers=1, starting_workers=0
-        )
+        assert now_s <= rows[0].at_s + 600 <= time.time()
+        assert rows[0] == TargetRow(at_s=rows[0].at_s, target_workers=2, running_workers=1, starting_workers=0)
         assert await read_targets(conn) == {"mail": 3}
 
 
 async def test_hosts_are_read_with_their_workers_and_when_they_were_heard(engine: Engine, seed: Seed) -> None:
+    began_s = time.time()
     seed.host("b", heard_s=20.0)
     seed.host("a", lease_s=-1.0)
     seed.worker("b", "mail", 1)
@@ -81,7 +81,8 @@ async def test_hosts_are_read_with_their_workers_and_when_they_were_heard(engine
         first, second = await read_hosts(conn)
     assert (first.host.name, first.host.is_known, first.host.workers) == ("a", False, ())
     assert (second.host.name, second.host.is_known, len(second.host.workers)) == ("b", True, 1)
-    assert second.reported_at_s == pytest.approx(time.time() - 20, abs=15)
+    assert second.reported_at_s is not None
+    assert began_s <= second.reported_at_s + 20 <= time.time()
 
 
 async def test_a_new_installation_has_no_leader_and_no_pipeline(engine: Engine) -> None:
