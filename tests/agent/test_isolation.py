@@ -218,13 +218,17 @@ def test_of_exclusive_pools_nothing_is_started_while_the_host_is_perhaps_forgott
 def test_what_the_control_plane_was_told_holds_while_it_hears_of_no_other(tmp_path: Path, clock: Clock) -> None:
     """Whoever edits host.toml on a host that is cut off does not change what it is replaced by."""
     known = contact(tmp_path, clock)
-    first = {"pinned": template(isolation_drain_after_s=30.0), "plain": template()}
+    first = {"pinned": template(name="pinned", isolation_drain_after_s=30.0), "plain": template(name="plain")}
     assert known.limits_s(first) == {"pinned": 30.0}
     known.tells({"pinned": 30.0})
     known.heard(sent_at_s=clock.now_s)
-    for after in ({}, {"pinned": template()}, {"pinned": template(isolation_drain_after_s=90.0)}):
+    for after in (
+        {},
+        {"pinned": template(name="pinned")},
+        {"pinned": template(name="pinned", isolation_drain_after_s=90.0)},
+    ):
         assert known.limits_s(after) == contact(tmp_path, clock).limits_s(after) == {"pinned": 30.0}
-    assert known.limits_s({"pinned": template(isolation_drain_after_s=9.0)}) == {"pinned": 9.0}
+    assert known.limits_s({"pinned": template(name="pinned", isolation_drain_after_s=9.0)}) == {"pinned": 9.0}
     known.tells({"other": 5.0})  # this may have arrived
     assert known.limits_s({}) == contact(tmp_path, clock).limits_s({}) == {"pinned": 30.0, "other": 5.0}
     known.tells({})

@@ -6,13 +6,14 @@ the host for known from the moment that it got it, which was not before that.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from headway.agent import procfs
 from headway.agent.folder import StateFolder, read_json, write_json
 from headway.agent.templates import Template
+from headway.scaling import model
 
 WRITE_EVERY_S = 5.0
 NEVER_S = float("-inf")
@@ -68,9 +69,8 @@ class Contact:
 
         What ``host.toml`` says by now, and what it said when the control plane last heard of it: by that it replaces.
         """
-        says = {name: each.isolation_drain_after_s for name, each in known.items()}
         with self._lock:
-            return _least({name: after_s for name, after_s in says.items() if after_s is not None}, self._promised)
+            return _least(promises(known.values()), self._promised)
 
     def _write(self) -> None:
         with self._lock:
@@ -143,6 +143,12 @@ class Isolation:
             log.info("no longer cut off: template=%s may run again", name)
         self._templates = now
         return now
+
+
+def promises(templates: Iterable[Template | model.Template]) -> dict[str, float]:
+    """Template -> after how many seconds cut off its workers are drained, where that is said."""
+    said = ((each.name, each.isolation_drain_after_s) for each in templates)
+    return {name: after_s for name, after_s in said if after_s is not None}
 
 
 def _cut_off(limits_s: Mapping[str, float], *, for_s: float) -> frozenset[str]:

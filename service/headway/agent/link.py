@@ -16,7 +16,7 @@ from headway.agent.calls import GivenUp
 from headway.agent.client import Answer, ControlClient, HostNews
 from headway.agent.ends import Ended
 from headway.agent.folder import Identity, StateFolder
-from headway.agent.isolation import Contact
+from headway.agent.isolation import Contact, promises
 from headway.agent.membership import Membership
 from headway.agent.orders import Orders
 from headway.agent.talk import PAUSE_MAX_S, Talk
@@ -162,13 +162,7 @@ class Link:
             self._is_due, self._due_by_s = False, float("inf")
             self._sequence += 1
             sequence, epoch_seen = self._sequence, self._epoch_seen
-        self._contact.tells(
-            {
-                each.name: each.isolation_drain_after_s
-                for each in telling.news.templates
-                if each.isolation_drain_after_s is not None
-            }
-        )
+        self._contact.tells(promises(telling.news.templates))
         sent_at_s = procfs.since_boot_s()
         try:
             heard = self._client.report(
