@@ -9,8 +9,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fake_control import FakeControl, eventually, row, serving
-from agent.test_loop import Host
+from agent.fake_control import eventually, row
+from agent.test_loop import Host, one_host
 from headway.agent.orders import within
 from headway.scaling.model import Assignment
 from headway.wire.v1 import agent_pb2
@@ -43,12 +43,8 @@ drain_timeout_s = 5
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    control = FakeControl()
-    with serving(control) as port:
-        host = Host(tmp_path, control, port)
-        host.host_file.write_text(HOST_FILE)
+    with one_host(tmp_path, HOST_FILE) as host:
         yield host
-        host.clear()
 
 
 def _received() -> Iterator[tuple[Descriptor, FieldDescriptor]]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -65,12 +66,12 @@ print("told", len(told), flush=True)
 class Host:
     """A host on which one agent after the other runs, and the control plane it talks to."""
 
-    def __init__(self, root: Path, control: FakeControl, port: int) -> None:
+    def __init__(self, root: Path, control: FakeControl, port: int, host_file: str = HOST_FILE) -> None:
         self.control = control
         self.port = port
         self.state_dir = root / "state"
         self.host_file = root / "host.toml"
-        self.host_file.write_text(HOST_FILE)
+        self.host_file.write_text(host_file)
         self.log = root / "agent.log"
         self._agents: list[subprocess.Popen[bytes]] = []
 
@@ -105,13 +106,20 @@ class Host:
             Stage(self.state_dir).clear()
 
 
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
+@contextmanager
+def one_host(root: Path, host_file: str = HOST_FILE) -> Iterator[Host]:
+    """A host with this host file, whose agents and workers end with the block."""
     control = FakeControl()
     with serving(control) as port:
-        host = Host(tmp_path, control, port)
+        host = Host(root, control, port, host_file)
         yield host
         host.clear()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    with one_host(tmp_path) as host:
+        yield host
 
 
 def ended(agent: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:

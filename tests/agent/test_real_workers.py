@@ -8,8 +8,8 @@ import pytest
 from redis import Redis
 from rq import Queue
 
-from agent.fake_control import FakeControl, eventually, row, serving
-from agent.test_loop import Host, ended
+from agent.fake_control import eventually, row
+from agent.test_loop import Host, ended, one_host
 from processes import runs
 
 JOBS = """
@@ -29,20 +29,15 @@ def work(number, folder):
 @pytest.fixture
 def host(tmp_path: Path, valkey_url: str) -> Iterator[Host]:
     (tmp_path / "mail_jobs.py").write_text(JOBS)
-    control = FakeControl()
-    with serving(control) as port:
-        host = Host(tmp_path, control, port)
-        host.host_file.write_text(
-            f"""
-            [templates.rq]
-            argv = ["{Path(sys.executable).with_name("rq")}", "worker", "--url", "{valkey_url}", "mail"]
-            environment = {{ PYTHONPATH = "{tmp_path}" }}
-            ready_pattern = "Listening on"
-            drain_timeout_s = 300
-            """
-        )
+    host_file = f"""
+    [templates.rq]
+    argv = ["{Path(sys.executable).with_name("rq")}", "worker", "--url", "{valkey_url}", "mail"]
+    environment = {{ PYTHONPATH = "{tmp_path}" }}
+    ready_pattern = "Listening on"
+    drain_timeout_s = 300
+    """
+    with one_host(tmp_path, host_file) as host:
         yield host
-        host.clear()
 
 
 def lines(path: Path) -> list[str]:

@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.fake_control import FakeControl, eventually, row, serving
-from agent.test_loop import Host
+from agent.fake_control import eventually, row
+from agent.test_loop import Host, one_host
 from processes import runs
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    control = FakeControl()
-    with serving(control) as port:
-        host = Host(tmp_path, control, port)
+    with one_host(tmp_path) as host:
         yield host
-        host.clear()
 
 
 def test_after_a_reboot_an_exclusive_pool_is_started_once_the_control_plane_has_said_so(host: Host) -> None:

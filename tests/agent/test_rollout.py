@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from agent.fake_control import FakeControl, eventually, row, serving
-from agent.test_loop import Host
+from agent.test_loop import Host, one_host
 from headway.agent.host_file import HostFile
 from headway.agent.rollout import upkeep
 from headway.agent.templates import Template
@@ -29,12 +29,8 @@ ready_after_s = 0.0
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    control = FakeControl()
-    with serving(control) as port:
-        host = Host(tmp_path, control, port)
-        host.host_file.write_text(SLEEP.format(seconds=600))
+    with one_host(tmp_path, SLEEP.format(seconds=600)) as host:
         yield host
-        host.clear()
 
 
 def replaced(host: Host, before: set[int], count: int) -> set[int]:
