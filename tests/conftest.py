@@ -7,6 +7,7 @@ fixture                   lives     what it is
 ``database_url``          test      an empty database
 ``migrated_url``          test      a database with every migration applied
 ``engine``                test      connections to that
+``seed``                  test      writes rows into it, as ingest, Spark, agents and the leader do
 ``valkey_server``         session   the server
 ``valkey_url``            test      the same, emptied
 ========================  ========  ==========================================================================
@@ -29,6 +30,7 @@ import psycopg
 import pytest
 import redis
 
+from control.http.seed import Seed
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 from headway.store.engine import Engine, create_engine
 
@@ -131,6 +133,13 @@ async def engine(migrated_url: str) -> AsyncIterator[Engine]:
     engine = create_engine(migrated_url)
     yield engine
     await engine.dispose()
+
+
+@pytest.fixture
+def seed(migrated_url: str) -> Iterator[Seed]:
+    seed = Seed(migrated_url)
+    yield seed
+    seed.close()
 
 
 @pytest.fixture(scope="session")

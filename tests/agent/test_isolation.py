@@ -8,6 +8,7 @@ from headway.agent.folder import StateFolder
 from headway.agent.isolation import FIRST_CALL_S, FORGETTABLE_S, Contact, Isolation
 from headway.agent.rollout import held_back, unisolated
 from headway.scaling.model import Assignment, Worker, WorkerState
+from headway.store.hosts import LEASE_S
 
 
 class Clock:
@@ -213,6 +214,11 @@ def test_of_exclusive_pools_nothing_is_started_while_the_host_is_perhaps_forgott
     held = held_back(rows, (), [runs], is_perhaps_forgotten=True)
     assert {row.pool: row.base_workers for row in held} == {"ledger": 0, "mail": 1, "web": 1}
     assert held_back(rows, (), [runs]) == rows
+
+
+def test_whoever_may_be_forgotten_reckons_with_it() -> None:
+    """The control plane refuses to forget a host for as long as its lease."""
+    assert FORGETTABLE_S <= LEASE_S
 
 
 def test_what_the_control_plane_was_told_holds_while_it_hears_of_no_other(tmp_path: Path, clock: Clock) -> None:

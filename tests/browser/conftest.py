@@ -1,7 +1,7 @@
 """The dashboard, served from a database of the test's own, and a browser to look at it."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,6 @@ import pytest
 from playwright.async_api import Browser, async_playwright
 
 from browser.pages import CHROMIUM, QUIETLY
-from control.http.seed import Seed
 from headway.control.http.app import create_app
 from headway.control.http.feed import Feed
 from headway.control.http.server import HttpServer
@@ -25,13 +24,6 @@ class Bound:
 
     host: str = "127.0.0.1"
     port: int = 0
-
-
-@pytest.fixture
-def seed(migrated_url: str) -> Iterator[Seed]:
-    seed = Seed(migrated_url)
-    yield seed
-    seed.close()
 
 
 @pytest.fixture

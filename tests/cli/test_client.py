@@ -68,13 +68,6 @@ def served(migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     served.close()
 
 
-@pytest.fixture
-def seed(migrated_url: str) -> Iterator[Seed]:
-    seed = Seed(migrated_url)
-    yield seed
-    seed.close()
-
-
 def profiles_file(folder: Path, text: str, name: str = "profiles.yaml") -> str:
     (folder / name).write_text(text)
     return str(folder / name)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cli.test_client import Served, seed, served  # noqa: F401 - fixtures
+from cli.test_client import Served, served  # noqa: F401 - a fixture
 from control.http.seed import Seed
 from headway.__main__ import main
 from headway.cli import top as top_module
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("served")
 
 
 @pytest.fixture(autouse=True)
-def mail(seed: Seed) -> None:  # noqa: F811 - a fixture
+def mail(seed: Seed) -> None:
     """A pool of two queues, decided a moment ago, and the host that runs a worker of it."""
     now_s = time.time()
     seed.profile(Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq"))

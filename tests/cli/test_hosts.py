@@ -24,13 +24,6 @@ def served(migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def seed(migrated_url: str) -> Iterator[Seed]:
-    seed = Seed(migrated_url)
-    yield seed
-    seed.close()
-
-
-@pytest.fixture
 def say(served: Served, capsys: pytest.CaptureFixture[str]):
     """Runs a command; gives its status and what it said."""
 

@@ -1,7 +1,6 @@
 """What Postgres keeps of pools, as jobs to play again."""
 
 import json
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -14,13 +13,6 @@ from headway.scaling.profile import Profile
 NOW_S = 1_760_000_040.0
 MAIL = Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq", workers_max=7)
 IDLE = Profile(pool="idle", queues=("redis/idle",), template="rq")
-
-
-@pytest.fixture
-def seed(migrated_url: str) -> Iterator[Seed]:
-    seed = Seed(migrated_url)
-    yield seed
-    seed.close()
 
 
 def took(service_s: float, jobs: int) -> str:

@@ -47,8 +47,8 @@ HARMS: Sequence[Harm] = (
     Harm(
         what="an agent takes silence for zero: cut off for three seconds it lets all workers go",
         module="agent/isolation.py",
-        right="says = {name: each.isolation_drain_after_s for name, each in known.items()}",
-        wrong="says = dict.fromkeys(known, 3.0)",
+        right="return _least(promises(known.values()), self._promised)",
+        wrong="return dict.fromkeys(known, 3.0)",
         kinds=("host parted",),
     ),
     Harm(

@@ -1,7 +1,6 @@
 """What people look at, read from rows as the other processes leave them."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -22,13 +21,6 @@ from headway.store.overview import (
 )
 
 MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq")
-
-
-@pytest.fixture
-def seed(migrated_url: str) -> Iterator[Seed]:
-    seed = Seed(migrated_url)
-    yield seed
-    seed.close()
 
 
 async def test_reading_goes_on_after_the_newest_revision(engine: Engine, seed: Seed) -> None:

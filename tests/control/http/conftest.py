@@ -1,6 +1,6 @@
 """The door on a real Postgres, an event log in a folder, and a clock that stands still."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from control.http.seed import Seed
 from headway.control.http.app import App, create_app
 from headway.control.http.feed import Feed
 from headway.control.ingest import Ingest
@@ -24,13 +23,6 @@ class Bound:
 
     host: str = "127.0.0.1"
     port: int = 0
-
-
-@pytest.fixture
-def seed(migrated_url: str) -> Iterator[Seed]:
-    seed = Seed(migrated_url)
-    yield seed
-    seed.close()
 
 
 @pytest.fixture
