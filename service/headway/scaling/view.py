@@ -28,6 +28,17 @@ class PoolView:
     """The newest readings of the members that came round the pipeline; may raise a stale target, never lower it."""
     slots_per_worker: int = 1
     start_up_s: float | None = None
+    start_up_p95_s: float | None = None
+    """What 95 % of the measured start-ups take at most; ``None`` until some were measured."""
+    start_up_cpu_s: float | None = None
+    """CPU seconds that one start takes; ``None`` where it is not measured."""
+    exit_s: float | None = None
+    """From the request to stop to the end of the process, of a worker without a job; ``None``: not measured."""
+    dispatch_overhead_s: float | None = None
+    """From the end of a job to the next start in the same slot while jobs wait; ``None``: not measured.
+
+    A slot starts ``1 / (service time + overhead)`` jobs a second.
+    """
     capacity_workers: int | None = None
     """Workers of this pool that known hosts can hold, present ones included.
 
@@ -36,14 +47,22 @@ class PoolView:
     assigned_workers: int = 0
     """On known hosts that do not drain."""
     running_workers: int = 0
+    """Ready before the newest sample of the queues was taken: what they did by then, the sample shows."""
     starting_workers: int = 0
+    """Not ready, or ready only since that sample, which cannot show what they took: they had no chance yet."""
     unknown_workers: int = 0
     leaving_workers: int = 0
-    """On known hosts, those that have been told to go and still run, or may run unseen; of pinned pools only."""
+    """On known hosts, those that were asked to stop and still run, or may run unseen.
+
+    Those that drain are in no other count; those whose host has yet to stop them still count as running.
+    """
     is_failing: bool = False
     """Wherever a worker of the pool could be, its template's workers have, of late, only ended too early."""
     busy_workers: int | None = None
-    """Running workers that have a job; ``None`` where it is not known."""
+    """Running workers that had a job when their hosts last reported; ``None`` where it is not known.
+
+    The report may be newer than the samples, or older: of ``in_flight_jobs`` and this, the greater dismisses nobody.
+    """
     recalled_jobs: float | None = None
     """Jobs that earlier days had at this time and today has not had yet; ``None`` without such days."""
     recalled_weeks: int | None = None

@@ -1,0 +1,105 @@
+"""How the workers of a pool behave live, as measured: what a rehearsal needs so that it is a rehearsal of what runs.
+
+Every figure may be unknown: ``None`` is "not measured yet" and never zero.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from headway.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """A duration that varies: its median, its 95th percentile, and how many observations say so."""
+
+    p50_s: float
+    p95_s: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p50_s <= self.p95_s < math.inf or self.count < 1:
+            raise Invalid(
+                f"spread with p50_s={self.p50_s}, p95_s={self.p95_s}, count={self.count}: "
+                "needs 0 <= p50_s <= p95_s, both finite, and at least one observation"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """What the live loop has measured of one pool."""
+
+    start_up: Spread | None = None
+    """From the spawn of a worker to ready."""
+    start_up_cpu_s: float | None = None
+    """CPU seconds that a worker takes from spawn to ready: starts beside each other compete for cores."""
+    exit: Spread | None = None
+    """From the request to stop to the end of the process, of workers that had no job."""
+    dispatch_overhead_s: float | None = None
+    """From the end of a job to the start of the next one in the same slot while jobs wait.
+
+    A slot starts ``1 / (service time + overhead)`` jobs a second.
+    """
+    sample_lag: Spread | None = None
+    """How old the newest queue sample is at an evaluation."""
+    worker_lag: Spread | None = None
+    """How old a worker state is, from the change at the host, when an evaluation first sees it."""
+    evaluation_delay: Spread | None = None
+    """How much later than its interval an evaluation begins."""
+
+    def __post_init__(self) -> None:
+        breaches = [
+            f"behaviour: {name}={value} must be finite and at least 0"
+            for name in ("start_up_cpu_s", "dispatch_overhead_s")
+            if (value := getattr(self, name)) is not None and not 0 <= value < math.inf
+        ]
+        if breaches:
+            raise Invalid(*breaches)
+
+
+def spread_of(values_s: Sequence[float]) -> Spread | None:
+    """The spread of these observations; ``None`` of none."""
+    if not values_s:
+        return None
+    ordered = sorted(values_s)
+    return Spread(p50_s=_quantile(ordered, 0.5), p95_s=_quantile(ordered, 0.95), count=len(ordered))
+
+
+def _quantile(ordered: Sequence[float], fraction: float) -> float:
+    """By nearest rank: a value that was observed, so that rounding never puts p50 above p95."""
+    return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]
+
+
+_SPREADS = frozenset({"start_up", "exit", "sample_lag", "worker_lag", "evaluation_delay"})
+
+
+def behaviour_to_mapping(behaviour: Behaviour) -> dict[str, Any]:
+    """``behaviour`` in what JSON knows; every key is there, unknown ones as ``None``."""
+    return {each.name: _plain(getattr(behaviour, each.name)) for each in fields(Behaviour)}
+
+
+def _plain(value: Spread | float | None) -> Any:
+    return {each.name: getattr(value, each.name) for each in fields(Spread)} if isinstance(value, Spread) else value
+
+
+def behaviour_from_mapping(body: Mapping[str, Any]) -> Behaviour:
+    """The behaviour that ``body`` holds. Keys of later versions are passed over, missing ones are unknown.
+
+    Raises:
+        Invalid: a figure that is there is none.
+    """
+    try:
+        known: dict[str, Any] = {
+            each.name: _spread(body[each.name]) if each.name in _SPREADS else float(body[each.name])
+            for each in fields(Behaviour)
+            if body.get(each.name) is not None
+        }
+        return Behaviour(**known)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Invalid(f"behaviour: {error!r} in {body!r}") from error
+
+
+def _spread(body: Mapping[str, Any]) -> Spread:
+    return Spread(p50_s=float(body["p50_s"]), p95_s=float(body["p95_s"]), count=int(body.get("count", 1)))
