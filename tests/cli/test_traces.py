@@ -101,12 +101,15 @@ def test_a_workload_is_drawn_as_it_is_written() -> None:
     )
     assert synthetic_of("poisson") == Synthetic()
     assert len(drawn("cron:jobs=3,every=60s,for=2m").jobs) == 6
+    assert drawn("metronome").name == "metronome"
+    assert drawn("metronome:seed=2").jobs.at_s != drawn("metronome").jobs.at_s
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("flush", "no kind 'flush'; known: poisson, diurnal, flash, onoff, cron, weekly"),
+        ("flush", "no kind 'flush'; known: poisson, diurnal, flash, onoff, cron, square, weekly, blips_and_blocks"),
+        ("metronome:every=60s", "--synthetic metronome: no key 'every'; a named load takes seed only"),
         ("cron:rate=2", "no key 'rate'; known: jobs, every, within, service, tail, for, seed"),
         ("poisson:rate=fast,seed=one", "rate='fast' is no number, as in 250000, 250k or 1M; --synthetic poisson: seed"),
         ("poisson:rate=0", "rate_per_s=0 must be above 0"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.simulate.synthetic import KINDS, Cron, Diurnal, Flash, OnOff, Poisson, Synthetic, Weekly
+from headway.simulate.synthetic import KINDS, Cron, Diurnal, Flash, OnOff, Poisson, Square, Synthetic, Weekly
 
 
 def arrivals(shape, **changes) -> list[float]:
@@ -65,6 +65,12 @@ def test_cron_jobs_come_at_full_periods() -> None:
     at_s = arrivals(Cron(jobs=7, every_s=60.0, within_s=2.0), for_s=600.0)
     assert len(at_s) == 70
     assert all(each % 60 <= 2 for each in at_s)
+
+
+def test_square_waves_are_on_and_off_by_the_clock() -> None:
+    at_s = arrivals(Square(rate_per_s=10.0, on_s=20.0, off_s=40.0), for_s=6000.0)
+    assert all(each % 60 < 20 for each in at_s)
+    assert len(at_s) == pytest.approx(20_000, rel=0.05)  # 10/s × 6000 s × 20/60
 
 
 @pytest.mark.parametrize("tail", Synthetic.TAILS)

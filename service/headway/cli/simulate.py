@@ -31,9 +31,11 @@ from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.settings import ClientSettings
+from headway.simulate.loads import LOADS
 from headway.simulate.report.page import COLUMNS, cells, page
 from headway.simulate.report.rows import Row, offered_load
 from headway.simulate.single import Setting
+from headway.simulate.synthetic import KINDS
 from headway.strategies import load_strategies
 
 ENDED_BY_CTRL_C = 130
@@ -59,7 +61,7 @@ def simulate(
     ] = None,
     synthetic: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND:KEY=VALUE,…", help="Drawn jobs: poisson, diurnal, flash, onoff, cron or weekly."),
+        typer.Option(metavar="KIND:KEY=VALUE,…", help=f"Drawn jobs: {', '.join([*KINDS, *LOADS])}."),
     ] = None,
     history: Annotated[
         str | None, typer.Option(metavar="POOL", help="What the control plane recorded of a pool, under its profile.")

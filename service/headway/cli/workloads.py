@@ -8,6 +8,7 @@ from headway.cli.described import described
 from headway.cli.traces import Workload
 from headway.errors import Invalid
 from headway.simulate.jobs import Jobs
+from headway.simulate.loads import LOADS
 from headway.simulate.synthetic import KINDS, Synthetic
 
 UNITS = ("_per_s", "_s")
@@ -22,7 +23,7 @@ def synthetic_of(text: str) -> Synthetic:
     """
     kind, pairs = described(text)
     if kind not in KINDS:
-        raise Invalid(f"--synthetic={text!r}: no kind {kind!r}; known: {', '.join(KINDS)}")
+        raise Invalid(f"--synthetic={text!r}: no kind {kind!r}; known: {', '.join([*KINDS, *LOADS])}")
     shape = {_short(item.name): item.name for item in fields(KINDS[kind])}
     of_shape: dict[str, Any] = {}
     of_all: dict[str, Any] = {}
@@ -42,12 +43,24 @@ def synthetic_of(text: str) -> Synthetic:
 
 
 def drawn(text: str) -> Workload:
-    """The jobs of the workload that ``text`` describes."""
+    """The jobs of the workload that ``text`` describes, or names: a named load takes a seed and nothing else."""
+    kind, pairs = described(text)
+    if kind in LOADS:
+        return Workload(name=kind, jobs=LOADS[kind].jobs(seed=_seed(kind, pairs)))
     jobs = list(synthetic_of(text).jobs())
     if not jobs:
         raise Invalid(f"--synthetic={text!r} draws no job: let it last longer, as in for=6h, or arrive faster")
     at_s, service_s = zip(*jobs, strict=True)
     return Workload(name=described(text)[0], jobs=Jobs(at_s=at_s, service_s=service_s))
+
+
+def _seed(load: str, pairs: tuple[tuple[str, str], ...]) -> int:
+    seed = 1
+    for key, value in pairs:
+        if key != "seed":
+            raise Invalid(f"--synthetic {load}: no key {key!r}; a named load takes seed only")
+        seed = _value("seed", value)
+    return seed
 
 
 def _short(name: str) -> str:

@@ -14,6 +14,9 @@ class Jobs:
 
     at_s: Sequence[float]
     service_s: Sequence[float]
+    dispatch_s: float = 0.0
+    """The part of each service time that the queue library spends around the job: a worker is busy for it, and no
+    measurement of service times shows it."""
 
     def __post_init__(self) -> None:
         breaches = []
@@ -25,6 +28,8 @@ class Jobs:
             breaches.append(f"the first job arrives at {self.at_s[0]} s, before the start")
         if any(not service_s >= 0 for service_s in self.service_s):
             breaches.append("a service time is negative or not a number")
+        if self.dispatch_s < 0 or any(service_s < self.dispatch_s for service_s in self.service_s):
+            breaches.append(f"dispatch_s={self.dispatch_s} must be at least 0 and at most each service time")
         if breaches:
             raise Invalid(*breaches)
 

@@ -72,6 +72,7 @@ def merged(queues: Sequence[Jobs]) -> tuple[Jobs, list[int]]:
         Jobs(
             at_s=[at_s for at_s, _, _ in of_queue],
             service_s=[queues[number].service_s[index] for _, number, index in of_queue],
+            dispatch_s=min(jobs.dispatch_s for jobs in queues),
         ),
         [number for _, number, _ in of_queue],
     )

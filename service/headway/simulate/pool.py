@@ -3,6 +3,7 @@
 import math
 from array import array
 from collections import deque
+from dataclasses import replace
 from heapq import heappop, heappush, heapreplace
 
 from headway.simulate.controller import Observation
@@ -223,6 +224,14 @@ class RunningPool:
         self._waiting.append(again)
         self._feed(now_s)
 
+    def _as_reported(self, seen: Observation, now_s: float) -> Observation:
+        """The same as start and end events show it: nobody is busy with the dispatch of a job."""
+        ends_s = now_s + self.jobs.dispatch_s
+        serving = [worker for end_s, _, worker, job in self.crew.events if job >= 0 and end_s > ends_s]
+        busy = len({id(worker) for worker in serving if worker.state == RUNNING})
+        in_flight = None if seen.in_flight is None else len(serving)
+        return replace(seen, busy=busy, idle=seen.busy + seen.idle - busy, in_flight=in_flight)
+
     def observe(self, now_s: float, *, at_s: float) -> Observation:
         """What can be measured now; the counts begin anew."""
         crew, waiting = self.crew, self._waiting
@@ -234,7 +243,7 @@ class RunningPool:
             arrived=self._next_job - self._seen_job + self._again,
             started=self._started,
             finished=self._finished,
-            service_sum_s=self._service_sum_s,
+            service_sum_s=max(0.0, self._service_sum_s - self.jobs.dispatch_s * self._finished),
             workers=running + starting,
             busy=running - idle,
             idle=idle,
@@ -246,4 +255,4 @@ class RunningPool:
         self._again = self._started = self._finished = 0
         self._service_sum_s = 0.0
         self._pickup_max_s = -1.0
-        return seen
+        return self._as_reported(seen, now_s) if self.jobs.dispatch_s else seen

@@ -131,6 +131,26 @@ class Cron:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Square:
+    """A rate and silence in turn, each of the same length every time."""
+
+    rate_per_s: float = 20.0
+    """While it is on."""
+    on_s: float = 25.0
+    off_s: float = 25.0
+
+    def arrivals(self, chance: Random, *, for_s: float) -> Iterator[float]:
+        """When jobs arrive, in seconds from the start."""
+        period_s = self.on_s + self.off_s
+        whole = thinned(lambda _: self.rate_per_s, most_per_s=self.rate_per_s, chance=chance, for_s=for_s)
+        return (at_s for at_s in whole if at_s % period_s < self.on_s)
+
+    def expected_jobs(self, for_s: float) -> float:
+        """How many arrive in ``for_s`` at most, on average."""
+        return self.rate_per_s * for_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Weekly:
     """Days of work and days off, over and over: a rush as each day of work opens, a rate while it is open, less else.
 
@@ -172,7 +192,7 @@ class Weekly:
         return self.rate_per_s * max(1.0, self.closed) * for_s + self.rush * math.ceil(for_s / DAY_S)
 
 
-Arrivals = Poisson | Diurnal | Flash | OnOff | Cron | Weekly
+Arrivals = Poisson | Diurnal | Flash | OnOff | Cron | Square | Weekly
 
 KINDS: Mapping[str, type[Arrivals]] = {
     "poisson": Poisson,
@@ -180,6 +200,7 @@ KINDS: Mapping[str, type[Arrivals]] = {
     "flash": Flash,
     "onoff": OnOff,
     "cron": Cron,
+    "square": Square,
     "weekly": Weekly,
 }
 

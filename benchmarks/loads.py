@@ -1,0 +1,216 @@
+"""Every strategy, at its defaults, on the loads that no recorded workload holds, beside the best constant pool.
+
+    python benchmarks/loads.py
+    python benchmarks/loads.py --only metronome,giants --strategies hybrid,backlog_only --start-ups 8
+
+Objective 10 s. A cell is: jobs in time in %, worker-hours ÷ those of the smallest constant pool that starts as many
+jobs in time (it is chosen knowing every job, and its workers are there from the first moment), starts of workers. Three
+rules are checked for `hybrid` on each load:
+
+never beaten   no other strategy is at least as good in jobs in time, worker-hours and starts, and better in one;
+cost           at most 1.1 times the worker-hours of the smallest constant pool of equal attainment, learning included;
+attainment     at least 99.5 %, wherever a constant pool up to the ceiling reaches it for at most three times the hours
+               of work, or of what `hybrid` paid.
+
+The exit status is 1 while a rule is broken. Nothing depends on the clock: the same code prints the same figures.
+"""
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile
+from headway.scaling.strategies import BUILT_IN
+from headway.simulate.fixed_pool import FixedPool, ServedJob, fixed_pool
+from headway.simulate.loads import LOADS
+from headway.simulate.results import Result
+from headway.simulate.single import Setting, rehearse
+
+OBJECTIVE_S = 10.0
+START_UPS_S = (2.0, 8.0)
+OURS = "hybrid"
+OTHERS = tuple(name for name in BUILT_IN if name not in {OURS, "fixed"})  # fixed is the constant pool beside each
+COST_MAX = 1.1
+PERCENT_MIN = 99.5
+AFFORDABLE_MULTIPLE = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A pool of constant size: what it reaches and what it pays."""
+
+    workers: int
+    percent: float
+    worker_hours: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A strategy on a load, and the smallest constant pool that starts as many jobs in time."""
+
+    load: str
+    start_up_s: float
+    strategy: str
+    percent: float
+    worker_hours: float
+    work_hours: float
+    starts: int
+    equal: Constant
+    good: Constant | None
+    """The smallest constant pool that reaches `PERCENT_MIN`; ``None``: none below the load's ceiling does."""
+    took_s: float
+
+    @property
+    def cost(self) -> float:
+        """Worker-hours ÷ those of the constant pool."""
+        return self.worker_hours / self.equal.worker_hours
+
+
+def main() -> int:
+    """Print the table and the rules. Returns the exit status."""
+    options = _options()
+    strategies = [OURS, *(name for name in OTHERS if not options.strategies or name in options.strategies)]
+    tasks = [(load, start_up_s, strategies) for load in options.only for start_up_s in options.start_ups]
+    tasks.sort(key=lambda task: -len(LOADS[task[0]].jobs()))  # the longest first, so that none is left at the end
+    began_s = time.perf_counter()
+    with multiprocessing.Pool(min(options.processes, len(tasks))) as pool:
+        rows = {(cells[0].load, cells[0].start_up_s): cells for cells in pool.imap_unordered(_row, tasks)}
+    ordered = [rows[load, start_up_s] for load in options.only for start_up_s in options.start_ups]
+    print("\n".join(table(ordered)))
+    print(f"\n{sum(map(len, ordered))} rehearsals in {time.perf_counter() - began_s:.0f} s", file=sys.stderr)
+    return 0 if all(is_kept for cells in ordered for is_kept, _ in rules(cells)) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", type=_listed, default=[*LOADS], help="loads; default: all")
+    parser.add_argument("--strategies", type=_listed, default=[], help="beside hybrid; default: all")
+    parser.add_argument("--start-ups", type=_seconds, default=[*START_UPS_S], help="seconds; default: 2,8")
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    for name, given, known in (("--only", options.only, LOADS), ("--strategies", options.strategies, BUILT_IN)):
+        if unknown := sorted(set(given) - set(known)):
+            parser.error(f"{name}: {', '.join(unknown)} not known; known: {', '.join(known)}")
+    return options
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _seconds(text: str) -> list[float]:
+    return [float(part) for part in _listed(text)]
+
+
+# --- one load under every strategy -----------------------------------------------------------------------------
+
+
+def _row(task: tuple[str, float, Sequence[str]]) -> list[Cell]:
+    load, start_up_s, strategies = task
+    return [_cell(load, start_up_s, strategy) for strategy in strategies]
+
+
+def _cell(load: str, start_up_s: float, strategy: str) -> Cell:
+    began_s = time.perf_counter()
+    result = _rehearsed(load, start_up_s, strategy)
+    # A pool of any size, for what exceeds the ceiling: a comparison must exist. A job is a job: no rounding.
+    equal = _smallest(load, result.attainment_percent)
+    good = _smallest(load, PERCENT_MIN)
+    return Cell(
+        load=load,
+        start_up_s=start_up_s,
+        strategy=strategy,
+        percent=result.attainment_percent,
+        worker_hours=result.worker_hours,
+        work_hours=result.work_hours,
+        starts=result.spawns,
+        equal=equal,
+        good=good if good.workers <= LOADS[load].workers_max else None,
+        took_s=time.perf_counter() - began_s,
+    )
+
+
+def _rehearsed(load: str, start_up_s: float, strategy: str) -> Result:
+    profile = Profile(
+        pool=load,
+        queues=(f"loads/{load}",),
+        template="simulated",
+        objective=Objective(target_s=OBJECTIVE_S, percentile=99.0),
+        workers_max=LOADS[load].workers_max,
+        strategy=strategy,
+    )
+    return rehearse(LOADS[load].jobs(), profile, Setting(start_up_s=start_up_s))
+
+
+def _smallest(load: str, percent: float) -> Constant:
+    """The smallest constant pool that reaches ``percent``: sizes are doubled until one does, then halved."""
+    most = 1
+    while not _reaches(load, most, percent):
+        most *= 2
+    least = most // 2 + 1
+    while least < most:
+        middle = (least + most) // 2
+        least, most = (least, middle) if _reaches(load, middle, percent) else (middle + 1, most)
+    found = _constant(load, most)
+    worker_hours = found.workers * found.ends_at_s / 3600
+    return Constant(workers=found.workers, percent=100 * found.in_time_fraction, worker_hours=worker_hours)
+
+
+def _reaches(load: str, workers: int, percent: float) -> bool:
+    return 100 * _constant(load, workers).in_time_fraction >= percent - 1e-9
+
+
+@cache
+def _constant(load: str, workers: int) -> FixedPool:
+    return fixed_pool(_served(load), workers=workers, objective_s=OBJECTIVE_S)
+
+
+@cache
+def _served(load: str) -> list[ServedJob]:
+    jobs = LOADS[load].jobs()
+    return [ServedJob(arrived_at_s=at_s, service_s=each) for at_s, each in zip(jobs.at_s, jobs.service_s, strict=True)]
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------
+
+
+def rules(cells: Sequence[Cell]) -> Iterator[tuple[bool, str]]:
+    """Each rule for `hybrid` on one load: whether it is kept, and in words what breaks it."""
+    ours, *others = cells
+    beaten_by = [other.strategy for other in others if _beats(other, ours)]
+    yield not beaten_by, ", ".join(beaten_by)
+    yield ours.cost <= COST_MAX, f"{ours.cost:.2f}"
+    paid_hours = max(ours.work_hours, ours.worker_hours)
+    is_due = ours.good is not None and ours.good.worker_hours <= AFFORDABLE_MULTIPLE * paid_hours
+    yield not is_due or ours.percent >= PERCENT_MIN, f"{ours.percent:.2f}"
+
+
+def _beats(other: Cell, ours: Cell) -> bool:
+    ranked = [(-cell.percent, cell.worker_hours, cell.starts) for cell in (other, ours)]
+    return ranked[0] != ranked[1] and all(theirs <= own for theirs, own in zip(*ranked, strict=True))
+
+
+def table(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """A row a load and start-up."""
+    strategies = [cell.strategy for cell in rows[0]]
+    yield f"| load | start-up | never beaten | cost | attainment | constant | × work | {' | '.join(strategies)} |"
+    yield f"|---|--:|---|---|---|---|--:|{'---|' * len(strategies)}"
+    for cells in rows:
+        ours = cells[0]
+        marks = (("✓" if is_kept else f"✗ {why}") for is_kept, why in rules(cells))
+        shown = [f"{cell.percent:.2f} / {cell.cost:.2f} / {cell.starts:,}" for cell in cells]
+        constant = f"{ours.equal.workers}: {ours.equal.percent:.2f} / {ours.equal.worker_hours / ours.work_hours:.2f}"
+        of_work = f"{ours.worker_hours / ours.work_hours:.2f}"
+        yield (
+            f"| {ours.load} | {ours.start_up_s:g} s | {' | '.join(marks)} | {constant} | {of_work} | "
+            f"{' | '.join(shown)} |"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
