@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headway.scaling.allotment import allotted
 from headway.scaling.decide import predicted_pickup_s
 from headway.scaling.evacuation import Leaving, elsewhere, leaving, staying
 from headway.scaling.limits import Ground, ceiling_of
 from headway.scaling.model import Assignment, Decision, Host, HostState, LastMove, Memory, Mode, Step
-from headway.scaling.placement import PoolTarget, place, placed_workers
+from headway.scaling.placement import PoolTarget
 from headway.scaling.presence import kept_rows
-from headway.scaling.share import Claim, share, urgency
+from headway.scaling.share import Claim, urgency
 from headway.scaling.view import PoolView
 
 NEVER_DOWN = frozenset({Mode.PAUSE, Mode.PAUSE_DOWN})  # what an operator keeps from going down, others do not take
@@ -53,18 +54,20 @@ def settled(
     # While no known host can run its template, a pool's target is held, and there is nothing to place or to share.
     placeable = [outcome for outcome in acting if outcome.view.capacity_workers is not None]
     targets = [_target(outcome, moves.get(outcome.decision.pool)) for outcome in placeable]
-    rows = place(targets, hosts, current, held=held, may_take_over=False)
-    got = placed_workers(rows)
-    if any(got.get(target.pool, 0) != target.workers for target in targets):
-        claims = [_claim(outcome, target) for outcome, target in zip(placeable, targets, strict=True)]
-        granted = share(claims, hosts, held=held, current=current)
-        short = {target.pool: granted[target.pool] for target in targets if granted[target.pool] < target.workers}
-        outcomes = tuple(_left(outcome, short.get(outcome.decision.pool)) for outcome in outcomes)
-        rows = place([_cut(target, granted[target.pool]) for target in targets], hosts, current, held=held)
+    allotment = allotted(
+        targets,
+        hosts,
+        current,
+        claims=lambda: [_claim(outcome, target) for outcome, target in zip(placeable, targets, strict=True)],
+        held=held,
+    )
+    if allotment.short:
+        outcomes = [_left(outcome, allotment.short.get(outcome.decision.pool)) for outcome in outcomes]
     pools = {outcome.decision.pool for outcome in acting}
     silent = kept_rows(hosts, (row for row in current if row.pool in pools))
     pinned = {outcome.decision.pool for outcome in acting if outcome.view.profile.pinned is not None}
-    return tuple(outcomes), (*_after_leavers(rows, hosts, current, pinned=pinned), *_waiting(moves, rows), *silent)
+    rows = _after_leavers(allotment.rows, hosts, current, pinned=pinned)
+    return tuple(outcomes), (*rows, *_waiting(moves, allotment.rows), *silent)
 
 
 def _acting(outcomes: Iterable[Outcome], current: Iterable[Assignment]) -> list[Outcome]:
@@ -153,10 +156,6 @@ def _after_leavers(
         elif moved < row.workers:
             burst = max(0, row.burst_workers - moved)
             yield replace(row, base_workers=row.workers - moved - burst, burst_workers=burst)
-
-
-def _cut(target: PoolTarget, workers: int) -> PoolTarget:
-    return replace(target, workers=workers, burst_workers=min(target.burst_workers, workers))
 
 
 def _target(outcome: Outcome, move: _Move | None) -> PoolTarget:
