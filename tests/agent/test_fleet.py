@@ -71,9 +71,44 @@ def test_a_worker_without_a_pattern_is_ready_once_it_has_lived_for_a_while(stage
         stage.clock.ahead_s += 500.1
         assert fleet.look()
         assert states(fleet) == [WorkerState.RUNNING]
-        ((name, start_up_s),) = fleet.take_start_ups()
-        assert name == "py"
-        assert 500.1 <= start_up_s < 1_000.0
+        (start_up,) = fleet.take_start_ups()
+        assert start_up.template == "py"
+        assert 500.1 <= start_up.start_up_s < 1_000.0
+
+
+def test_what_a_start_takes_of_processors_is_measured(stage: Stage) -> None:
+    code = "import time\nwhile time.process_time() < 0.3: pass\nprint('ready', flush=True)\n" + SLEEP
+    with stage.fleet(template(code, ready=PRINTS_READY)) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        (start_up,) = fleet.take_start_ups()
+        assert start_up.cpu_s is not None
+        assert 0.25 <= start_up.cpu_s <= start_up.start_up_s + 0.1  # one thread; the kernel counts in hundredths
+
+
+def test_what_an_idle_worker_takes_to_end_is_measured(stage: Stage) -> None:
+    with stage.fleet(template(ready=Ready(after_s=0.0))) as fleet:
+        fleet.act([start(), start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING] * 2)
+        idle, other = fleet.workers()
+        fleet.act([Drain(worker_id=each.worker_id) for each in (idle, other)], idle={idle.worker_id})
+        stage.clock.ahead_s += 3.0
+        look_until(fleet, lambda: fleet.workers() == ())
+        (ended,) = fleet.take_exits()  # of the other nobody knows whether it had a job
+        assert ended.template == "py"
+        assert 3.0 <= ended.exit_s < 100.0
+        assert fleet.take_exits() == []
+
+
+def test_an_end_by_force_tells_nothing_of_how_long_an_idle_worker_takes(stage: Stage) -> None:
+    with stage.fleet(template(STUBBORN, ready=PRINTS_READY, stop=Stop(drain_timeout_s=500.0))) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        (worker,) = fleet.workers()
+        fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
+        stage.clock.ahead_s += 500.1
+        look_until(fleet, lambda: fleet.workers() == ())
+        assert fleet.take_exits() == []
 
 
 def test_a_worker_with_a_pattern_is_ready_when_it_prints_it(stage: Stage, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from headway.control.report_line import Beat
 from headway.control.report_rules import BREACHES_MAX, check_beat, check_host_name, check_names, check_report
 from headway.errors import Invalid
-from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
+from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.store.reports import HostReport
 
 NAN, INF = float("nan"), float("inf")
@@ -25,7 +25,8 @@ REPORT = HostReport(
     capacity=CAPACITY,
     templates=(TEMPLATE,),
     workers=(WORKER,),
-    start_ups=(("rq", 0.0),),
+    start_ups=(StartUp(template="rq", start_up_s=0.0, cpu_s=0.0),),
+    exits=(Exit(template="rq", exit_s=0.0),),
     labels={"zone": ""},
 )
 
@@ -76,7 +77,11 @@ def test_a_beat_that_cannot_be_written_or_placed_on_is_refused(values: dict[str,
         ({"workers": (replace(WORKER, started_at_s=-1e12),)}, "worker 'w': its age of 1000000000100.0 s"),
         ({"workers": (replace(WORKER, restart_generation=2**63),)}, "worker 'w': a number of it"),
         ({"workers": (replace(WORKER, memory_bytes=2**63),)}, "worker 'w': a number of it"),
-        ({"start_ups": (("rq", INF),)}, "start-up of template 'rq': inf s"),
+        ({"start_ups": (StartUp(template="rq", start_up_s=INF),)}, "start-up of template 'rq': inf s"),
+        ({"start_ups": (StartUp(template="rq", start_up_s=1.0, cpu_s=NAN),)}, "with nan s of processors"),
+        ({"exits": (Exit(template="", exit_s=1.0),)}, "exit of template '': 1.0 s"),
+        ({"exits": (Exit(template="rq", exit_s=INF),)}, "exit of template 'rq': inf s"),
+        ({"workers": (replace(WORKER, state_since_s=NAN),)}, "worker 'w': nan s in its state"),
     ],
 )
 def test_a_report_that_cannot_be_written_or_placed_on_is_refused(values: dict[str, Any], told: str) -> None:

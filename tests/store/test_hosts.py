@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from headway.errors import Conflict, NotFound
-from headway.scaling.model import Assignment, Hint, HostCapacity, Template, Worker, WorkerState
+from headway.scaling.model import Assignment, Exit, Hint, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.forced_ends import read_forced
 from headway.store.hosts import enrol, load_hosts, read_cluster_id
@@ -117,7 +117,8 @@ async def test_what_a_host_reports_is_what_is_known_of_it(conn: Connection) -> N
     assert host.capacity == HostCapacity(cpu_cores=4.0, memory_bytes=8_000)
     assert host.templates == (TEMPLATE,)
     assert host.is_known
-    assert [replace(each, started_at_s=round(each.started_at_s - shift_s)) for each in host.workers] == list(workers)
+    seen = [replace(each, started_at_s=round(each.started_at_s - shift_s), state_since_s=None) for each in host.workers]
+    assert seen == list(workers)
 
 
 async def test_a_worker_that_is_gone_or_no_longer_reported_is_forgotten(conn: Connection) -> None:
@@ -221,12 +222,60 @@ async def test_start_ups_are_learned_with_weight_0_3_each(
 ) -> None:
     host_id = await enrolled(conn)
     for sequence, start_ups_s in enumerate(reports):
-        start_ups = tuple(("rq", start_up_s) for start_up_s in start_ups_s)
+        start_ups = tuple(StartUp(template="rq", start_up_s=start_up_s) for start_up_s in start_ups_s)
         await record_report(conn, report(host_id, sequence + 1, templates=(TEMPLATE,), start_ups=start_ups))
     (host,) = await load_hosts(conn)
     assert host.templates[0].start_up_s == pytest.approx(learned_s)
     starts = (await conn.execute(text("select starts from template_start_ups"))).scalar_one()
     assert starts == sum(len(each) for each in reports)
+
+
+async def test_the_spread_of_the_last_start_ups_and_their_processor_time_are_known(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    slow = tuple(StartUp(template="rq", start_up_s=9.0) for _ in range(10))
+    fast = tuple(StartUp(template="rq", start_up_s=1.0, cpu_s=0.5) for _ in range(90))
+    for sequence, start_ups in enumerate((slow, fast, fast[:4])):
+        await record_report(conn, report(host_id, sequence + 1, templates=(TEMPLATE,), start_ups=start_ups))
+    (template,) = (await load_hosts(conn))[0].templates
+    assert template.start_up_p95_s == 9.0  # six of the last hundred
+    assert template.start_up_cpu_s == pytest.approx(0.5)
+    await record_report(conn, report(host_id, 4, templates=(TEMPLATE,), start_ups=fast[:1]))
+    (template,) = (await load_hosts(conn))[0].templates
+    assert template.start_up_p95_s == 1.0  # five of them
+    recent_s = (await conn.execute(text("select recent_s from template_start_ups"))).scalar_one()
+    assert recent_s == [1.0] * 95 + [9.0] * 5
+
+
+async def test_exits_are_learned_like_start_ups_and_known_beside_them(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    exits = tuple(Exit(template="rq", exit_s=exit_s) for exit_s in (2.0, 4.0))
+    await record_report(conn, report(host_id, 1, templates=(TEMPLATE,), exits=exits))
+    assert (await load_hosts(conn))[0].templates[0].exit_s is None, "nothing is told of one that never started"
+    start_ups = (StartUp(template="rq", start_up_s=1.0),)
+    last = (Exit(template="rq", exit_s=1.0),)
+    await record_report(conn, report(host_id, 2, templates=(TEMPLATE,), start_ups=start_ups, exits=last))
+    assert (await load_hosts(conn))[0].templates[0].exit_s == pytest.approx(2.12)  # as start-ups above
+    row = (await conn.execute(text("select exits, recent_s from template_exits"))).one()
+    assert (row.exits, row.recent_s) == (3, [1.0, 4.0, 2.0])
+
+
+async def test_since_when_a_worker_is_in_its_state_is_told_once_a_state(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    now_s = float((await conn.execute(text("select extract(epoch from now())"))).scalar_one())
+    told = (
+        # of the worker: its state, for how long, and whether it is busy; and what is known then
+        (WorkerState.STARTING, 2.0, None, 2.0),
+        (WorkerState.RUNNING, 0.5, None, 0.5),
+        (WorkerState.RUNNING, 1.5, True, 0.5),  # the same state: what was told first stays, as time stands still here
+        (WorkerState.DRAINING, None, True, 0.0),  # an older agent does not say: since it was told
+    )
+    for sequence, (state, age_s, is_busy, known_s) in enumerate(told):
+        since_s = None if age_s is None else NOW_S - age_s
+        one = worker(state=state, state_since_s=since_s, is_busy=is_busy)
+        await record_report(conn, report(host_id, sequence + 1, workers=(one,)))
+        ((known,),) = (host.workers for host in await load_hosts(conn))
+        assert known.state_since_s is not None
+        assert now_s - known.state_since_s == pytest.approx(known_s, abs=1e-3)
 
 
 # --- what a host is to run, and what brokers say ---------------------------------------------------------------------

@@ -57,6 +57,7 @@ WORKERS = st.builds(
     template_hash=TEXTS,
     memory_bytes=st.none() | COUNTS,
     is_forced=st.none() | st.booleans(),
+    state_since_s=st.none() | st.integers(0, 1000).map(float),
 )
 ASSIGNMENTS = st.builds(
     Assignment,

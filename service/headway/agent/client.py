@@ -7,7 +7,7 @@ from headway import __version__
 from headway.agent.busy import Hint
 from headway.agent.calls import Calls
 from headway.agent.folder import Identity
-from headway.scaling.model import Assignment, HostCapacity, Template, Worker
+from headway.scaling.model import Assignment, Exit, HostCapacity, StartUp, Template, Worker
 from headway.wire import codec
 from headway.wire.channel import Tls
 from headway.wire.v1 import agent_pb2
@@ -67,7 +67,8 @@ class HostNews:
     workers: Sequence[Worker]
     exit_codes: Mapping[str, int | None] = field(default_factory=dict)
     """Worker id -> exit code, of workers whose process has ended."""
-    start_ups: Sequence[tuple[str, float]] = ()
+    start_ups: Sequence[StartUp] = ()
+    exits: Sequence[Exit] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -135,9 +136,8 @@ class ControlClient:
                 codec.worker_to_message(worker, now_s=now_s, exit_code=news.exit_codes.get(worker.worker_id))
                 for worker in news.workers
             ],
-            start_ups=[
-                agent_pb2.StartUp(template=template, start_up_s=start_up_s) for template, start_up_s in news.start_ups
-            ],
+            start_ups=[codec.start_up_to_message(each) for each in news.start_ups],
+            exits=[codec.exit_to_message(each) for each in news.exits],
             labels=news.labels,
         )
         response = self._calls.call(lambda stub: stub.Report, request, secret=self._secret(identity))

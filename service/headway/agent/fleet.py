@@ -6,7 +6,7 @@ be done. Nothing here waits.
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from headway.agent import gpus, processes, procfs, records, states
@@ -23,7 +23,7 @@ from headway.agent.output import Output
 from headway.agent.records import Ledger, Left, Record
 from headway.agent.remains import Remains
 from headway.errors import Unavailable
-from headway.scaling.model import Worker, WorkerState
+from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,8 @@ class Fleet:
         self.remains = Remains(agent_id, folder.logs)
         self._is_first_process = os.getpid() == 1
         self._ends = Ends()
-        self._start_ups: list[tuple[str, float]] = []
+        self._start_ups: list[StartUp] = []
+        self._exits: list[Exit] = []
 
     # --- what is known -----------------------------------------------------------------------------------------------
 
@@ -90,10 +91,15 @@ class Fleet:
         """The workers that ended since the last call."""
         return self._ends.take()
 
-    def take_start_ups(self) -> list[tuple[str, float]]:
-        """Template and seconds from spawn to ready, of workers that became ready since the last call."""
+    def take_start_ups(self) -> list[StartUp]:
+        """The starts of workers that became ready since the last call."""
         start_ups, self._start_ups = self._start_ups, []
         return start_ups
+
+    def take_exits(self) -> list[Exit]:
+        """The ends since the last call of workers that had no job when they were asked to stop."""
+        exits, self._exits = self._exits, []
+        return exits
 
     def next_look_s(self) -> float:
         """Seconds until there is something to see of which nobody else tells."""
@@ -137,14 +143,19 @@ class Fleet:
             self.save()
         return before != self._seen()
 
-    def act(self, actions: Iterable[Action]) -> None:
-        """Drain and start. Nothing waits for a worker to end, or to be ready."""
+    def act(self, actions: Iterable[Action], *, idle: Collection[str] = ()) -> None:
+        """Drain and start. Nothing waits for a worker to end, or to be ready.
+
+        ``idle`` are the ids of workers that are known to have no job: how long these take to end is measured.
+        """
         now_s = self._clock()
         fresh: list[Held] = []
         to_stop: list[Held] = []
         for action in actions:
             if isinstance(action, Drain):
-                to_stop += self._drain(self._held[action.worker_id], now_s)
+                held = self._held[action.worker_id]
+                held.was_idle = action.worker_id in idle
+                to_stop += self._drain(held, now_s)
             else:
                 fresh.append(self._place(action, now_s))
         self._tell_to_stop(to_stop)
@@ -283,7 +294,8 @@ class Fleet:
             held.tail = None
             held.become(states.ready(life, now_s=now_s))
             if held.is_ours:
-                self._start_ups.append((record.template, now_s - life.started_at_s))
+                took_s, cpu_s = now_s - life.started_at_s, procfs.family_cpu_s(record.pid)
+                self._start_ups.append(StartUp(template=record.template, start_up_s=took_s, cpu_s=cpu_s))
         elif held.is_late(now_s=now_s):
             held.give_up(now_s=now_s)
             return True
@@ -291,6 +303,8 @@ class Fleet:
 
     def _take_note_of_end(self, held: Held, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
+        if record.life.state is WorkerState.DRAINING and held.was_idle and not record.life.is_forced:
+            self._exits.append(Exit(template=record.template, exit_s=now_s - record.life.since_s))
         life = states.ended(record.life, exit_code=exit_code, now_s=now_s)
         held.let_go()
         held.become(life)

@@ -29,6 +29,8 @@ class Held:
     is_ours: bool = True
     """Whether this agent started it, and so knows how long that took."""
     forced_at_s: float = 0.0
+    was_idle: bool = False
+    """It had no job when it was asked to stop."""
 
     @property
     def state(self) -> WorkerState:
@@ -52,6 +54,7 @@ class Held:
             template_hash=record.template_hash,
             memory_bytes=activity.memory_bytes,
             is_forced=record.life.is_forced,
+            state_since_s=record.life.since_s,
         )
 
     def become(self, life: Life) -> None:

@@ -22,6 +22,7 @@ from headway.agent.orders import Orders
 from headway.agent.talk import PAUSE_MAX_S, Talk
 from headway.agent.untold import Untold
 from headway.errors import HeadwayError, NotFound, Unauthenticated
+from headway.scaling.model import Exit, StartUp
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
@@ -107,12 +108,13 @@ class Link:
         news: HostNews,
         *,
         ended: Iterable[Ended] = (),
-        start_ups: Iterable[tuple[str, float]] = (),
+        start_ups: Iterable[StartUp] = (),
+        exits: Iterable[Exit] = (),
         is_urgent: bool,
     ) -> None:
-        """Hand over what the next report tells, beside these ends and start-ups: at once if it is urgent."""
+        """Hand over what the next report tells, beside these ends, start-ups and exits: at once if it is urgent."""
         with self._changed:
-            self._untold.add(news, ended=ended, start_ups=start_ups)
+            self._untold.add(news, ended=ended, start_ups=start_ups, exits=exits)
             if is_urgent:
                 self._is_due = True
                 self._changed.notify_all()

@@ -201,7 +201,7 @@ class Agent:
         )
         self._has_waiting = len(actions) < len(due) or certain != wanted
         if actions:
-            fleet.act(actions)
+            fleet.act(actions, idle=frozenset(each.worker_id for each in workers if each.is_busy is False))
         return bool(actions)
 
     def _upkeep(self, fleet: Fleet, workers: Iterable[Worker]) -> Upkeep:
@@ -235,6 +235,7 @@ class Agent:
             ),
             ended=fleet.take_ended(),
             start_ups=fleet.take_start_ups(),
+            exits=fleet.take_exits(),
             is_urgent=is_urgent,
         )
 

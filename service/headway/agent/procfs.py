@@ -102,6 +102,12 @@ def descendants(pid: int) -> list[Stat]:
     return found
 
 
+def family_cpu_s(pid: int) -> float | None:
+    """What the process and its descendants have taken of processors so far; ``None`` where it is gone."""
+    process = stat(pid)
+    return None if process is None else process.cpu_s + sum(child.cpu_s for child in descendants(pid))
+
+
 def children(pid: int) -> list[Stat]:
     """The children of the process."""
     return [known for known in map(stat, _children(pid)) if known is not None]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from headway.agent.client import HostNews
 from headway.agent.ends import Ended
-from headway.scaling.model import WorkerState
+from headway.scaling.model import Exit, StartUp, WorkerState
 
 UNTOLD_MAX = 1_000
 
@@ -17,6 +17,7 @@ class Telling:
     news: HostNews
     ended: Mapping[str, Ended]
     start_ups: int
+    exits: int
 
 
 class Untold:
@@ -25,14 +26,17 @@ class Untold:
     def __init__(self) -> None:
         self._news: HostNews | None = None
         self._ended: dict[str, Ended] = {}
-        self._start_ups: list[tuple[str, float]] = []
+        self._start_ups: list[StartUp] = []
+        self._exits: list[Exit] = []
 
     @property
     def has_news(self) -> bool:
         """Whether it is known how the host is."""
         return self._news is not None
 
-    def add(self, news: HostNews, *, ended: Iterable[Ended], start_ups: Iterable[tuple[str, float]]) -> None:
+    def add(
+        self, news: HostNews, *, ended: Iterable[Ended], start_ups: Iterable[StartUp], exits: Iterable[Exit] = ()
+    ) -> None:
         """Note how the host is now, and what has happened since."""
         self._news = news
         self._ended |= {each.worker.worker_id: each for each in ended}
@@ -40,6 +44,7 @@ class Untold:
         # Cut off for long, the oldest are forgotten: what counts is what runs.
         self._ended = dict(list(self._ended.items())[-UNTOLD_MAX:])
         self._start_ups = self._start_ups[-UNTOLD_MAX:]
+        self._exits = [*self._exits, *exits][-UNTOLD_MAX:]
 
     def telling(self) -> Telling | None:
         """All of it, as it stands; ``None`` before anything is known."""
@@ -52,11 +57,13 @@ class Untold:
             workers=(*self._news.workers, *gone),
             exit_codes={key: each.exit_code for key, each in self._ended.items()},
             start_ups=tuple(self._start_ups),
+            exits=tuple(self._exits),
         )
-        return Telling(news=news, ended=dict(self._ended), start_ups=len(self._start_ups))
+        return Telling(news=news, ended=dict(self._ended), start_ups=len(self._start_ups), exits=len(self._exits))
 
     def told(self, telling: Telling) -> None:
         """Forget what was told; what has come since stays."""
         for key in telling.ended:
             self._ended.pop(key, None)
         del self._start_ups[: telling.start_ups]
+        del self._exits[: telling.exits]

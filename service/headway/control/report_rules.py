@@ -84,9 +84,15 @@ def _report_breaches(report: HostReport) -> Iterator[str]:
         yield from _template_breaches(template)
     for worker in report.workers:
         yield from _worker_breaches(worker, now_s=report.received_at_s)
-    for template_name, start_up_s in report.start_ups:
-        if not (_is_name(template_name) and _is_duration(start_up_s)):
-            yield f"start-up of template {template_name!r}: {start_up_s} s is no duration, or the name is none"
+    for start_up in report.start_ups:
+        if not (_is_name(start_up.template) and all(map(_is_duration, (start_up.start_up_s, start_up.cpu_s or 0.0)))):
+            yield (
+                f"start-up of template {start_up.template!r}: {start_up.start_up_s} s with {start_up.cpu_s} s of "
+                "processors is no duration, or the name is none"
+            )
+    for each in report.exits:
+        if not (_is_name(each.template) and _is_duration(each.exit_s)):
+            yield f"exit of template {each.template!r}: {each.exit_s} s is no duration, or the name is none"
 
 
 def _template_breaches(template: Template) -> Iterator[str]:
@@ -109,6 +115,8 @@ def _worker_breaches(worker: Worker, *, now_s: float) -> Iterator[str]:
         yield f"{what}: its id, pool, template or hash is too long or holds what is no text"
     if not _is_duration(now_s - worker.started_at_s):
         yield f"{what}: its age of {now_s - worker.started_at_s} s is no duration"
+    if worker.state_since_s is not None and not _is_duration(now_s - worker.state_since_s):
+        yield f"{what}: {now_s - worker.state_since_s} s in its state is no duration"
     if worker.restart_generation > COUNT_MAX or (worker.memory_bytes or 0) > COUNT_MAX:
         yield f"{what}: a number of it exceeds {COUNT_MAX}"
 

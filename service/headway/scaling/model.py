@@ -199,6 +199,12 @@ class Template:
     """For how long one that drains may work on before it is ended; ``None``: for ever, or not known."""
     start_up_s: float | None = None
     """Measured time from spawn to ready on that host."""
+    start_up_p95_s: float | None = None
+    """What 95 % of its last start-ups there took at most."""
+    start_up_cpu_s: float | None = None
+    """Measured CPU seconds from spawn to ready there."""
+    exit_s: float | None = None
+    """Measured time there from the request to stop to the end of the process, of workers without a job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +240,26 @@ class Worker:
     """What it and its children take; ``None``: not measured."""
     is_forced: bool | None = None
     """Its drain deadline is over, and so it is or was ended by force; ``None``: not known."""
+    state_since_s: float | None = None
+    """When it came into its state, by the clock of ``started_at_s``; ``None``: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartUp:
+    """One start of a worker, from spawn to ready."""
+
+    template: str
+    start_up_s: float
+    cpu_s: float | None = None
+    """What the worker and its children took of processors until then; ``None``: not measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """One end of a worker that had no job when it was asked to stop, from the request to the end of its process."""
+
+    template: str
+    exit_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

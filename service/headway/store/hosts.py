@@ -34,7 +34,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict
 from headway.scaling.model import Host, HostCapacity, HostState, Template, Worker, WorkerState
-from headway.store.tables import cluster, hosts, leader_epoch, template_start_ups, worker_activities, workers
+from headway.store.tables import (
+    cluster,
+    hosts,
+    leader_epoch,
+    template_exits,
+    template_start_ups,
+    worker_activities,
+    workers,
+)
 
 LEASE_S = 45.0  # three reports: one that is lost loses no host
 ACTIVITY_FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
@@ -109,11 +117,29 @@ async def now_s(conn: AsyncConnection) -> float:
 
 async def load_hosts(conn: AsyncConnection) -> tuple[Host, ...]:
     """Every host with its templates and the workers it last reported, by id."""
-    start_ups = (await conn.execute(select(template_start_ups))).all()
+    timings = {(row.host_id, row.template): row for row in await conn.execute(_TIMINGS)}
     running = (await conn.execute(_RUNNING)).all()
     known = (await conn.execute(_HOSTS)).all()
     # Of ten thousand hosts that is most of a second, in which agents and people shall be answered as well.
-    return await asyncio.to_thread(_hosts, known, running, start_ups)
+    return await asyncio.to_thread(_hosts, known, running, timings)
+
+
+# Not the single observations: a hundred of each template and host are for rehearsals.
+_TIMINGS = select(
+    template_start_ups.c.host_id,
+    template_start_ups.c.template,
+    template_start_ups.c.start_up_s,
+    template_start_ups.c.start_up_p95_s,
+    template_start_ups.c.start_up_cpu_s,
+    template_exits.c.exit_s,
+).join(
+    template_exits,
+    and_(
+        template_exits.c.host_id == template_start_ups.c.host_id,
+        template_exits.c.template == template_start_ups.c.template,
+    ),
+    isouter=True,
+)
 
 
 def _has_reported_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -171,6 +197,7 @@ def _running() -> Select[Any]:
             workers.c.restart_generation,
             workers.c.template_hash,
             workers.c.memory_bytes,
+            cast(func.extract("epoch", workers.c.state_since), Double).label("state_since_s"),
         )
         .join_from(workers, hosts, hosts.c.host_id == workers.c.host_id)
         .join(worker_activities, said, isouter=True)
@@ -181,11 +208,10 @@ def _running() -> Select[Any]:
 _RUNNING = _running()
 
 
-def _hosts(known: Sequence[Any], running: Sequence[Any], start_ups: Sequence[Any]) -> tuple[Host, ...]:
+def _hosts(known: Sequence[Any], running: Sequence[Any], timings: Mapping[tuple[str, str], Any]) -> tuple[Host, ...]:
     workers_of: dict[str, list[Worker]] = {}
     for row in running:
         workers_of.setdefault(row.host_id, []).append(_worker(row))
-    start_ups_s = {(row.host_id, row.template): row.start_up_s for row in start_ups}
     return tuple(
         Host(
             host_id=row.host_id,
@@ -198,10 +224,7 @@ def _hosts(known: Sequence[Any], running: Sequence[Any], start_ups: Sequence[Any
                 memory_pressure=row.memory_pressure,
             ),
             templates=tuple(
-                replace(template, start_up_s=start_ups_s[row.host_id, template.name])
-                if (row.host_id, template.name) in start_ups_s
-                else template
-                for template in _templates(row.templates)
+                _timed(template, timings.get((row.host_id, template.name))) for template in _templates(row.templates)
             ),
             workers=tuple(workers_of.get(row.host_id, ())),
             is_known=row.is_known,
@@ -213,6 +236,18 @@ def _hosts(known: Sequence[Any], running: Sequence[Any], start_ups: Sequence[Any
             is_heard=row.is_heard,
         )
         for row in known
+    )
+
+
+def _timed(template: Template, timing: Any) -> Template:
+    if timing is None:
+        return template
+    return replace(
+        template,
+        start_up_s=timing.start_up_s,
+        start_up_p95_s=timing.start_up_p95_s,
+        start_up_cpu_s=timing.start_up_cpu_s,
+        exit_s=timing.exit_s,
     )
 
 
@@ -231,6 +266,7 @@ def _worker(row: Any) -> Worker:
         generation,
         content,
         size,
+        state_since_s,
     ) = row
     return Worker(
         worker_id=worker_id,
@@ -245,6 +281,7 @@ def _worker(row: Any) -> Worker:
         restart_generation=generation,
         template_hash=content,
         memory_bytes=size,
+        state_since_s=state_since_s,
     )
 
 

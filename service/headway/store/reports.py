@@ -3,21 +3,19 @@
 A host is known while its lease holds, by Postgres's clock. Agents tell durations; their clocks count nowhere.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Text, TextClause, bindparam, text
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
+from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.store.forced_ends import count_forced
 from headway.store.hosts import LEASE_S
 from headway.store.standing import unknown
-from headway.store.tables import template_start_ups
-
-START_UP_WEIGHT = 0.3  # of the newest start-up: after ten of them what was before counts 3 %
+from headway.store.timings import learn_exits, learn_start_ups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +32,10 @@ class HostReport:
     capacity: HostCapacity
     templates: tuple[Template, ...] = ()
     workers: tuple[Worker, ...] = ()
-    start_ups: tuple[tuple[str, float], ...] = ()
-    """Template, and seconds from spawn to ready, of each worker that became ready since the last report."""
+    start_ups: tuple[StartUp, ...] = ()
+    """Of each worker that became ready since the last report."""
+    exits: tuple[Exit, ...] = ()
+    """Of each worker that ended since then and had no job when it was asked to stop."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -106,8 +106,8 @@ async def _recorded(conn: AsyncConnection, told: Sequence[HostReport | Pulse], s
     if taken:
         await _replace_workers(conn, taken)
     for report in taken:
-        for template, start_ups_s in _by_template(report.start_ups).items():
-            await _learn_start_up(conn, report.host_id, template, start_ups_s)
+        await learn_start_ups(conn, report.host_id, report.start_ups)
+        await learn_exits(conn, report.host_id, report.exits)
     return recorded
 
 
@@ -213,48 +213,24 @@ _UPSERT = text(
     """
     insert into workers as known
         (worker_id, host_id, pool, template, pid, state, is_burst, is_busy, restart_generation, template_hash,
-         memory_bytes, started_at)
+         memory_bytes, started_at, state_since)
     select distinct on (worker_id) worker_id, host_id, pool, template, pid, state, is_burst, is_busy,
-        restart_generation, template_hash, memory_bytes, now() - make_interval(secs => age_s)
+        restart_generation, template_hash, memory_bytes, now() - make_interval(secs => age_s),
+        now() - make_interval(secs => coalesce(state_age_s, 0))
     from jsonb_to_recordset(:rows) as given(
         worker_id text, host_id text, pool text, template text, pid bigint, state text, is_burst boolean,
-        is_busy boolean, restart_generation bigint, template_hash text, memory_bytes bigint, age_s double precision)
+        is_busy boolean, restart_generation bigint, template_hash text, memory_bytes bigint, age_s double precision,
+        state_age_s double precision)
     order by worker_id, host_id
     on conflict (worker_id) do update set
         pid = excluded.pid, state = excluded.state, is_busy = excluded.is_busy,
-        memory_bytes = excluded.memory_bytes, reported_at = now()
+        memory_bytes = excluded.memory_bytes, reported_at = now(),
+        state_since = case when known.state = excluded.state then known.state_since else excluded.state_since end
     where known.host_id = excluded.host_id
         and (known.pid, known.state, known.is_busy, known.memory_bytes)
             is distinct from (excluded.pid, excluded.state, excluded.is_busy, excluded.memory_bytes)
     """
 ).bindparams(bindparam("rows", type_=JSONB))
-
-
-async def _learn_start_up(conn: AsyncConnection, host_id: str, template: str, start_ups_s: list[float]) -> None:
-    """Fold new start-ups into what is known, each with its weight, in the order they came."""
-    kept = (1.0 - START_UP_WEIGHT) ** len(start_ups_s)
-    first, *later = start_ups_s
-    folded_s = first
-    for start_up_s in later:
-        folded_s += START_UP_WEIGHT * (start_up_s - folded_s)
-    # With nothing known before, the first counts whole; else it has the weight of every other.
-    added_s = folded_s - first * kept
-    known = template_start_ups.c
-    await conn.execute(
-        insert(template_start_ups)
-        .values(host_id=host_id, template=template, start_up_s=folded_s, starts=len(start_ups_s))
-        .on_conflict_do_update(
-            index_elements=["host_id", "template"],
-            set_={"start_up_s": known.start_up_s * kept + added_s, "starts": known.starts + len(start_ups_s)},
-        )
-    )
-
-
-def _by_template(start_ups: Iterable[tuple[str, float]]) -> dict[str, list[float]]:
-    grouped: dict[str, list[float]] = {}
-    for template, start_up_s in start_ups:
-        grouped.setdefault(template, []).append(start_up_s)
-    return dict(sorted(grouped.items()))
 
 
 def _template_to_json(template: Template) -> Mapping[str, Any]:
@@ -284,4 +260,5 @@ def _worker_to_json(worker: Worker, *, now_s: float) -> Mapping[str, Any]:
         "template_hash": worker.template_hash,
         "memory_bytes": worker.memory_bytes,
         "age_s": max(0.0, now_s - worker.started_at_s),
+        "state_age_s": None if worker.state_since_s is None else max(0.0, now_s - worker.state_since_s),
     }

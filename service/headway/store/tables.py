@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -327,6 +328,8 @@ workers = Table(
     _stamp("reported_at"),
     Column("template_hash", Text, nullable=False, server_default=""),
     Column("memory_bytes", BigInteger),
+    # When it came into its state, by what its agent says of how long that was ago.
+    Column("state_since", DateTime(timezone=True)),
 )
 
 template_start_ups = Table(
@@ -337,6 +340,22 @@ template_start_ups = Table(
     Column("template", Text, nullable=False),
     Column("start_up_s", Double, nullable=False),
     Column("starts", BigInteger, nullable=False),
+    # Of the last starts, newest first: what 95 % of them took at most, and each.
+    Column("start_up_p95_s", Double),
+    Column("start_up_cpu_s", Double),
+    Column("recent_s", ARRAY(Double), nullable=False, server_default="{}"),
+    PrimaryKeyConstraint("host_id", "template"),
+)
+
+template_exits = Table(
+    "template_exits",
+    metadata,
+    # Learned: how long a worker without a job takes from the request to stop to the end of its process; as above.
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
+    Column("template", Text, nullable=False),
+    Column("exit_s", Double, nullable=False),
+    Column("exits", BigInteger, nullable=False),
+    Column("recent_s", ARRAY(Double), nullable=False, server_default="{}"),
     PrimaryKeyConstraint("host_id", "template"),
 )
 

@@ -10,10 +10,12 @@ from headway.errors import Invalid
 from headway.scaling.model import (
     Assignment,
     EventKind,
+    Exit,
     Hint,
     HostCapacity,
     JobEvent,
     QueueSample,
+    StartUp,
     TelemetryBatch,
     Template,
     Worker,
@@ -145,6 +147,7 @@ def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = N
         template_hash=worker.template_hash,
         memory_bytes=worker.memory_bytes,
         is_forced=worker.is_forced,
+        state_age_s=None if worker.state_since_s is None else max(0.0, now_s - worker.state_since_s),
     )
 
 
@@ -166,7 +169,32 @@ def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
         template_hash=message.template_hash,
         memory_bytes=message.memory_bytes if message.HasField("memory_bytes") else None,
         is_forced=message.is_forced if message.HasField("is_forced") else None,
+        state_since_s=now_s - message.state_age_s if message.HasField("state_age_s") else None,
     )
+
+
+def start_up_to_message(start_up: StartUp) -> agent_pb2.StartUp:
+    """The message that reports ``start_up``."""
+    return agent_pb2.StartUp(template=start_up.template, start_up_s=start_up.start_up_s, cpu_s=start_up.cpu_s)
+
+
+def start_up_from_message(message: agent_pb2.StartUp) -> StartUp:
+    """The start that ``message`` reports."""
+    return StartUp(
+        template=message.template,
+        start_up_s=message.start_up_s,
+        cpu_s=message.cpu_s if message.HasField("cpu_s") else None,
+    )
+
+
+def exit_to_message(ended: Exit) -> agent_pb2.Exit:
+    """The message that reports ``ended``."""
+    return agent_pb2.Exit(template=ended.template, exit_s=ended.exit_s)
+
+
+def exit_from_message(message: agent_pb2.Exit) -> Exit:
+    """The end that ``message`` reports."""
+    return Exit(template=message.template, exit_s=message.exit_s)
 
 
 def template_to_message(template: Template) -> agent_pb2.Template:

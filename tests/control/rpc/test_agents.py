@@ -21,7 +21,7 @@ from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.server import serve
 from headway.errors import Conflict, NotFound, Refused, Unauthenticated, Unavailable
-from headway.scaling.model import Host, HostCapacity, Template, Worker, WorkerState
+from headway.scaling.model import Host, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.settings import Address
 from headway.store.engine import Engine, create_engine, listen, transaction
 from headway.store.hosts import load_hosts
@@ -109,11 +109,15 @@ async def test_a_host_enrols_reports_and_learns_what_to_run(door: Door) -> None:
         is_busy=True,
     )
     gone = replace(worker, worker_id="w2", state=WorkerState.GONE)
-    told = {"workers": (worker, gone), "exit_codes": {"w2": -9}, "start_ups": (("rq", 1.5),)}
+    told = {
+        "workers": (worker, gone),
+        "exit_codes": {"w2": -9},
+        "start_ups": (StartUp(template="rq", start_up_s=1.5, cpu_s=0.5),),
+    }
     assert await asyncio.to_thread(lambda: report(client, identity, **told)) == identity.cluster_id
     (host,) = await door.hosts()
     assert (host.host_id, host.name, host.is_known, host.capacity) == (identity.host_id, "a", True, CAPACITY)
-    assert host.templates == (replace(TEMPLATE, start_up_s=1.5),)
+    assert host.templates == (replace(TEMPLATE, start_up_s=1.5, start_up_p95_s=1.5, start_up_cpu_s=0.5),)
     assert [(each.worker_id, each.is_busy) for each in host.workers] == [("w1", True)]
 
     poll = asyncio.create_task(asyncio.to_thread(client.poll, identity, epoch=0, revision=0))

@@ -137,7 +137,7 @@ def _content(request: agent_pb2.ReportRequest) -> bytes:
 
     Empty where it tells more than how things stand: of a start, an end or a failure each telling counts.
     """
-    if request.start_ups or any(worker.state in _TOLD_EACH_TIME for worker in request.workers):
+    if request.start_ups or request.exits or any(worker.state in _TOLD_EACH_TIME for worker in request.workers):
         return b""
     standing = agent_pb2.ReportRequest()
     standing.CopyFrom(request)
@@ -145,6 +145,7 @@ def _content(request: agent_pb2.ReportRequest) -> bytes:
         standing.ClearField(name)
     for worker in standing.workers:
         worker.age_s = 0.0
+        worker.ClearField("state_age_s")
         worker.memory_bytes //= MEMORY_STEP_BYTES
     return hashlib.blake2b(standing.SerializeToString(deterministic=True), digest_size=16).digest()
 
@@ -160,7 +161,8 @@ def _report(request: agent_pb2.ReportRequest) -> HostReport:
         capacity=codec.capacity_from_message(request.capacity),
         templates=tuple(codec.template_from_message(template) for template in request.templates),
         workers=tuple(codec.worker_from_message(worker, now_s=now_s) for worker in request.workers),
-        start_ups=tuple((start_up.template, start_up.start_up_s) for start_up in request.start_ups),
+        start_ups=tuple(codec.start_up_from_message(each) for each in request.start_ups),
+        exits=tuple(codec.exit_from_message(each) for each in request.exits),
         labels=dict(request.labels),
     )
     check_report(report)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bheadway/wire/v1/agent.proto\x12\x0fheadway.wire.v1\"\x80\x01\n\x0c\x45nrolRequest\x12\x11\n\thost_name\x18\x01 \x01(\t\x12\x12\n\njoin_token\x18\x02 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x03 \x01(\t\x12\x15\n\ragent_version\x18\x04 \x01(\t\x12\x0f\n\x07host_id\x18\x05 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x06 \x01(\t\"H\n\rEnrolResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07host_id\x18\x02 \x01(\t\x12\x12\n\ncredential\x18\x03 \x01(\t\"\x9f\x03\n\rReportRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07host_id\x18\x02 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x03 \x01(\t\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\x12\n\nepoch_seen\x18\x05 \x01(\x04\x12/\n\x08\x63\x61pacity\x18\x06 \x01(\x0b\x32\x1d.headway.wire.v1.HostCapacity\x12,\n\ttemplates\x18\x07 \x03(\x0b\x32\x19.headway.wire.v1.Template\x12(\n\x07workers\x18\x08 \x03(\x0b\x32\x17.headway.wire.v1.Worker\x12+\n\tstart_ups\x18\t \x03(\x0b\x32\x18.headway.wire.v1.StartUp\x12\x11\n\thost_name\x18\n \x01(\t\x12:\n\x06labels\x18\x0b \x03(\x0b\x32*.headway.wire.v1.ReportRequest.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"I\n\x0eReportResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07lease_s\x18\x02 \x01(\x01\x12\x12\n\ncredential\x18\x03 \x01(\t\"g\n\x0bPollRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07host_id\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x10\n\x08revision\x18\x04 \x01(\x04\x12\x12\n\nmax_wait_s\x18\x05 \x01(\x01\"\xa1\x01\n\x0cPollResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x10\n\x08revision\x18\x03 \x01(\x04\x12\x30\n\x0b\x61ssignments\x18\x04 \x03(\x0b\x32\x1b.headway.wire.v1.Assignment\x12*\n\x05hints\x18\x05 \x03(\x0b\x32\x1b.headway.wire.v1.WorkerHint\"\x8b\x01\n\nAssignment\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x10\n\x08template\x18\x02 \x01(\t\x12\x14\n\x0c\x62\x61se_workers\x18\x03 \x01(\r\x12\x15\n\rburst_workers\x18\x04 \x01(\r\x12\x1a\n\x12restart_generation\x18\x05 \x01(\x04\x12\x14\n\x0cis_exclusive\x18\x06 \x01(\x08\"\x8b\x01\n\nWorkerHint\x12\x0b\n\x03pid\x18\x01 \x01(\x03\x12\x0f\n\x07is_busy\x18\x02 \x01(\x08\x12\x18\n\x0bsince_age_s\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05\x61ge_s\x18\x04 \x01(\x01\x12\x17\n\nended_jobs\x18\x05 \x01(\x04H\x01\x88\x01\x01\x42\x0e\n\x0c_since_age_sB\r\n\x0b_ended_jobs\"\xa3\x01\n\x0cHostCapacity\x12\x11\n\tcpu_cores\x18\x01 \x01(\x01\x12\x14\n\x0cmemory_bytes\x18\x02 \x01(\x04\x12\x0c\n\x04gpus\x18\x03 \x01(\r\x12\x19\n\x0c\x63pu_pressure\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x1c\n\x0fmemory_pressure\x18\x05 \x01(\x01H\x01\x88\x01\x01\x42\x0f\n\r_cpu_pressureB\x12\n\x10_memory_pressure\"\xce\x02\n\x08Template\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0c\x63ontent_hash\x18\x02 \x01(\t\x12\r\n\x05slots\x18\x03 \x01(\r\x12\x11\n\tcpu_cores\x18\x04 \x01(\x01\x12\x14\n\x0cmemory_bytes\x18\x05 \x01(\x04\x12\x0c\n\x04gpus\x18\x06 \x01(\r\x12\x35\n\x06labels\x18\x07 \x03(\x0b\x32%.headway.wire.v1.Template.LabelsEntry\x12$\n\x17isolation_drain_after_s\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12\x1c\n\x0f\x64rain_timeout_s\x18\t \x01(\x01H\x01\x88\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x1a\n\x18_isolation_drain_after_sB\x12\n\x10_drain_timeout_s\"\xe3\x02\n\x06Worker\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x10\n\x08template\x18\x03 \x01(\t\x12\x0b\n\x03pid\x18\x04 \x01(\x03\x12+\n\x05state\x18\x05 \x01(\x0e\x32\x1c.headway.wire.v1.WorkerState\x12\r\n\x05\x61ge_s\x18\x06 \x01(\x01\x12\x10\n\x08is_burst\x18\x07 \x01(\x08\x12\x14\n\x07is_busy\x18\x08 \x01(\x08H\x00\x88\x01\x01\x12\x1a\n\x12restart_generation\x18\t \x01(\x04\x12\x16\n\texit_code\x18\n \x01(\x05H\x01\x88\x01\x01\x12\x15\n\rtemplate_hash\x18\x0b \x01(\t\x12\x19\n\x0cmemory_bytes\x18\x0c \x01(\x04H\x02\x88\x01\x01\x12\x16\n\tis_forced\x18\r \x01(\x08H\x03\x88\x01\x01\x42\n\n\x08_is_busyB\x0c\n\n_exit_codeB\x0f\n\r_memory_bytesB\x0c\n\n_is_forced\"/\n\x07StartUp\x12\x10\n\x08template\x18\x01 \x01(\t\x12\x12\n\nstart_up_s\x18\x02 \x01(\x01*\xb0\x01\n\x0bWorkerState\x12\x1c\n\x18WORKER_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15WORKER_STATE_STARTING\x10\x01\x12\x18\n\x14WORKER_STATE_RUNNING\x10\x02\x12\x19\n\x15WORKER_STATE_DRAINING\x10\x03\x12\x1c\n\x18WORKER_STATE_BACKING_OFF\x10\x04\x12\x15\n\x11WORKER_STATE_GONE\x10\x05\x32\xe6\x01\n\x0c\x41gentService\x12\x46\n\x05\x45nrol\x12\x1d.headway.wire.v1.EnrolRequest\x1a\x1e.headway.wire.v1.EnrolResponse\x12I\n\x06Report\x12\x1e.headway.wire.v1.ReportRequest\x1a\x1f.headway.wire.v1.ReportResponse\x12\x43\n\x04Poll\x12\x1c.headway.wire.v1.PollRequest\x1a\x1d.headway.wire.v1.PollResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bheadway/wire/v1/agent.proto\x12\x0fheadway.wire.v1\"\x80\x01\n\x0c\x45nrolRequest\x12\x11\n\thost_name\x18\x01 \x01(\t\x12\x12\n\njoin_token\x18\x02 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x03 \x01(\t\x12\x15\n\ragent_version\x18\x04 \x01(\t\x12\x0f\n\x07host_id\x18\x05 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x06 \x01(\t\"H\n\rEnrolResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07host_id\x18\x02 \x01(\t\x12\x12\n\ncredential\x18\x03 \x01(\t\"\xc5\x03\n\rReportRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07host_id\x18\x02 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x03 \x01(\t\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\x12\n\nepoch_seen\x18\x05 \x01(\x04\x12/\n\x08\x63\x61pacity\x18\x06 \x01(\x0b\x32\x1d.headway.wire.v1.HostCapacity\x12,\n\ttemplates\x18\x07 \x03(\x0b\x32\x19.headway.wire.v1.Template\x12(\n\x07workers\x18\x08 \x03(\x0b\x32\x17.headway.wire.v1.Worker\x12+\n\tstart_ups\x18\t \x03(\x0b\x32\x18.headway.wire.v1.StartUp\x12\x11\n\thost_name\x18\n \x01(\t\x12:\n\x06labels\x18\x0b \x03(\x0b\x32*.headway.wire.v1.ReportRequest.LabelsEntry\x12$\n\x05\x65xits\x18\x0c \x03(\x0b\x32\x15.headway.wire.v1.Exit\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"I\n\x0eReportResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07lease_s\x18\x02 \x01(\x01\x12\x12\n\ncredential\x18\x03 \x01(\t\"g\n\x0bPollRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07host_id\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x10\n\x08revision\x18\x04 \x01(\x04\x12\x12\n\nmax_wait_s\x18\x05 \x01(\x01\"\xa1\x01\n\x0cPollResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x10\n\x08revision\x18\x03 \x01(\x04\x12\x30\n\x0b\x61ssignments\x18\x04 \x03(\x0b\x32\x1b.headway.wire.v1.Assignment\x12*\n\x05hints\x18\x05 \x03(\x0b\x32\x1b.headway.wire.v1.WorkerHint\"\x8b\x01\n\nAssignment\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x10\n\x08template\x18\x02 \x01(\t\x12\x14\n\x0c\x62\x61se_workers\x18\x03 \x01(\r\x12\x15\n\rburst_workers\x18\x04 \x01(\r\x12\x1a\n\x12restart_generation\x18\x05 \x01(\x04\x12\x14\n\x0cis_exclusive\x18\x06 \x01(\x08\"\x8b\x01\n\nWorkerHint\x12\x0b\n\x03pid\x18\x01 \x01(\x03\x12\x0f\n\x07is_busy\x18\x02 \x01(\x08\x12\x18\n\x0bsince_age_s\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05\x61ge_s\x18\x04 \x01(\x01\x12\x17\n\nended_jobs\x18\x05 \x01(\x04H\x01\x88\x01\x01\x42\x0e\n\x0c_since_age_sB\r\n\x0b_ended_jobs\"\xa3\x01\n\x0cHostCapacity\x12\x11\n\tcpu_cores\x18\x01 \x01(\x01\x12\x14\n\x0cmemory_bytes\x18\x02 \x01(\x04\x12\x0c\n\x04gpus\x18\x03 \x01(\r\x12\x19\n\x0c\x63pu_pressure\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x1c\n\x0fmemory_pressure\x18\x05 \x01(\x01H\x01\x88\x01\x01\x42\x0f\n\r_cpu_pressureB\x12\n\x10_memory_pressure\"\xce\x02\n\x08Template\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0c\x63ontent_hash\x18\x02 \x01(\t\x12\r\n\x05slots\x18\x03 \x01(\r\x12\x11\n\tcpu_cores\x18\x04 \x01(\x01\x12\x14\n\x0cmemory_bytes\x18\x05 \x01(\x04\x12\x0c\n\x04gpus\x18\x06 \x01(\r\x12\x35\n\x06labels\x18\x07 \x03(\x0b\x32%.headway.wire.v1.Template.LabelsEntry\x12$\n\x17isolation_drain_after_s\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12\x1c\n\x0f\x64rain_timeout_s\x18\t \x01(\x01H\x01\x88\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x1a\n\x18_isolation_drain_after_sB\x12\n\x10_drain_timeout_s\"\x8d\x03\n\x06Worker\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x10\n\x08template\x18\x03 \x01(\t\x12\x0b\n\x03pid\x18\x04 \x01(\x03\x12+\n\x05state\x18\x05 \x01(\x0e\x32\x1c.headway.wire.v1.WorkerState\x12\r\n\x05\x61ge_s\x18\x06 \x01(\x01\x12\x10\n\x08is_burst\x18\x07 \x01(\x08\x12\x14\n\x07is_busy\x18\x08 \x01(\x08H\x00\x88\x01\x01\x12\x1a\n\x12restart_generation\x18\t \x01(\x04\x12\x16\n\texit_code\x18\n \x01(\x05H\x01\x88\x01\x01\x12\x15\n\rtemplate_hash\x18\x0b \x01(\t\x12\x19\n\x0cmemory_bytes\x18\x0c \x01(\x04H\x02\x88\x01\x01\x12\x16\n\tis_forced\x18\r \x01(\x08H\x03\x88\x01\x01\x12\x18\n\x0bstate_age_s\x18\x0e \x01(\x01H\x04\x88\x01\x01\x42\n\n\x08_is_busyB\x0c\n\n_exit_codeB\x0f\n\r_memory_bytesB\x0c\n\n_is_forcedB\x0e\n\x0c_state_age_s\"M\n\x07StartUp\x12\x10\n\x08template\x18\x01 \x01(\t\x12\x12\n\nstart_up_s\x18\x02 \x01(\x01\x12\x12\n\x05\x63pu_s\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_cpu_s\"(\n\x04\x45xit\x12\x10\n\x08template\x18\x01 \x01(\t\x12\x0e\n\x06\x65xit_s\x18\x02 \x01(\x01*\xb0\x01\n\x0bWorkerState\x12\x1c\n\x18WORKER_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15WORKER_STATE_STARTING\x10\x01\x12\x18\n\x14WORKER_STATE_RUNNING\x10\x02\x12\x19\n\x15WORKER_STATE_DRAINING\x10\x03\x12\x1c\n\x18WORKER_STATE_BACKING_OFF\x10\x04\x12\x15\n\x11WORKER_STATE_GONE\x10\x05\x32\xe6\x01\n\x0c\x41gentService\x12\x46\n\x05\x45nrol\x12\x1d.headway.wire.v1.EnrolRequest\x1a\x1e.headway.wire.v1.EnrolResponse\x12I\n\x06Report\x12\x1e.headway.wire.v1.ReportRequest\x1a\x1f.headway.wire.v1.ReportResponse\x12\x43\n\x04Poll\x12\x1c.headway.wire.v1.PollRequest\x1a\x1d.headway.wire.v1.PollResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,36 +35,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REPORTREQUEST_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_TEMPLATE_LABELSENTRY']._loaded_options = None
   _globals['_TEMPLATE_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_WORKERSTATE']._serialized_start=2210
-  _globals['_WORKERSTATE']._serialized_end=2386
+  _globals['_WORKERSTATE']._serialized_start=2362
+  _globals['_WORKERSTATE']._serialized_end=2538
   _globals['_ENROLREQUEST']._serialized_start=49
   _globals['_ENROLREQUEST']._serialized_end=177
   _globals['_ENROLRESPONSE']._serialized_start=179
   _globals['_ENROLRESPONSE']._serialized_end=251
   _globals['_REPORTREQUEST']._serialized_start=254
-  _globals['_REPORTREQUEST']._serialized_end=669
-  _globals['_REPORTREQUEST_LABELSENTRY']._serialized_start=624
-  _globals['_REPORTREQUEST_LABELSENTRY']._serialized_end=669
-  _globals['_REPORTRESPONSE']._serialized_start=671
-  _globals['_REPORTRESPONSE']._serialized_end=744
-  _globals['_POLLREQUEST']._serialized_start=746
-  _globals['_POLLREQUEST']._serialized_end=849
-  _globals['_POLLRESPONSE']._serialized_start=852
-  _globals['_POLLRESPONSE']._serialized_end=1013
-  _globals['_ASSIGNMENT']._serialized_start=1016
-  _globals['_ASSIGNMENT']._serialized_end=1155
-  _globals['_WORKERHINT']._serialized_start=1158
-  _globals['_WORKERHINT']._serialized_end=1297
-  _globals['_HOSTCAPACITY']._serialized_start=1300
-  _globals['_HOSTCAPACITY']._serialized_end=1463
-  _globals['_TEMPLATE']._serialized_start=1466
-  _globals['_TEMPLATE']._serialized_end=1800
-  _globals['_TEMPLATE_LABELSENTRY']._serialized_start=624
-  _globals['_TEMPLATE_LABELSENTRY']._serialized_end=669
-  _globals['_WORKER']._serialized_start=1803
-  _globals['_WORKER']._serialized_end=2158
-  _globals['_STARTUP']._serialized_start=2160
-  _globals['_STARTUP']._serialized_end=2207
-  _globals['_AGENTSERVICE']._serialized_start=2389
-  _globals['_AGENTSERVICE']._serialized_end=2619
+  _globals['_REPORTREQUEST']._serialized_end=707
+  _globals['_REPORTREQUEST_LABELSENTRY']._serialized_start=662
+  _globals['_REPORTREQUEST_LABELSENTRY']._serialized_end=707
+  _globals['_REPORTRESPONSE']._serialized_start=709
+  _globals['_REPORTRESPONSE']._serialized_end=782
+  _globals['_POLLREQUEST']._serialized_start=784
+  _globals['_POLLREQUEST']._serialized_end=887
+  _globals['_POLLRESPONSE']._serialized_start=890
+  _globals['_POLLRESPONSE']._serialized_end=1051
+  _globals['_ASSIGNMENT']._serialized_start=1054
+  _globals['_ASSIGNMENT']._serialized_end=1193
+  _globals['_WORKERHINT']._serialized_start=1196
+  _globals['_WORKERHINT']._serialized_end=1335
+  _globals['_HOSTCAPACITY']._serialized_start=1338
+  _globals['_HOSTCAPACITY']._serialized_end=1501
+  _globals['_TEMPLATE']._serialized_start=1504
+  _globals['_TEMPLATE']._serialized_end=1838
+  _globals['_TEMPLATE_LABELSENTRY']._serialized_start=662
+  _globals['_TEMPLATE_LABELSENTRY']._serialized_end=707
+  _globals['_WORKER']._serialized_start=1841
+  _globals['_WORKER']._serialized_end=2238
+  _globals['_STARTUP']._serialized_start=2240
+  _globals['_STARTUP']._serialized_end=2317
+  _globals['_EXIT']._serialized_start=2319
+  _globals['_EXIT']._serialized_end=2359
+  _globals['_AGENTSERVICE']._serialized_start=2541
+  _globals['_AGENTSERVICE']._serialized_end=2771
 # @@protoc_insertion_point(module_scope)

@@ -128,6 +128,7 @@ class ReportRequest(google.protobuf.message.Message):
     START_UPS_FIELD_NUMBER: builtins.int
     HOST_NAME_FIELD_NUMBER: builtins.int
     LABELS_FIELD_NUMBER: builtins.int
+    EXITS_FIELD_NUMBER: builtins.int
     cluster_id: builtins.str
     host_id: builtins.str
     boot_id: builtins.str
@@ -150,6 +151,10 @@ class ReportRequest(google.protobuf.message.Message):
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
         """What the host's owner says of it, as zone=a: where pools may be placed, and what they are spread across."""
 
+    @property
+    def exits(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Exit]:
+        """Ends since the last report of workers that had no job when they were asked to stop."""
+
     def __init__(
         self,
         *,
@@ -164,9 +169,10 @@ class ReportRequest(google.protobuf.message.Message):
         start_ups: collections.abc.Iterable[global___StartUp] | None = ...,
         host_name: builtins.str = ...,
         labels: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
+        exits: collections.abc.Iterable[global___Exit] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["capacity", b"capacity"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["boot_id", b"boot_id", "capacity", b"capacity", "cluster_id", b"cluster_id", "epoch_seen", b"epoch_seen", "host_id", b"host_id", "host_name", b"host_name", "labels", b"labels", "sequence", b"sequence", "start_ups", b"start_ups", "templates", b"templates", "workers", b"workers"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["boot_id", b"boot_id", "capacity", b"capacity", "cluster_id", b"cluster_id", "epoch_seen", b"epoch_seen", "exits", b"exits", "host_id", b"host_id", "host_name", b"host_name", "labels", b"labels", "sequence", b"sequence", "start_ups", b"start_ups", "templates", b"templates", "workers", b"workers"]) -> None: ...
 
 global___ReportRequest = ReportRequest
 
@@ -435,6 +441,7 @@ class Worker(google.protobuf.message.Message):
     TEMPLATE_HASH_FIELD_NUMBER: builtins.int
     MEMORY_BYTES_FIELD_NUMBER: builtins.int
     IS_FORCED_FIELD_NUMBER: builtins.int
+    STATE_AGE_S_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     pool: builtins.str
     template: builtins.str
@@ -454,6 +461,8 @@ class Worker(google.protobuf.message.Message):
     """Absent: not measured."""
     is_forced: builtins.bool
     """Its drain deadline is over: it is, or was, ended by force. Absent: the agent does not say."""
+    state_age_s: builtins.float
+    """How long it has been in its state. Absent: the agent does not say."""
     def __init__(
         self,
         *,
@@ -470,9 +479,10 @@ class Worker(google.protobuf.message.Message):
         template_hash: builtins.str = ...,
         memory_bytes: builtins.int | None = ...,
         is_forced: builtins.bool | None = ...,
+        state_age_s: builtins.float | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "exit_code", b"exit_code", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "state", b"state", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_state_age_s", b"_state_age_s", "exit_code", b"exit_code", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "state_age_s", b"state_age_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_state_age_s", b"_state_age_s", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_exit_code", b"_exit_code"]) -> typing.Literal["exit_code"] | None: ...
     @typing.overload
@@ -481,6 +491,8 @@ class Worker(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_is_forced", b"_is_forced"]) -> typing.Literal["is_forced"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_memory_bytes", b"_memory_bytes"]) -> typing.Literal["memory_bytes"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_state_age_s", b"_state_age_s"]) -> typing.Literal["state_age_s"] | None: ...
 
 global___Worker = Worker
 
@@ -490,15 +502,40 @@ class StartUp(google.protobuf.message.Message):
 
     TEMPLATE_FIELD_NUMBER: builtins.int
     START_UP_S_FIELD_NUMBER: builtins.int
+    CPU_S_FIELD_NUMBER: builtins.int
     template: builtins.str
     start_up_s: builtins.float
     """From spawn to ready."""
+    cpu_s: builtins.float
+    """CPU seconds of the worker and its children until then. Absent: not measured."""
     def __init__(
         self,
         *,
         template: builtins.str = ...,
         start_up_s: builtins.float = ...,
+        cpu_s: builtins.float | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["start_up_s", b"start_up_s", "template", b"template"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_cpu_s", b"_cpu_s", "cpu_s", b"cpu_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_cpu_s", b"_cpu_s", "cpu_s", b"cpu_s", "start_up_s", b"start_up_s", "template", b"template"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_cpu_s", b"_cpu_s"]) -> typing.Literal["cpu_s"] | None: ...
 
 global___StartUp = StartUp
+
+@typing.final
+class Exit(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    TEMPLATE_FIELD_NUMBER: builtins.int
+    EXIT_S_FIELD_NUMBER: builtins.int
+    template: builtins.str
+    exit_s: builtins.float
+    """From the request to stop to the end of the process."""
+    def __init__(
+        self,
+        *,
+        template: builtins.str = ...,
+        exit_s: builtins.float = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["exit_s", b"exit_s", "template", b"template"]) -> None: ...
+
+global___Exit = Exit
