@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+SEED = ROOT / "tests" / "control" / "http" / "seed.py"  # of a fixture that tests of every folder may use
 LIVED, GONE = "lived", "does not apply"
 
 
@@ -16,7 +17,8 @@ def copied(folders: Iterable[str], copy: Path) -> None:
     """Copy these folders of the tree, and what every test needs beside its own folder."""
     for folder in folders:
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in (ROOT / "pyproject.toml", *(ROOT / "tests").glob("*.py")):
+    for file in (ROOT / "pyproject.toml", SEED, *(ROOT / "tests").glob("*.py")):
+        (copy / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, copy / file.relative_to(ROOT))
 
 
