@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 DEMAND = ("test_demand.py", "test_hybrid.py", "laws/test_law_01_more_never_lowers_a_demand.py")
 HYBRID = ("test_hybrid.py", "test_decide.py", "laws/test_law_01_more_never_lowers_a_demand.py")
+INSTANT = ("test_instant.py",)
 LIMITS = ("test_limits.py", "test_limit_laws.py", "laws/test_law_06_bounds_hold.py")
 SHARE = ("test_share.py", "test_settle.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
 PLACEMENT = ("test_placement.py", "test_share.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
@@ -66,6 +67,17 @@ MUTANTS = (
         ("objective_of(member.queue).target_s", "objective.target_s"),
         ("at_s + start_up_s(view) - now_s", "at_s - start_up_s(view) - now_s"),
         ("if exposed_s(view) > 0:", "if exposed_s(view) < 0:"),
+    ),
+    *_in(
+        "instant.py",
+        INSTANT,
+        ("min(newest.values(), default=None)", "max(newest.values(), default=None)"),
+        ("max(newest.get(connection, queue.sampled_at_s)", "min(newest.get(connection, queue.sampled_at_s)"),
+        ("sum(ready_at_s > at_s for", "sum(ready_at_s < at_s for"),
+        ("running = max(running_workers - fresh, min(", "running = min(running_workers - fresh, max("),
+        ("starting_workers=present - running,", "starting_workers=starting_workers,"),
+        ("taken_jobs=min(begun_jobs, free_slots)", "taken_jobs=begun_jobs"),
+        ("if worker.state is not WorkerState.RUNNING:", "if worker.state is WorkerState.STARTING:"),
     ),
     *_in(
         "limits.py",

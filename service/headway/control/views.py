@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headway.control.earlier import EarlierDays
 from headway.control.recent import RecentBuckets
 from headway.scaling.demand import exposed_s
+from headway.scaling.instant import NOTHING_RECENT, RECENT_S, counted, recent_of
 from headway.scaling.model import Host, HostState, Template, WorkerState
 from headway.scaling.presence import leaving_workers, unknown_workers
 from headway.scaling.profile import Profile
@@ -46,25 +47,42 @@ class Views:
                 if not staying[row.host_id]:
                     self._kept[row.pool] += row.workers
         self._states = Counter((worker.pool, worker.state) for host in known for worker in host.workers)
+        self._recently = recent_of(
+            (worker for host in known for worker in host.workers),
+            since_s=now_s - RECENT_S,
+            ahead_s=now_s - gathered.at_s,
+        )
         self._unknown = unknown_workers(gathered.hosts, gathered.assignments)
 
     def of(self, profile: Profile) -> PoolView:
         """The view of the pool of ``profile``."""
         pool, template, direct = profile.pool, profile.template, self._gathered.direct
-        slots, start_up_s = self._templates.get(template, (1, None))
-        view = PoolView(
-            profile=profile,
-            queues=tuple(
-                self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue))
-                for queue in profile.queues
-            ),
-            direct=tuple(direct[queue] for queue in profile.queues if queue in direct),
-            slots_per_worker=slots,
-            start_up_s=start_up_s,
-            capacity_workers=self._capacity(profile),
-            assigned_workers=self._assigned[pool],
+        facts = self._templates.get(template, _NO_FACTS)
+        queues = tuple(
+            self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue))
+            for queue in profile.queues
+        )
+        present = counted(
+            queues,
+            self._recently.get(pool, NOTHING_RECENT),
             running_workers=self._states[pool, WorkerState.RUNNING],
             starting_workers=self._states[pool, WorkerState.STARTING],
+            slots_per_worker=facts.slots,
+        )
+        view = PoolView(
+            profile=profile,
+            queues=queues,
+            direct=tuple(direct[queue] for queue in profile.queues if queue in direct),
+            slots_per_worker=facts.slots,
+            start_up_s=facts.start_up_s,
+            start_up_p95_s=facts.start_up_p95_s,
+            start_up_cpu_s=facts.start_up_cpu_s,
+            exit_s=facts.exit_s,
+            capacity_workers=self._capacity(profile),
+            assigned_workers=self._assigned[pool],
+            running_workers=present.running_workers,
+            starting_workers=present.starting_workers,
+            taken_jobs=present.taken_jobs,
             unknown_workers=self._unknown[pool],
             leaving_workers=self._leaving_of(profile),
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
@@ -77,7 +95,7 @@ class Views:
 
     def exposed_s(self, profile: Profile) -> float:
         """For how long from now the pool of ``profile`` is exposed; often 0."""
-        _, start_up_s = self._templates.get(profile.template, (1, None))
+        start_up_s = self._templates.get(profile.template, _NO_FACTS).start_up_s
         return exposed_s(PoolView(profile=profile, queues=(), start_up_s=start_up_s, lag_s=LAG_S))
 
     def _with_past(self, view: PoolView, ahead_s: float) -> PoolView:
@@ -114,21 +132,45 @@ class Views:
         return None if room is None else room + self._kept[profile.pool]
 
 
-def _templates(known: Iterable[Host]) -> dict[str, tuple[int, float | None]]:
-    """Template -> slots and start-up, seconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What is known of a template on all hosts together."""
+
+    slots: int = 1
+    start_up_s: float | None = None
+    start_up_p95_s: float | None = None
+    start_up_cpu_s: float | None = None
+    exit_s: float | None = None
+
+
+_NO_FACTS = _Facts()
+
+
+def _templates(known: Iterable[Host]) -> dict[str, _Facts]:
+    """Template -> its facts.
 
     Hosts may differ; the fewest slots and the slowest start promise nothing that one of them cannot keep.
     """
-    found: dict[str, tuple[int, float | None]] = {}
+    found: dict[str, _Facts] = {}
     for host in known:
         for template in host.templates:
             before = found.get(template.name)
-            found[template.name] = _worst(before, template) if before else (template.slots, template.start_up_s)
+            found[template.name] = _worst(before, template)
     return found
 
 
-def _worst(before: tuple[int, float | None], template: Template) -> tuple[int, float | None]:
-    slots, start_up_s = before
-    if template.start_up_s is not None:
-        start_up_s = template.start_up_s if start_up_s is None else max(start_up_s, template.start_up_s)
-    return min(slots, template.slots), start_up_s
+def _worst(before: _Facts | None, template: Template) -> _Facts:
+    known = before or _Facts(slots=template.slots)
+    return _Facts(
+        slots=min(known.slots, template.slots),
+        start_up_s=_greater(known.start_up_s, template.start_up_s),
+        start_up_p95_s=_greater(known.start_up_p95_s, template.start_up_p95_s),
+        start_up_cpu_s=_greater(known.start_up_cpu_s, template.start_up_cpu_s),
+        exit_s=_greater(known.exit_s, template.exit_s),
+    )
+
+
+def _greater(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)

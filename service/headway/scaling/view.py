@@ -59,9 +59,11 @@ class PoolView:
     is_failing: bool = False
     """Wherever a worker of the pool could be, its template's workers have, of late, only ended too early."""
     busy_workers: int | None = None
-    """Running workers that had a job when their hosts last reported; ``None`` where it is not known.
+    """Running workers that have a job; ``None`` where it is not known."""
+    taken_jobs: int = 0
+    """Jobs that running workers have begun since the newest sample: there they still wait, or are not yet to be seen.
 
-    The report may be newer than the samples, or older: of ``in_flight_jobs`` and this, the greater dismisses nobody.
+    They are work in progress like ``in_flight_jobs``, and no more among those that wait.
     """
     recalled_jobs: float | None = None
     """Jobs that earlier days had at this time and today has not had yet; ``None`` without such days."""

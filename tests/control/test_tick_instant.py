@@ -1,0 +1,107 @@
+"""Ticks on what hosts and brokers said at different moments: nobody leaves for having come, or begun, too lately."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from control.test_tick import Database, leading
+from headway.scaling.record import decision_from_mapping
+from scaling.pools import NOW_S
+
+SAMPLED_AGO_S = 1.0
+WAITS: Any = {"waiting_jobs": 1, "oldest_age_s": 2.0}  # of an objective of 10 s
+
+
+class Worked(Database):
+    """With workers, as agents and collectors report them."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._rows = psycopg.connect(url, autocommit=True)
+
+    def close(self) -> None:
+        self._rows.close()
+        super().close()
+
+    def worker(self, number: int, *, ready_ago_s: float, begun_ago_s: float | None = None) -> None:
+        """A running worker of the pool ``mail``, assigned to the host ``a``; what it began is the broker's word."""
+        self._rows.execute(
+            """
+            insert into workers
+                (worker_id, host_id, pool, template, pid, state, is_busy, started_at, state_since)
+            values (%s, 'a', 'mail', 'mail', %s, 'running', %s, now() - interval '1 hour',
+                now() - make_interval(secs => %s))
+            """,
+            [f"w{number}", number, begun_ago_s is not None, ready_ago_s],
+        )
+        if begun_ago_s is not None:
+            self._rows.execute(
+                "insert into worker_activities (host_name, pid, is_busy, busy_since_s) values ('a', %s, true, %s)",
+                [number, NOW_S - begun_ago_s],
+            )
+
+    def assign(self, workers: int) -> None:
+        self._rows.execute(
+            "insert into assignments (pool, host_id, template, base_workers, epoch, revision) "
+            "values ('mail', 'a', 'mail', %s, 1, 1)",
+            [workers],
+        )
+        memory = {"version": 1, "target_workers": workers, "wanted": []}
+        self._rows.execute(
+            "insert into pool_states (pool, target_workers, memory, epoch) values ('mail', %s, %s, 1)",
+            [workers, json.dumps(memory)],
+        )
+
+    def decision(self) -> Any:
+        return decision_from_mapping(self.read("select body from decisions order by decided_at desc limit 1"))
+
+
+@pytest.fixture
+async def worked(migrated_url: str) -> AsyncIterator[Worked]:
+    database = Worked(migrated_url)
+    database.profile()
+    database.host()
+    yield database
+    database.close()
+
+
+async def ticked(url: str) -> None:
+    async with leading(url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+
+
+async def test_a_worker_that_became_ready_after_the_sample_still_counts_as_what_it_was_started_for(
+    migrated_url: str, worked: Worked
+) -> None:
+    """The sample cannot show whether it took the job that it was started for."""
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, **WAITS)
+    worked.worker(1, ready_ago_s=SAMPLED_AGO_S / 2)
+    worked.assign(1)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert (decision.running_workers, decision.starting_workers) == (0, 1)
+    assert (decision.target_workers, decision.binding) == (1, "work_in_progress")
+    assert worked.assigned() == {("mail", "a"): 1}
+
+
+async def test_a_worker_that_was_ready_before_the_sample_runs(migrated_url: str, worked: Worked) -> None:
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, **WAITS)
+    worked.worker(1, ready_ago_s=SAMPLED_AGO_S * 2)
+    worked.assign(1)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert (decision.running_workers, decision.starting_workers) == (1, 0)
+
+
+async def test_the_job_of_a_worker_whose_report_is_late_counts_once(migrated_url: str, worked: Worked) -> None:
+    """The sample shows a job of a worker that still starts by its host's last word: one worker is enough."""
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, in_flight_jobs=1)
+    worked.worker(1, ready_ago_s=SAMPLED_AGO_S * 2)
+    worked.run("update workers set state = 'starting'")
+    worked.assign(1)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert (decision.running_workers, decision.starting_workers, decision.target_workers) == (1, 0, 1)
