@@ -1,6 +1,8 @@
 """`headway simulate`: a table, a report, figures, and one clear line for each mistake."""
 
 import json
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from headway.cli.faults import wrongs_of
 from headway.cli.rehearsal import SWEEP, base_profile, cases, risks_of, strategies_of
 from headway.cli.traces import Columns, read_trace
 from headway.errors import Invalid
+from headway.scaling.behaviour import behaviour_from_mapping
 from headway.scaling.model import Mode
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate.single import Setting
@@ -217,6 +220,8 @@ def test_the_risk_knob_is_swept_where_it_moves_something(trace: Path) -> None:
         (["TRACE", "--cap", "-1"], "workers_max=-1"),
         (["TRACE", "--tick", "0s"], "--tick: 0 s must lie above 0"),
         (["TRACE", "--slots", "0"], "--slots=0 must be 1 or more"),
+        (["TRACE", "--behaviour", "nowhere.json"], "--behaviour=nowhere.json cannot be read"),
+        (["TRACE", "--host-cores", "0"], "--host-cores=0 must be above 0"),
         (["TRACE", "--jitter", "-1"], "--jitter=-1 must lie in 0..3"),
         (["TRACE", "--risk", "much"], "--risk='much': expected numbers"),
         (["TRACE", "--hosts", "3"], "--hosts='3' must be hosts and the workers that fit on each, as in 3x8"),
@@ -240,3 +245,45 @@ def test_what_cannot_be_set_is_told_at_once() -> None:
     with pytest.raises(Invalid) as refusal:
         Setting(tick_s=0.0, slots=0)
     assert len(refusal.value.breaches) == 2
+
+
+def test_a_measured_behaviour_takes_the_place_of_the_start_up(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same start-up, exits that take a second: more is paid, and the figures say what was measured."""
+    file, measured = tmp_path / "out.json", tmp_path / "behaviour.json"
+    measured.write_text('{"start_up": {"p50_s": 2.0, "p95_s": 2.0}, "exit": {"p50_s": 1.0, "p95_s": 1.0}}')
+    assert main(["simulate", str(trace), "--start-up", "9s", "--behaviour", str(measured), "--json", str(file)]) == 0
+    live = json.loads(file.read_text())
+    assert live["behaviour"]["exit"]["p50_s"] == 1.0
+    assert main(["simulate", str(trace), "--start-up", "2s", "--json", str(file)]) == 0
+    plain = json.loads(file.read_text())
+    assert plain["behaviour"] is None
+    assert live["rehearsals"][0]["pickup_max_s"] < 9
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]", "expected an object"),
+        ("{", "is no JSON"),
+        ('{"exit": 3}', "behaviour"),
+        ('{"exit": {"p50_s": 2, "p95_s": 1}}', "needs 0 <= p50_s <= p95_s"),
+    ],
+)
+def test_a_file_that_holds_no_behaviour_is_refused_by_name(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    file = tmp_path / "behaviour.json"
+    file.write_text(text)
+    assert main(["simulate", str(trace), "--behaviour", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "--behaviour" in said
+    assert message in said
+
+
+def test_the_guide_shows_every_key_of_a_behaviour() -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/rehearse.md").read_text()
+    (shown,) = re.findall(r"```json behaviour\n(.*?)```", page, flags=re.DOTALL)
+    behaviour = behaviour_from_mapping(json.loads(shown))
+    assert None not in {getattr(behaviour, each.name) for each in fields(behaviour)}

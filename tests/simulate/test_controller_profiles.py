@@ -9,6 +9,8 @@ from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 from headway.simulate import Controller, Observation
+from headway.simulate.jobs import Jobs
+from headway.simulate.single import Setting, rehearse
 from scaling.pools import profile
 
 
@@ -25,6 +27,18 @@ def test_schedules_go_by_the_clock_of_the_rehearsal() -> None:
     rehearsed = controller(profile(schedules=(noon,)), zones={"Asia/Kolkata": ZoneInfo("Asia/Kolkata")})
     targets = [rehearsed.step(look(hour * 3600.0)).target_workers for hour in (6.0, 6.5, 7.4, 7.5)]
     assert targets == [0, 3, 3, 0]
+
+
+def test_a_schedule_may_raise_the_ceiling() -> None:
+    """Forty jobs at once and two workers at most, but for an hour in which there may be nine."""
+    noon = Schedule(starts="12:00", ends="13:00", workers_max=9)
+    wanted = profile(workers_min=0, workers_max=2, schedules=(noon,))
+    for hour, workers in ((11.0, 2), (12.0, 9)):
+        seen = Observation(at_s=hour * 3600.0, waiting=40, oldest_age_s=9.0, arrived=40)
+        assert controller(wanted).step(seen).target_workers == workers
+        jobs = Jobs(at_s=[1.0] * 40, service_s=[60.0] * 40)
+        result = rehearse(jobs, wanted, Setting(), begins_at_s=hour * 3600.0)
+        assert max(point.present_workers for point in result.points) == workers
 
 
 def test_a_budget_of_the_day_counts_what_was_rehearsed_since_midnight() -> None:

@@ -14,10 +14,11 @@ from rich.text import Text
 from headway import __version__
 from headway.cli import past_options as options
 from headway.cli.amounts import seconds
+from headway.cli.behaviour import read_behaviour
 from headway.cli.bench import Bench, bench, check_cores, rehearsed, rows_of
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
 from headway.cli.past import Asked, moment_s, past_of
-from headway.cli.simulate import ENDED_BY_CTRL_C, check_writable, write
+from headway.cli.simulate import ENDED_BY_CTRL_C, check_writable, start_up_told, write
 from headway.cli.simulate import table as rehearsals_table
 from headway.cli.typed import output, run
 from headway.scaling.explain import counted, duration
@@ -58,6 +59,8 @@ def backtest(
     start_up: options.StartUp = "2s",
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
+    behaviour: options.BehaviourFile = None,
+    host_cores: options.HostCores = None,
     weeks: options.Weeks = True,
     seed: options.Seed = 0,
     report: options.Report = None,
@@ -75,7 +78,16 @@ def backtest(
         profile=profile,
         seed=seed,
     )
-    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, weeks=weeks, seed=seed)
+    setting = setting_of(
+        tick=tick,
+        start_up=start_up,
+        jitter=jitter,
+        slots=slots,
+        weeks=weeks,
+        seed=seed,
+        behaviour=behaviour,
+        host_cores=host_cores,
+    )
     compared = with_base((*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ())))
     prepare(cores, report, json_)
     past = past_of(asked)
@@ -121,7 +133,17 @@ def asked_of(
     )
 
 
-def setting_of(*, tick: str, start_up: str, jitter: float, slots: int, seed: int, weeks: bool = True) -> Setting:
+def setting_of(
+    *,
+    tick: str,
+    start_up: str,
+    jitter: float,
+    slots: int,
+    seed: int,
+    weeks: bool = True,
+    behaviour: Path | None = None,
+    host_cores: float | None = None,
+) -> Setting:
     """How workers behave and how often is decided, of the options' words."""
     return Setting(
         tick_s=seconds(tick, option="--tick"),
@@ -130,6 +152,8 @@ def setting_of(*, tick: str, start_up: str, jitter: float, slots: int, seed: int
         slots=slots,
         recalls_weeks=weeks,
         seed=seed,
+        behaviour=read_behaviour(behaviour),
+        host_cores=host_cores,
     )
 
 
@@ -207,9 +231,8 @@ def totals_table(found: Sequence[Total]) -> Table:
 
 def facts(setting: Setting) -> dict[str, str]:
     """What the page says of how it was rehearsed."""
-    spread = f", spread {setting.start_up_spread:g}" if setting.start_up_spread else ""
     return {
-        "start-up": f"{duration(setting.start_up_s)}{spread}",
+        "start-up": start_up_told(setting),
         "tick": duration(setting.tick_s),
         "slots a worker": f"{setting.slots}",
         "seed": f"{setting.seed}",

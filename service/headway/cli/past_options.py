@@ -1,4 +1,4 @@
-"""The options that `backtest` and `tune` share."""
+"""The options that `simulate`, `backtest` and `tune` share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -35,6 +35,11 @@ Cores = Annotated[int | None, typer.Option(metavar="COUNT", help="Of this machin
 Slots = Annotated[int, typer.Option(metavar="COUNT", help="Jobs that one worker runs at once.")]
 StartUp = Annotated[str, typer.Option(metavar="DURATION", help="From a worker's spawn to its first job.")]
 Jitter = Annotated[float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")]
+BehaviourFile = Annotated[
+    Path | None,
+    typer.Option("--behaviour", metavar="FILE", help="How workers and the control plane were measured to behave."),
+]
+HostCores = Annotated[float | None, typer.Option(metavar="COUNT", help="Of a host, shared by workers that start.")]
 Tick = Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")]
 Weeks = Annotated[
     bool, typer.Option("--weeks/--no-weeks", help="Recall hours of the week as the live loop does, or days only.")

@@ -19,6 +19,7 @@ from headway import __version__
 from headway.cli import past_options as options
 from headway.cli.amounts import seconds
 from headway.cli.api import api_of
+from headway.cli.behaviour import read_behaviour
 from headway.cli.faults import KINDS as FAULTS
 from headway.cli.faults import wrongs_of
 from headway.cli.history import MINUTES_MAX, Recorded, read_history
@@ -83,6 +84,8 @@ def simulate(
         float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")
     ] = 0.0,
     tick: Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")] = "5s",
+    behaviour: options.BehaviourFile = None,
+    host_cores: options.HostCores = None,
     hosts: Annotated[
         str | None,
         typer.Option(metavar="HOSTSxWORKERS", help="Room for workers, as in 3x8; without it there is room for all."),
@@ -128,6 +131,8 @@ def simulate(
         slots=slots,
         recalls_weeks=weeks,
         seed=seed,
+        behaviour=read_behaviour(behaviour),
+        host_cores=host_cores,
     )
     known = load_strategies()
     profiles, risks = strategies_of(strategy, policy, known), risks_of(risk, policy)
@@ -278,11 +283,10 @@ def _title(rows: Sequence[Row]) -> str:
 
 
 def _facts(policy: Profile, setting: Setting, faults: Sequence[str]) -> Mapping[str, str]:
-    spread = f", spread {setting.start_up_spread:g}" if setting.start_up_spread else ""
     return {
         "promise": f"{policy.objective.percentile:g} % within {duration(policy.objective.target_s)}",
         "workers at most": f"{policy.workers_max:,}",
-        "start-up": f"{duration(setting.start_up_s)}{spread}",
+        "start-up": start_up_told(setting),
         "tick": duration(setting.tick_s),
         "slots a worker": f"{setting.slots}",
         "hosts": f"{setting.hosts} × {counted(setting.workers_per_host, 'worker')}"
@@ -292,6 +296,15 @@ def _facts(policy: Profile, setting: Setting, faults: Sequence[str]) -> Mapping[
         "seed": f"{setting.seed}",
         "made by": f"headway {__version__}",
     }
+
+
+def start_up_told(setting: Setting) -> str:
+    """How long workers take to start, in words."""
+    if setting.behaviour is not None and setting.behaviour.start_up is not None:
+        measured = setting.behaviour.start_up
+        return f"{duration(measured.p50_s)}, p95 {duration(measured.p95_s)}, as measured"
+    spread = f", spread {setting.start_up_spread:g}" if setting.start_up_spread else ""
+    return f"{duration(setting.start_up_s)}{spread}"
 
 
 def check_writable(file: Path) -> None:

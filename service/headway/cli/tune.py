@@ -74,6 +74,8 @@ def tune(
     start_up: options.StartUp = "2s",
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
+    behaviour: options.BehaviourFile = None,
+    host_cores: options.HostCores = None,
     weeks: options.Weeks = True,
     seed: options.Seed = 0,
     patch: Annotated[
@@ -94,7 +96,16 @@ def tune(
         profile=profile,
         seed=seed,
     )
-    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, weeks=weeks, seed=seed)
+    setting = setting_of(
+        tick=tick,
+        start_up=start_up,
+        jitter=jitter,
+        slots=slots,
+        weeks=weeks,
+        seed=seed,
+        behaviour=behaviour,
+        host_cores=host_cores,
+    )
     given = (*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ()))
     compared = with_base(given or DEFAULT_GRID)
     refuse_untunable(compared)

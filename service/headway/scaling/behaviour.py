@@ -48,6 +48,10 @@ class Behaviour:
     """How old a worker state is, from the change at the host, when an evaluation first sees it."""
     evaluation_delay: Spread | None = None
     """How much later than its interval an evaluation begins."""
+    apply_delay: Spread | None = None
+    """From the beginning of an evaluation to the spawns and the requests to stop that it makes on a host."""
+    wake_delay: Spread | None = None
+    """From a job that reaches a pool at zero to the beginning of the evaluation that wakes the pool."""
 
     def __post_init__(self) -> None:
         breaches = [
@@ -72,7 +76,7 @@ def _quantile(ordered: Sequence[float], fraction: float) -> float:
     return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]
 
 
-_SPREADS = frozenset({"start_up", "exit", "sample_lag", "worker_lag", "evaluation_delay"})
+_SPREADS = frozenset({"start_up", "exit", "sample_lag", "worker_lag", "evaluation_delay", "apply_delay", "wake_delay"})
 
 
 def behaviour_to_mapping(behaviour: Behaviour) -> dict[str, Any]:

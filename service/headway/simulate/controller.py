@@ -11,6 +11,7 @@ from headway.errors import Invalid
 from headway.scaling.decide import decide
 from headway.scaling.demand import exposed_s
 from headway.scaling.estimate import Recent, Span
+from headway.scaling.measure import BucketRow
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.recall import Recall
@@ -19,6 +20,7 @@ from headway.scaling.seasons import Member, Recalled, Weeks, recalled
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView
+from headway.simulate.buckets import KeptRows
 
 QUEUE = "simulated/jobs"
 
@@ -44,11 +46,22 @@ class Observation:
     """The longest wait among the jobs that started since the last look."""
     in_flight: int | None = None
     """Jobs that are being worked on; ``None``: one a busy worker."""
+    capacity_workers: int | None = None
+    """Workers of this pool that the hosts can hold, present ones included; ``None``: there is room for all."""
+    start_up_s: float | None = None
+    """How long workers took to start of late; ``None``: as long as the controller was given."""
+    dispatch_overhead_s: float | None = None
+    """What a slot needs beside the service of each job, as measured; ``None``: as the controller was given."""
+    rows: tuple[BucketRow, ...] | None = None
+    """The queue by buckets of the clock, those that have changed since the last look; ``None``: the counts above say
+    it. A controller takes one or the other from its first look to its last.
+    """
 
     def __post_init__(self) -> None:
         counts = (self.waiting, self.arrived, self.started, self.finished, self.workers, self.busy, self.idle)
         others = (self.starting, self.service_sum_s, self.oldest_age_s, self.pickup_max_s, self.in_flight)
-        known = (*counts, *(value for value in others if value is not None))
+        facts = (self.capacity_workers, self.start_up_s, self.dispatch_overhead_s)
+        known = (*counts, *(value for value in (*others, *facts) if value is not None))
         # What is not finite makes the sum so. Engines look millions of times: names are found only if it is needed.
         if min(known) < 0 or not math.isfinite(sum(known)) or not math.isfinite(self.at_s):
             raise Invalid(*self._breaches())
@@ -58,7 +71,7 @@ class Observation:
             value = getattr(self, item.name)
             if item.name == "at_s" and not math.isfinite(value):
                 yield f"observation: at_s={value} is no time"
-            elif item.name != "at_s" and value is not None and not 0 <= value < math.inf:
+            elif item.name not in {"at_s", "rows"} and value is not None and not 0 <= value < math.inf:
                 yield f"observation at {self.at_s}: {item.name}={value} must be finite and at least 0"
 
 
@@ -81,6 +94,8 @@ class Controller:
         zones: Zones | None = None,
         slots_per_worker: int = 1,
         recalls_weeks: bool = True,
+        lag_s: float = 0.0,
+        dispatch_overhead_s: float | None = None,
     ) -> None:
         self.profile = profile or Profile(
             pool="simulated",
@@ -99,10 +114,15 @@ class Controller:
         self._tick_s = tick_s
         self._slots_per_worker = slots_per_worker
         self._taken_at_s: float | None = None
-        self._recent = Recent(target_s=self.profile.objective.target_s, tick_s=tick_s)
+        self._recent: Recent | KeptRows = Recent(target_s=self.profile.objective.target_s, tick_s=tick_s)
+        self._lag_s = lag_s
+        self._dispatch_overhead_s = dispatch_overhead_s
+        self._ceiling_workers = ceiling_workers(self.profile)
         self._recall = Recall()
         self._weeks = Weeks() if recalls_weeks else None
-        self._exposed_s = exposed_s(PoolView(profile=self.profile, queues=(), start_up_s=start_up_s, tick_s=tick_s))
+        self._exposed_s = exposed_s(
+            PoolView(profile=self.profile, queues=(), start_up_s=start_up_s, tick_s=tick_s, lag_s=lag_s)
+        )
         self._memory = Memory()
         self._standing: tuple[int, Decision] | None = None
         """The decision of a pool in which nothing happens, and its workers; ``None`` while it could change."""
@@ -113,7 +133,7 @@ class Controller:
 
         An observation that is given again, for want of a newer one, counts once and grows stale.
         """
-        if self._standing is not None and now_s is None and _is_quiet(observation):
+        if self._standing is not None and _is_quiet(observation) and self._is_fresh(observation, now_s):
             workers, standing = self._standing
             if observation.workers == workers:
                 self._passed_over = observation
@@ -123,12 +143,15 @@ class Controller:
             self._passed_over = None
         before = self._memory
         at_s = observation.at_s if now_s is None else now_s
-        decision, self._memory = decide(
-            self._view(observation, now_s=at_s), before, now_s=at_s, strategies=self._strategies
-        )
+        view = self._view(observation, now_s=at_s)
+        decision, self._memory = decide(view, before, now_s=at_s, strategies=self._strategies)
         stands = _is_quiet(observation) and before == self._memory and self._is_still(decision)
         self._standing = (observation.workers, decision) if stands else None
         return decision
+
+    def _is_fresh(self, observation: Observation, now_s: float | None) -> bool:
+        """Whether the observation is new enough for a decision that stands to stand: stale metrics are said of."""
+        return now_s is None or now_s - observation.at_s <= self.profile.stale_after_s
 
     def stands(self, observation: Observation) -> bool:
         """Whether every look like ``observation``, whenever it is, gets the decision that was given last."""
@@ -158,7 +181,12 @@ class Controller:
 
     def _take(self, seen: Observation) -> None:
         self._count_hours(seen)
-        self._recent.take(_span(seen))
+        if seen.rows is not None and self._taken_at_s is None:
+            self._recent = KeptRows(self.profile.objective)
+        if isinstance(self._recent, KeptRows):
+            self._recent.take(seen.rows or ())
+        else:
+            self._recent.take(_span(seen))
         if self._exposed_s > 0:  # nobody else asks what was
             self._recall.take(seen.arrived, at_s=seen.at_s)
             if self._weeks is not None:
@@ -174,8 +202,11 @@ class Controller:
             profile=self.profile,
             queues=(queue,),
             slots_per_worker=self._slots_per_worker,
-            start_up_s=self._start_up_s,
-            capacity_workers=self.profile.workers_max,
+            start_up_s=self._start_up_s if seen.start_up_s is None else seen.start_up_s,
+            dispatch_overhead_s=self._dispatch_overhead_s
+            if seen.dispatch_overhead_s is None
+            else seen.dispatch_overhead_s,
+            capacity_workers=self._ceiling_workers if seen.capacity_workers is None else seen.capacity_workers,
             assigned_workers=seen.workers,
             running_workers=seen.busy + seen.idle,
             starting_workers=seen.starting,
@@ -186,6 +217,7 @@ class Controller:
             zones=self._zones,
             options=self._options,
             tick_s=self._tick_s,
+            lag_s=self._lag_s,
         )
 
     def _recalled(self, seen: Observation, queue: QueueMetrics) -> Recalled:
@@ -199,6 +231,12 @@ class Controller:
         arrived_jobs = self._recall.arrived_jobs(now_s=seen.at_s)
         member = Member(season=season, arrived_jobs=arrived_jobs, rate_per_s=queue.arrival_rate_per_s or 0.0)
         return recalled([member], by_days=None, now_s=seen.at_s, ahead_s=ahead_s, tick_s=self._tick_s)
+
+
+def ceiling_workers(profile: Profile) -> int:
+    """The most workers that ``profile`` ever asks for, whatever its schedules say."""
+    scheduled = (schedule.workers_max or 0 for schedule in profile.schedules)
+    return max(profile.workers_max, profile.pinned or 0, *scheduled)
 
 
 def _is_quiet(seen: Observation) -> bool:

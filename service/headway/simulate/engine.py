@@ -4,41 +4,25 @@ Between two ticks every pool goes its own way; at a tick each controller sees it
 """
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from headway.errors import Invalid
+from headway.scaling.behaviour import Behaviour
 from headway.scaling.model import Host
-from headway.simulate.controller import Controller, Observation
+from headway.simulate.cores import Machines
+from headway.simulate.draws import Draw
+from headway.simulate.evaluations import Evaluations
 from headway.simulate.faults import HostOutage, Stretch, is_covered
 from headway.simulate.hosts import Hosts
+from headway.simulate.lane import Lane, Stepping, Target
 from headway.simulate.plan import PoolPlan
-from headway.simulate.pool import RunningPool
-from headway.simulate.results import Recorder, Result, by_queue_percent, percentile, punctuality
+from headway.simulate.results import Result
+
+__all__ = ["Rehearsal", "Stepping", "Target", "simulate"]
 
 TICK_S = 5.0
 OVERTIME_S = 86400.0  # a strategy that leaves jobs waiting for a day after the last one came will not serve them
-
-
-class Target(Protocol):
-    """What a controller answers: a ``Decision`` is one."""
-
-    @property
-    def target_workers(self) -> int: ...
-    @property
-    def burst_workers(self) -> int: ...
-
-
-class Stepping(Protocol):
-    """Anything that decides from one look to the next: a ``Controller`` is one.
-
-    ``now_s`` is given only where metrics are late: it is then later than ``observation.at_s``.
-    """
-
-    def step(self, observation: Observation, /, *, now_s: float | None = None) -> Target: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,123 +39,154 @@ class Rehearsal:
     host_outages: tuple[HostOutage, ...] = ()
     control_outages: tuple[Stretch, ...] = ()
     """When nobody decides: workers go on with what they have."""
+    tick_phase_s: float = 0.0
+    """When the first tick is: what a workload comes to depends on where its bursts fall between two."""
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    """Of the control plane: how late its evaluations are, and what they order."""
+    cores: float | None = None
+    """Of each host, shared by the workers that start there; ``None``: no start delays another."""
+    starting_max: int | None = None
+    """So many workers start on a host at once and the others wait; ``None``: any number."""
+    goes_on_s: float = 0.0
+    """How long it goes on after every job is done, while workers are paid."""
 
     def __post_init__(self) -> None:
+        breaches = []
         if not self.tick_s > 0:
-            raise Invalid(f"tick_s={self.tick_s} must be above 0")
+            breaches.append(f"tick_s={self.tick_s} must be above 0")
+        if not 0 <= self.tick_phase_s < max(self.tick_s, 0.0):
+            breaches.append(f"tick_phase_s={self.tick_phase_s} must lie in 0..{self.tick_s}, its end excluded")
+        if self.cores is not None and not self.cores > 0:
+            breaches.append(f"cores={self.cores} must be above 0")
+        if breaches:
+            raise Invalid(*breaches)
 
 
-class _Lane:
-    """A pool, its controller and what is recorded of them."""
+class _Run:
+    """One rehearsal under way."""
 
-    def __init__(self, plan: PoolPlan, controller: Stepping, rehearsal: Rehearsal) -> None:
-        self.pool = RunningPool(plan, seed=rehearsal.seed)
-        self.recorder = Recorder()
-        self._step = controller.step
-        self._controller = controller if isinstance(controller, Controller) and not plan.faults.are_late else None
-        self._seen: Observation | None = None
-        self._ceiling = plan.workers_max
-        self._begins_at_s = rehearsal.begins_at_s
-        self._are_late = plan.faults.are_late
-        self._on_the_way: deque[Observation] = deque()
-        self._unsent: Observation | None = None
-        self._last: Observation | None = None
-        self._last_target = plan.warm_workers
-
-    def look(self, now_s: float) -> tuple[int, int]:
-        """How many workers the controller wants now, and how many of them burst."""
-        self._seen = seen = self.pool.observe(now_s, at_s=self._begins_at_s + now_s)
-        if self._are_late:
-            workers, burst_workers = self._step_late(seen, now_s)
-        else:
-            decision = self._step(seen)
-            workers, burst_workers = decision.target_workers, decision.burst_workers
-        if workers > self._ceiling:
-            workers = self._ceiling
-        self._last_target = workers
-        self.recorder.take(
-            now_s,
-            target=workers,
-            present=seen.workers,
-            busy=seen.busy,
-            waiting=seen.waiting,
-            pickup_max_s=seen.pickup_max_s,
+    def __init__(self, plans: Sequence[PoolPlan], controllers: Sequence[Stepping], rehearsal: Rehearsal) -> None:
+        self.lanes = [
+            Lane(plan, controller, begins_at_s=rehearsal.begins_at_s, seed=rehearsal.seed)
+            for plan, controller in zip(plans, controllers, strict=True)
+        ]
+        self.pools = [lane.pool for lane in self.lanes]
+        self.now_s = 0.0
+        """Everything has happened up to then."""
+        self._rehearsal = rehearsal
+        self._outages = rehearsal.control_outages
+        self._hosts = Hosts(rehearsal.hosts, rehearsal.host_outages) if rehearsal.hosts else None
+        self._times = Evaluations.of(
+            rehearsal.behaviour, tick_s=rehearsal.tick_s, phase_s=rehearsal.tick_phase_s, seed=rehearsal.seed
         )
-        return workers, burst_workers
+        self._last_s = max((pool.jobs.at_s[-1] for pool in self.pools if len(pool.jobs)), default=0.0) + OVERTIME_S
+        self._machines = None if rehearsal.cores is None else self._machines_of(rehearsal, rehearsal.cores)
+        self._is_simple = self._hosts is None and self._machines is None and self._times.apply_s is None
+        """Whether what is decided is done at once, and touches nothing but its pool."""
+
+    def _machines_of(self, rehearsal: Rehearsal, cores: float) -> Machines:
+        def busy_cores(host_id: str) -> float:
+            return sum(pool.plan.job_cores * pool.crew.jobs_on(host_id) for pool in self.pools if pool.plan.job_cores)
+
+        machines = Machines(cores, starting_max=rehearsal.starting_max, busy_cores=busy_cores)
+        for pool in self.pools:
+            pool.crew.machines = machines
+        return machines
+
+    def run(self, on_tick: Callable[[float], None] | None) -> None:
+        """Let everything happen, until all jobs are done."""
+        is_plain = self._hosts is None and not self._outages
+        tick = 0
+        while (at_s := self._times.at_s(tick)) <= self._last_s:
+            self._tick(at_s)
+            if on_tick is not None:
+                on_tick(at_s)
+            if all(pool.is_over for pool in self.pools) and at_s >= self._ends_s:
+                break
+            tick += 1
+            if is_plain:
+                tick = self._passed_over(tick, on_tick)
+            if self._times.wake_s is not None:
+                self._wake(self._times.wake_s, before_s=self._times.at_s(tick) - self._times.apply_max_s)
 
     @property
-    def quiet_until_s(self) -> float:
-        """Until when every look is like the last one and gets the same answer; in the past where that is not known."""
-        seen = self._seen
-        if self._controller is None or seen is None or seen.workers != self._last_target:
-            return -math.inf
-        if not self._controller.stands(seen):
-            return -math.inf
-        return self.pool.next_event_s
+    def _ends_s(self) -> float:
+        """When the rehearsal of pools whose jobs are done ends."""
+        return max((pool.ended_s for pool in self.pools), default=0.0) + self._rehearsal.goes_on_s
 
-    def pass_over(self, at_s: Sequence[float]) -> None:
-        """Keep looks like the last one at these times."""
-        self.recorder.repeat(at_s)
+    def _tick(self, at_s: float) -> None:
+        for lane in self.lanes:
+            lane.advance(at_s, from_s=self.now_s)
+        self.now_s = at_s
+        if self._hosts is not None:
+            self._hosts.fail(self.pools, at_s)
+        if not self._outages or self._is_decided(at_s):
+            self._decide(self.lanes, at_s)
 
-    def _step_late(self, seen: Observation, now_s: float) -> tuple[int, int]:
-        """The same with metrics as they have arrived: old ones, or the last ones once more. Workers are seen as now."""
-        faults = self.pool.plan.faults
-        self._unsent = seen if self._unsent is None else together(self._unsent, seen)
-        if not is_covered(faults.metric_losses, now_s):
-            self._on_the_way.append(self._unsent)
-            self._unsent = None
-        arrived = []
-        while self._on_the_way and self._on_the_way[0].at_s <= seen.at_s - faults.metric_lag_s:
-            arrived.append(self._on_the_way.popleft())
-        if arrived:
-            self._last = reduce(together, arrived)
-        if self._last is None:
-            return self._last_target, 0
-        known = replace(self._last, workers=seen.workers, busy=seen.busy, idle=seen.idle, starting=seen.starting)
-        decision = self._step(known, now_s=seen.at_s)
-        return decision.target_workers, decision.burst_workers
+    def _is_decided(self, at_s: float) -> bool:
+        return not is_covered(self._outages, at_s)
 
-    def apply(self, workers: int, burst_workers: int, now_s: float) -> None:
-        """Let workers start and leave until there are so many."""
-        crew = self.pool.crew
-        if workers != len(crew.starting) + len(crew.running):
-            crew.retarget(now_s, workers=workers, burst_workers=burst_workers)
+    def _decide(self, lanes: Sequence[Lane], at_s: float) -> None:
+        """Let ``lanes`` decide, and do what comes of it: at once, or as long after as that takes."""
+        for lane in lanes:
+            lane.look(at_s)
+        if self._is_simple:
+            for lane in lanes:
+                lane.apply(*lane.wanted, at_s)
+            return
+        if self._times.apply_s is not None:
+            self.now_s = at_s + min(self._times.apply_s(), self._times.apply_max_s)
+            for pool in self.pools:
+                pool.advance(self.now_s)
+        if self._hosts is not None:
+            self._hosts.apply(self.pools, [lane.wanted for lane in self.lanes], self.now_s)
+        else:
+            for lane in lanes:
+                lane.apply(*lane.wanted, self.now_s)
+        if self._machines is not None:
+            self._machines.plan(self.now_s)
 
-    def result(self, rehearsal: Rehearsal) -> Result:
-        """What it came to."""
-        pool, recorder, jobs = self.pool, self.recorder, self.pool.jobs
-        served = sorted(wait_s for wait_s in pool.pickup_s if not math.isnan(wait_s))
-        last_s = jobs.at_s[-1] if len(jobs) else 0.0
-        ended_s = max(pool.ended_s, last_s, 0.0 if pool.is_over else recorder.at_s[-1])
-        in_time = punctuality(jobs.at_s, pool.pickup_s, objective_s=rehearsal.objective_s)
-        return Result(
-            pool=pool.plan.name,
-            jobs=len(jobs),
-            unserved_jobs=len(jobs) - len(served),
-            objective_s=rehearsal.objective_s,
-            attainment_percent=in_time.percent,
-            attainment_by_day_percent=in_time.by_day_percent,
-            pickup_p50_s=percentile(served, 0.50),
-            pickup_p95_s=percentile(served, 0.95),
-            pickup_p99_s=percentile(served, 0.99),
-            pickup_max_s=served[-1] if served else None,
-            worker_hours=pool.crew.paid_s(ended_s) / 3600.0,
-            work_hours=sum(jobs.service_s) / 3600.0,
-            spawns=pool.crew.spawns,
-            kills=pool.crew.kills,
-            flips=recorder.flips,
-            bad_windows=in_time.bad_windows,
-            windows=in_time.windows,
-            ticks=len(recorder.at_s),
-            ended_s=ended_s,
-            deaths=pool.crew.deaths,
-            crashes=pool.crew.crashes,
-            given_up_jobs=pool.given_up_jobs,
-            attainment_by_queue_percent=by_queue_percent(
-                pool.queue_of, pool.pickup_s, objective_s=rehearsal.objective_s
-            ),
-            points=recorder.points(),
-        )
+    def _wake(self, wake_s: Draw, *, before_s: float) -> None:
+        """Evaluate those pools that wake from zero before then."""
+        while True:
+            due = [lane.wakes_at_s(wake_s, before_s=before_s) for lane in self.lanes]
+            due_s = min(due, default=math.inf)
+            at_s = max(due_s, self.now_s)
+            if at_s >= before_s or not self._is_decided(at_s):
+                return
+            lane = self.lanes[due.index(due_s)]
+            # It wakes because that job is seen.
+            lane.advance(at_s, from_s=max(self.now_s, lane.pool.oldest_s))
+            for pool in self.pools:
+                pool.advance(at_s)
+            self.now_s = at_s
+            self._decide([lane], at_s)
+
+    def _passed_over(self, tick: int, on_tick: Callable[[float], None] | None) -> int:
+        """The next tick that must be looked at; those before it, at which nothing is new, are kept as such.
+
+        The last quiet one is looked at: a controller counts time by what it saw last.
+        """
+        is_over = all(pool.is_over for pool in self.pools)
+        last_s = self._ends_s if is_over else self._last_s
+        until_s = min([last_s, *(lane.quiet_until_s for lane in self.lanes)])
+        first = tick
+        while self._times.at_s(tick + 1) < until_s:
+            tick += 1
+        if tick > first:
+            at_s = [self._times.at_s(number) for number in range(first, tick)]
+            for lane in self.lanes:
+                lane.pass_over(at_s)
+            if on_tick is not None:
+                for each_s in at_s:
+                    on_tick(each_s)
+        return tick
+
+    def results(self) -> tuple[Result, ...]:
+        """What came of every pool."""
+        rehearsal = self._rehearsal
+        until_s = self.now_s if rehearsal.goes_on_s else None
+        return tuple(lane.result(objective_s=rehearsal.objective_s, until_s=until_s) for lane in self.lanes)
 
 
 def simulate(
@@ -184,74 +199,11 @@ def simulate(
 ) -> tuple[Result, ...]:
     """Serve the jobs of every plan under its controller and say what came of it.
 
-    The same plans, controllers and seed give the same results. ``on_tick`` is told the time of each tick, and
+    The same plans, controllers and seed give the same results. ``on_tick`` receives the time of each tick, and
     ``on_waits`` at the end each plan's waits, job by job until its first start; not a number, where it never started.
     """
-    rehearsal = rehearsal or Rehearsal()
-    lanes = [_Lane(plan, controller, rehearsal) for plan, controller in zip(plans, controllers, strict=True)]
-    pools = [lane.pool for lane in lanes]
-    hosts = Hosts(rehearsal.hosts, rehearsal.host_outages) if rehearsal.hosts else None
-    last_s = max((pool.jobs.at_s[-1] for pool in pools if len(pool.jobs)), default=0.0) + OVERTIME_S
-    is_plain = hosts is None and not rehearsal.control_outages
-    ticks, now_s = 0, 0.0
-    while now_s <= last_s:
-        for pool in pools:
-            pool.advance(now_s)
-        if hosts is not None:
-            hosts.fail(pools, now_s)
-        if not (rehearsal.control_outages and is_covered(rehearsal.control_outages, now_s)):
-            _decide(lanes, hosts, now_s)
-        if on_tick is not None:
-            on_tick(now_s)
-        if all(pool.is_over for pool in pools):
-            break
-        ticks += 1
-        now_s = ticks * rehearsal.tick_s
-        if is_plain:
-            ticks, now_s = _passed_over(lanes, ticks, rehearsal.tick_s, last_s, on_tick)
+    run = _Run(plans, controllers, rehearsal or Rehearsal())
+    run.run(on_tick)
     if on_waits is not None:
-        on_waits([pool.pickup_s for pool in pools])
-    return tuple(lane.result(rehearsal) for lane in lanes)
-
-
-def _passed_over(
-    lanes: Sequence[_Lane], ticks: int, tick_s: float, last_s: float, on_tick: Callable[[float], None] | None
-) -> tuple[int, float]:
-    """The next tick that must be looked at, and its time; those before it, at which nothing is new, are kept as such.
-
-    The last quiet one is looked at: a controller counts time by what it saw last.
-    """
-    until_s = min([last_s, *(lane.quiet_until_s for lane in lanes)])
-    first = ticks
-    while (ticks + 1) * tick_s < until_s:
-        ticks += 1
-    if ticks > first:
-        at_s = [tick * tick_s for tick in range(first, ticks)]
-        for lane in lanes:
-            lane.pass_over(at_s)
-        if on_tick is not None:
-            for each_s in at_s:
-                on_tick(each_s)
-    return ticks, ticks * tick_s
-
-
-def _decide(lanes: Sequence[_Lane], hosts: Hosts | None, now_s: float) -> None:
-    if hosts is not None:
-        hosts.apply([lane.pool for lane in lanes], [lane.look(now_s) for lane in lanes], now_s)
-        return
-    for lane in lanes:
-        workers, burst_workers = lane.look(now_s)
-        lane.apply(workers, burst_workers, now_s)
-
-
-def together(earlier: Observation, later: Observation) -> Observation:
-    """Two looks as if there had been only the later one."""
-    waits = [wait_s for wait_s in (earlier.pickup_max_s, later.pickup_max_s) if wait_s is not None]
-    return replace(
-        later,
-        arrived=earlier.arrived + later.arrived,
-        started=earlier.started + later.started,
-        finished=earlier.finished + later.finished,
-        service_sum_s=earlier.service_sum_s + later.service_sum_s,
-        pickup_max_s=max(waits, default=None),
-    )
+        on_waits([pool.pickup_s for pool in run.pools])
+    return run.results()

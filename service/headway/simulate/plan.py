@@ -1,11 +1,12 @@
 """What a rehearsal is of: each pool's jobs, how its workers behave, and what goes wrong."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import log
 from random import Random
 
 from headway.errors import Invalid
+from headway.scaling.behaviour import Behaviour
+from headway.simulate.draws import Draw, drawn, lognormal
 from headway.simulate.faults import Faults
 from headway.simulate.jobs import Jobs
 
@@ -21,6 +22,14 @@ class PoolPlan:
     start_up_s: float = 2.0
     start_up_spread: float = 0.0
     """Sigma of a lognormal start-up with the mean ``start_up_s``; 0 is always the same."""
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    """What was measured of such workers. What is unknown takes no time, and a start-up takes ``start_up_s``."""
+    is_live: bool = False
+    """Whether this pool is seen as the live loop sees one, rather than exactly: its queue by buckets of the clock, jobs
+    of leaving workers among those in flight, start-ups as they were of late; and starting workers leave first.
+    """
+    job_cores: float = 0.0
+    """Cores that a job at work takes from workers that start."""
     slots: int = 1
     workers_max: int = 1000
     warm_workers: int = 0
@@ -42,6 +51,7 @@ class PoolPlan:
                 ("warm_workers", self.warm_workers, 0),
                 ("start_up_s", self.start_up_s, 0),
                 ("start_up_spread", self.start_up_spread, 0),
+                ("job_cores", self.job_cores, 0),
                 ("drain_deadline_s", self.drain_deadline_s or 0, 0),
             )
             if value < least
@@ -50,18 +60,12 @@ class PoolPlan:
             raise Invalid(*breaches)
 
 
-def chance(seed: int, stream: str) -> Random:
-    """Its own stream of chance for each use, so that one more draw here moves nothing there."""
-    return Random(f"{seed}/{stream}")  # noqa: S311 - no secret
-
-
-def start_ups(plan: PoolPlan, draws: Random) -> Callable[[], float]:
+def start_ups(plan: PoolPlan, draws: Random) -> Draw:
     """Draws the start-up time of one worker after the other."""
-    if not plan.start_up_spread or not plan.start_up_s:
-        return lambda: plan.start_up_s
-    sigma = plan.start_up_spread
-    mu = log(plan.start_up_s) - sigma * sigma / 2  # so that the mean stays start_up_s
-    return lambda: draws.lognormvariate(mu, sigma)
+    measured = plan.behaviour.start_up
+    if measured is None:
+        return lognormal(plan.start_up_s, plan.start_up_spread, draws)
+    return drawn(measured, draws) or (lambda: 0.0)
 
 
 def merged(queues: Sequence[Jobs]) -> tuple[Jobs, list[int]]:

@@ -7,10 +7,23 @@ from dataclasses import replace
 from heapq import heappop, heappush, heapreplace
 
 from headway.simulate.controller import Observation
+from headway.simulate.draws import chance, drawn
 from headway.simulate.faults import is_covered, job_failures, worker_lives
-from headway.simulate.plan import PoolPlan, chance, merged, start_ups
+from headway.simulate.plan import PoolPlan, merged, start_ups
 from headway.simulate.waiting import InOrder, Waiting, heads
-from headway.simulate.workers import AGAIN, DEADLINE, DEATH, GONE, LEAVING, READY, RUNNING, Crew, Worker
+from headway.simulate.workers import (
+    AGAIN,
+    DEADLINE,
+    DEATH,
+    EXIT,
+    GONE,
+    LEAVING,
+    READY,
+    RUNNING,
+    STARTING,
+    Crew,
+    Worker,
+)
 
 __all__ = ["PoolPlan", "RunningPool"]
 
@@ -32,6 +45,9 @@ class RunningPool:
             start_up_s=start_ups(plan, chance(seed, f"{plan.name}/start-up")),
             drain_deadline_s=plan.drain_deadline_s,
             life_s=worker_lives(plan.faults, chance(seed, f"{plan.name}/life")),
+            exit_s=drawn(plan.behaviour.exit, chance(seed, f"{plan.name}/exit")),
+            start_up_cpu_s=plan.behaviour.start_up_cpu_s or 0.0,
+            starting_leave_first=plan.is_live,
         )
         self.pickup_s = array("d", [math.nan]) * len(self.jobs)
         """Until the first start of each job."""
@@ -40,6 +56,10 @@ class RunningPool:
         self._arrivals_s = [*self.jobs.at_s, NEVER_S]
         self._enqueued_s = list(self.jobs.at_s)
         self._service_s = list(self.jobs.service_s)
+        # A slot is taken for the overhead before a job starts and for its service. Without overhead both lists are one.
+        self._overhead_s = overhead_s = plan.behaviour.dispatch_overhead_s or 0.0
+        self._in_use_s = [each + overhead_s for each in self._service_s] if overhead_s else self._service_s
+        self._waits_from_s = [each - overhead_s for each in self._enqueued_s] if overhead_s else self._enqueued_s
         self._waiting: Waiting = InOrder(self.queue_of, len(queues)) if plan.further_queues else deque()
         self._first_of: dict[int, int] = {}
         self._failures: dict[int, int] = {}
@@ -62,13 +82,26 @@ class RunningPool:
         events = self.crew.events
         return min(self._arrivals_s[self._next_job], events[0][0]) if events else self._arrivals_s[self._next_job]
 
+    @property
+    def come_jobs(self) -> int:
+        """How many of the jobs have come."""
+        return self._next_job
+
+    @property
+    def oldest_s(self) -> float:
+        """When the oldest waiting job was enqueued; where none waits, when the next one arrives."""
+        if not self._waiting:
+            return self._arrivals_s[self._next_job]
+        return min(self._enqueued_s[job] for job in heads(self._waiting))
+
     def advance(self, until_s: float) -> None:  # noqa: C901 - the inner loop of everything: calls would double its time
         """Let everything happen that happens up to ``until_s``."""
         crew, fails = self.crew, self._fails
         if self._arrivals_s[self._next_job] > until_s and not (crew.events and crew.events[0][0] <= until_s):
             return
         events, available, waiting, serial = crew.events, crew.available, self._waiting, crew.serial
-        arrivals_s, enqueued_s, service_s, pickup_s = self._arrivals_s, self._enqueued_s, self._service_s, self.pickup_s
+        arrivals_s, waits_from_s, pickup_s = self._arrivals_s, self._waits_from_s, self.pickup_s
+        service_s, in_use_s, overhead_s = self._service_s, self._in_use_s, self._overhead_s
         job, pickup_max_s = self._next_job, -1.0
         arrives_s, jobs = arrivals_s[job], len(pickup_s)
         started = finished = 0
@@ -82,10 +115,10 @@ class RunningPool:
                     worker.free_slots -= 1
                     if not worker.free_slots:
                         available.pop()
-                    heappush(events, (arrives_s + service_s[job], serial(), worker, job))
-                    pickup_s[job] = 0.0
-                    if pickup_max_s < 0.0:
-                        pickup_max_s = 0.0
+                    heappush(events, (arrives_s + in_use_s[job], serial(), worker, job))
+                    pickup_s[job] = overhead_s
+                    if pickup_max_s < overhead_s:
+                        pickup_max_s = overhead_s
                     started += 1
                 else:
                     waiting.append(job)
@@ -103,8 +136,8 @@ class RunningPool:
             service_sum_s += service_s[ended]
             if waiting:
                 ended = waiting.popleft()
-                heapreplace(events, (now_s + service_s[ended], serial(), worker, ended))
-                waited_s = now_s - enqueued_s[ended]
+                heapreplace(events, (now_s + in_use_s[ended], serial(), worker, ended))
+                waited_s = now_s - waits_from_s[ended]
                 if ended < jobs:
                     pickup_s[ended] = waited_s
                 if waited_s > pickup_max_s:
@@ -133,12 +166,15 @@ class RunningPool:
         elif worker.state == GONE:
             return
         elif ended == READY:
-            self._ready(worker, now_s)
+            if worker.state == STARTING and now_s >= worker.ready_s:  # nobody has put it off
+                self._ready(worker, now_s)
+        elif ended == EXIT:
+            self.crew.has_left(worker, now_s)
         elif ended == DEATH:
             self.crew.deaths += 1
             self.lose(worker, now_s)
         elif ended == DEADLINE:
-            self.crew.kills += 1
+            self.crew.kills += worker.free_slots < self.crew.slots
             self.lose(worker, now_s)
         else:
             self._end(worker, ended, now_s)
@@ -165,7 +201,7 @@ class RunningPool:
         worker.free_slots += 1
         if worker.state == LEAVING:
             if worker.free_slots == crew.slots:
-                crew.has_left(worker, now_s)
+                crew.exits(worker, now_s)
             return
         if worker.free_slots == 1:
             crew.available.append(worker)
@@ -193,8 +229,8 @@ class RunningPool:
             worker.free_slots -= 1
             if not worker.free_slots:
                 available.pop()
-            heappush(self.crew.events, (now_s + self._service_s[job], self.crew.serial(), worker, job))
-            waited_s = now_s - self._enqueued_s[job]
+            heappush(self.crew.events, (now_s + self._in_use_s[job], self.crew.serial(), worker, job))
+            waited_s = now_s - self._waits_from_s[job]
             self._pickup_max_s = max(self._pickup_max_s, waited_s)
             self._started += 1
             if job < len(self.pickup_s):
@@ -218,6 +254,9 @@ class RunningPool:
         self._first_of[again] = self._first_of.get(job, job)
         self._enqueued_s.append(now_s)
         self._service_s.append(self._service_s[job])
+        if self._overhead_s:
+            self._waits_from_s.append(now_s - self._overhead_s)
+            self._in_use_s.append(self._in_use_s[job])
         if self.queue_of:
             self.queue_of.append(self.queue_of[job])
         self._again += 1
@@ -225,9 +264,13 @@ class RunningPool:
         self._feed(now_s)
 
     def _as_reported(self, seen: Observation, now_s: float) -> Observation:
-        """The same as start and end events show it: nobody is busy with the dispatch of a job."""
-        ends_s = now_s + self.jobs.dispatch_s
-        serving = [worker for end_s, _, worker, job in self.crew.events if job >= 0 and end_s > ends_s]
+        """The same as start and end events show it: nobody is busy with the dispatch of a job, before or after it."""
+        ends_s, in_use_s, overhead_s = now_s + self.jobs.dispatch_s, self._in_use_s, self._overhead_s
+        serving = [
+            worker
+            for end_s, _, worker, job in self.crew.events
+            if job >= 0 and end_s > ends_s and (not overhead_s or now_s >= end_s - in_use_s[job] + overhead_s)
+        ]
         busy = len({id(worker) for worker in serving if worker.state == RUNNING})
         in_flight = None if seen.in_flight is None else len(serving)
         return replace(seen, busy=busy, idle=seen.busy + seen.idle - busy, in_flight=in_flight)
@@ -249,10 +292,11 @@ class RunningPool:
             idle=idle,
             starting=starting,
             pickup_max_s=self._pickup_max_s if self._pickup_max_s >= 0.0 else None,
-            in_flight=None if crew.slots == 1 else crew.jobs_in_flight,
+            in_flight=crew.jobs_in_flight if crew.slots > 1 or self.plan.is_live else None,
+            start_up_s=crew.late_start_up_s if self.plan.is_live else None,
         )
         self._seen_job = self._next_job
         self._again = self._started = self._finished = 0
         self._service_sum_s = 0.0
         self._pickup_max_s = -1.0
-        return self._as_reported(seen, now_s) if self.jobs.dispatch_s else seen
+        return self._as_reported(seen, now_s) if self.jobs.dispatch_s or self._overhead_s else seen

@@ -1,20 +1,25 @@
 """One pool's jobs under one profile: the rehearsal that `simulate`, `backtest` and `tune` have in common."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headway.errors import Invalid
+from headway.scaling.behaviour import Behaviour
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
 from headway.scaling.schedule import Zones
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.simulate.controller import Controller
+from headway.simulate.controller import Controller, ceiling_workers
 from headway.simulate.engine import Rehearsal, simulate
 from headway.simulate.faults import Faults, HostOutage, Stretch
 from headway.simulate.jobs import Jobs
 from headway.simulate.plan import PoolPlan
 from headway.simulate.results import Result
+
+STARTING_PER_CORE = 4  # as an agent's defaults are
+STARTING_LEAST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +39,20 @@ class Setting:
     faults: Faults = field(default_factory=Faults)
     host_outages: tuple[HostOutage, ...] = ()
     control_outages: tuple[Stretch, ...] = ()
+    behaviour: Behaviour | None = None
+    """How workers and the control plane behave live; ``None``: the plain model, in which what is decided on is exact,
+    nothing takes time but start-ups, and all of them take ``start_up_s``."""
+    tick_phase_s: float = 0.0
+    """When the first tick is, in seconds from the beginning of the workload."""
+    host_cores: float | None = None
+    """Of each host, shared by workers that start; ``None``: no start delays another."""
+    goes_on_s: float = 0.0
+    """How long workers are paid after the last job, until they have left."""
 
     def __post_init__(self) -> None:
         breaches = []
+        if self.host_cores is not None and not 0 < self.host_cores < math.inf:
+            breaches.append(f"--host-cores={self.host_cores:g} must be above 0")
         if not 0 < self.tick_s <= 3600:
             breaches.append(f"--tick: {self.tick_s:g} s must lie above 0, up to an hour")
         if not 0 <= self.start_up_spread <= 3:
@@ -63,26 +79,8 @@ def rehearse(
     ``on_tick`` is told the time that has passed, ``on_waits`` at the end how long each job waited. Wherever it
     runs, the same arguments give the same result.
     """
-    controller = Controller(
-        profile=profile,
-        start_up_s=setting.start_up_s,
-        tick_s=setting.tick_s,
-        strategies=strategies,
-        zones=zones,
-        slots_per_worker=setting.slots,
-        recalls_weeks=setting.recalls_weeks,
-    )
-    plan = PoolPlan(
-        jobs=jobs,
-        name=profile.pool,
-        start_up_s=setting.start_up_s,
-        start_up_spread=setting.start_up_spread,
-        slots=setting.slots,
-        workers_max=profile.workers_max,
-        template=profile.template,
-        priority=profile.priority,
-        faults=setting.faults,
-    )
+    controller = controller_of(profile, setting, strategies=strategies, zones=zones)
+    plan = plan_of(jobs, profile, setting)
     rehearsal = Rehearsal(
         tick_s=setting.tick_s,
         begins_at_s=begins_at_s,
@@ -91,6 +89,11 @@ def rehearse(
         hosts=tuple(_host(number, setting, profile.template) for number in range(1, setting.hosts + 1)),
         host_outages=setting.host_outages,
         control_outages=setting.control_outages,
+        tick_phase_s=setting.tick_phase_s,
+        behaviour=setting.behaviour or Behaviour(),
+        cores=setting.host_cores,
+        starting_max=None if setting.host_cores is None else starting_max(setting.host_cores),
+        goes_on_s=setting.goes_on_s,
     )
     (result,) = simulate(
         [plan],
@@ -100,6 +103,46 @@ def rehearse(
         on_waits=None if on_waits is None else lambda waits: on_waits(waits[0]),
     )
     return result
+
+
+def controller_of(
+    profile: Profile, setting: Setting, *, strategies: Mapping[str, Strategy] = BUILT_IN, zones: Zones | None = None
+) -> Controller:
+    """Who decides for the pool of ``profile``, with what the live loop would know from the beginning."""
+    behaviour = setting.behaviour or Behaviour()
+    return Controller(
+        profile=profile,
+        start_up_s=setting.start_up_s if behaviour.start_up is None else behaviour.start_up.p50_s,
+        tick_s=setting.tick_s,
+        strategies=strategies,
+        zones=zones,
+        slots_per_worker=setting.slots,
+        recalls_weeks=setting.recalls_weeks,
+        lag_s=0.0 if behaviour.sample_lag is None else behaviour.sample_lag.p95_s,
+        dispatch_overhead_s=behaviour.dispatch_overhead_s,
+    )
+
+
+def plan_of(jobs: Jobs, profile: Profile, setting: Setting) -> PoolPlan:
+    """The jobs and the workers of the pool of ``profile``."""
+    return PoolPlan(
+        jobs=jobs,
+        name=profile.pool,
+        start_up_s=setting.start_up_s,
+        start_up_spread=setting.start_up_spread,
+        slots=setting.slots,
+        workers_max=ceiling_workers(profile),
+        template=profile.template,
+        priority=profile.priority,
+        faults=setting.faults,
+        behaviour=setting.behaviour or Behaviour(),
+        is_live=setting.behaviour is not None,
+    )
+
+
+def starting_max(cores: float) -> int:
+    """How many workers an agent lets start at once on so many cores."""
+    return max(STARTING_LEAST, int(STARTING_PER_CORE * cores))
 
 
 def _host(number: int, setting: Setting, template: str) -> Host:

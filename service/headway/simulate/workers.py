@@ -2,15 +2,19 @@
 
 starting -> running      its start-up is over
 starting -> gone         told to leave
-running  -> leaving      told to leave while it has jobs
+running  -> leaving      told to leave while it has jobs, or while its exit takes time
 running  -> gone         told to leave while idle; or a burst worker that finds its queue empty
-leaving  -> gone         its last job ended, or its drain deadline passed
+leaving  -> gone         its last job and its exit are over, or its drain deadline passed
 """
 
 from collections.abc import Callable
 from heapq import heappush
 from itertools import count
 from typing import Final
+
+from headway.simulate.cores import Machines, Start
+
+START_UP_WEIGHT: Final = 0.3  # of the newest start-up
 
 STARTING: Final = 0
 RUNNING: Final = 1
@@ -21,14 +25,15 @@ GONE: Final = 3
 READY: Final = -1
 DEADLINE: Final = -2
 DEATH: Final = -3
-AGAIN: Final = -4
+EXIT: Final = -4
+AGAIN: Final = -5
 """And what is below it: job ``AGAIN - number`` is to be done again."""
 
 
 class Worker:
     """One worker process. ``free_slots`` are the jobs that it could take beside those it has."""
 
-    __slots__ = ("crashes", "free_slots", "host_id", "is_burst", "spawned_s", "state")
+    __slots__ = ("crashes", "free_slots", "host_id", "is_burst", "ready_s", "spawned_s", "state")
 
     def __init__(self, *, slots: int, spawned_s: float, is_burst: bool, host_id: str = "") -> None:
         self.state = STARTING
@@ -37,6 +42,8 @@ class Worker:
         self.is_burst = is_burst
         self.host_id = host_id
         self.crashes = 0
+        self.ready_s = spawned_s
+        """When its start-up is over; starts beside it may put that off."""
 
 
 Event = tuple[float, int, Worker, int]
@@ -56,6 +63,9 @@ class Crew:
         start_up_s: Callable[[], float],
         drain_deadline_s: float | None = None,
         life_s: Callable[[], float] | None = None,
+        exit_s: Callable[[], float] | None = None,
+        start_up_cpu_s: float = 0.0,
+        starting_leave_first: bool = False,
     ) -> None:
         self.slots = slots
         self.events: list[Event] = []
@@ -69,10 +79,17 @@ class Crew:
         self.deaths = 0
         self.crashes = 0
         self.burst_workers = 0
+        self.late_start_up_s: float | None = None
+        """How long workers took to start of late, as the control plane learns it."""
         self._start_up_s = start_up_s
         self._life_s = life_s
+        self._exit_s = exit_s
+        self._starting_leave_first = starting_leave_first
         self._drain_deadline_s = drain_deadline_s
         self._paid_s = 0.0
+        self._start_up_cpu_s = start_up_cpu_s
+        self.machines: Machines | None = None
+        """Whose cores workers share while they start; ``None``: no start delays another."""
 
     @property
     def present_workers(self) -> int:
@@ -91,6 +108,16 @@ class Crew:
         """Jobs of running and of leaving workers."""
         return sum(self.slots - worker.free_slots for worker in (*self.running, *self.leaving))
 
+    def jobs_on(self, host_id: str) -> int:
+        """Jobs in flight on one host."""
+        workers = (*self.running, *self.leaving)
+        return sum(self.slots - worker.free_slots for worker in workers if worker.host_id == host_id)
+
+    def count(self) -> dict[str, int]:
+        """The workers by what they do, as an observation has them."""
+        running, starting, idle = len(self.running), len(self.starting), self.idle_workers
+        return {"workers": running + starting, "busy": running - idle, "idle": idle, "starting": starting}
+
     def paid_s(self, until_s: float) -> float:
         """Seconds from spawn to exit of every worker, those that are still there up to ``until_s``."""
         alive = (*self.starting, *self.running, *self.leaving)
@@ -102,8 +129,10 @@ class Crew:
         self.spawns += 1
         self.burst_workers += is_burst
         self.starting[worker] = None
-        ready_s = now_s if is_warm else now_s + self._start_up_s()
-        heappush(self.events, (ready_s, self.serial(), worker, READY))
+        if self.machines is None or is_warm:
+            self._ready_at(worker, now_s if is_warm else now_s + self._start_up_s())
+        else:
+            self._share_cores(worker, now_s)
         if self._life_s is not None:
             heappush(self.events, (now_s + self._life_s(), self.serial(), worker, DEATH))
         return worker
@@ -113,11 +142,32 @@ class Crew:
         worker.crashes += 1
         self.crashes += 1
         self.spawns += 1
-        heappush(self.events, (now_s + back_off_s + self._start_up_s(), self.serial(), worker, READY))
+        self._ready_at(worker, now_s + back_off_s + self._start_up_s())
+
+    def _ready_at(self, worker: Worker, ready_s: float) -> None:
+        worker.ready_s = ready_s
+        heappush(self.events, (ready_s, self.serial(), worker, READY))
+
+    def _share_cores(self, worker: Worker, now_s: float) -> None:
+        assert self.machines is not None
+        alone_s = self._start_up_s()
+        cpu_s = min(alone_s, self._start_up_cpu_s)
+
+        def on_plan(spawned_s: float, ready_s: float) -> None:
+            worker.spawned_s = spawned_s
+            if worker.ready_s != ready_s and worker.state == STARTING:
+                self._ready_at(worker, ready_s)
+
+        start = Start(worker=worker, cpu_s=cpu_s, rest_s=alone_s - cpu_s, on_plan=on_plan)
+        self.machines.of(worker.host_id).begin(start, now_s)
 
     def is_ready(self, worker: Worker) -> None:
         """Its start-up is over: it can take jobs."""
         del self.starting[worker]
+        if not worker.crashes:
+            took_s = worker.ready_s - worker.spawned_s
+            before_s = took_s if self.late_start_up_s is None else self.late_start_up_s
+            self.late_start_up_s = before_s + START_UP_WEIGHT * (took_s - before_s)
         worker.state = RUNNING  # starting -> running
         self.running[worker] = None
         self.available.append(worker)
@@ -152,8 +202,10 @@ class Crew:
         idle = [worker for worker in reversed(self.available) if worker.free_slots == self.slots]
         if self.burst_workers:
             idle.sort(key=lambda worker: not worker.is_burst)
+        if self._starting_leave_first:
+            idle = [*reversed(self.starting), *idle]
         chosen = idle[:workers]
-        if workers is None or len(chosen) < workers:
+        if not self._starting_leave_first and (workers is None or len(chosen) < workers):
             chosen += reversed(self.starting)
         if workers is None or len(chosen) < workers:
             chosen += [worker for worker in reversed(self.running) if worker.free_slots != self.slots]
@@ -162,20 +214,35 @@ class Crew:
     def leave(self, worker: Worker, now_s: float) -> None:
         """Tell one worker to leave: at once without a job, else when its jobs have ended."""
         if worker.state == STARTING:
-            del self.starting[worker]
+            self._start_no_more(worker, now_s)
             self._gone(worker, now_s)  # starting -> gone
             return
         if worker.free_slots:
             self.available.remove(worker)
         del self.running[worker]
-        if worker.free_slots == self.slots:
+        is_idle = worker.free_slots == self.slots
+        if is_idle and self._exit_s is None:
             self._gone(worker, now_s)  # running -> gone
             return
         worker.state = LEAVING  # running -> leaving
         self.burst_workers -= worker.is_burst
         self.leaving[worker] = None
+        if is_idle:
+            self.exits(worker, now_s)
         if self._drain_deadline_s is not None:
             heappush(self.events, (now_s + self._drain_deadline_s, self.serial(), worker, DEADLINE))
+
+    def _start_no_more(self, worker: Worker, now_s: float) -> None:
+        del self.starting[worker]
+        if self.machines is not None:
+            self.machines.of(worker.host_id).abandon(worker, now_s)
+
+    def exits(self, worker: Worker, now_s: float) -> None:
+        """The last job of a worker that is leaving has ended: its process ends now, or takes a while to."""
+        if self._exit_s is None:
+            self.has_left(worker, now_s)
+        else:
+            heappush(self.events, (now_s + self._exit_s(), self.serial(), worker, EXIT))
 
     def has_left(self, worker: Worker, now_s: float) -> None:
         """The end of one that was leaving."""
@@ -190,7 +257,7 @@ class Crew:
             self.has_left(worker, now_s)
             return lost
         if worker.state == STARTING:
-            del self.starting[worker]
+            self._start_no_more(worker, now_s)
         else:
             del self.running[worker]
             if worker.free_slots:
@@ -201,4 +268,4 @@ class Crew:
     def _gone(self, worker: Worker, now_s: float) -> None:
         worker.state = GONE
         self.burst_workers -= worker.is_burst
-        self._paid_s += now_s - worker.spawned_s
+        self._paid_s += max(0.0, now_s - worker.spawned_s)  # one that was yet to be let in has cost nothing

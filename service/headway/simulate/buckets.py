@@ -1,0 +1,164 @@
+"""A queue as the live loop sees it: by rows of 5 s of the clock, the last of which is still running.
+
+The engine writes the rows that the pipeline would have written, and the controller reads them as a control plane does.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from headway.scaling.estimate import WINDOW_S
+from headway.scaling.measure import (
+    BUCKET_S,
+    SERVICE_WINDOW_S,
+    BucketRow,
+    Moving,
+    bucket_start_s,
+    is_uneventful,
+    merged,
+    queue_metrics,
+    sketch_index,
+)
+from headway.scaling.model import Objective, QueueMetrics
+
+EDGE_S = 1e-6  # a part that ends where a bucket does is of that bucket, not of the next
+
+
+def edges_s(from_s: float, until_s: float, *, begins_at_s: float) -> Iterable[float]:
+    """Where a bucket ends in (from, until], in seconds from the beginning, which is ``begins_at_s`` by the clock."""
+    offset_s = begins_at_s - bucket_start_s(begins_at_s)
+    number = math.floor((from_s + offset_s) / BUCKET_S) + 1
+    while (edge_s := number * BUCKET_S - offset_s) <= until_s:
+        if edge_s > from_s:
+            yield edge_s
+        number += 1
+
+
+class Pickups:
+    """The waits of the jobs of one queue, taken as they start."""
+
+    def __init__(self) -> None:
+        self._waiting: list[int] = []
+        self._come_jobs = 0
+
+    def take(self, pickup_s: Sequence[float], *, come_jobs: int) -> list[float]:
+        """The waits of those that have started since the last call: of those that have come, what is a number now."""
+        found, waiting = [], []
+        for job in chain(self._waiting, range(self._come_jobs, come_jobs)):
+            waited_s = pickup_s[job]
+            if math.isnan(waited_s):
+                waiting.append(job)
+            else:
+                found.append(waited_s)
+        self._waiting, self._come_jobs = waiting, come_jobs
+        return found
+
+
+class RowWriter:
+    """The rows of one queue, written as jobs come, start and end."""
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        self._rows: dict[float, BucketRow] = {}
+
+    def add(self, part: BucketRow) -> None:
+        """Add what happened in a part of a bucket, and how the queue stood at its end."""
+        before = self._rows.get(part.bucket_s)
+        self._rows[part.bucket_s] = part if before is None else _joined(before, part)
+
+    def take(self) -> tuple[BucketRow, ...]:
+        """The rows that were written since the last call; the running one is kept to be written on."""
+        rows = tuple(self._rows[bucket_s] for bucket_s in sorted(self._rows))
+        self._rows = {row.bucket_s: row for row in rows[-1:]}
+        return rows
+
+
+def row_of(
+    queue: str,
+    *,
+    counts: tuple[int, int, int],
+    service_sum_s: float,
+    pickups_s: Sequence[float],
+    sample: tuple[float, int, int, float | None],
+) -> BucketRow:
+    """The row of a part of one bucket.
+
+    Args:
+        queue: Whose it is.
+        counts: Jobs that arrived, started and ended.
+        service_sum_s: Of those that ended. Each counts as long as their mean, which is all that deciding asks for.
+        pickups_s: Waits of those that started.
+        sample: When the part ended (Unix seconds), and what waited, was in flight, and how old the oldest was then.
+    """
+    arrived, started, finished = counts
+    at_s, waiting, in_flight, oldest_age_s = sample
+    return BucketRow(
+        queue=queue,
+        bucket_s=bucket_start_s(at_s - EDGE_S),
+        arrived_jobs=arrived,
+        started_jobs=started,
+        finished_jobs=finished,
+        service_sum_s=service_sum_s,
+        service_sketch={sketch_index(service_sum_s / finished): finished} if finished else {},
+        pickup_max_s=max(pickups_s, default=None),
+        pickup_sketch=merged({sketch_index(pickup_s): 1} for pickup_s in pickups_s),
+        sampled_at_s=at_s,
+        waiting_jobs=waiting,
+        in_flight_jobs=in_flight,
+        delayed_jobs=0,
+        oldest_age_s=oldest_age_s,
+    )
+
+
+def _joined(before: BucketRow, part: BucketRow) -> BucketRow:
+    """Two parts of one bucket: what happened adds up, and how it stood is what the later one says."""
+    pickups_max_s = [each for each in (before.pickup_max_s, part.pickup_max_s) if each is not None]
+    return replace(
+        part,
+        arrived_jobs=before.arrived_jobs + part.arrived_jobs,
+        started_jobs=before.started_jobs + part.started_jobs,
+        finished_jobs=before.finished_jobs + part.finished_jobs,
+        service_sum_s=before.service_sum_s + part.service_sum_s,
+        service_sketch=merged((before.service_sketch, part.service_sketch)),
+        pickup_max_s=max(pickups_max_s, default=None),
+        pickup_sketch=merged((before.pickup_sketch, part.pickup_sketch)),
+    )
+
+
+class KeptRows:
+    """The rows of one queue that a window of deciding still reaches: what ``estimate.Recent`` is for counts."""
+
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
+        self._kept_s = max(WINDOW_S, SERVICE_WINDOW_S, objective.window_s) + BUCKET_S
+        self._rows: dict[float, BucketRow] = {}
+        self._moving = Moving()
+
+    def take(self, rows: Iterable[BucketRow]) -> None:
+        """Put ``rows`` in the place of older versions of themselves."""
+        for row in rows:
+            self._rows[row.bucket_s] = row
+        newest_s = max(self._rows, default=-math.inf)
+        # A row in which nothing happened tells of a sample only, and of these the newest counts.
+        self._rows = {
+            bucket_s: row
+            for bucket_s, row in sorted(self._rows.items())
+            if bucket_s == newest_s or (not is_uneventful(row) and bucket_s > newest_s - self._kept_s)
+        }
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing happened in any window."""
+        return all(map(is_uneventful, self._rows.values()))
+
+    def metrics(self, queue: str, *, now_s: float) -> QueueMetrics:
+        """What is known of ``queue`` at ``now_s``."""
+        return queue_metrics(
+            list(self._rows.values()),
+            queue=queue,
+            now_s=now_s,
+            window_s=WINDOW_S,
+            objective=self._objective,
+            moving=self._moving,
+        )

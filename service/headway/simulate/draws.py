@@ -1,0 +1,39 @@
+"""Durations that vary, drawn one after the other from what was measured of them."""
+
+from collections.abc import Callable
+from math import log
+from random import Random
+
+from headway.scaling.behaviour import Spread
+
+Draw = Callable[[], float]
+
+Z95 = 1.6448536269514722  # the 95th percentile of the standard normal distribution
+SHORTEST_PART = 1e-3  # of the 95th percentile: a median of nothing has no logarithm
+
+
+def chance(seed: int, stream: str) -> Random:
+    """Its own stream of chance for each use, so that one more draw here moves nothing there."""
+    return Random(f"{seed}/{stream}")  # noqa: S311 - no secret
+
+
+def drawn(spread: Spread | None, draws: Random) -> Draw | None:
+    """Draws from the lognormal distribution with the median and the 95th percentile of ``spread``.
+
+    ``None`` where nothing is known, and where it is known to take no time: then nothing need be drawn.
+    """
+    if spread is None or spread.p95_s <= 0:
+        return None
+    if spread.p50_s == spread.p95_s:
+        return lambda: spread.p50_s
+    median_s = max(spread.p50_s, SHORTEST_PART * spread.p95_s)
+    mu, sigma = log(median_s), log(spread.p95_s / median_s) / Z95
+    return lambda: draws.lognormvariate(mu, sigma)
+
+
+def lognormal(mean_s: float, sigma: float, draws: Random) -> Draw:
+    """Draws from the lognormal distribution with that mean; with ``sigma`` 0 always the mean."""
+    if not sigma or not mean_s:
+        return lambda: mean_s
+    mu = log(mean_s) - sigma * sigma / 2  # so that the mean stays mean_s
+    return lambda: draws.lognormvariate(mu, sigma)

@@ -1,0 +1,256 @@
+"""One pool of a rehearsal, whoever decides for it, and what is recorded of both."""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, Protocol
+
+from headway.simulate.buckets import Pickups, RowWriter, edges_s, row_of
+from headway.simulate.controller import QUEUE, Controller, Observation
+from headway.simulate.draws import Draw, chance
+from headway.simulate.evaluations import WAKE_AGAIN_S, Lag
+from headway.simulate.faults import is_covered
+from headway.simulate.plan import PoolPlan
+from headway.simulate.pool import RunningPool
+from headway.simulate.results import Recorder, Result, by_queue_percent, percentile, punctuality
+
+
+class Target(Protocol):
+    """What a controller answers: a ``Decision`` is one."""
+
+    @property
+    def target_workers(self) -> int: ...
+    @property
+    def burst_workers(self) -> int: ...
+
+
+class Stepping(Protocol):
+    """Anything that decides from one look to the next: a ``Controller`` is one.
+
+    ``now_s`` is given only where metrics are late: it is then later than ``observation.at_s``.
+    """
+
+    def step(self, observation: Observation, /, *, now_s: float | None = None) -> Target: ...
+
+
+class Lane:
+    """A pool, its controller and what is recorded of them."""
+
+    def __init__(self, plan: PoolPlan, controller: Stepping, *, begins_at_s: float, seed: int) -> None:
+        self.pool = RunningPool(plan, seed=seed)
+        self.recorder = Recorder()
+        self.wanted = (plan.warm_workers, 0)
+        """How many workers shall be there, by the last decision, and how many of them burst."""
+        self._quick = controller if isinstance(controller, Controller) and not plan.faults.are_late else None
+        """The controller, where looks at a pool at rest may be passed over."""
+        self._step = controller.step
+        self._seen: Observation | None = None
+        self._ceiling = plan.workers_max
+        self._begins_at_s = begins_at_s
+        self._are_late = plan.faults.are_late
+        self._on_the_way: deque[Observation] = deque()
+        self._unsent: Observation | None = None
+        self._last: Observation | None = None
+        self._lag = Lag(plan.behaviour, chance(seed, f"{plan.name}/lag"))
+        self._is_exact = not (plan.is_live or self._lag.is_any)
+        queues = controller.profile.queues if isinstance(controller, Controller) else (QUEUE,)
+        self._rows = RowWriter(queues[0]) if plan.is_live else None
+        self._pickups = Pickups()
+        self._sampled_s = 0.0
+        self._unlooked: Observation | None = None
+        """What was seen and not decided on yet."""
+        self._wakes_after_s: float | None = None
+        self._looked_s = -math.inf
+
+    # --- what is seen ------------------------------------------------------------------------------------------------
+
+    def advance(self, now_s: float, *, from_s: float) -> None:
+        """Let everything happen from ``from_s`` up to ``now_s``, and take note of what a look at that time sees."""
+        if self._is_exact:
+            self.pool.advance(now_s)
+        else:
+            seen, before = self._seen_late(now_s, from_s=from_s), self._unlooked
+            self._unlooked = seen if before is None else together(before, seen)
+
+    def _seen_late(self, now_s: float, *, from_s: float) -> Observation:
+        """The queue as it was some moments before, and the workers as they were some other moments before."""
+        queue_s = max(from_s, now_s - self._lag.queue_s())
+        workers_s = max(from_s, now_s - self._lag.workers_s())
+        if workers_s < queue_s:
+            workers = self._workers_at(workers_s)
+            seen = self._sampled_at(queue_s)
+        else:
+            seen = self._sampled_at(queue_s)
+            workers = self._workers_at(workers_s)
+        self.pool.advance(now_s)
+        self._sampled_s = queue_s
+        return replace(seen, **workers)
+
+    def _workers_at(self, at_s: float) -> dict[str, Any]:
+        self.pool.advance(at_s)
+        return self.pool.crew.count()
+
+    def _sampled_at(self, until_s: float) -> Observation:
+        if self._rows is None:
+            self.pool.advance(until_s)
+            return self.pool.observe(until_s, at_s=self._begins_at_s + until_s)
+        parts = [self._part(edge_s) for edge_s in self._edges_s(until_s)]
+        return replace(reduce(together, [*parts, self._part(until_s)]), rows=self._rows.take())
+
+    def _edges_s(self, until_s: float) -> Sequence[float]:
+        """Where buckets end until then, from the one on in which anything may happen."""
+        from_s = max(self._sampled_s, min(until_s, self.pool.next_event_s))
+        return tuple(edges_s(from_s, until_s, begins_at_s=self._begins_at_s))
+
+    def _part(self, until_s: float) -> Observation:
+        """What happened since the last part, which is written into its row as well."""
+        assert self._rows is not None
+        self.pool.advance(until_s)
+        part = self.pool.observe(until_s, at_s=self._begins_at_s + until_s)
+        self._rows.add(
+            row_of(
+                self._rows.queue,
+                counts=(part.arrived, part.started, part.finished),
+                service_sum_s=part.service_sum_s,
+                pickups_s=self._pickups.take(self.pool.pickup_s, come_jobs=self.pool.come_jobs),
+                sample=(part.at_s, part.waiting, part.in_flight or 0, part.oldest_age_s),
+            )
+        )
+        return part
+
+    # --- what is decided ---------------------------------------------------------------------------------------------
+
+    def look(self, now_s: float) -> None:
+        """Let the controller see its pool and decide."""
+        if self._is_exact:
+            seen = self.pool.observe(now_s, at_s=self._begins_at_s + now_s)
+        else:
+            assert self._unlooked is not None, "advance() comes first"
+            seen, self._unlooked = self._unlooked, None
+        self._seen, self._looked_s, self._wakes_after_s = seen, now_s, None
+        if self._are_late:
+            answer = self._step_late(seen, now_s)
+        elif self._is_exact:
+            answer = self._step(seen)
+        else:
+            answer = self._step(seen, now_s=self._begins_at_s + now_s)
+        workers = answer.target_workers
+        if workers > self._ceiling:
+            workers = self._ceiling
+        self.wanted = workers, answer.burst_workers
+        self.recorder.take(
+            now_s,
+            target=workers,
+            present=seen.workers,
+            busy=seen.busy,
+            waiting=seen.waiting,
+            pickup_max_s=seen.pickup_max_s,
+        )
+
+    @property
+    def quiet_until_s(self) -> float:
+        """Until when every look is like the last one and gets the same answer; in the past where that is not known."""
+        seen = self._seen
+        if self._quick is None or seen is None or seen.workers != self.wanted[0]:
+            return -math.inf
+        if not self._quick.stands(seen):
+            return -math.inf
+        return self.pool.next_event_s
+
+    def pass_over(self, at_s: Sequence[float]) -> None:
+        """Keep looks like the last one at these times."""
+        self.recorder.repeat(at_s)
+
+    def wakes_at_s(self, wake_s: Draw, *, before_s: float) -> float:
+        """When the pool is evaluated before then because jobs wait at zero; never, where it is not at zero."""
+        oldest_s = self.pool.oldest_s
+        if self.wanted[0] or oldest_s >= before_s:
+            return math.inf
+        if self._wakes_after_s is None:
+            self._wakes_after_s = wake_s()
+        return max(oldest_s + self._wakes_after_s, self._looked_s + WAKE_AGAIN_S)
+
+    def _step_late(self, seen: Observation, now_s: float) -> Target:
+        """The same with metrics as they have arrived: old ones, or the last ones once more. Workers are seen as now."""
+        faults = self.pool.plan.faults
+        self._unsent = seen if self._unsent is None else together(self._unsent, seen)
+        if not is_covered(faults.metric_losses, now_s):
+            self._on_the_way.append(self._unsent)
+            self._unsent = None
+        at_s = self._begins_at_s + now_s
+        arrived = []
+        while self._on_the_way and self._on_the_way[0].at_s <= at_s - faults.metric_lag_s:
+            arrived.append(self._on_the_way.popleft())
+        if arrived:
+            self._last = reduce(together, arrived)
+        if self._last is None:
+            return _Same(self.wanted[0])
+        known = replace(self._last, workers=seen.workers, busy=seen.busy, idle=seen.idle, starting=seen.starting)
+        return self._step(known, now_s=at_s)
+
+    def apply(self, workers: int, burst_workers: int, now_s: float) -> None:
+        """Let workers start and leave until there are so many."""
+        crew = self.pool.crew
+        if workers != len(crew.starting) + len(crew.running):
+            crew.retarget(now_s, workers=workers, burst_workers=burst_workers)
+
+    # --- what came of it ---------------------------------------------------------------------------------------------
+
+    def result(self, *, objective_s: float, until_s: float | None = None) -> Result:
+        """What it came to; with ``until_s``, workers are paid until then, and not only until the last job ended."""
+        pool, recorder, jobs = self.pool, self.recorder, self.pool.jobs
+        served = sorted(wait_s for wait_s in pool.pickup_s if not math.isnan(wait_s))
+        last_s = jobs.at_s[-1] if len(jobs) else 0.0
+        ended_s = max(pool.ended_s, last_s, 0.0 if pool.is_over else recorder.at_s[-1])
+        in_time = punctuality(jobs.at_s, pool.pickup_s, objective_s=objective_s)
+        return Result(
+            pool=pool.plan.name,
+            jobs=len(jobs),
+            unserved_jobs=len(jobs) - len(served),
+            objective_s=objective_s,
+            attainment_percent=in_time.percent,
+            attainment_by_day_percent=in_time.by_day_percent,
+            pickup_p50_s=percentile(served, 0.50),
+            pickup_p95_s=percentile(served, 0.95),
+            pickup_p99_s=percentile(served, 0.99),
+            pickup_max_s=served[-1] if served else None,
+            worker_hours=pool.crew.paid_s(ended_s if until_s is None else max(until_s, ended_s)) / 3600.0,
+            work_hours=sum(jobs.service_s) / 3600.0,
+            spawns=pool.crew.spawns,
+            kills=pool.crew.kills,
+            flips=recorder.flips,
+            bad_windows=in_time.bad_windows,
+            windows=in_time.windows,
+            ticks=len(recorder.at_s),
+            ended_s=ended_s,
+            deaths=pool.crew.deaths,
+            crashes=pool.crew.crashes,
+            given_up_jobs=pool.given_up_jobs,
+            attainment_by_queue_percent=by_queue_percent(pool.queue_of, pool.pickup_s, objective_s=objective_s),
+            points=recorder.points(),
+        )
+
+
+class _Same:
+    """The last target once more."""
+
+    burst_workers = 0
+
+    def __init__(self, target_workers: int) -> None:
+        self.target_workers = target_workers
+
+
+def together(earlier: Observation, later: Observation) -> Observation:
+    """Two looks as if there had been only the later one."""
+    waits = [wait_s for wait_s in (earlier.pickup_max_s, later.pickup_max_s) if wait_s is not None]
+    return replace(
+        later,
+        arrived=earlier.arrived + later.arrived,
+        started=earlier.started + later.started,
+        finished=earlier.finished + later.finished,
+        service_sum_s=earlier.service_sum_s + later.service_sum_s,
+        pickup_max_s=max(waits, default=None),
+        rows=None if later.rows is None else (*(earlier.rows or ()), *later.rows),
+    )
