@@ -6,6 +6,7 @@ DEMAND = ("test_demand.py", "test_hybrid.py", "laws/test_law_01_more_never_lower
 HYBRID = ("test_hybrid.py", "test_decide.py", "laws/test_law_01_more_never_lowers_a_demand.py")
 INSTANT = ("test_instant.py",)
 LIMITS = ("test_limits.py", "test_limit_laws.py", "laws/test_law_06_bounds_hold.py")
+PAUSES = ("test_pause.py", "test_limits.py")
 SHARE = ("test_share.py", "test_settle.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
 PLACEMENT = ("test_placement.py", "test_share.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
 
@@ -109,12 +110,38 @@ MUTANTS = (
         ("max(0.0, day_hours - spent_hours)", "max(0.0, day_hours + spent_hours)"),
         ("left_hours - floor * left_of_day_h) / min(1.0", "left_hours - floor * left_of_day_h) / max(1.0"),
         (
-            "return max(0, ceiling - ground.view.unknown_workers)",
-            "return max(0, ceiling + ground.view.unknown_workers)",
+            "return max(0, ceiling - ground.view.unknown_workers, min",
+            "return max(0, ceiling + ground.view.unknown_workers, min",
         ),
         ("ground.last_workers if room is None else room", "0 if room is None else room"),
         ("(workers_max, pinned, rate_limit, budget, capacity)", "(workers_max, pinned, rate_limit, capacity)"),
         ("(fallback, pause, override, schedule, workers_min)", "(fallback, override, pause, schedule, workers_min)"),
+    ),
+    *_in(
+        "limits.py",
+        PAUSES,
+        ("return ground.memory.paused_workers\n", "return ground.last_workers\n"),
+        ("view.assigned_workers + ground.view.unknown_workers", "view.assigned_workers"),
+        ("if ground.is_fresh else ()", "if not ground.is_fresh else ()"),
+        (", min(ceiling, busy_workers(ground)))", ")"),
+    ),
+    *_in(
+        "pauses.py",
+        PAUSES,
+        ("return max(last_workers, min(count, existing_workers))", "return last_workers"),
+        ("return max(last_workers, min(count, existing_workers))", "return existing_workers"),
+        ("        return max(paused_workers, busy_workers)\n", "        return paused_workers\n"),
+        ("max(count, paused_workers, busy_workers)", "max(count, paused_workers)"),
+        ("min(count, max(paused_workers, busy_workers))", "min(count, paused_workers)"),
+        ("return max(paused_workers, target_workers)", "return paused_workers"),
+        ("return min(paused_workers, asked_workers)", "return paused_workers"),
+    ),
+    *_in(
+        "settle.py",
+        PAUSES,
+        ("return max(paused_workers(outcome.decision.target_workers, ground), busy", "return max(0, busy"),
+        ("outcomes = _unexchanged(outcomes, current)", "outcomes = tuple(outcomes)"),
+        ("None if paused is None else min(paused, max", "None if paused is None else max(paused, max"),
     ),
     *_in(
         "share.py",
@@ -140,7 +167,9 @@ MUTANTS = (
         ("return not has_idle, -beside, -rooms.by_host", "return not has_idle, -beside, rooms.by_host"),
         ("each.target.priority >= part.target.priority", "each.target.priority > part.target.priority"),
         ("part.by_host.get(host_id, 0) + 1", "part.by_host.get(host_id, 0)"),
-        ("if worker.is_busy is False:", "if not worker.is_busy:"),
+        ("and worker.is_busy is not False:", "and worker.is_busy:"),
+        ("worker.state is WorkerState.RUNNING and worker", "worker"),
+        ("has_idle = self.by_host[host_id] > busy", "has_idle = self.by_host[host_id] < busy"),
         ("key=lambda offer: len(offer[1])", "key=lambda offer: -len(offer[1])"),
         ("target.workers - target.burst_workers) - sum(", "target.workers) - sum("),
         ("row.restart_generation if row else 0", "0"),

@@ -106,8 +106,6 @@ def ceilings(seen: PoolView, memory: Memory) -> list[float]:
     wanted = seen.profile
     bounds = wanted.bounds_at(NOW_S, {})
     known = [bounds.workers_max]
-    if wanted.pinned is not None:
-        known.append(wanted.pinned)
     if wanted.rate_limit_per_s is not None:
         service_s = max(0.001, seen.queues[0].service_time_s or wanted.service_time_guess_s or SERVICE_TIME_GUESS_S)
         known.append(max(1, math.floor(wanted.rate_limit_per_s * service_s / seen.slots_per_worker + 1e-9)))
@@ -118,7 +116,14 @@ def ceilings(seen: PoolView, memory: Memory) -> list[float]:
         known.append(max(0, math.floor(left_hours + 1e-9)))  # for the hour that follows, at the very most
     last = seen.assigned_workers if memory.target_workers is None else memory.target_workers
     capacity = last if seen.capacity_workers is None else seen.capacity_workers
-    return [*(max(0, ceiling - seen.unknown_workers) for ceiling in known), capacity]
+    # Of a pinned pool no more may exist. Of others no busy worker is asked to leave for workers that may still run.
+    busy = min(seen.assigned_workers, seen.running_workers)
+    if seen.queues[0].sampled_at_s == NOW_S:
+        busy = min(busy, seen.queues[0].in_flight_jobs or 0)
+    left = [max(0, ceiling - seen.unknown_workers, min(ceiling, busy)) for ceiling in known]
+    if wanted.pinned is not None:
+        left.append(max(0, wanted.pinned - seen.unknown_workers))
+    return [*left, capacity]
 
 
 def left_by(decision: Decision, name: str) -> int:

@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 from headway.errors import Invalid
 from headway.scaling.demand import service_time_s, start_up_s
 from headway.scaling.feasibility import circumstances
 from headway.scaling.hold import SLACK_S, cheapest_s, longest_s, tried
-from headway.scaling.limits import Ground, Limit, in_force
+from headway.scaling.limits import Ground, Limit, in_force, paused_workers
 from headway.scaling.model import (
     MEMORY_VERSION,
     Decision,
@@ -20,6 +21,7 @@ from headway.scaling.model import (
     Step,
     Wanted,
 )
+from headway.scaling.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import State, Strategy
 from headway.scaling.view import PoolView, aged, copied, is_fresh, is_seen, metrics_age_s, pooled, with_direct_samples
@@ -88,6 +90,7 @@ def decide(
         memory,
         last_workers=last_workers,
         target_workers=target_workers,
+        paused=_paused(steps, ground),
         wanted_workers=wanted_workers,
         trial=trial,
         strategy_state=advice.state,
@@ -125,6 +128,20 @@ def _limited(wanted_workers: int, limits: Sequence[Limit], ground: Ground) -> tu
 @lru_cache(maxsize=4096)  # pools take the same few steps, half a dozen each: one value serves them all
 def _step(name: str, workers: int) -> Step:
     return Step(name=name, workers=workers)
+
+
+def _paused(steps: Sequence[Step], ground: Ground) -> int | None:
+    """The count that a pause keeps from now on; ``None`` where nothing is paused."""
+    mode = ground.view.profile.mode
+    if mode not in PAUSES:
+        return None
+    count = next(before.workers for before, step in pairwise(steps) if step.name == "pause")
+    return after(
+        mode,
+        paused_workers=paused_workers(count, ground),
+        asked_workers=next(step.workers for step in steps if step.name == "workers_min"),
+        target_workers=steps[-1].workers,
+    )
 
 
 def predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
@@ -189,6 +206,7 @@ def _remembered(
     *,
     last_workers: int,
     target_workers: int,
+    paused: int | None,
     wanted_workers: int,
     trial: HoldTrial | None,
     strategy_state: State,
@@ -205,6 +223,7 @@ def _remembered(
     moved = target_workers - last_workers
     return Memory(
         target_workers=target_workers,
+        paused_workers=paused,
         wanted=(*kept, *newest),
         lows=_lows(view, memory, last_workers=last_workers, wanted_workers=wanted_workers, now_s=now_s),
         last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,

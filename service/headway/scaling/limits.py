@@ -11,13 +11,13 @@ from functools import lru_cache
 
 from headway.scaling.demand import service_time_s
 from headway.scaling.hold import SLACK_S
-from headway.scaling.model import Memory, Mode
+from headway.scaling.model import Memory
+from headway.scaling.pauses import PAUSES, begun, kept
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.schedule import DAY_S, Bounds
 from headway.scaling.view import PoolView, metrics_age_s, pooled
 
 HOUR_S = 3600.0
-PAUSES = frozenset({Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN})
 ROUNDING = 1e-9  # what binary fractions take from a whole number must not cost a worker
 
 
@@ -104,15 +104,30 @@ def fallback(count: int, ground: Ground) -> int:
 
 
 def pause(count: int, ground: Ground) -> int:
-    """An operator's pause keeps the last target, in one direction or both."""
-    mode = ground.view.profile.mode
-    if mode is Mode.PAUSE:
-        return ground.last_workers
-    if mode is Mode.PAUSE_UP:
-        return min(count, ground.last_workers)
-    if mode is Mode.PAUSE_DOWN:
-        return max(count, ground.last_workers)
-    return count
+    """An operator's pause keeps the count at which it began, in one direction or both, and every busy worker."""
+    return kept(
+        ground.view.profile.mode,
+        count,
+        paused_workers=paused_workers(count, ground),
+        busy_workers=busy_workers(ground),
+    )
+
+
+def paused_workers(count: int, ground: Ground) -> int:
+    """The count that the pause keeps, as it is remembered; else the pause begins now, while ``count`` is asked for."""
+    if ground.memory.paused_workers is not None:
+        return ground.memory.paused_workers
+    existing = ground.view.assigned_workers + ground.view.unknown_workers
+    return begun(count, last_workers=ground.last_workers, existing_workers=existing)
+
+
+def busy_workers(ground: Ground) -> int:
+    """Assigned workers on known hosts that have a job, at most: without fresh metrics all of them."""
+    view = ground.view
+    there = min(view.assigned_workers, view.running_workers + view.starting_workers)
+    # Hosts and brokers report at different moments: neither makes a worker idle that was busy for the other.
+    seen = (pooled(view.queues).in_flight_jobs, view.busy_workers) if ground.is_fresh else ()
+    return min(there, max((known for known in seen if known is not None), default=there))
 
 
 def override(count: int, ground: Ground) -> int:
@@ -150,7 +165,8 @@ def pinned(count: int, ground: Ground) -> int:
 
 def _pin(count: int, ground: Ground) -> int:
     exact = ground.view.profile.pinned
-    return count if exact is None else _known(exact, ground)
+    # No more than these may exist, whoever of them is busy.
+    return count if exact is None else max(0, exact - ground.view.unknown_workers)
 
 
 def rate_limit(count: int, ground: Ground) -> int:
@@ -198,8 +214,11 @@ def _whole(workers: float) -> int:
 
 
 def _known(ceiling: int, ground: Ground) -> int:
-    """``ceiling`` less the workers that may still run on hosts that went silent: they count against it."""
-    return max(0, ceiling - ground.view.unknown_workers)
+    """``ceiling`` less the workers that may still run on hosts that went silent: they count against it.
+
+    Nothing is started in their place, but for want of it no busy worker is asked to leave: it exists already.
+    """
+    return max(0, ceiling - ground.view.unknown_workers, min(ceiling, busy_workers(ground)))
 
 
 def bounds_of(ground: Ground) -> Bounds:

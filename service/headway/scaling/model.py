@@ -410,6 +410,8 @@ class Memory:
 
     version: int = MEMORY_VERSION
     target_workers: int | None = None
+    paused_workers: int | None = None
+    """The count that a pause keeps, apart from the last target, which lost hosts lower; ``None``: nothing is paused."""
     wanted: tuple[Wanted, ...] = field(default=())
     """Recent wants, newest last, for the hold before scaling down."""
     lows: tuple[Wanted, ...] = ()

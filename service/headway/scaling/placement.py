@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from headway.errors import Invalid
-from headway.scaling.model import Assignment, Host, HostState
+from headway.scaling.model import Assignment, Host, HostState, WorkerState
 from headway.scaling.room import Rooms
 
 _host_id = attrgetter("host_id")
@@ -66,10 +66,10 @@ def place(
     parts = [part for target in ordered for part in _parts(target, present.get(target.pool, ()), rooms)]
     for part in parts:
         part.keep(rooms)
-    idle = _Idle(hosts)
+    busy = _Busy(hosts)
     for part in parts:
         if part.missing < 0:
-            part.shrink(rooms, idle)
+            part.shrink(rooms, busy)
     ailing = {host.host_id: host.failing for host in hosts if host.failing and host.host_id in rooms.by_host}
     if ailing:
         for part in parts:
@@ -111,27 +111,26 @@ class _Part:
                 self.by_host[host_id] = kept
                 self.missing += workers - kept
 
-    def shrink(self, rooms: Rooms, idle: "_Idle") -> None:
-        """Let go what is too much: idle workers first, then one after the other from the host that is fullest."""
-        fullest = [self._cost_of_leaving(rooms, host_id, idle) for host_id, workers in self.by_host.items() if workers]
+    def shrink(self, rooms: Rooms, busy: "_Busy") -> None:
+        """Let go what is too much: places without a busy worker first, then one by one from the fullest host."""
+        fullest = [self._cost_of_leaving(rooms, host_id, busy) for host_id, workers in self.by_host.items() if workers]
         heapq.heapify(fullest)
         while self.missing < 0:
             host_id = fullest[0][-1]
-            if self.target.spread is not None and fullest[0] != (cost := self._cost_of_leaving(rooms, host_id, idle)):
+            if self.target.spread is not None and fullest[0] != (cost := self._cost_of_leaving(rooms, host_id, busy)):
                 heapq.heapreplace(fullest, cost)  # others have left its zone since
                 continue
             rooms.put(host_id, self.kind, -1)
-            idle.gone(self.target.pool, host_id, is_burst=self.is_burst)
             self.by_host[host_id] -= 1
             self.missing += 1
             if self.by_host[host_id]:
-                heapq.heapreplace(fullest, self._cost_of_leaving(rooms, host_id, idle))
+                heapq.heapreplace(fullest, self._cost_of_leaving(rooms, host_id, busy))
             else:
                 heapq.heappop(fullest)
 
-    def _cost_of_leaving(self, rooms: Rooms, host_id: str, idle: "_Idle") -> tuple[bool, int, float, str]:
-        """Least where one should leave first."""
-        has_idle = idle.workers(self.target.pool, host_id, is_burst=self.is_burst) > 0
+    def _cost_of_leaving(self, rooms: Rooms, host_id: str, busy: "_Busy") -> tuple[bool, int, float, str]:
+        """Least where one should leave first: where a place has no worker yet, or one without a job."""
+        has_idle = self.by_host[host_id] > busy.workers(self.target.pool, host_id, is_burst=self.is_burst)
         beside = 0
         if (key := self.target.spread) is not None:
             beside = self.spread_counts(rooms).get(rooms.spread_value(host_id, key), 0)
@@ -163,8 +162,8 @@ class _Part:
         return rooms.add_apart(self.kind, key, self.spread_counts(rooms), is_last_resort=is_last_resort)
 
 
-class _Idle:
-    """Idle workers by pool and host, counted when first asked for: most ticks take nobody away."""
+class _Busy:
+    """Busy workers by pool and host, counted when first asked for: most evaluations take nobody away."""
 
     def __init__(self, hosts: Sequence[Host]) -> None:
         self._hosts = hosts
@@ -175,14 +174,11 @@ class _Idle:
             self._counts = {}
             for host in self._hosts:
                 for worker in host.workers:
-                    if worker.is_busy is False:
+                    # One that starts has hardly had the time to take a job. Unknown is treated as busy.
+                    if worker.state is WorkerState.RUNNING and worker.is_busy is not False:
                         key = (worker.pool, host.host_id, worker.is_burst)
                         self._counts[key] = self._counts.get(key, 0) + 1
-        return max(0, self._counts.get((pool, host_id, is_burst), 0))
-
-    def gone(self, pool: str, host_id: str, *, is_burst: bool) -> None:
-        counts = self._counts or {}
-        counts[pool, host_id, is_burst] = counts.get((pool, host_id, is_burst), 0) - 1
+        return self._counts.get((pool, host_id, is_burst), 0)
 
 
 class _Growth:

@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from headway.scaling.allotment import allotted
 from headway.scaling.decide import predicted_pickup_s
 from headway.scaling.evacuation import Leaving, elsewhere, leaving, staying
-from headway.scaling.limits import Ground, ceiling_of
+from headway.scaling.limits import Ground, busy_workers, ceiling_of, paused_workers
 from headway.scaling.model import Assignment, Decision, Host, HostState, LastMove, Memory, Mode, Step
+from headway.scaling.pauses import NEVER_DOWN
 from headway.scaling.placement import PoolTarget
 from headway.scaling.presence import kept_rows
 from headway.scaling.share import Claim, urgency
 from headway.scaling.view import PoolView
-
-NEVER_DOWN = frozenset({Mode.PAUSE, Mode.PAUSE_DOWN})  # what an operator keeps from going down, others do not take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +48,7 @@ def settled(
         held: rows of pools that were not decided and stay as they are; they are not returned.
     """
     held = tuple(held)
+    outcomes = _unexchanged(outcomes, current)
     acting = _acting(outcomes, current)
     moves = _moves(acting, hosts, current)
     # While no known host can run its template, a pool's target is held, and there is nothing to place or to share.
@@ -68,6 +68,30 @@ def settled(
     pinned = {outcome.decision.pool for outcome in acting if outcome.view.profile.pinned is not None}
     rows = _after_leavers(allotment.rows, hosts, current, pinned=pinned)
     return tuple(outcomes), (*rows, *_waiting(moves, allotment.rows), *silent)
+
+
+def _unexchanged(outcomes: Sequence[Outcome], current: Iterable[Assignment]) -> Sequence[Outcome]:
+    """The outcomes; a pool that is kept from going down has as many burst workers as are in place.
+
+    A base worker never turns into a burst worker: to exchange one, a pause would ask it to leave.
+    """
+    kept = [outcome for outcome in outcomes if outcome.decision.mode in NEVER_DOWN]
+    if not kept:
+        return outcomes
+    burst: Counter[str] = Counter()
+    for row in current:
+        burst[row.pool] += row.burst_workers
+    return tuple(
+        _with_burst(outcome, burst[outcome.decision.pool]) if outcome.decision.mode in NEVER_DOWN else outcome
+        for outcome in outcomes
+    )
+
+
+def _with_burst(outcome: Outcome, workers: int) -> Outcome:
+    burst = min(workers, outcome.decision.target_workers)
+    if burst == outcome.decision.burst_workers:
+        return outcome
+    return replace(outcome, decision=replace(outcome.decision, burst_workers=burst))
 
 
 def _acting(outcomes: Iterable[Outcome], current: Iterable[Assignment]) -> list[Outcome]:
@@ -108,14 +132,17 @@ def _moves(acting: Iterable[Outcome], hosts: Sequence[Host], current: Sequence[A
 
 
 def _ceiling_workers(outcome: Outcome) -> int:
-    ground = Ground(
+    return ceiling_of(_ground(outcome))
+
+
+def _ground(outcome: Outcome) -> Ground:
+    return Ground(
         view=outcome.view,
         memory=outcome.before,
         last_workers=_last_workers(outcome),
         is_fresh=outcome.decision.is_fresh,
         now_s=outcome.decision.at_s,
     )
-    return ceiling_of(ground)
 
 
 def _waiting(moves: Mapping[str, _Move], rows: Iterable[Assignment]) -> Iterator[Assignment]:
@@ -189,8 +216,20 @@ def _guaranteed_workers(outcome: Outcome) -> int:
     """The floor of this moment, a pinned count, and what an operator keeps from going down."""
     profile = outcome.view.profile
     floor = profile.bounds_at(outcome.decision.at_s, outcome.view.zones).workers_min
-    kept = _last_workers(outcome) if profile.mode in NEVER_DOWN else 0
+    kept = _paused_workers(outcome) if profile.mode in NEVER_DOWN else 0
     return max(floor, kept, profile.pinned or 0)
+
+
+def _paused_workers(outcome: Outcome) -> int:
+    """What an operator keeps from going down, others do not take: nor the places of busy workers beyond that."""
+    ground = _ground(outcome)
+    return max(paused_workers(outcome.decision.target_workers, ground), busy_workers(ground))
+
+
+def _still_paused(outcome: Outcome, workers: int) -> int | None:
+    """The paused count of a pool that others leave ``workers``: what it did not get, the pause does not keep for it."""
+    paused = outcome.memory.paused_workers
+    return None if paused is None else min(paused, max(_paused_workers(outcome), workers))
 
 
 def _last_workers(outcome: Outcome) -> int:
@@ -219,6 +258,7 @@ def _left(outcome: Outcome, workers: int | None) -> Outcome:
         memory=replace(
             outcome.memory,
             target_workers=workers,
+            paused_workers=_still_paused(outcome, workers),
             last_move=LastMove(at_s=decision.at_s, is_up=moved > 0) if moved else before.last_move,
         ),
     )

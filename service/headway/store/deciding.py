@@ -205,6 +205,7 @@ def _memory(body: dict[str, Any]) -> Memory:
     return Memory(
         version=body["version"],
         target_workers=body["target_workers"],
+        paused_workers=body.get("paused_workers"),
         wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
         lows=tuple(Wanted(**wanted) for wanted in body.get("lows", ())),
         last_move=LastMove(**body["last_move"]) if body.get("last_move") else None,

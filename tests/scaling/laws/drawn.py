@@ -157,6 +157,7 @@ def views(
 MEMORIES = st.builds(
     Memory,
     target_workers=maybe(WORKERS),
+    paused_workers=maybe(WORKERS),
     wanted=st.lists(
         st.builds(Wanted, at_s=st.floats(0, 100).map(lambda ago_s: NOW_S - ago_s), workers=WORKERS), max_size=3
     ).map(lambda rows: tuple(sorted(rows, key=lambda row: row.at_s))),

@@ -24,9 +24,10 @@ def last_of(view: PoolView, memory: Memory) -> int:
 
 
 def ceiling_of(view: PoolView) -> int:
-    """What may never be exceeded, whatever is held."""
+    """What may never be exceeded, whatever is held. Without metrics every worker that is there counts as busy."""
     room = math.inf if view.capacity_workers is None else view.capacity_workers
-    return int(min(max(0, view.profile.workers_max - view.unknown_workers), room))
+    ceiling, there = view.profile.workers_max, min(view.assigned_workers, view.running_workers + view.starting_workers)
+    return int(min(max(0, ceiling - view.unknown_workers, min(ceiling, there)), room))
 
 
 @LAW

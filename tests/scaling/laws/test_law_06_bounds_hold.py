@@ -1,6 +1,7 @@
 """Law 6. Bounds hold: ``workers_min ≤ target ≤ workers_max``; capacity and budget are never exceeded.
 
 Guarantees are included, and every worker known to exist counts: those of a host that went silent are unknown, not zero.
+Nothing is started beside them beyond a bound; a busy worker that exists already is not asked to leave for their sake.
 """
 
 import math
@@ -20,6 +21,12 @@ def last_of(view: PoolView, memory: Memory) -> int:
     return view.assigned_workers if memory.target_workers is None else memory.target_workers
 
 
+def beside_unknown(view: PoolView, workers: int) -> int:
+    """``workers`` with those of hosts that went silent, where more than those that exist already are to be started."""
+    there = min(view.assigned_workers, view.running_workers + view.starting_workers)
+    return workers if workers <= there else workers + view.unknown_workers
+
+
 @LAW
 @given(view=views(), memory=MEMORIES)
 def test_no_target_exceeds_what_must_never_be_exceeded(view: PoolView, memory: Memory) -> None:
@@ -27,7 +34,7 @@ def test_no_target_exceeds_what_must_never_be_exceeded(view: PoolView, memory: M
         decision, _ = decide(seen, memory, now_s=NOW_S)
         workers, profile = decision.target_workers, seen.profile
         bounds = profile.bounds_at(NOW_S, {})
-        together = workers + seen.unknown_workers if workers else 0
+        together = beside_unknown(seen, workers)
         assert 0 <= decision.burst_workers <= workers
         assert together <= bounds.workers_max, profile.strategy
         assert workers <= (last_of(seen, memory) if seen.capacity_workers is None else seen.capacity_workers)
@@ -71,7 +78,7 @@ def test_a_day_on_budget_never_costs_more_than_the_day_has(view: PoolView, memor
         if profile.cost_per_worker_hour and profile.budget_per_day and spent_hours is not None:
             left_hours = max(0.0, profile.budget_per_day / profile.cost_per_worker_hour - spent_hours)
             ahead_h = min(1.0, (86_400 - NOW_S % 86_400) / 3_600)
-            together = decision.target_workers + seen.unknown_workers if decision.target_workers else 0
+            together = beside_unknown(seen, decision.target_workers)
             assert together * ahead_h <= left_hours + 1e-6, profile.strategy
 
 
@@ -80,13 +87,15 @@ def test_a_day_on_budget_never_costs_more_than_the_day_has(view: PoolView, memor
 def test_a_pause_moves_nothing_but_out_of_bounds(view: PoolView, memory: Memory) -> None:
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
-        last, after = last_of(seen, memory), {step.name: step.workers for step in decision.steps}
+        after = {step.name: step.workers for step in decision.steps}
+        paused = last_of(seen, memory) if memory.paused_workers is None else memory.paused_workers
+        existing = seen.assigned_workers + seen.unknown_workers
         if seen.profile.mode is Mode.PAUSE:
-            assert after["pause"] == last
+            assert paused <= after["pause"] <= max(paused, existing)
         if seen.profile.mode is Mode.PAUSE_UP:
-            assert after["pause"] <= last
+            assert after["pause"] <= max(paused, existing)
         if seen.profile.mode is Mode.PAUSE_DOWN:
-            assert after["pause"] >= last
+            assert after["pause"] >= paused
 
 
 @LAW

@@ -55,6 +55,7 @@ def stored(memory: Memory) -> Memory:
     return Memory(
         version=body["version"],
         target_workers=body["target_workers"],
+        paused_workers=body["paused_workers"],
         wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
         lows=tuple(Wanted(**wanted) for wanted in body["lows"]),
         last_move=LastMove(**body["last_move"]) if body["last_move"] else None,
