@@ -6,6 +6,7 @@ It holds the memory between steps and runs the ``decide`` of the live loop. It s
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from typing import Protocol
 
 from headway.errors import Invalid
 from headway.scaling.decide import decide
@@ -17,6 +18,7 @@ from headway.scaling.profile import Profile
 from headway.scaling.recall import Recall
 from headway.scaling.schedule import DAY_S, Zones
 from headway.scaling.seasons import Member, Recalled, Weeks, recalled
+from headway.scaling.settle import Outcome
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView
@@ -75,6 +77,24 @@ class Observation:
                 yield f"observation at {self.at_s}: {item.name}={value} must be finite and at least 0"
 
 
+class Target(Protocol):
+    """What a controller answers: a ``Decision`` is one."""
+
+    @property
+    def target_workers(self) -> int: ...
+    @property
+    def burst_workers(self) -> int: ...
+
+
+class Stepping(Protocol):
+    """Anything that decides from one look to the next: a ``Controller`` is one.
+
+    ``now_s`` is given only where metrics are late: it is then later than ``observation.at_s``.
+    """
+
+    def step(self, observation: Observation, /, *, now_s: float | None = None) -> Target: ...
+
+
 class Controller:
     """One pool with one queue, decided for step by step."""
 
@@ -127,6 +147,7 @@ class Controller:
         self._standing: tuple[int, Decision] | None = None
         """The decision of a pool in which nothing happens, and its workers; ``None`` while it could change."""
         self._passed_over: Observation | None = None
+        self._last: tuple[PoolView, Memory, Decision, Memory] | None = None
 
     def step(self, observation: Observation, *, now_s: float | None = None) -> Decision:
         """The decision at ``now_s``, which is ``observation.at_s`` where metrics are not late.
@@ -144,10 +165,24 @@ class Controller:
         before = self._memory
         at_s = observation.at_s if now_s is None else now_s
         view = self._view(observation, now_s=at_s)
-        decision, self._memory = decide(view, before, now_s=at_s, strategies=self._strategies)
+        decision, memory = decide(view, before, now_s=at_s, strategies=self._strategies)
+        self._memory, self._last = memory, (view, before, decision, memory)
         stands = _is_quiet(observation) and before == self._memory and self._is_still(decision)
         self._standing = (observation.workers, decision) if stands else None
         return decision
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What the last decision made of this pool alone, to be settled with other pools; ``None`` before the first."""
+        if self._last is None:
+            return None
+        view, before, decision, memory = self._last
+        return Outcome(view=view, before=before, decision=decision, memory=memory)
+
+    def settle(self, memory: Memory) -> None:
+        """Go on from ``memory``: what is to be remembered of the last decision now that other pools had their part."""
+        if memory is not self._memory:
+            self._memory, self._standing = memory, None
 
     def _is_fresh(self, observation: Observation, now_s: float | None) -> bool:
         """Whether the observation is new enough for a decision that stands to stand: stale metrics are said of."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from headway.errors import Invalid
 from headway.scaling.behaviour import Behaviour
 from headway.scaling.model import Host
+from headway.simulate.controller import Stepping, Target
 from headway.simulate.cores import Machines
 from headway.simulate.draws import Draw
 from headway.simulate.evaluations import Evaluations
 from headway.simulate.faults import HostOutage, Stretch, is_covered
 from headway.simulate.hosts import Hosts
-from headway.simulate.lane import Lane, Stepping, Target
+from headway.simulate.lane import Lane
 from headway.simulate.plan import PoolPlan
 from headway.simulate.results import Result
 
@@ -128,21 +129,24 @@ class _Run:
 
     def _decide(self, lanes: Sequence[Lane], at_s: float) -> None:
         """Let ``lanes`` decide, and do what comes of it: at once, or as long after as that takes."""
-        for lane in lanes:
-            lane.look(at_s)
         if self._is_simple:
             for lane in lanes:
-                lane.apply(*lane.wanted, at_s)
+                lane.look(at_s)
+                lane.record(at_s)
+                lane.apply(at_s)
             return
+        for lane in lanes:
+            lane.look(at_s, capacity_workers=None if self._hosts is None else self._hosts.capacity_workers(lane))
         if self._times.apply_s is not None:
             self.now_s = at_s + min(self._times.apply_s(), self._times.apply_max_s)
             for pool in self.pools:
                 pool.advance(self.now_s)
         if self._hosts is not None:
-            self._hosts.apply(self.pools, [lane.wanted for lane in self.lanes], self.now_s)
-        else:
-            for lane in lanes:
-                lane.apply(*lane.wanted, self.now_s)
+            self._hosts.apply(self.lanes, self.now_s)
+        for lane in lanes:
+            lane.record(at_s)
+            if self._hosts is None:
+                lane.apply(self.now_s)
         if self._machines is not None:
             self._machines.plan(self.now_s)
 

@@ -1,12 +1,19 @@
-"""The hosts of a rehearsal: what room they have, and which of them are gone for a while."""
+"""The hosts of a rehearsal: what room they have, which of them are gone for a while, and who gets how much of them.
 
-from collections.abc import Sequence
+Room is shared and workers are placed by the very function of the live loop: pools are settled beside each other.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from headway.scaling.model import Assignment, Host, Worker, WorkerState
-from headway.scaling.placement import PoolTarget, place
+from headway.scaling.model import Assignment, Host, WorkerState
+from headway.scaling.model import Worker as Reported
+from headway.scaling.room import Room, Rooms
+from headway.scaling.settle import settled
 from headway.simulate.faults import HostOutage
+from headway.simulate.lane import Lane
 from headway.simulate.pool import RunningPool
+from headway.simulate.workers import Crew, Worker
 
 KINDS = (False, True)  # base, burst
 
@@ -18,99 +25,113 @@ class Hosts:
         self._hosts = tuple(hosts)
         self._outages = tuple(outages)
         self._gone: frozenset[str] = frozenset()
+        self._rooms = Rooms(self._hosts)
+        """Empty ones, of the hosts that are not gone."""
 
-    def fail(self, pools: Sequence[RunningPool], now_s: float) -> None:
+    def fail(self, pools: Iterable[RunningPool], now_s: float) -> None:
         """Let everything die that is on a host that went down since the last call."""
         gone = frozenset(outage.host_id for outage in self._outages if outage.stretch.covers(now_s))
+        if gone == self._gone:
+            return
         for pool in pools:
-            crew = pool.crew
-            for worker in (*crew.starting, *crew.running, *crew.leaving):
+            for worker in tuple(pool.crew.alive()):
                 if worker.host_id in gone - self._gone:
-                    crew.deaths += 1
+                    pool.crew.deaths += 1
                     pool.lose(worker, now_s)
         self._gone = gone
+        self._rooms = Rooms([host for host in self._hosts if host.host_id not in gone])
 
-    def apply(self, pools: Sequence[RunningPool], wanted: Sequence[tuple[int, int]], now_s: float) -> None:
-        """Place the pools' targets, workers and how many of them burst, and let workers start and leave accordingly."""
-        targets = [
-            PoolTarget(
-                pool=pool.plan.name,
-                template=pool.plan.template,
-                workers=workers,
-                burst_workers=min(burst_workers, workers),
-                priority=pool.plan.priority,
-            )
-            for pool, (workers, burst_workers) in zip(pools, wanted, strict=True)
+    def capacity_workers(self, lane: Lane) -> int:
+        """Workers of one pool that the hosts can hold, present ones included."""
+        return self._rooms.capacity(self._rooms.kind(lane.profile.template, lane.profile.placement.labels)) or 0
+
+    def apply(self, lanes: Sequence[Lane], now_s: float) -> None:
+        """Settle what the pools want with each other, and let workers start and leave accordingly."""
+        hosts = [self._seen(host, lanes) for host in self._hosts]
+        rows = [row for lane in lanes for row in self._rows(lane)]
+        outcomes, placed = settled([lane.outcome(now_s) for lane in lanes], hosts, rows)
+        for lane, outcome in zip(lanes, outcomes, strict=True):
+            lane.settle(outcome)
+        self._change(lanes, rows, placed, now_s)
+
+    def _change(
+        self, lanes: Sequence[Lane], before: Iterable[Assignment], after: Iterable[Assignment], now_s: float
+    ) -> None:
+        """Turn the rows ``before`` into those ``after``: first leave, then start, where what leaves leaves room."""
+        old, new = ({(row.pool, row.host_id): row for row in rows} for rows in (before, after))
+        moves = [
+            (lane, host, is_burst, _part(new, where, is_burst=is_burst) - _part(old, where, is_burst=is_burst))
+            for lane in lanes
+            for host in self._hosts
+            for where in ((lane.profile.pool, host.host_id),)
+            for is_burst in KINDS
         ]
-        if self._settle(pools, targets, now_s):
-            # What was just told to leave may be busy and keep its room for a while.
-            self._settle(pools, targets, now_s)
+        for lane, host, is_burst, more in moves:
+            if more < 0:
+                lane.pool.crew.change_on(host.host_id, now_s, more=more, is_burst=is_burst)
+        rooms: dict[str, Room] = {}
+        for lane, host, is_burst, more in moves:
+            if more > 0:
+                room = rooms.get(host.host_id) or rooms.setdefault(host.host_id, _room(host, lanes))
+                starts = room.keep(lane.profile.template, more)
+                lane.pool.crew.change_on(host.host_id, now_s, more=starts, is_burst=is_burst)
 
-    def _settle(self, pools: Sequence[RunningPool], targets: Sequence[PoolTarget], now_s: float) -> bool:
-        """Let go what is too much, or where nothing is, let start what is missing. Returns whether any was let go."""
-        current = [row for pool in pools for row in self._rows(pool)]
-        held = [row for pool in pools for row in self._leaving(pool)]
-        placed = {(row.pool, row.host_id): row for row in place(targets, self._seen(pools), current, held=held)}
-        changes: list[tuple[RunningPool, str, bool, int]] = []
-        is_less = False
-        for pool, row in zip((pool for pool in pools for _ in self._hosts), current, strict=True):
-            to_be = placed.get((row.pool, row.host_id), replace(row, base_workers=0, burst_workers=0))
-            for is_burst in KINDS:
-                there, wanted = _part(row, is_burst=is_burst), _part(to_be, is_burst=is_burst)
-                is_less |= wanted < there
-                if wanted != there:
-                    changes.append((pool, row.host_id, is_burst, wanted - there))
-        for pool, host_id, is_burst, more in changes:
-            if more < 0 or not is_less:
-                pool.crew.change_on(host_id, now_s, more=more, is_burst=is_burst)
-        return is_less
-
-    def _rows(self, pool: RunningPool) -> list[Assignment]:
+    def _rows(self, lane: Lane) -> Iterator[Assignment]:
         """Where the pool's present workers are."""
-        return [
-            Assignment(
-                pool=pool.plan.name,
-                host_id=host.host_id,
-                template=pool.plan.template,
-                base_workers=len(pool.crew.of_host(host.host_id, is_burst=False)),
-                burst_workers=len(pool.crew.of_host(host.host_id, is_burst=True)),
-            )
-            for host in self._hosts
-        ]
+        counts: dict[tuple[str, bool], int] = {}
+        for worker in lane.pool.crew.present():
+            counts[worker.host_id, worker.is_burst] = counts.get((worker.host_id, worker.is_burst), 0) + 1
+        for host in self._hosts:
+            base, burst = (counts.get((host.host_id, is_burst), 0) for is_burst in KINDS)
+            if base or burst:
+                yield Assignment(
+                    pool=lane.profile.pool,
+                    host_id=host.host_id,
+                    template=lane.profile.template,
+                    base_workers=base,
+                    burst_workers=burst,
+                )
 
-    def _leaving(self, pool: RunningPool) -> list[Assignment]:
-        counts: dict[str, int] = {}
-        for worker in pool.crew.leaving:
-            counts[worker.host_id] = counts.get(worker.host_id, 0) + 1
-        return [
-            Assignment(
-                pool=f"{pool.plan.name}, leaving", host_id=host_id, template=pool.plan.template, base_workers=count
-            )
-            for host_id, count in counts.items()
-        ]
-
-    def _seen(self, pools: Sequence[RunningPool]) -> list[Host]:
-        """The hosts with their idle workers, which leave first."""
-        idle: dict[str, list[Worker]] = {}
-        for pool in pools:
-            for number, worker in enumerate(pool.crew.available):
-                if worker.free_slots == pool.crew.slots:
-                    row = Worker(
-                        worker_id=f"{pool.plan.name}/{number}",
-                        pool=pool.plan.name,
-                        template=pool.plan.template,
-                        pid=0,
-                        state=WorkerState.RUNNING,
-                        started_at_s=worker.spawned_s,
-                        is_burst=worker.is_burst,
-                        is_busy=False,
-                    )
-                    idle.setdefault(worker.host_id, []).append(row)
-        return [
-            replace(host, workers=tuple(idle.get(host.host_id, ())), is_known=host.host_id not in self._gone)
-            for host in self._hosts
-        ]
+    def _seen(self, host: Host, lanes: Iterable[Lane]) -> Host:
+        """The host with its workers."""
+        workers = tuple(_reported(host, lanes))
+        return replace(host, workers=workers, is_known=host.host_id not in self._gone)
 
 
-def _part(row: Assignment, *, is_burst: bool) -> int:
+def _reported(host: Host, lanes: Iterable[Lane]) -> Iterator[Reported]:
+    for lane in lanes:
+        crew = lane.pool.crew
+        for number, worker in enumerate(crew.alive()):
+            if worker.host_id == host.host_id:
+                yield Reported(
+                    worker_id=f"{lane.profile.pool}/{number}",
+                    pool=lane.profile.pool,
+                    template=lane.profile.template,
+                    pid=0,
+                    state=_state(crew, worker),
+                    started_at_s=worker.spawned_s,
+                    is_burst=worker.is_burst,
+                    is_busy=worker.free_slots < crew.slots,
+                )
+
+
+def _state(crew: Crew, worker: Worker) -> WorkerState:
+    if worker in crew.running:
+        return WorkerState.RUNNING
+    return WorkerState.STARTING if worker in crew.starting else WorkerState.DRAINING
+
+
+def _room(host: Host, lanes: Iterable[Lane]) -> Room:
+    """What is left of ``host`` beside all that exists there."""
+    room = Room(host)
+    for lane in lanes:
+        here = sum(worker.host_id == host.host_id for worker in lane.pool.crew.alive())
+        room.take(lane.profile.template, here)
+    return room
+
+
+def _part(rows: dict[tuple[str, str], Assignment], where: tuple[str, str], *, is_burst: bool) -> int:
+    row = rows.get(where)
+    if row is None:
+        return 0
     return row.burst_workers if is_burst else row.base_workers

@@ -5,34 +5,20 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any
 
+from headway.scaling.model import Decision, Memory
+from headway.scaling.profile import Profile
+from headway.scaling.settle import Outcome
+from headway.scaling.view import PoolView
 from headway.simulate.buckets import Pickups, RowWriter, edges_s, row_of
-from headway.simulate.controller import QUEUE, Controller, Observation
+from headway.simulate.controller import QUEUE, Controller, Observation, Stepping, Target
 from headway.simulate.draws import Draw, chance
 from headway.simulate.evaluations import WAKE_AGAIN_S, Lag
 from headway.simulate.faults import is_covered
 from headway.simulate.plan import PoolPlan
 from headway.simulate.pool import RunningPool
 from headway.simulate.results import Recorder, Result, by_queue_percent, percentile, punctuality
-
-
-class Target(Protocol):
-    """What a controller answers: a ``Decision`` is one."""
-
-    @property
-    def target_workers(self) -> int: ...
-    @property
-    def burst_workers(self) -> int: ...
-
-
-class Stepping(Protocol):
-    """Anything that decides from one look to the next: a ``Controller`` is one.
-
-    ``now_s`` is given only where metrics are late: it is then later than ``observation.at_s``.
-    """
-
-    def step(self, observation: Observation, /, *, now_s: float | None = None) -> Target: ...
 
 
 class Lane:
@@ -43,6 +29,9 @@ class Lane:
         self.recorder = Recorder()
         self.wanted = (plan.warm_workers, 0)
         """How many workers shall be there, by the last decision, and how many of them burst."""
+        self._controller = controller if isinstance(controller, Controller) else None
+        self.profile = _profile_of(plan, self._controller)
+        """As which the pool stands beside others."""
         self._quick = controller if isinstance(controller, Controller) and not plan.faults.are_late else None
         """The controller, where looks at a pool at rest may be passed over."""
         self._step = controller.step
@@ -55,8 +44,7 @@ class Lane:
         self._last: Observation | None = None
         self._lag = Lag(plan.behaviour, chance(seed, f"{plan.name}/lag"))
         self._is_exact = not (plan.is_live or self._lag.is_any)
-        queues = controller.profile.queues if isinstance(controller, Controller) else (QUEUE,)
-        self._rows = RowWriter(queues[0]) if plan.is_live else None
+        self._rows = RowWriter(self.profile.queues[0]) if plan.is_live else None
         self._pickups = Pickups()
         self._sampled_s = 0.0
         self._unlooked: Observation | None = None
@@ -122,13 +110,15 @@ class Lane:
 
     # --- what is decided ---------------------------------------------------------------------------------------------
 
-    def look(self, now_s: float) -> None:
-        """Let the controller see its pool and decide."""
+    def look(self, now_s: float, *, capacity_workers: int | None = None) -> None:
+        """Let the controller see its pool and decide for it alone; hosts hold no more than ``capacity_workers``."""
         if self._is_exact:
             seen = self.pool.observe(now_s, at_s=self._begins_at_s + now_s)
         else:
             assert self._unlooked is not None, "advance() comes first"
             seen, self._unlooked = self._unlooked, None
+        if capacity_workers is not None:
+            seen = replace(seen, capacity_workers=capacity_workers)
         self._seen, self._looked_s, self._wakes_after_s = seen, now_s, None
         if self._are_late:
             answer = self._step_late(seen, now_s)
@@ -140,14 +130,46 @@ class Lane:
         if workers > self._ceiling:
             workers = self._ceiling
         self.wanted = workers, answer.burst_workers
+
+    def record(self, now_s: float) -> None:
+        """Keep what was seen and decided last."""
+        seen = self._seen
+        assert seen is not None, "look() comes first"
         self.recorder.take(
             now_s,
-            target=workers,
+            target=self.wanted[0],
             present=seen.workers,
             busy=seen.busy,
             waiting=seen.waiting,
             pickup_max_s=seen.pickup_max_s,
         )
+
+    def outcome(self, now_s: float) -> Outcome:
+        """What the last look made of the pool alone."""
+        if self._controller is not None and self._controller.outcome is not None:
+            found = self._controller.outcome
+            if found.view.profile is self.profile:
+                return found
+            decision = replace(found.decision, pool=self.profile.pool)
+            return replace(found, view=replace(found.view, profile=self.profile), decision=decision)
+        workers, burst_workers = self.wanted
+        seen = self._seen
+        assert seen is not None, "look() comes first"
+        view = PoolView(profile=self.profile, queues=(), capacity_workers=workers, assigned_workers=seen.workers)
+        decision = Decision(
+            pool=self.profile.pool,
+            at_s=self._begins_at_s + now_s,
+            target_workers=workers,
+            burst_workers=min(burst_workers, workers),
+            binding="controller",
+        )
+        return Outcome(view=view, before=Memory(), decision=decision, memory=Memory())
+
+    def settle(self, outcome: Outcome) -> None:
+        """Go on with what was left of ``outcome`` beside the other pools."""
+        self.wanted = outcome.decision.target_workers, outcome.decision.burst_workers
+        if self._controller is not None:
+            self._controller.settle(outcome.memory)
 
     @property
     def quiet_until_s(self) -> float:
@@ -190,9 +212,9 @@ class Lane:
         known = replace(self._last, workers=seen.workers, busy=seen.busy, idle=seen.idle, starting=seen.starting)
         return self._step(known, now_s=at_s)
 
-    def apply(self, workers: int, burst_workers: int, now_s: float) -> None:
-        """Let workers start and leave until there are so many."""
-        crew = self.pool.crew
+    def apply(self, now_s: float) -> None:
+        """Let workers start and leave until there are as many as were decided."""
+        crew, (workers, burst_workers) = self.pool.crew, self.wanted
         if workers != len(crew.starting) + len(crew.running):
             crew.retarget(now_s, workers=workers, burst_workers=burst_workers)
 
@@ -231,6 +253,17 @@ class Lane:
             attainment_by_queue_percent=by_queue_percent(pool.queue_of, pool.pickup_s, objective_s=objective_s),
             points=recorder.points(),
         )
+
+
+def _profile_of(plan: PoolPlan, controller: Controller | None) -> Profile:
+    """The controller's, as the plan names the pool and its template."""
+    given = Profile(pool=plan.name, queues=(QUEUE,), template=plan.template, workers_max=plan.workers_max)
+    if controller is not None:
+        given = controller.profile
+    priority = given.priority if plan.priority is None else plan.priority
+    if (given.pool, given.template, given.priority) == (plan.name, plan.template, priority):
+        return given
+    return replace(given, pool=plan.name, template=plan.template, priority=priority)
 
 
 class _Same:

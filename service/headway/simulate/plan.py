@@ -38,8 +38,8 @@ class PoolPlan:
     """A busy worker that was told to leave is killed after this; ``None``: it always finishes its job."""
     template: str = "simulated"
     """What a host must report to get workers of this pool; without hosts it means nothing."""
-    priority: int = 100
-    """Greater is placed first where room is short."""
+    priority: int | None = None
+    """Greater is placed first where room is short; ``None``: as the controller's profile says, else 100."""
     faults: Faults = field(default_factory=Faults)
 
     def __post_init__(self) -> None:

@@ -7,9 +7,9 @@ running  -> gone         told to leave while idle; or a burst worker that finds 
 leaving  -> gone         its last job and its exit are over, or its drain deadline passed
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappush
-from itertools import count
+from itertools import chain, count
 from typing import Final
 
 from headway.simulate.cores import Machines, Start
@@ -96,6 +96,14 @@ class Crew:
         """Starting and running, without those that were told to leave."""
         return len(self.starting) + len(self.running)
 
+    def present(self) -> Iterator[Worker]:
+        """Every worker that was not told to leave."""
+        return chain(self.starting, self.running)
+
+    def alive(self) -> Iterator[Worker]:
+        """Every worker that is not gone."""
+        return chain(self.starting, self.running, self.leaving)
+
     @property
     def idle_workers(self) -> int:
         """Running workers without a job."""
@@ -120,8 +128,7 @@ class Crew:
 
     def paid_s(self, until_s: float) -> float:
         """Seconds from spawn to exit of every worker, those that are still there up to ``until_s``."""
-        alive = (*self.starting, *self.running, *self.leaving)
-        return self._paid_s + sum(until_s - worker.spawned_s for worker in alive)
+        return self._paid_s + sum(until_s - worker.spawned_s for worker in self.alive())
 
     def spawn(self, now_s: float, *, is_burst: bool = False, host_id: str = "", is_warm: bool = False) -> Worker:
         """One more worker, starting; a warm one has its start-up behind it."""
