@@ -8,6 +8,7 @@ INSTANT = ("test_instant.py",)
 LIMITS = ("test_limits.py", "test_limit_laws.py", "laws/test_law_06_bounds_hold.py")
 PAUSES = ("test_pause.py", "test_limits.py")
 SHARE = ("test_share.py", "test_settle.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
+PERIOD = ("test_period.py",)
 PLACEMENT = ("test_placement.py", "test_share.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
 
 
@@ -183,5 +184,35 @@ MUTANTS = (
         ("return max(cpu_load, memory_load)", "return min(cpu_load, memory_load)"),
         ("self._cpu_left -= cpu * workers", "self._cpu_left -= cpu"),
         ("if rooms else None", "if rooms else 0"),
+    ),
+    *_in(
+        "beat.py",
+        PERIOD,
+        ("return max(tick_s / 2, self.stray_s) + self._unsure", "return self._unsure"),
+        ("tick_s / 2 + STRAYS * self.stray_s + self._unsure_s(tick_s))", "tick_s / 2)"),
+        ("jobs * ODD_TIMES >= self.jobs[0]", "jobs > 0"),
+        ("evidence=rhythm.evidence + against", "evidence=rhythm.evidence - against"),
+        ("evidence=min(SURE, rhythm.evidence + more)", "evidence=rhythm.evidence + more"),
+        ("more = of_hit if is_right else", "more = of_hit if True else"),
+        ("rank = 1 if len(bursts) >= ODD_BURSTS", "rank = 1 if len(bursts) < ODD_BURSTS"),
+        ("rhythm.jobs[-1] - max(rhythm.bursts[-1], default=0)", "rhythm.jobs[-1]"),
+        ("if whole >= len(sums) - 1:", "if whole > len(sums) - 1:"),
+        ("evidence = likeliest.evidence - math.log(len(tried))", "evidence = likeliest.evidence + 5"),
+        ("evidence += for_hit if len(hits) > 2 else 0.0", "evidence += for_hit"),
+        ("return period_s, mean_s + (beat - mean_beat)", "return period_s, mean_s + (mean_beat - beat)"),
+        ("-bursts_per_s * 2 * half_s", "-bursts_per_s * half_s / 2"),
+    ),
+    *_in(
+        "period.py",
+        PERIOD,
+        ("jobs <= AGAIN_TIMES * sum(burst.counts)", "jobs >= 0"),
+        ("or silent_jobs >= SILENT_LOG", ""),
+        ("CHANCE_SIGMAS * math.sqrt(mean_jobs)", "CHANCE_SIGMAS * mean_jobs"),
+        ("each.evidence >= BELIEVED", "each.evidence >= 0"),
+        ("(0 if is_of_rhythm else arrived_jobs)", "arrived_jobs"),
+        ("after_s=each.near_s(tick_s)", "after_s=0.0"),
+        ("unexplained_s = tuple(each_s for each_s in unexplained_s if each_s not in its_own)", "pass"),
+        ("from_s=max(now_s, due_s - half_s)", "from_s=due_s - half_s"),
+        ("test in (is_due, is_near) for", "test in (is_due,) for"),
     ),
 )  # fmt: skip
