@@ -76,3 +76,10 @@ def test_nothing_but_zeroes_wants_nothing() -> None:
     for tick in range(20):
         decision = controller.step(Observation(at_s=NOW_S + 5.0 * tick, waiting=0))
     assert (decision.target_workers, decision.binding) == (0, "idle")
+
+
+def test_jobs_that_take_no_time_are_decided_on() -> None:
+    """A start-up beyond the objective: a worker that stands is weighed by the jobs that it could start."""
+    controller = Controller(start_up_s=30.0)
+    decision = controller.step(Observation(at_s=NOW_S, waiting=0, arrived=1, finished=1, service_sum_s=0.0))
+    assert decision.target_workers >= 0

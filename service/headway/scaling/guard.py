@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headway.scaling.demand import MARGIN_S, exposed_s, start_up_s
+from headway.scaling.demand import MARGIN_S, SHORTEST_S, exposed_s, start_up_s
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.spare import Shortfalls
@@ -137,6 +137,6 @@ def _spare(shortfalls: Shortfalls, guard: Guard, queue: QueueMetrics, view: Pool
         shortfalls.least_spare(math.exp(guard.beyond_log)),
         shortfalls.worth(
             worker_s_per_late_job=worker_s / view.profile.risk,
-            jobs_per_worker=1.0 if service_s is None else 1.0 + objective_s / service_s,
+            jobs_per_worker=1.0 if service_s is None else 1.0 + objective_s / max(service_s, SHORTEST_S),
         ),
     )
