@@ -10,6 +10,9 @@ from typing import Any
 
 from headway.errors import Invalid
 
+Z95 = 1.6448536269514722  # the 95th percentile of the standard normal distribution
+SHORTEST_PART = 1e-3  # of the 95th percentile
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
@@ -69,6 +72,23 @@ def spread_of(values_s: Sequence[float]) -> Spread | None:
         return None
     ordered = sorted(values_s)
     return Spread(p50_s=_quantile(ordered, 0.5), p95_s=_quantile(ordered, 0.95), count=len(ordered))
+
+
+def parameters(spread: Spread) -> tuple[float, float]:
+    """The logarithm of the median, and sigma, of the lognormal distribution with these two percentiles.
+
+    A median of nothing has no logarithm: it counts as a thousandth of the 95th percentile, which must not be nothing.
+    """
+    median_s = max(spread.p50_s, SHORTEST_PART * spread.p95_s)
+    return math.log(median_s), math.log(spread.p95_s / median_s) / Z95
+
+
+def mean_s(spread: Spread) -> float:
+    """The mean of the lognormal distribution with these two percentiles."""
+    if spread.p50_s == spread.p95_s:
+        return spread.p50_s
+    mu, sigma = parameters(spread)
+    return math.exp(mu + sigma * sigma / 2)
 
 
 def _quantile(ordered: Sequence[float], fraction: float) -> float:

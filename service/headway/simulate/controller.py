@@ -3,16 +3,12 @@
 It holds the memory between steps and runs the ``decide`` of the live loop. It sees what can be measured and no more.
 """
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Protocol
+from collections.abc import Mapping
 
-from headway.errors import Invalid
+from headway.scaling.behaviour import Behaviour, mean_s
 from headway.scaling.decide import decide
 from headway.scaling.demand import exposed_s
 from headway.scaling.estimate import Recent, Span
-from headway.scaling.measure import BucketRow
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.recall import Recall
@@ -23,76 +19,11 @@ from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView
 from headway.simulate.buckets import KeptRows
+from headway.simulate.observation import Observation
+
+__all__ = ["QUEUE", "Controller", "Observation", "ceiling_workers"]
 
 QUEUE = "simulated/jobs"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """One look at a queue and its workers. Counts are since the last look; ``at_s`` is Unix seconds."""
-
-    at_s: float
-    waiting: int
-    oldest_age_s: float | None = None
-    arrived: int = 0
-    started: int = 0
-    finished: int = 0
-    service_sum_s: float = 0.0
-    """Over the jobs that finished since the last look."""
-    workers: int = 0
-    """Busy, idle and starting together; one that was told to leave is no longer counted."""
-    busy: int = 0
-    idle: int = 0
-    starting: int = 0
-    pickup_max_s: float | None = None
-    """The longest wait among the jobs that started since the last look."""
-    in_flight: int | None = None
-    """Jobs that are being worked on; ``None``: one a busy worker."""
-    capacity_workers: int | None = None
-    """Workers of this pool that the hosts can hold, present ones included; ``None``: there is room for all."""
-    start_up_s: float | None = None
-    """How long workers took to start of late; ``None``: as long as the controller was given."""
-    dispatch_overhead_s: float | None = None
-    """What a slot needs beside the service of each job, as measured; ``None``: as the controller was given."""
-    rows: tuple[BucketRow, ...] | None = None
-    """The queue by buckets of the clock, those that have changed since the last look; ``None``: the counts above say
-    it. A controller takes one or the other from its first look to its last.
-    """
-
-    def __post_init__(self) -> None:
-        counts = (self.waiting, self.arrived, self.started, self.finished, self.workers, self.busy, self.idle)
-        others = (self.starting, self.service_sum_s, self.oldest_age_s, self.pickup_max_s, self.in_flight)
-        facts = (self.capacity_workers, self.start_up_s, self.dispatch_overhead_s)
-        known = (*counts, *(value for value in (*others, *facts) if value is not None))
-        # What is not finite makes the sum so. Engines look millions of times: names are found only if it is needed.
-        if min(known) < 0 or not math.isfinite(sum(known)) or not math.isfinite(self.at_s):
-            raise Invalid(*self._breaches())
-
-    def _breaches(self) -> Iterator[str]:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if item.name == "at_s" and not math.isfinite(value):
-                yield f"observation: at_s={value} is no time"
-            elif item.name not in {"at_s", "rows"} and value is not None and not 0 <= value < math.inf:
-                yield f"observation at {self.at_s}: {item.name}={value} must be finite and at least 0"
-
-
-class Target(Protocol):
-    """What a controller answers: a ``Decision`` is one."""
-
-    @property
-    def target_workers(self) -> int: ...
-    @property
-    def burst_workers(self) -> int: ...
-
-
-class Stepping(Protocol):
-    """Anything that decides from one look to the next: a ``Controller`` is one.
-
-    ``now_s`` is given only where metrics are late: it is then later than ``observation.at_s``.
-    """
-
-    def step(self, observation: Observation, /, *, now_s: float | None = None) -> Target: ...
 
 
 class Controller:
@@ -114,8 +45,7 @@ class Controller:
         zones: Zones | None = None,
         slots_per_worker: int = 1,
         recalls_weeks: bool = True,
-        lag_s: float = 0.0,
-        dispatch_overhead_s: float | None = None,
+        behaviour: Behaviour | None = None,
     ) -> None:
         self.profile = profile or Profile(
             pool="simulated",
@@ -130,18 +60,19 @@ class Controller:
         self._options = dict(options or {})
         self._zones: Zones = zones or {}
         self._worker_hours_today: float | None = None if self.profile.budget_per_day is None else 0.0
-        self._start_up_s = start_up_s
         self._tick_s = tick_s
         self._slots_per_worker = slots_per_worker
         self._taken_at_s: float | None = None
         self._recent: Recent | KeptRows = Recent(target_s=self.profile.objective.target_s, tick_s=tick_s)
-        self._lag_s = lag_s
-        self._dispatch_overhead_s = dispatch_overhead_s
+        self._behaviour = measured = behaviour or Behaviour()
+        self._start_up_s = start_up_s if measured.start_up is None else mean_s(measured.start_up)
+        self._exit_s = None if measured.exit is None else mean_s(measured.exit)
+        self._lag_s = 0.0 if measured.sample_lag is None else measured.sample_lag.p95_s
         self._ceiling_workers = ceiling_workers(self.profile)
         self._recall = Recall()
         self._weeks = Weeks() if recalls_weeks else None
         self._exposed_s = exposed_s(
-            PoolView(profile=self.profile, queues=(), start_up_s=start_up_s, tick_s=tick_s, lag_s=lag_s)
+            PoolView(profile=self.profile, queues=(), start_up_s=self._start_up_s, tick_s=tick_s, lag_s=self._lag_s)
         )
         self._memory = Memory()
         self._standing: tuple[int, Decision] | None = None
@@ -231,6 +162,7 @@ class Controller:
     def _view(self, seen: Observation, *, now_s: float) -> PoolView:
         if seen.at_s != self._taken_at_s:
             self._take(seen)
+        measured = self._behaviour
         queue = self._recent.metrics(self.profile.queues[0], now_s=now_s)
         past = self._recalled(seen, queue)
         return PoolView(
@@ -238,14 +170,18 @@ class Controller:
             queues=(queue,),
             slots_per_worker=self._slots_per_worker,
             start_up_s=self._start_up_s if seen.start_up_s is None else seen.start_up_s,
-            dispatch_overhead_s=self._dispatch_overhead_s
-            if seen.dispatch_overhead_s is None
-            else seen.dispatch_overhead_s,
+            start_up_p95_s=None if measured.start_up is None else measured.start_up.p95_s,
+            start_up_cpu_s=measured.start_up_cpu_s,
+            exit_s=self._exit_s,
+            dispatch_overhead_s=(
+                measured.dispatch_overhead_s if seen.dispatch_overhead_s is None else seen.dispatch_overhead_s
+            ),
             capacity_workers=self._ceiling_workers if seen.capacity_workers is None else seen.capacity_workers,
             assigned_workers=seen.workers,
             running_workers=seen.busy + seen.idle,
             starting_workers=seen.starting,
             busy_workers=seen.busy,
+            leaving_workers=seen.leaving,
             recalled_jobs=past.jobs,
             recalled_weeks=past.weeks,
             worker_hours_today=self._worker_hours_today,

@@ -4,12 +4,9 @@ from collections.abc import Callable
 from math import log
 from random import Random
 
-from headway.scaling.behaviour import Spread
+from headway.scaling.behaviour import Spread, parameters
 
 Draw = Callable[[], float]
-
-Z95 = 1.6448536269514722  # the 95th percentile of the standard normal distribution
-SHORTEST_PART = 1e-3  # of the 95th percentile: a median of nothing has no logarithm
 
 
 def chance(seed: int, stream: str) -> Random:
@@ -26,8 +23,7 @@ def drawn(spread: Spread | None, draws: Random) -> Draw | None:
         return None
     if spread.p50_s == spread.p95_s:
         return lambda: spread.p50_s
-    median_s = max(spread.p50_s, SHORTEST_PART * spread.p95_s)
-    mu, sigma = log(median_s), log(spread.p95_s / median_s) / Z95
+    mu, sigma = parameters(spread)
     return lambda: draws.lognormvariate(mu, sigma)
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from headway.errors import Invalid
 from headway.scaling.behaviour import Behaviour
 from headway.scaling.model import Host
-from headway.simulate.controller import Stepping, Target
 from headway.simulate.cores import Machines
 from headway.simulate.draws import Draw
 from headway.simulate.evaluations import Evaluations
 from headway.simulate.faults import HostOutage, Stretch, is_covered
 from headway.simulate.hosts import Hosts
 from headway.simulate.lane import Lane
+from headway.simulate.observation import Stepping, Target
 from headway.simulate.plan import PoolPlan
 from headway.simulate.results import Result
 

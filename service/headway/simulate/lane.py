@@ -7,15 +7,17 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from headway.scaling.model import Decision, Memory
+from headway.scaling.instant import Recent, counted
+from headway.scaling.model import Decision, Memory, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.settle import Outcome
 from headway.scaling.view import PoolView
 from headway.simulate.buckets import Pickups, RowWriter, edges_s, row_of
-from headway.simulate.controller import QUEUE, Controller, Observation, Stepping, Target
+from headway.simulate.controller import QUEUE, Controller
 from headway.simulate.draws import Draw, chance
 from headway.simulate.evaluations import WAKE_AGAIN_S, Lag
 from headway.simulate.faults import is_covered
+from headway.simulate.observation import Observation, Stepping, Target, together
 from headway.simulate.plan import PoolPlan
 from headway.simulate.pool import RunningPool
 from headway.simulate.results import Recorder, Result, by_queue_percent, percentile, punctuality
@@ -74,11 +76,26 @@ class Lane:
             workers = self._workers_at(workers_s)
         self.pool.advance(now_s)
         self._sampled_s = queue_s
-        return replace(seen, **workers)
+        seen = replace(seen, **workers)
+        return self._at_one_instant(seen, queue_s, workers_s) if self._rows else seen
 
     def _workers_at(self, at_s: float) -> dict[str, Any]:
         self.pool.advance(at_s)
         return self.pool.crew.count()
+
+    def _at_one_instant(self, seen: Observation, queue_s: float, workers_s: float) -> Observation:
+        """The workers as they were when the queue was sampled, as the control plane counts them."""
+        crew = self.pool.crew
+        ready_s = tuple(worker.ready_s for worker in crew.running if queue_s < worker.ready_s <= workers_s)
+        there = counted(
+            [QueueMetrics(queue=self.profile.queues[0], sampled_at_s=queue_s, in_flight_jobs=seen.in_flight)],
+            Recent(ready_at_s=ready_s),
+            running_workers=seen.busy + seen.idle,
+            starting_workers=seen.starting,
+            slots_per_worker=crew.slots,
+        )
+        busy = min(seen.busy, there.running_workers)
+        return replace(seen, busy=busy, idle=there.running_workers - busy, starting=there.starting_workers)
 
     def _sampled_at(self, until_s: float) -> Observation:
         if self._rows is None:
@@ -273,17 +290,3 @@ class _Same:
 
     def __init__(self, target_workers: int) -> None:
         self.target_workers = target_workers
-
-
-def together(earlier: Observation, later: Observation) -> Observation:
-    """Two looks as if there had been only the later one."""
-    waits = [wait_s for wait_s in (earlier.pickup_max_s, later.pickup_max_s) if wait_s is not None]
-    return replace(
-        later,
-        arrived=earlier.arrived + later.arrived,
-        started=earlier.started + later.started,
-        finished=earlier.finished + later.finished,
-        service_sum_s=earlier.service_sum_s + later.service_sum_s,
-        pickup_max_s=max(waits, default=None),
-        rows=None if later.rows is None else (*(earlier.rows or ()), *later.rows),
-    )

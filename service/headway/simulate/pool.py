@@ -6,24 +6,12 @@ from collections import deque
 from dataclasses import replace
 from heapq import heappop, heappush, heapreplace
 
-from headway.simulate.controller import Observation
 from headway.simulate.draws import chance, drawn
 from headway.simulate.faults import is_covered, job_failures, worker_lives
+from headway.simulate.observation import Observation
 from headway.simulate.plan import PoolPlan, merged, start_ups
 from headway.simulate.waiting import InOrder, Waiting, heads
-from headway.simulate.workers import (
-    AGAIN,
-    DEADLINE,
-    DEATH,
-    EXIT,
-    GONE,
-    LEAVING,
-    READY,
-    RUNNING,
-    STARTING,
-    Crew,
-    Worker,
-)
+from headway.simulate.workers import AGAIN, DEADLINE, DEATH, EXIT, GONE, LEAVING, READY, RUNNING, STARTING, Crew, Worker
 
 __all__ = ["PoolPlan", "RunningPool"]
 
@@ -291,6 +279,7 @@ class RunningPool:
             busy=running - idle,
             idle=idle,
             starting=starting,
+            leaving=len(crew.leaving) if self.plan.is_live else 0,
             pickup_max_s=self._pickup_max_s if self._pickup_max_s >= 0.0 else None,
             in_flight=crew.jobs_in_flight if crew.slots > 1 or self.plan.is_live else None,
             start_up_s=crew.late_start_up_s if self.plan.is_live else None,

@@ -109,17 +109,15 @@ def controller_of(
     profile: Profile, setting: Setting, *, strategies: Mapping[str, Strategy] = BUILT_IN, zones: Zones | None = None
 ) -> Controller:
     """Who decides for the pool of ``profile``, with what the live loop would know from the beginning."""
-    behaviour = setting.behaviour or Behaviour()
     return Controller(
         profile=profile,
-        start_up_s=setting.start_up_s if behaviour.start_up is None else behaviour.start_up.p50_s,
+        start_up_s=setting.start_up_s,
         tick_s=setting.tick_s,
         strategies=strategies,
         zones=zones,
         slots_per_worker=setting.slots,
         recalls_weeks=setting.recalls_weeks,
-        lag_s=0.0 if behaviour.sample_lag is None else behaviour.sample_lag.p95_s,
-        dispatch_overhead_s=behaviour.dispatch_overhead_s,
+        behaviour=setting.behaviour,
     )
 
 

@@ -1,0 +1,93 @@
+"""What can be seen of a pool at one moment, and who decides by it."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
+
+from headway.errors import Invalid
+from headway.scaling.measure import BucketRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One look at a queue and its workers. Counts are since the last look; ``at_s`` is Unix seconds."""
+
+    at_s: float
+    waiting: int
+    oldest_age_s: float | None = None
+    arrived: int = 0
+    started: int = 0
+    finished: int = 0
+    service_sum_s: float = 0.0
+    """Over the jobs that finished since the last look."""
+    workers: int = 0
+    """Busy, idle and starting together; one that was told to leave is no longer counted."""
+    busy: int = 0
+    idle: int = 0
+    starting: int = 0
+    leaving: int = 0
+    """Workers that were told to leave and still run."""
+    pickup_max_s: float | None = None
+    """The longest wait among the jobs that started since the last look."""
+    in_flight: int | None = None
+    """Jobs that are being worked on; ``None``: one a busy worker."""
+    capacity_workers: int | None = None
+    """Workers of this pool that the hosts can hold, present ones included; ``None``: there is room for all."""
+    start_up_s: float | None = None
+    """How long workers took to start of late; ``None``: as long as the controller was given."""
+    dispatch_overhead_s: float | None = None
+    """What a slot needs beside the service of each job, as measured; ``None``: as the controller was given."""
+    rows: tuple[BucketRow, ...] | None = None
+    """The queue by buckets of the clock, those that have changed since the last look; ``None``: the counts above say
+    it. A controller takes one or the other from its first look to its last.
+    """
+
+    def __post_init__(self) -> None:
+        counts = (self.waiting, self.arrived, self.started, self.finished, self.workers, self.busy, self.idle)
+        others = (self.starting, self.leaving, self.service_sum_s, self.oldest_age_s, self.pickup_max_s, self.in_flight)
+        facts = (self.capacity_workers, self.start_up_s, self.dispatch_overhead_s)
+        known = (*counts, *(value for value in (*others, *facts) if value is not None))
+        # What is not finite makes the sum so. Engines look millions of times: names are found only if it is needed.
+        if min(known) < 0 or not math.isfinite(sum(known)) or not math.isfinite(self.at_s):
+            raise Invalid(*self._breaches())
+
+    def _breaches(self) -> Iterator[str]:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.name == "at_s" and not math.isfinite(value):
+                yield f"observation: at_s={value} is no time"
+            elif item.name not in {"at_s", "rows"} and value is not None and not 0 <= value < math.inf:
+                yield f"observation at {self.at_s}: {item.name}={value} must be finite and at least 0"
+
+
+class Target(Protocol):
+    """What a controller answers: a ``Decision`` is one."""
+
+    @property
+    def target_workers(self) -> int: ...
+    @property
+    def burst_workers(self) -> int: ...
+
+
+class Stepping(Protocol):
+    """Anything that decides from one look to the next: a ``Controller`` is one.
+
+    ``now_s`` is given only where metrics are late: it is then later than ``observation.at_s``.
+    """
+
+    def step(self, observation: Observation, /, *, now_s: float | None = None) -> Target: ...
+
+
+def together(earlier: Observation, later: Observation) -> Observation:
+    """Two looks as if there had been only the later one."""
+    waits = [wait_s for wait_s in (earlier.pickup_max_s, later.pickup_max_s) if wait_s is not None]
+    return replace(
+        later,
+        arrived=earlier.arrived + later.arrived,
+        started=earlier.started + later.started,
+        finished=earlier.finished + later.finished,
+        service_sum_s=earlier.service_sum_s + later.service_sum_s,
+        pickup_max_s=max(waits, default=None),
+        rows=None if later.rows is None else (*(earlier.rows or ()), *later.rows),
+    )
