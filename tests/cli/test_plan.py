@@ -55,6 +55,27 @@ def test_workers_are_the_peak_s_busy_slots_with_headroom_and_for_the_objective(c
     assert sized(load(**changes)).workers == workers
 
 
+@pytest.mark.parametrize(
+    ("changes", "slots"),
+    [
+        ({}, 0),
+        ({"burst_jobs": 1000.0}, 44),  # 1 + ⌊10 ÷ 0.2⌋ = 51 a slot: 1000 ÷ 51 = 19.6, beside the peak's 23.1
+        ({"burst_jobs": 40.0, "service_s": 30.0, "jobs_per_day": 86.4, "peak_factor": 1.0}, 41),  # 40 beside 0.03
+    ],
+)
+def test_a_burst_needs_slots_beside_those_of_the_peak(changes, slots: int) -> None:
+    sizing = sized(load(**changes))
+    assert sizing.slots_for_burst == slots
+    assert sizing.workers >= slots
+
+
+def test_the_line_of_a_burst_is_shown_where_there_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*MILLION_A_DAY, "--at-once", "1k"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (" ".join(line.split()) for line in lines if line.startswith("for a burst"))
+    assert line == "for a burst 1,000 at once ÷ 51 a slot within 10 s, beside the peak's 44 slots"
+
+
 def test_memory_and_connections_are_those_of_all_workers() -> None:
     sizing = sized(load())
     assert (sizing.memory_bytes, sizing.connections) == (25 * 128 * 2**20, 50)
@@ -110,6 +131,8 @@ def test_figures_for_a_program_carry_their_units(capsys: pytest.CaptureFixture[s
         (["--utilisation", "100%"], "utilisation=1 must lie between 0 and 1, both excluded"),
         (["--slots", "0"], "slots_per_worker=0 must be above 0"),
         (["--jobs-per-day", "1e30"], "more than 200,000 are not planned"),
+        (["--at-once", "-1"], "--at-once='-1' is no number"),
+        (["--at-once", "1e30"], "jobs at once; more than 200,000 are not planned"),
         (["--connections-per-worker", "-1"], "connections_per_worker=-1 must not be negative"),
     ],
 )

@@ -186,6 +186,19 @@ MUTANTS = (
         ("if rooms else None", "if rooms else 0"),
     ),
     *_in(
+        "feasibility.py",
+        ("test_feasibility.py",),
+        ("beside = math.floor(busy_workers) if burst_slots", "beside = math.ceil(busy_workers) if burst_slots"),
+        ("beside + math.ceil(burst_slots / slots_per_worker)", "beside + math.floor(burst_slots / slots_per_worker)"),
+        ("guard.by_rate.least_spare(1 - percentile / 100)", "guard.by_rate.least_spare(percentile / 100)"),
+        ("max(0.0, _strictest_s(profile) - MARGIN_S)", "max(0.0, _strictest_s(profile) + MARGIN_S)"),
+    ),
+    *_in(
+        "queueing.py",
+        ("test_queueing.py",),
+        ("each = 1 + math.floor(target_s / service_time_s + ROUNDING)", "each = 1 + target_s / service_time_s"),
+    ),
+    *_in(
         "beat.py",
         PERIOD,
         ("return max(tick_s / 2, self.stray_s) + self._unsure", "return self._unsure"),

@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.feasibility import circumstances, feasibility
+from headway.scaling.feasibility import circumstances, feasibility, remembered_burst_jobs
 from headway.scaling.model import Memory, Objective
 from headway.scaling.profile import Override
 from headway.scaling.schedule import Schedule
 from scaling.pools import NOW_S, profile, queue, view
+
+NOT_ALLOWED = "; workers_max=5 does not allow them"
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,40 @@ from scaling.pools import NOW_S, profile, queue, view
             {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7, "slots_per_worker": 4},
             ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",),
         ),
+        (
+            {},
+            {"start_up_s": 8.0, "arrival_rate_per_s": 0.17, "service_time_s": 0.2, "burst_jobs": 50.0},
+            # A slot starts 1 + 9.5 ÷ 0.2 = 48 of them in time, the margin taken off; 50 ÷ 48 = 1.04
+            ("needs 2 standing workers: start-up 8 s + tick 5 s > 10 s, and 50 jobs come at once",),
+        ),
+        (
+            {},
+            {"start_up_s": 8.0, "arrival_rate_per_s": 0.17, "service_time_s": 0.2, "burst_jobs": 48.0},
+            ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",),
+        ),
+        (
+            {},
+            {"start_up_s": 8.0, "service_time_s": 30.0, "burst_jobs": 40.26},  # each slot starts one only; two digits
+            ("needs 40 standing workers: start-up 8 s + tick 5 s > 10 s, and 40 jobs come at once",),
+        ),
+        (
+            {},
+            {"start_up_s": 8.0, "service_time_s": 30.0, "burst_jobs": 41.0, "slots_per_worker": 8},  # 41 ÷ 8
+            ("needs 6 standing workers: start-up 8 s + tick 5 s > 10 s, and 41 jobs come at once",),
+        ),
+        (
+            {},
+            {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7, "burst_jobs": 100.0},
+            # 1 + ⌊9.5 ÷ 0.7⌋ = 14 a slot: 8 slots, beside two of the 2.8 that are busy
+            ("needs 10 standing workers: start-up 8 s + tick 5 s > 10 s, and 100 jobs come at once",),
+        ),
+        (
+            {"workers_max": 5},
+            {"start_up_s": 8.0, "service_time_s": 30.0, "burst_jobs": 9.0},
+            ("needs 9 standing workers: start-up 8 s + tick 5 s > 10 s, and 9 jobs come at once" + NOT_ALLOWED,),
+        ),
+        ({"workers_min": 2}, {"start_up_s": 8.0, "service_time_s": 0.2, "burst_jobs": 50.0}, ()),
+        ({}, {"start_up_s": 4.0, "service_time_s": 30.0, "burst_jobs": 40.0}, ()),  # reacting is soon enough
         ({"workers_min": 3}, {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7}, ()),
         ({"pinned": 3}, {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7}, ()),
         (
@@ -92,6 +128,50 @@ def test_more_standing_workers_never_bring_a_note_and_enough_end_it(
 
     assert len(notes(floor + 1)) <= len(notes(floor))
     assert notes(101) == ()
+
+
+@given(
+    jobs=st.floats(0.0, 1e6),
+    more=st.floats(0.0, 1e6),
+    rate_per_s=st.floats(0.0, 20.0),
+    service_s=st.floats(0.0, 100.0),
+)
+def test_more_jobs_at_once_never_need_fewer_standing_workers(
+    jobs: float, more: float, rate_per_s: float, service_s: float
+) -> None:
+    def needed(burst_jobs: float | None) -> int:
+        slow = profile()
+        note, *_ = feasibility(
+            slow, start_up_s=8.0, arrival_rate_per_s=rate_per_s, service_time_s=service_s, burst_jobs=burst_jobs
+        )
+        return int(note.split()[1])
+
+    assert needed(None) == needed(0.0) <= needed(jobs) <= needed(jobs + more)
+
+
+def test_bursts_are_remembered_by_the_strategy_s_state_and_told_between_them() -> None:
+    """Thirty jobs each 5 min, as an exposed pool's guard counts them: a quarter of an hour later it still says so."""
+    memory, slow = Memory(), profile(objective=Objective(target_s=10.0))
+    for tick in range(180):
+        jobs, at_s = 0 if tick % 60 else 30, NOW_S + tick * 5.0
+        rate_per_s = 30 / 60 if tick % 60 < 12 else 0.0  # over the last minute
+        seen = queue(
+            sampled_at_s=at_s,
+            arrived_jobs=jobs,
+            arrived_until_s=at_s,
+            arrival_rate_per_s=rate_per_s,
+            service_time_s=0.4,
+        )
+        _, memory = decide(replace(view(seen, start_up_s=8.0), profile=slow), memory, now_s=at_s)
+    state = memory.strategy_state
+    assert remembered_burst_jobs(state, percentile=99.0) == pytest.approx(29.7, abs=0.01)  # all but 0.9 of 90
+    assert remembered_burst_jobs(state, percentile=50.0) == pytest.approx(15.0, abs=0.1)
+    assert remembered_burst_jobs({}, percentile=99.0) is None
+    quiet = replace(view(queue(sampled_at_s=at_s, service_time_s=0.4), start_up_s=8.0), profile=slow)
+    assert circumstances(quiet, now_s=at_s, state=state) == (
+        "needs 2 standing workers: start-up 8 s + tick 5 s > 10 s, and 30 jobs come at once",
+    )
+    assert circumstances(quiet, now_s=at_s) == ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",)
 
 
 def test_what_people_and_clocks_have_set_is_told_in_the_decision() -> None:

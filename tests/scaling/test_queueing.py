@@ -14,6 +14,7 @@ from headway.scaling.queueing import (
     kingman_wait_s,
     mean_wait_s,
     slots_for,
+    slots_for_burst,
     square_root_staffing,
     wait_exceeds_probability,
 )
@@ -37,6 +38,23 @@ SERVICE_S = st.floats(0.01, 100)
 )
 def test_erlang_b_is_what_the_tables_say(slots, offered_load, blocked):
     assert erlang_b(slots, offered_load) == pytest.approx(blocked, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "service_s", "target_s", "slots"),
+    [
+        (50, 0.2, 9.5, 2),  # 1 + ⌊9.5 ÷ 0.2⌋ = 48 a slot
+        (48, 0.2, 9.5, 1),
+        (40, 30.0, 10.0, 40),  # a slot starts one at once and none after
+        (40, 10.0, 10.0, 20),  # and one more where it is done just in time
+        (40, 2.5, 10.0, 8),  # 5 a slot
+        (0.4, 1.0, 10.0, 1),
+        (0, 1.0, 10.0, 0),
+        (7, 1.0, 0.0, 7),
+    ],
+)
+def test_a_burst_needs_a_slot_for_as_many_jobs_as_one_starts_in_time(jobs, service_s, target_s, slots):
+    assert slots_for_burst(jobs, service_s, target_s) == slots
 
 
 def test_erlang_c_is_what_the_tables_say():

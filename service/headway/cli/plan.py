@@ -1,6 +1,7 @@
 """`headway plan`: how many workers a load needs when it is worst, and what they take, with every line of the sum."""
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated
@@ -28,6 +29,7 @@ def plan(
     jobs_per_day: Annotated[str, typer.Option(metavar="COUNT", help="Jobs of a whole day, as in 250k or 1M.")],
     service: Annotated[str, typer.Option(metavar="DURATION", help="How long a worker needs for a job, as in 200ms.")],
     peak: Annotated[float, typer.Option(metavar="FACTOR", help="The busiest moment's rate over the day's mean.")] = 1.0,
+    at_once: Annotated[str, typer.Option(metavar="COUNT", help="So many more come at the same moment.")] = "0",
     target: Annotated[str, typer.Option(metavar="DURATION", help="Jobs are to start within this.")] = "10s",
     percentile: Annotated[float, typer.Option(metavar="PERCENT", help="So many of them, in %.")] = 99.0,
     utilisation: Annotated[
@@ -46,6 +48,7 @@ def plan(
             jobs_per_day=count(jobs_per_day, option="--jobs-per-day"),
             peak_factor=peak,
             service_s=seconds(service, option="--service"),
+            burst_jobs=count(at_once, option="--at-once"),
             target_s=seconds(target, option="--target"),
             percentile=percentile,
             busy_fraction_max=fraction(utilisation, option="--utilisation"),
@@ -71,6 +74,7 @@ def figures(sizing: Sizing) -> dict[str, object]:
         "peak_slots": sizing.load.peak_slots,
         "slots_for_headroom": sizing.slots_for_headroom,
         "slots_for_objective": sizing.slots_for_objective,
+        "slots_for_burst": sizing.slots_for_burst,
         "workers": sizing.workers,
         "memory_bytes": sizing.memory_bytes,
         "connections": sizing.connections,
@@ -105,6 +109,13 @@ def _steps(sizing: Sizing) -> Iterable[tuple[str, str, str]]:
         f"{load.percentile:g} % within {duration(load.target_s)}, random arrivals (Erlang C)",
         _slots(sizing.slots_for_objective),
     )
+    if load.burst_jobs:
+        each = 1 + math.floor(load.target_s / load.service_s)
+        yield (
+            "for a burst",
+            f"{load.burst_jobs:,.0f} at once ÷ {each:,} a slot within {duration(load.target_s)}, beside the peak's",
+            _slots(sizing.slots_for_burst),
+        )
     yield "workers", f"{sizing.slots:,} ÷ {counted(load.slots_per_worker, 'slot')} a worker", f"{sizing.workers:,}"
     yield "memory", f"{sizing.workers:,} × {_memory(load.memory_per_worker_bytes)}", _memory(sizing.memory_bytes)
     yield "connections", f"{sizing.workers:,} × {load.connections_per_worker}", f"{sizing.connections:,}"

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from headway.errors import Invalid
-from headway.scaling.queueing import slots_for, wait_exceeds_probability
+from headway.scaling.queueing import slots_for, slots_for_burst, wait_exceeds_probability
 
 DAY_S = 86_400.0
 ROUNDING = 1e-9  # what binary fractions add to a whole number must not buy a worker
@@ -26,6 +26,8 @@ class Load:
     slots_per_worker: int
     memory_per_worker_bytes: int
     connections_per_worker: int
+    burst_jobs: float = 0.0
+    """So many come at the same moment, on top of the others."""
 
     def __post_init__(self) -> None:
         breaches = [
@@ -39,9 +41,11 @@ class Load:
             breaches.append(f"percentile={self.percentile:g} must lie between 0 and 100, both excluded")
         breaches += [
             f"{name}={getattr(self, name)} must not be negative"
-            for name in ("memory_per_worker_bytes", "connections_per_worker")
+            for name in ("memory_per_worker_bytes", "connections_per_worker", "burst_jobs")
             if getattr(self, name) < 0
         ]
+        if not self.burst_jobs <= SLOTS_MAX:
+            breaches.append(f"{self.burst_jobs:,.0f} jobs at once; more than {SLOTS_MAX:,} are not planned")
         if not breaches and self.peak_slots > SLOTS_MAX:
             breaches.append(
                 f"the peak keeps {self.peak_slots:,.0f} slots busy; more than {SLOTS_MAX:,} are not planned"
@@ -74,12 +78,14 @@ class Sizing:
     """So many that none is busy for more than its share."""
     slots_for_objective: int
     """So many that the objective is met, were arrivals as random as they can be at that rate."""
+    slots_for_burst: int
+    """So many that the jobs of a burst start in time beside the peak's; 0 without one."""
     workers: int
 
     @property
     def slots(self) -> int:
-        """The greater of the two."""
-        return max(self.slots_for_headroom, self.slots_for_objective)
+        """The greatest of them."""
+        return max(self.slots_for_headroom, self.slots_for_objective, self.slots_for_burst)
 
     @property
     def memory_bytes(self) -> int:
@@ -106,11 +112,15 @@ def sized(load: Load) -> Sizing:
     """The fewest workers for ``load`` at its peak."""
     for_headroom = math.ceil(load.peak_slots / load.busy_fraction_max - ROUNDING)
     for_objective = slots_for(load.peak_slots, load.service_s, load.target_s, load.percentile)
-    slots = max(for_headroom, for_objective)
+    for_burst = slots_for_burst(load.burst_jobs, load.service_s, load.target_s)
+    if for_burst:
+        for_burst += math.ceil(load.peak_slots - ROUNDING)
+    slots = max(for_headroom, for_objective, for_burst)
     return Sizing(
         load=load,
         slots_for_headroom=for_headroom,
         slots_for_objective=for_objective,
+        slots_for_burst=for_burst,
         workers=math.ceil(slots / load.slots_per_worker),
     )
 

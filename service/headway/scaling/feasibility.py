@@ -1,8 +1,14 @@
 """Whether an objective can be kept by reacting, and what stands in its way. Told before it is found out."""
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
+from headway.scaling.demand import MARGIN_S
+from headway.scaling.guard import guard_of
 from headway.scaling.profile import Profile
+from headway.scaling.queueing import slots_for_burst
 from headway.scaling.schedule import text_of
 from headway.scaling.view import (
     SERVICE_TIME_GUESS_S,
@@ -14,6 +20,10 @@ from headway.scaling.view import (
     pooled,
 )
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+BURST_DIGITS = 2  # of what is remembered of bursts: older ones fade, and a note that changes is stored again
+SHORTEST_S = 0.001
+
 
 def feasibility(
     profile: Profile,
@@ -23,15 +33,28 @@ def feasibility(
     slots_per_worker: int = 1,
     arrival_rate_per_s: float | None = None,
     service_time_s: float | None = None,
+    burst_jobs: float | None = None,
 ) -> tuple[str, ...]:
     """A sentence for each reason why ``profile`` cannot keep what it promises; none where it can.
 
     What is not known is guessed (``start_up_s``, ``service_time_s``) or taken for very little (``arrival_rate_per_s``).
+    ``burst_jobs`` come within a tick beyond what the rate brings (``remembered_burst_jobs``).
     """
     service_s = service_time_s or profile.service_time_guess_s or SERVICE_TIME_GUESS_S
     busy_workers = (arrival_rate_per_s or 0.0) * service_s / slots_per_worker
+    burst = float(f"{burst_jobs or 0.0:.{BURST_DIGITS}g}")
+    burst_slots = slots_for_burst(burst, max(service_s, SHORTEST_S), max(0.0, _strictest_s(profile) - MARGIN_S))
+    # Of the mean load a part is bursts that are over: what does not fill a worker is no load beside the next one.
+    beside = math.floor(busy_workers) if burst_slots else 0
+    needed = max(1, math.ceil(busy_workers), beside + math.ceil(burst_slots / slots_per_worker))
     notes = [
-        _standing(profile, start_up_s=start_up_s, tick_s=tick_s, busy_workers=busy_workers),
+        _standing(
+            profile,
+            start_up_s=start_up_s,
+            tick_s=tick_s,
+            needed=needed,
+            burst_jobs=burst if needed > max(1, math.ceil(busy_workers)) else 0.0,
+        ),
         _too_few(profile, busy_workers=busy_workers),
         _too_slow(profile, arrival_rate_per_s=arrival_rate_per_s),
         _unpaid_floor(profile),
@@ -39,8 +62,22 @@ def feasibility(
     return tuple([note for note in notes if note])
 
 
-def circumstances(view: PoolView, *, now_s: float) -> tuple[str, ...]:
-    """What else speaks in a decision: what a person or a clock has set, what is not known, and what cannot be kept."""
+def remembered_burst_jobs(state: Mapping[str, Any], *, percentile: float) -> float | None:
+    """What a strategy's ``state`` remembers of bursts: the fewest jobs beyond the rate to be ready for in a tick.
+
+    So few that no more than the objective's share of all jobs came beyond them; ``None`` where nothing is remembered.
+    """
+    guard = guard_of(state.get("guard"))
+    if guard is None or not guard.by_rate.jobs:
+        return None
+    return guard.by_rate.least_spare(1 - percentile / 100)
+
+
+def circumstances(view: PoolView, *, now_s: float, state: Mapping[str, Any] = NOTHING) -> tuple[str, ...]:
+    """What else speaks in a decision: what a person or a clock has set, what is not known, and what cannot be kept.
+
+    ``state`` is what the pool's strategy leaves for the next decision.
+    """
     profile, queue = view.profile, pooled(view.queues)
     notes = []
     if override := profile.override_at(now_s):
@@ -70,16 +107,22 @@ def circumstances(view: PoolView, *, now_s: float) -> tuple[str, ...]:
             slots_per_worker=view.slots_per_worker,
             arrival_rate_per_s=queue.arrival_rate_per_s,
             service_time_s=queue.service_time_s,
+            burst_jobs=remembered_burst_jobs(state, percentile=profile.objective.percentile),
         ),
     )
 
 
-def _standing(profile: Profile, *, start_up_s: float | None, tick_s: float, busy_workers: float) -> str | None:
+def _strictest_s(profile: Profile) -> float:
+    return min([profile.objective.target_s, *[each.target_s for each in profile.member_objectives.values()]])
+
+
+def _standing(
+    profile: Profile, *, start_up_s: float | None, tick_s: float, needed: int, burst_jobs: float
+) -> str | None:
     """A worker asked for when a job is first seen comes a tick and a start-up later."""
-    target_s = min([profile.objective.target_s, *[each.target_s for each in profile.member_objectives.values()]])
+    target_s = _strictest_s(profile)
     ready_s = START_UP_GUESS_S if start_up_s is None else start_up_s
     late_s = ready_s + tick_s + profile.hold_up_s
-    needed = max(1, math.ceil(busy_workers))
     floor = profile.workers_min if profile.pinned is None else profile.pinned
     if late_s <= target_s or floor >= needed:
         return None
@@ -88,7 +131,8 @@ def _standing(profile: Profile, *, start_up_s: float | None, tick_s: float, busy
         terms.append(f"hold_up_s {profile.hold_up_s:g} s")
     what = "worker" if needed == 1 else "workers"
     ceiling = "" if needed <= profile.workers_max else f"; workers_max={profile.workers_max} does not allow them"
-    return f"needs {needed} standing {what}: {' + '.join(terms)} > {target_s:g} s{ceiling}"
+    bursts = f", and {burst_jobs:,.0f} jobs come at once" if burst_jobs else ""
+    return f"needs {needed} standing {what}: {' + '.join(terms)} > {target_s:g} s{bursts}{ceiling}"
 
 
 def _too_few(profile: Profile, *, busy_workers: float) -> str | None:

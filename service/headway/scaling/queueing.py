@@ -8,6 +8,7 @@ import math
 
 from headway.errors import Invalid
 
+ROUNDING = 1e-9  # what binary fractions add to a whole number must not buy a slot
 GREAT_LOAD = 100_000.0  # beyond it the limit theorem is as good as the recursion, which takes a step a slot
 LIMIT_SHORT_BY = 1  # slots by which the limit theorem falls short at great loads, where no wait at all is allowed
 BETA_MAX = 38.0  # beyond it the chance of waiting is below the smallest number a float can hold
@@ -53,6 +54,16 @@ def mean_wait_s(slots: int, offered_load: float, service_time_s: float) -> float
     if offered_load == 0:
         return 0.0 if slots else math.inf
     return delayed * service_time_s / (slots - offered_load) if slots > offered_load else math.inf
+
+
+def slots_for_burst(jobs: float, service_time_s: float, target_s: float) -> int:
+    """The least number of slots that start ``jobs`` which come at once within ``target_s``, with nobody in the way.
+
+    A free slot starts one at once, and one each time it is done: what is not over by then starts nothing.
+    """
+    _check(service_time_s=service_time_s, target_s=target_s)
+    each = 1 + math.floor(target_s / service_time_s + ROUNDING)
+    return math.ceil(max(0.0, jobs) / each - ROUNDING)
 
 
 def slots_for(offered_load: float, service_time_s: float, target_s: float, percentile: float) -> int:
