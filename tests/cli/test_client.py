@@ -227,6 +227,16 @@ def test_apply_tells_what_a_profile_cannot_keep(
     assert "needs 1 standing worker" in capsys.readouterr().out
 
 
+def test_apply_says_that_a_forecast_policy_means_auto(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "pools:\n  mail: {queues: [redis/mail], template: rq, forecast: aggressive}\n"
+    assert main(["apply", profiles_file(tmp_path, text)]) == 0
+    assert capsys.readouterr().out == (
+        "created mail\n  note: forecast=aggressive means auto to strategy 'hybrid' (deprecated): write auto or off\n"
+    )
+
+
 def test_a_pool_is_set_by_hand_and_left_to_itself_again(
     served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Forecast(StrEnum):
-    """How far a forecast may raise a count. The three in the middle are the predecessor's policies."""
+    """Whether a forecast may raise a count. The last three are policies of ``hybrid_v3``; to others they mean auto."""
 
     AUTO = "auto"
     OFF = "off"

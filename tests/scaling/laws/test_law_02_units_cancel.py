@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling import limits, queueing
-from headway.scaling.forecast import Point
 from headway.scaling.limits import Ground
 from headway.scaling.model import Memory
 from headway.scaling.strategies.shared import backlog_drain, steady_state
-from headway.scaling.trial import Trial
 from scaling.laws.drawn import RATES, SERVICE_S
 from scaling.pools import NOW_S, profile, queue, view
 
@@ -66,16 +64,6 @@ def test_a_budget_is_the_same_in_every_currency(price: float, hourly: float, dai
         return limits.budget(1_000_000, ground)
 
     assert payable(float(currency)) == payable(1.0)  # powers of two: not a bit is lost
-
-
-@given(values=st.lists(st.floats(0, 1_000), min_size=60, max_size=80), power=st.sampled_from([2.0, 64.0]))
-def test_a_forecast_has_the_same_skill_in_every_unit(values: list[float], power: float) -> None:
-    ours, theirs = Trial(lead_s=15.0), Trial(lead_s=15.0)
-    for tick, value in enumerate(values):
-        ours = ours.updated(Point(at_s=NOW_S + 5.0 * tick, value=value))
-        theirs = theirs.updated(Point(at_s=NOW_S + 5.0 * tick, value=value * power))
-    assert theirs.trusted == ours.trusted
-    assert theirs.skill("trend") == pytest.approx(ours.skill("trend"))
 
 
 @given(waiting=st.integers(1, 5_000), age_s=st.floats(0, 100), service_s=st.floats(0.01, 60), slower=st.floats(1, 10))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from headway.control.http.answers import ProfileOut
+from headway.scaling.deprecated import deprecations
 from headway.scaling.feasibility import feasibility
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
@@ -32,13 +33,14 @@ async def all_shown(conn: Connection, every: Sequence[StoredProfile], *, now_s: 
 
 
 def _notes(profile: Profile, facts: Mapping[str, TemplateFacts], newest: StoredDecision | None) -> tuple[str, ...]:
-    """What ``profile`` cannot keep on known hosts, with the load of its newest decision."""
+    """What ``profile`` cannot keep on known hosts, with the load of its newest decision, and what it should not say."""
     template = facts.get(profile.template, NOT_KNOWN)
     queue = pooled(newest.decision.metrics) if newest else None
-    return feasibility(
+    cannot_keep = feasibility(
         profile,
         start_up_s=template.start_up_s,
         slots_per_worker=template.slots,
         arrival_rate_per_s=queue.arrival_rate_per_s if queue else None,
         service_time_s=queue.service_time_s if queue else None,
     )
+    return (*cannot_keep, *deprecations(profile))

@@ -1,0 +1,50 @@
+"""What a profile should no longer say."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from headway.scaling.decide import decide
+from headway.scaling.deprecated import deprecations
+from headway.scaling.model import Memory
+from headway.scaling.presets import PRESETS
+from headway.scaling.profile import Forecast, profile_from_mapping
+from headway.scaling.strategies import BUILT_IN
+from scaling.pools import NOW_S, profile, queue, view
+
+POLICIES = ("hint", "moderate", "aggressive")
+BARE = {"queues": ["redis/mail"], "template": "mail"}
+
+
+@pytest.mark.parametrize(
+    ("values", "is_named"),
+    [
+        *(({"forecast": policy}, True) for policy in POLICIES),
+        *(({"forecast": policy, "strategy": "hybrid_v3"}, False) for policy in POLICIES),
+        ({"forecast": "moderate", "strategy": "simple_rate"}, True),
+        ({"forecast": "auto"}, False),
+        ({"forecast": "off"}, False),
+        ({}, False),
+        *(({"preset": name}, False) for name in PRESETS),  # its own policy is no word of the profile
+        ({"preset": "critical", "forecast": "hint"}, True),
+    ],
+)
+def test_a_policy_that_means_auto_is_named(values: dict[str, Any], is_named: bool) -> None:
+    notes = deprecations(profile_from_mapping("mail", {**BARE, **values}))
+    assert len(notes) == is_named
+    assert all("means auto to strategy" in note for note in notes)
+
+
+@pytest.mark.parametrize(("strategy", "policy"), [*product(sorted(BUILT_IN), POLICIES)])
+def test_it_does_mean_auto_to_every_strategy_but_one(strategy: str, policy: str) -> None:
+    if strategy == "hybrid_v3":
+        return
+    seen = queue(waiting_jobs=7, arrived_jobs=9, arrived_until_s=NOW_S, arrival_rate_per_s=3.0, oldest_age_s=4.0)
+
+    def target(forecast: str) -> int:
+        asked = profile(strategy=strategy, forecast=Forecast(forecast))
+        pool = view(seen, profile=asked, start_up_s=8.0, recalled_jobs=60.0)
+        return decide(pool, Memory(), now_s=NOW_S)[0].target_workers
+
+    assert target(policy) == target("auto")
