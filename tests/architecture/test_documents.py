@@ -20,7 +20,7 @@ from headway.cli.files import load_profiles_file
 from headway.scaling import limits
 from headway.scaling.model import Mode, Objective, QueueMetrics
 from headway.scaling.presets import PRESETS
-from headway.scaling.profile import Override, Placement, Profile, profile_from_mapping
+from headway.scaling.profile import Override, Pause, Placement, Profile, profile_from_mapping
 from headway.scaling.schedule import Schedule
 from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
@@ -107,6 +107,7 @@ def test_every_command_is_documented_with_its_extra() -> None:
         ("Placement", Placement, set()),
         ("Schedules", Schedule, set()),
         ("Override", Override, set()),
+        ("Pause", Pause, set()),
     ],
 )
 def test_every_key_of_a_profile_is_documented_with_its_default(heading: str, kind: type, left_out: set[str]) -> None:

@@ -260,6 +260,30 @@ def test_a_pool_is_set_by_hand_and_left_to_itself_again(
     assert said("resume", "mail") == "mail: goes by its profile, whose mode is act"
 
 
+def test_a_pause_says_why_and_until_when(served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+
+    def said(*words: str) -> str:
+        assert main(list(words)) == 0
+        return capsys.readouterr().out.strip()
+
+    moment = r"until \d{4}-\d\d-\d\d \d\d:\d\d \S+"
+    assert re.fullmatch(
+        rf"mail: paused downwards {moment}: deploying",
+        said("pause", "mail", "--down", "--for", "30m", "--reason", "deploying"),
+    )
+    for listed in (said("get", "profiles"), said("describe", "pool", "mail")):
+        assert re.search(r"paused downwards by hand for (30|29\.\d|30\.0) min more: deploying", listed)
+    # Another direction: what it does not say stays.
+    assert re.fullmatch(rf"mail: paused {moment}: deploying", said("pause", "mail", "--up"))
+    assert re.fullmatch(
+        rf"mail: paused {moment}: still deploying", said("pause", "mail", "--reason", "still deploying")
+    )
+    assert re.fullmatch(rf"mail: paused upwards {moment}: still deploying", said("resume", "mail", "--down"))
+    assert said("resume", "mail") == said("resume", "mail") == "mail: goes by its profile, whose mode is act"
+    assert said("pause", "mail", "--reason", "no end") == "mail: paused: no end"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -268,6 +292,13 @@ def test_a_pool_is_set_by_hand_and_left_to_itself_again(
         (["scale", "mail", "3", "--for", "soon", "--reason", "x"], "--for='soon' is no duration above 0"),
         (["scale", "mail", "99", "--reason", "x"], "lies outside workers_min=0..workers_max=20"),
         (["pause", "news"], "no profile 'news'"),
+        (["pause", "news", "--for", "30m"], "no profile 'news'"),
+        (["pause", "mail", "--for", "soon"], "--for='soon' is no duration above 0"),
+        (["pause", "mail", "--for", "0"], "--for='0' is no duration above 0"),
+        (["pause", "mail", "--for", "-5m"], "--for='-5m' is no duration above 0"),
+        (["pause", "mail", "--for", "40d"], "for_s"),
+        (["pause", "mail", "--reason", " "], "reason is empty"),
+        (["pause", "mail", "--reason", ""], "reason"),
     ],
 )
 def test_what_cannot_be_set_by_hand_is_one_line(

@@ -134,8 +134,14 @@ MUTANTS = (
         ("        return max(paused_workers, busy_workers)\n", "        return paused_workers\n"),
         ("max(count, paused_workers, busy_workers)", "max(count, paused_workers)"),
         ("min(count, max(paused_workers, busy_workers))", "min(count, paused_workers)"),
+        ("now_s >= self.until_s", "now_s <= self.until_s"),
         ("return max(paused_workers, target_workers)", "return paused_workers"),
         ("return min(paused_workers, asked_workers)", "return paused_workers"),
+    ),
+    *_in(
+        "profile.py",
+        PAUSES,
+        ("return self.mode if pause is None else pause.mode", "return self.mode"),
     ),
     *_in(
         "settle.py",

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.feasibility import circumstances, feasibility, remembered_burst_jobs
-from headway.scaling.model import Memory, Objective
-from headway.scaling.profile import Override
+from headway.scaling.model import Memory, Mode, Objective
+from headway.scaling.profile import Override, Pause
 from headway.scaling.schedule import Schedule
 from scaling.pools import NOW_S, profile, queue, view
 
@@ -177,6 +177,7 @@ def test_bursts_are_remembered_by_the_strategy_s_state_and_told_between_them() -
 def test_what_people_and_clocks_have_set_is_told_in_the_decision() -> None:
     """At 1970-01-12 13:46:40 UTC."""
     wanted = profile(
+        pause=Pause(mode=Mode.PAUSE_UP, until_s=NOW_S + 60, reason="deploying, says Bob"),
         override=Override(workers=12, until_s=NOW_S + 3600, reason="sale, says Ada"),
         schedules=(Schedule(starts="13:00", ends="14:00", workers_min=4, name="lunch"),),
         cost_per_worker_hour=0.5,
@@ -185,6 +186,7 @@ def test_what_people_and_clocks_have_set_is_told_in_the_decision() -> None:
     decision, _ = decide(replace(view(), profile=wanted), Memory(), now_s=NOW_S)
     assert (decision.target_workers, decision.binding) == (8, "budget")  # 200 h over 24 h
     assert decision.notes == (
+        "paused upwards until 1970-01-12T13:47Z: deploying, says Bob",
         "12 workers by hand until 1970-01-12T14:46Z: sale, says Ada",
         "workers 4..100 by schedule: lunch",
         "what the pool has run today is not known: the day's budget is spread evenly",

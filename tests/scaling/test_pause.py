@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.model import Assignment, Decision, Host, HostCapacity, Memory, Mode, Template, Worker, WorkerState
 from headway.scaling.presence import unknown_workers
-from headway.scaling.profile import Profile
+from headway.scaling.profile import Pause, Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
 from headway.scaling.room import Rooms
 from headway.scaling.settle import Outcome, settled
@@ -119,6 +119,22 @@ def test_the_paused_count_goes_on_from_one_pause_to_another_and_ends_with_it() -
         (Mode.ACT, 9),
         (Mode.PAUSE, 30),
     ) == [(10, None), (10, 10), (12, 12), (12, 12), (12, 12), (7, 7), (7, 7), (9, None), (9, 9)]
+
+
+def test_a_pause_that_is_over_acts_again_and_keeps_nothing() -> None:
+    """Of another pause that begins later the count is a new one."""
+    policy = profile(workers_max=40, pause=Pause(until_s=NOW_S + 10, reason="deploying"))
+    memory, found = held(10), []
+    for number, jobs in enumerate([30, 30, 20, 20]):
+        now_s = NOW_S + TICK_S * number
+        member = queue(in_flight_jobs=jobs, sampled_at_s=now_s)
+        view = seen(0, capacity_workers=100, queues=(member,), profile=policy)
+        decision, memory = decide(view, memory, now_s=now_s)
+        note = any("deploying" in note for note in decision.notes)
+        found.append((decision.mode, decision.target_workers, memory.paused_workers, note))
+    assert found == [(Mode.PAUSE, 10, 10, True)] * 2 + [(Mode.ACT, 20, None, False)] * 2
+    again = replace(view, profile=replace(policy, pause=Pause()))
+    assert decide(again, memory, now_s=now_s)[1].paused_workers == 20
 
 
 def test_a_pool_that_shares_its_room_is_guaranteed_its_paused_count() -> None:

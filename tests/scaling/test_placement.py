@@ -92,6 +92,14 @@ def test_an_idle_worker_leaves_before_a_busy_one_of_a_fuller_host() -> None:
     assert counts(place([target(2)], hosts, [row("a", 2), row("b", 2)])) == {("mail", "a"): 1, ("mail", "b"): 1}
 
 
+def test_a_place_in_which_no_worker_is_ready_is_given_up_before_a_busy_workers() -> None:
+    """Whether its worker starts, or has yet to be started."""
+    full = host("a", workers=[worker(is_busy=True), worker(is_busy=True)])
+    roomy = host("b", cpu_cores=8.0, workers=[replace(worker(is_busy=None), state=WorkerState.STARTING)])
+    for hosts in ([full, roomy], [full, replace(roomy, workers=())]):
+        assert counts(place([target(2)], hosts, [row("a", 2), row("b", 1)])) == {("mail", "a"): 2}
+
+
 def test_a_silent_host_gets_nothing_and_its_share_goes_elsewhere() -> None:
     assert counts(place([target(2)], [host("a"), host("b", is_known=False)], [row("b", 2)])) == {("mail", "a"): 2}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.model import Mode, Objective
 from headway.scaling.presets import PRESETS
-from headway.scaling.profile import Forecast, Override, Profile, profile_from_mapping, profile_to_mapping
+from headway.scaling.profile import Forecast, Override, Pause, Profile, profile_from_mapping, profile_to_mapping
 from headway.scaling.schedule import Schedule
 from scaling.pools import profile
 
@@ -39,6 +39,7 @@ def test_a_profile_survives_its_mapping() -> None:
         objective=Objective(target_s=3.0, percentile=95.0),
         queues=("redis/mail", "redis/news"),
         member_objectives={"redis/news": Objective(target_s=60.0)},
+        pause=Pause(mode=Mode.PAUSE_DOWN, reason="a migration", until_s=1.7e9),
         override=Override(workers=4, until_s=1.8e9, reason="sale"),
         schedules=(Schedule(starts="22:00", ends="06:00", days=("fri",), time_zone="Europe/Berlin", workers_max=3),),
         preset="bursty",
@@ -177,6 +178,14 @@ def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
             {"fallback_workers": 2, "fallback_after_s": 10},
             "fallback_after_s=10 is below stale_after_s=20",
         ),
+        ({"pause": {"reason": " "}}, "pause: reason is empty"),
+        ({"pause": {"mode": "act"}}, "pause: pause.mode='act': expected one of pause, pause_up, pause_down"),
+        ({"pause": {"mode": "stop"}}, "pause: mode='stop': expected one of"),
+        ({"pause": {"until_s": "tomorrow"}}, "pause: until_s='tomorrow': expected a time with its zone"),
+        ({"pause": {"until_s": float("nan")}}, "pause.until_s=nan is no time of this age"),
+        ({"pause": {"for": "30m"}}, "pause: unknown key 'for'; known: mode, reason, until_s"),
+        ({"pause": "30m"}, "pause: expected keys and values, got str"),
+        ({"pause": {}, "mode": "recommend"}, "pause: mode is recommend: nothing moves that could be paused"),
         ({"override": {"workers": 1, "until_s": 1, "reason": " "}}, "override: reason is empty"),
         ({"override": {"workers": 1, "reason": "x"}}, "override: until_s is missing"),
         ({"tolerance_fraction": 1.0}, "tolerance_fraction=1.0 must lie in 0..1"),

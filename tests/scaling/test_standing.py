@@ -19,7 +19,7 @@ from headway.scaling.model import (
     QueueSample,
     Wanted,
 )
-from headway.scaling.profile import Override
+from headway.scaling.profile import Override, Pause
 from headway.scaling.schedule import Schedule
 from headway.scaling.settle import Outcome
 from headway.scaling.standing import CLOCKLESS_LIMITS, STANDS_S_MAX, is_same, stands
@@ -121,12 +121,18 @@ def test_a_decision_that_holds_stands_until_the_hold_ends() -> None:
     assert not do_stand(outcome, after_s=20.001)
 
 
-def test_a_decision_stands_until_an_override_or_a_schedule_ends() -> None:
+def test_a_decision_stands_until_an_override_a_pause_or_a_schedule_ends() -> None:
     memory = Memory(target_workers=3)
     until = Override(workers=3, until_s=NOW_S + 10, reason="a sale")
     overridden = decided(idle(override=until, stale_after_s=99.0), memory)
     assert do_stand(overridden, after_s=9.0)
     assert not do_stand(overridden, after_s=10.0)
+    paused = decided(
+        idle(pause=Pause(until_s=NOW_S + 10), stale_after_s=99.0), Memory(target_workers=3, paused_workers=3)
+    )
+    assert paused.decision.target_workers == 3
+    assert do_stand(paused, after_s=9.0)
+    assert not do_stand(paused, after_s=10.0)
     # NOW_S is 13:46:40 UTC on a Monday
     evening = Schedule(starts="13:00", ends="13:47", workers_min=3)
     scheduled = decided(idle(schedules=(evening,), stale_after_s=99.0), memory)
@@ -200,6 +206,7 @@ PROFILES = st.builds(
     fallback_workers=st.sampled_from([None, 2]),
     fallback_after_s=st.just(100.0),
     override=st.sampled_from([None, None, Override(workers=2, until_s=NOW_S + 30, reason="a sale")]),
+    pause=st.sampled_from([None, None, Pause(until_s=NOW_S + 25), Pause(mode=Mode.PAUSE_DOWN)]),
     cost_per_worker_hour=st.just(1.0),
     budget_per_hour=st.sampled_from([None, 4.0]),
     budget_per_day=st.sampled_from([None, None, None, 24.0]),

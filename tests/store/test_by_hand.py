@@ -1,5 +1,6 @@
 """What people set beside a profile, on a real Postgres: it outlives the next apply, and the audit log has it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,13 +8,16 @@ from sqlalchemy import select
 
 from headway.errors import Invalid, NotFound
 from headway.scaling.model import Mode
-from headway.scaling.profile import Override, Profile
+from headway.scaling.profile import Override, Pause, Profile, profile_from_mapping
 from headway.scaling.schedule import Schedule
 from headway.store.by_hand import set_override, set_pause
-from headway.store.engine import Engine, transaction
+from headway.store.deciding import _profiles
+from headway.store.engine import Engine, snapshot, transaction
 from headway.store.profiles import Expected, StoredProfile, get_profile, put_profile
 from headway.store.tables import audit_log
 
+NOW_S = 1.6e9
+DOWN = Pause(mode=Mode.PAUSE_DOWN, reason="deploying", until_s=1.75e9)
 SALE = Override(workers=7, until_s=1.8e9, reason="sale")
 
 
@@ -29,7 +33,7 @@ async def override(engine: Engine, wanted: Override | None, pool: str = "mail") 
         return await set_override(conn, pool, wanted, actor="ada")
 
 
-async def pause(engine: Engine, wanted: Mode | None) -> StoredProfile:
+async def pause(engine: Engine, wanted: Pause | None) -> StoredProfile:
     async with transaction(engine) as conn:
         return await set_pause(conn, "mail", wanted, actor="ada")
 
@@ -37,24 +41,24 @@ async def pause(engine: Engine, wanted: Mode | None) -> StoredProfile:
 async def test_both_outlive_the_next_apply_and_change_no_version(engine: Engine) -> None:
     await put(engine)
     await override(engine, SALE)
-    stored = await pause(engine, Mode.PAUSE_DOWN)
-    assert (stored.override, stored.pause, stored.version) == (SALE, Mode.PAUSE_DOWN, 1)
+    stored = await pause(engine, DOWN)
+    assert (stored.override, stored.pause, stored.version) == (SALE, DOWN, 1)
     stored = await put(engine, version=1, workers_max=30)
-    assert (stored.override, stored.pause, stored.version) == (SALE, Mode.PAUSE_DOWN, 2)
+    assert (stored.override, stored.pause, stored.version) == (SALE, DOWN, 2)
     assert (stored.profile.override, stored.profile.mode) == (None, Mode.ACT)
-    assert (stored.in_force.override, stored.in_force.mode) == (SALE, Mode.PAUSE_DOWN)
-    assert stored.in_force.workers_max == 30
+    in_force = stored.in_force_at(NOW_S)
+    assert (in_force.override, in_force.mode_at(NOW_S), in_force.workers_max) == (SALE, Mode.PAUSE_DOWN, 30)
 
 
 async def test_both_can_be_taken_back(engine: Engine) -> None:
     await put(engine, override=Override(workers=2, until_s=1.9e9, reason="from the file"))
     await override(engine, SALE)
-    assert (await get(engine)).in_force.override == SALE
-    await pause(engine, Mode.PAUSE)
+    assert (await get(engine)).in_force_at(NOW_S).override == SALE
+    await pause(engine, Pause())
     await override(engine, None)
     stored = await pause(engine, None)
     assert (stored.override, stored.pause) == (None, None)
-    assert stored.in_force == stored.profile
+    assert stored.in_force_at(NOW_S) == stored.profile
 
 
 async def get(engine: Engine) -> StoredProfile:
@@ -64,27 +68,33 @@ async def get(engine: Engine) -> StoredProfile:
 
 async def test_a_pause_does_not_make_a_recommendation_act(engine: Engine) -> None:
     await put(engine)
-    await pause(engine, Mode.PAUSE)
+    await pause(engine, Pause())
     stored = await put(engine, version=1, mode=Mode.RECOMMEND)
-    assert stored.in_force.mode is Mode.RECOMMEND
+    assert stored.in_force_at(NOW_S).mode_at(NOW_S) is Mode.RECOMMEND
     with pytest.raises(Invalid, match="nothing moves that could be paused"):
-        await pause(engine, Mode.PAUSE)
+        await pause(engine, Pause())
+    async with snapshot(engine) as conn:
+        (body,) = (await _profiles(conn, at_s=NOW_S)).values()
+    assert profile_from_mapping("mail", body).mode_at(NOW_S) is Mode.RECOMMEND
 
 
 async def test_the_audit_log_names_who_did_what_once_a_change(engine: Engine) -> None:
     await put(engine)
     for _ in range(2):
         await override(engine, SALE)
-    await pause(engine, Mode.PAUSE_UP)
+    for _ in range(2):
+        await pause(engine, Pause(mode=Mode.PAUSE_UP, reason="a slow database", until_s=1.7e9))
     await pause(engine, None)
     await override(engine, None)
     async with transaction(engine) as conn:
         rows = list(await conn.execute(select(audit_log).order_by(audit_log.c.acted_at)))
+    nothing = {"pause": None, "pause_reason": None, "pause_until_s": None}
+    paused = {"pause": "pause_up", "pause_reason": "a slow database", "pause_until_s": 1.7e9}
     sale = {"workers": 7, "until_s": 1.8e9, "reason": "sale"}
     assert [(row.actor, row.action, row.subject, row.before, row.after) for row in rows[1:]] == [
         ("ada", "override set", "profile mail", {"override": None}, {"override": sale}),
-        ("ada", "pool paused", "profile mail", {"pause": None}, {"pause": "pause_up"}),
-        ("ada", "pool resumed", "profile mail", {"pause": "pause_up"}, {"pause": None}),
+        ("ada", "pool paused", "profile mail", nothing, paused),
+        ("ada", "pool resumed", "profile mail", paused, nothing),
         ("ada", "override ended", "profile mail", {"override": sale}, {"override": None}),
     ]
 
@@ -106,7 +116,19 @@ async def test_a_count_that_no_bound_would_ever_let_be_is_refused(engine: Engine
         await override(engine, Override(workers=5, until_s=1.8e9, reason="x"))
 
 
-async def test_nothing_but_a_pause_pauses(engine: Engine) -> None:
-    await put(engine)
-    with pytest.raises(Invalid, match="pause='act': expected one of pause, pause_up, pause_down"):
-        await pause(engine, Mode.ACT)
+async def test_what_was_set_by_hand_and_is_over_gives_its_place_back_to_the_profiles_own(engine: Engine) -> None:
+    """As the leader reads it, and as people are shown it."""
+    own = {
+        "pause": Pause(mode=Mode.PAUSE_UP, reason="a migration"),
+        "override": Override(workers=3, until_s=1.9e9, reason="x"),
+    }
+    await put(engine, **own)
+    await pause(engine, Pause(reason="for a moment", until_s=NOW_S))
+    await override(engine, replace(SALE, until_s=NOW_S))
+    stored = await get(engine)
+    for now_s, mode, workers in ((NOW_S - 1, Mode.PAUSE, 7), (NOW_S, Mode.PAUSE_UP, 3)):
+        async with snapshot(engine) as conn:
+            (body,) = (await _profiles(conn, at_s=now_s)).values()
+        in_force = stored.in_force_at(now_s)
+        assert profile_from_mapping("mail", body) == in_force
+        assert (in_force.mode_at(now_s), in_force.override_at(now_s).workers) == (mode, workers)

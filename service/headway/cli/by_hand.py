@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -10,6 +9,7 @@ import typer
 
 from headway.cli.amounts import seconds
 from headway.cli.api import api_of
+from headway.cli.modes import PAUSED, mode_of, until
 from headway.cli.typed import called
 from headway.errors import Invalid, Refused
 from headway.settings import ClientSettings
@@ -21,7 +21,6 @@ DIRECTIONS: Mapping[str | None, frozenset[str]] = {
     "pause_up": frozenset({"up"}),
     "pause_down": frozenset({"down"}),
 }
-TOLD: Mapping[str, str] = {"pause": "paused", "pause_up": "paused upwards", "pause_down": "paused downwards"}
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Set a pool by hand for a while.")
 
@@ -57,15 +56,30 @@ def scale(
 
 
 @app.command("pause")
-def pause(pool: Pool, *, up: Up = False, down: Down = False) -> None:
-    """Keep a pool's last target, in both directions or one. `headway apply` does not end it."""
-    _turn(pool, _asked(up=up, down=down), is_pausing=True)
+def pause(
+    pool: Pool,
+    *,
+    up: Up = False,
+    down: Down = False,
+    duration: Annotated[str | None, typer.Option("--for", help="How long, as in 30m; else until `resume`.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why; it is shown with every decision.")] = None,
+) -> None:
+    """Keep a pool's last target, in both directions or one. `headway apply` does not end it.
+
+    What an earlier pause said of its end and reason stays where this one says nothing.
+    """
+    said: dict[str, Any] = {} if reason is None else {"reason": reason}
+    if duration is not None:
+        said["for_s"] = seconds(duration, option="--for", above_s=0)
+    name, before = _paused(pool)
+    _set(name, before, DIRECTIONS[before["pause"]] | _asked(up=up, down=down), said)
 
 
 @app.command("resume")
 def resume(pool: Pool, *, up: Up = False, down: Down = False) -> None:
     """End a pause, in both directions or one. A pause that is the profile's own mode is ended by `headway apply`."""
-    _turn(pool, _asked(up=up, down=down), is_pausing=False)
+    name, before = _paused(pool)
+    _set(name, before, DIRECTIONS[before["pause"]] - _asked(up=up, down=down), {})
 
 
 def _asked(*, up: bool, down: bool) -> frozenset[str]:
@@ -73,14 +87,25 @@ def _asked(*, up: bool, down: bool) -> frozenset[str]:
     return frozenset(named or {"up", "down"})
 
 
-def _turn(pool: str, asked: frozenset[str], *, is_pausing: bool) -> None:
-    """Add the directions ``asked`` to those that are paused, or take them away."""
+def _paused(pool: str) -> tuple[str, dict[str, Any]]:
+    """The pool's name in a path, and the profile as it is."""
     name = quote(pool, safe="")
-    paused = DIRECTIONS[_sent("GET", f"/v1/profiles/{name}")["pause"]]
-    left = paused | asked if is_pausing else paused - asked
+    return name, _sent("GET", f"/v1/profiles/{name}")
+
+
+def _set(name: str, before: dict[str, Any], left: frozenset[str], said: dict[str, Any]) -> None:
+    """Pause the directions ``left`` and no others."""
     mode = next(mode for mode, directions in DIRECTIONS.items() if directions == left)
     path = f"/v1/pools/{name}/pause"
-    _tell(_sent("DELETE", path) if mode is None else _sent("PUT", path, json={"mode": mode}))
+    if mode is None:
+        _tell(_sent("DELETE", path))
+        return
+    kept: dict[str, Any] = {}
+    if before.get("pause_reason") is not None:
+        kept["reason"] = before.get("pause_reason")
+    if before.get("pause_until_s") is not None and "for_s" not in said:
+        kept["until_s"] = before.get("pause_until_s")
+    _tell(_sent("PUT", path, json={"mode": mode, **kept, **said}))
 
 
 def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
@@ -92,13 +117,14 @@ def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
 
 def _tell(answer: dict[str, Any]) -> None:
     """What holds for the pool now."""
-    told = [TOLD[answer["pause"]]] if answer["pause"] else []
-    if answer["override"]:
-        until = datetime.fromtimestamp(answer["override"]["until_s"]).astimezone()
-        told.append(
-            f"{answer['override']['workers']} workers until {until:%Y-%m-%d %H:%M %Z}: {answer['override']['reason']}"
-        )
+    told = []
+    if answer["pause"]:
+        until_s = answer.get("pause_until_s")
+        end = "" if until_s is None else f" {until(until_s)}"
+        why = f": {answer.get('pause_reason')}" if answer.get("pause_reason") else ""
+        told.append(f"{PAUSED[answer['pause']]}{end}{why}")
+    if override := answer["override"]:
+        told.append(f"{override['workers']} workers {until(override['until_s'])}: {override['reason']}")
     if not told:
-        mode = answer["profile"]["mode"]
-        told = [f"goes by its profile, whose mode is {mode.replace('_', ' ')}"]
+        told = [f"goes by its profile, whose mode is {mode_of(answer)}"]
     print(f"{answer['pool']}: {'; '.join(told)}")

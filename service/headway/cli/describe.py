@@ -15,6 +15,7 @@ from rich.text import Text
 
 from headway.cli.api import Api, api_of
 from headway.cli.cells import UNKNOWN, ago, count, duration, mib, rate, table
+from headway.cli.modes import mode_of, paused
 from headway.cli.typed import output, run
 from headway.cli.words import AT_WORK, LONGEST_WAIT, WITHIN
 from headway.errors import NotFound
@@ -99,7 +100,8 @@ def _of_pool(known: Body) -> Iterator[Part]:
         ("pool", row["pool"]),
         ("promise", f"{objective['percentile']:g} % within {duration(objective['target_s'])}"),
         ("workers", f"{profile['workers_min']}..{profile['workers_max']}, template {profile['template']}"),
-        ("mode", (row["pause"] or profile["mode"]).replace("_", " ")),
+        ("mode", mode_of(row)),
+        ("paused", paused(row)),
         ("notes", "; ".join(row["notes"])),
     )
     decision = known["decision"]

@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from headway.cli.cells import UNKNOWN, ago, count, duration, mib, rate, table
+from headway.cli.modes import mode_of, paused
 from headway.cli.words import AT_WORK, LONGEST_WAIT, WITHIN, named
 
 
@@ -20,7 +21,7 @@ def profiles(answer: dict[str, Any]) -> Table | str:
                 ", ".join(row["profile"]["queues"]),
                 _objective(row["profile"]["objective"]),
                 f"{row['profile']['workers_min']}..{row['profile']['workers_max']}",
-                (row["pause"] or row["profile"]["mode"]).replace("_", " "),
+                mode_of(row),
                 row["profile"]["template"],
                 str(row["version"]),
                 "; ".join([*_by_hand(row), *row["notes"]]),
@@ -37,8 +38,8 @@ def _by_hand(row: dict[str, Any]) -> Iterable[str]:
     if override:
         left_s = max(0.0, override["until_s"] - time.time())
         yield f"{override['workers']} workers by hand for {duration(left_s)} more: {override['reason']}"
-    if row["pause"]:
-        yield "paused by hand"
+    if told := paused(row):
+        yield told
 
 
 def queues(answer: dict[str, Any]) -> Table | str:

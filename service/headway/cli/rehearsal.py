@@ -73,6 +73,7 @@ def base_profile(
         workers_min=profile.workers_min if floor_workers is None else floor_workers,
         workers_max=profile.workers_max if cap_workers is None else cap_workers,
         mode=Mode.ACT,
+        pause=None,
         override=None,
     )
 

@@ -135,6 +135,7 @@ class Ticker:
             self._engine,
             revision=self._evaluation.recent.revision,
             from_s=now_s - KEPT_S,
+            clock_s=now_s,
             worker_hours=self._worker_hours,
         )
         gathered = await look()

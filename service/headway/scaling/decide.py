@@ -69,7 +69,7 @@ def decide(
         at_s=now_s,
         target_workers=target_workers,
         binding=mover or (greatest.name if greatest.slots > 0 else "idle"),
-        mode=view.profile.mode,
+        mode=view.profile.mode_at(now_s),
         objective=view.profile.objective,
         # What limits take away is taken from the burst workers: the base stays.
         burst_workers=max(0, min(advice.burst_workers, target_workers - (wanted_workers - advice.burst_workers))),
@@ -132,7 +132,7 @@ def _step(name: str, workers: int) -> Step:
 
 def _paused(steps: Sequence[Step], ground: Ground) -> int | None:
     """The count that a pause keeps from now on; ``None`` where nothing is paused."""
-    mode = ground.view.profile.mode
+    mode = ground.view.profile.mode_at(ground.now_s)
     if mode not in PAUSES:
         return None
     count = next(before.workers for before, step in pairwise(steps) if step.name == "pause")

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.scaling.demand import MARGIN_S
 from headway.scaling.guard import guard_of
+from headway.scaling.pauses import PAUSES, WORDS
 from headway.scaling.profile import Profile
 from headway.scaling.queueing import slots_for_burst
 from headway.scaling.schedule import text_of
@@ -80,6 +81,10 @@ def circumstances(view: PoolView, *, now_s: float, state: Mapping[str, Any] = NO
     """
     profile, queue = view.profile, pooled(view.queues)
     notes = []
+    if pause := profile.pause_at(now_s):
+        notes.append(pause.text)
+    elif profile.mode in PAUSES:
+        notes.append(f"{WORDS[profile.mode]} by the profile's mode")
     if override := profile.override_at(now_s):
         notes.append(f"{override.workers} workers by hand until {text_of(override.until_s)}: {override.reason}")
     bounds = profile.bounds_at(now_s, view.zones)

@@ -106,7 +106,7 @@ def fallback(count: int, ground: Ground) -> int:
 def pause(count: int, ground: Ground) -> int:
     """An operator's pause keeps the count at which it began, in one direction or both, and every busy worker."""
     return kept(
-        ground.view.profile.mode,
+        ground.view.profile.mode_at(ground.now_s),
         count,
         paused_workers=paused_workers(count, ground),
         busy_workers=busy_workers(ground),
@@ -278,7 +278,7 @@ OPTIONAL: tuple[tuple[Limit, Callable[[Profile], bool]], ...] = (
         ),
     ),
     (fallback, lambda profile: profile.fallback_workers is not None),
-    (pause, lambda profile: profile.mode in PAUSES),
+    (pause, lambda profile: profile.pause is not None or profile.mode in PAUSES),
     (override, lambda profile: profile.override is not None),
     (schedule, lambda profile: bool(profile.schedules)),
     (pinned, lambda profile: profile.pinned is not None),

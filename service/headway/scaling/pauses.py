@@ -1,9 +1,52 @@
 """What a pause keeps. The count is that of the moment at which the pause began; lost hosts do not change it."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from headway.errors import Invalid
 from headway.scaling.model import Mode
+from headway.scaling.schedule import moment_s, text_of
 
 PAUSES = frozenset({Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN})
 NEVER_DOWN = frozenset({Mode.PAUSE, Mode.PAUSE_DOWN})
+WORDS: Mapping[Mode, str] = MappingProxyType(
+    {Mode.PAUSE: "paused", Mode.PAUSE_UP: "paused upwards", Mode.PAUSE_DOWN: "paused downwards"}
+)
+
+
+def _maybe_moment_s(value: object) -> float | None:
+    return None if value is None else moment_s(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A pause that an operator has set: in which direction, why, and until when. After it the pool acts again."""
+
+    mode: Mode = Mode.PAUSE
+    reason: str | None = None
+    until_s: float | None = field(default=None, metadata={"read": _maybe_moment_s})
+    """``None``: until somebody ends it."""
+
+    def __post_init__(self) -> None:
+        breaches = []
+        if self.mode not in PAUSES:
+            known = ", ".join(mode for mode in Mode if mode in PAUSES)
+            breaches.append(f"pause.mode={self.mode.value!r}: expected one of {known}")
+        if self.reason is not None and not self.reason.strip():
+            breaches.append("reason is empty: leave it out, or say why for those who read the decision")
+        if breaches:
+            raise Invalid(*breaches)
+
+    def is_over(self, now_s: float) -> bool:
+        """Whether the pool acts again."""
+        return self.until_s is not None and now_s >= self.until_s
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        until = "" if self.until_s is None else f" until {text_of(self.until_s)}"
+        return f"{WORDS[self.mode]}{until}{f': {self.reason}' if self.reason else ''}"
 
 
 def begun(count: int, *, last_workers: int, existing_workers: int) -> int:

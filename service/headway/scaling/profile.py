@@ -10,6 +10,7 @@ from typing import Any
 from headway.errors import Invalid
 from headway.scaling.mapping import Reading, to_mapping
 from headway.scaling.model import Mode, Objective
+from headway.scaling.pauses import Pause
 from headway.scaling.presets import with_preset
 from headway.scaling.profile_rules import DAY_S, NAME_LENGTH_MAX, PRIORITY_MAX, WORKERS_MAX, breaches_of, refuse
 from headway.scaling.schedule import Bounds, Schedule, Zones, bounds_at, moment_s
@@ -21,6 +22,7 @@ __all__ = [
     "WORKERS_MAX",
     "Forecast",
     "Override",
+    "Pause",
     "Placement",
     "Profile",
     "profile_from_mapping",
@@ -71,6 +73,8 @@ class Profile:
     preset: str | None = None
     """Where the keys that were not given come from; ``None``: the defaults here."""
     mode: Mode = Mode.ACT
+    pause: Pause | None = None
+    """Takes the place of ``mode`` until it is over."""
     override: Override | None = None
     objective: Objective = field(default_factory=Objective)
     member_objectives: Mapping[str, Objective] = field(default_factory=dict)
@@ -119,6 +123,17 @@ class Profile:
     def override_at(self, now_s: float) -> Override | None:
         """The override that holds at ``now_s``."""
         return self.override if self.override is not None and now_s < self.override.until_s else None
+
+    def pause_at(self, now_s: float) -> Pause | None:
+        """The pause that holds at ``now_s``. What is only recommended has no target that could be kept."""
+        if self.pause is None or self.mode is Mode.RECOMMEND or self.pause.is_over(now_s):
+            return None
+        return self.pause
+
+    def mode_at(self, now_s: float) -> Mode:
+        """The mode that holds at ``now_s``."""
+        pause = self.pause_at(now_s)
+        return self.mode if pause is None else pause.mode
 
     def bounds_at(self, now_s: float, zones: Zones) -> Bounds:
         """The floor and the ceiling that hold at ``now_s``. Raises ``Invalid`` where a schedule's zone is not known."""

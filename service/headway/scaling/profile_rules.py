@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.errors import Invalid
-from headway.scaling.model import Objective
+from headway.scaling.model import Mode, Objective
 from headway.scaling.presets import PRESETS
 
 WORKERS_MAX = 10_000  # beyond this a typing error is likelier than a wish
@@ -99,6 +99,10 @@ def _counts(given: Any) -> Told:
         yield "override", f"override.workers={given.override.workers} must lie in 0..{WORKERS_MAX}"
     if given.override is not None and not 0 <= given.override.until_s <= TIME_MAX_S:
         yield "override", f"override.until_s={given.override.until_s} is no time of this age"
+    if given.pause is not None and given.pause.until_s is not None and not 0 <= given.pause.until_s <= TIME_MAX_S:
+        yield "pause", f"pause.until_s={given.pause.until_s} is no time of this age"
+    if given.pause is not None and given.mode is Mode.RECOMMEND:
+        yield "pause mode", "pause: mode is recommend: nothing moves that could be paused"
     pinned = given.pinned
     if pinned is not None and not given.workers_min <= pinned <= given.workers_max:
         yield (

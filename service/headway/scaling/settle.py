@@ -216,7 +216,7 @@ def _guaranteed_workers(outcome: Outcome) -> int:
     """The floor of this moment, a pinned count, and what an operator keeps from going down."""
     profile = outcome.view.profile
     floor = profile.bounds_at(outcome.decision.at_s, outcome.view.zones).workers_min
-    kept = _paused_workers(outcome) if profile.mode in NEVER_DOWN else 0
+    kept = _paused_workers(outcome) if outcome.decision.mode in NEVER_DOWN else 0
     return max(floor, kept, profile.pinned or 0)
 
 

@@ -22,7 +22,7 @@ CLOCKLESS_LIMITS = frozenset(
         "step",
         "crash_loop",
         "fallback",  # of stale metrics only
-        "pause",
+        "pause",  # compared at both times
         "override",  # compared at both times
         "schedule",  # compared at both times
         "workers_min",
@@ -84,6 +84,7 @@ def _do_limits_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> boo
     profile, zones, at_s = outcome.view.profile, outcome.view.zones, outcome.decision.at_s
     return (
         profile.budget_per_day is None
+        and profile.mode_at(at_s) == profile.mode_at(now_s)
         and profile.override_at(at_s) == profile.override_at(now_s)
         and (not profile.schedules or profile.bounds_at(at_s, zones) == profile.bounds_at(now_s, zones))
         and _do_comings_down_stand(outcome, come_down, now_s=now_s)

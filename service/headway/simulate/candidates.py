@@ -8,7 +8,7 @@ from typing import Any
 from headway.errors import Invalid
 from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
 
-FIXED_KEYS = ("pool", "queues", "template", "mode", "override")
+FIXED_KEYS = ("pool", "queues", "template", "mode", "pause", "override")
 """What a pool is, and by whose hand it is run: no candidate changes that."""
 CANDIDATES_MAX = 500  # more is no comparison any more, and each is a rehearsal of every pool
 

@@ -133,6 +133,7 @@ class Controller:
             and all(step.workers == decision.target_workers for step in decision.steps)
             and not profile.schedules
             and profile.override is None
+            and profile.pause is None
             and profile.budget_per_day is None
         )
 

@@ -11,11 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import Invalid
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import Mode
-from headway.scaling.profile import Override, Profile
+from headway.scaling.profile import Override, Pause, Profile
 from headway.store.profiles import StoredProfile, get_profile, one_change_at_a_time, record_change
 from headway.store.tables import profiles
-
-PAUSES = (Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN)
 
 
 async def set_override(conn: AsyncConnection, pool: str, override: Override | None, *, actor: str) -> StoredProfile:
@@ -30,34 +28,37 @@ async def set_override(conn: AsyncConnection, pool: str, override: Override | No
     if override is not None and (breaches := _out_of_reach(before.profile, override)):
         raise Invalid(*breaches)
     action = "override ended" if override is None else "override set"
-    return await _set(conn, before, "override", to_mapping(override), actor=actor, action=action)
+    was, value = to_mapping(before.override), to_mapping(override)
+    return await _set(conn, pool, {"override": was}, {"override": value}, actor=actor, action=action)
 
 
-async def set_pause(conn: AsyncConnection, pool: str, pause: Mode | None, *, actor: str) -> StoredProfile:
+async def set_pause(conn: AsyncConnection, pool: str, pause: Pause | None, *, actor: str) -> StoredProfile:
     """Pause ``pool`` in one direction or both, or with ``None`` let it go by its profile's mode again.
 
     Raises:
         NotFound: there is no such profile.
-        Invalid: ``pause`` is no pause, or the profile only recommends.
+        Invalid: the profile only recommends.
     """
-    if pause is not None and pause not in PAUSES:
-        raise Invalid(f"pause={pause.value!r}: expected one of {', '.join(PAUSES)}")
     await one_change_at_a_time(conn)
     before = await get_profile(conn, pool)
     if pause is not None and before.profile.mode is Mode.RECOMMEND:
         raise Invalid(f"profile {pool!r} has mode recommend: nothing moves that could be paused")
     action = "pool resumed" if pause is None else "pool paused"
-    return await _set(conn, before, "pause", to_mapping(pause), actor=actor, action=action)
+    return await _set(conn, pool, _columns(before.pause), _columns(pause), actor=actor, action=action)
+
+
+def _columns(pause: Pause | None) -> dict[str, Any]:
+    if pause is None:
+        return {"pause": None, "pause_reason": None, "pause_until_s": None}
+    return {"pause": pause.mode.value, "pause_reason": pause.reason, "pause_until_s": pause.until_s}
 
 
 async def _set(
-    conn: AsyncConnection, before: StoredProfile, column: str, value: Any, *, actor: str, action: str
+    conn: AsyncConnection, pool: str, before: dict[str, Any], after: dict[str, Any], *, actor: str, action: str
 ) -> StoredProfile:
-    pool = before.profile.pool
-    await conn.execute(update(profiles).where(profiles.c.pool == pool).values({column: value}))
-    was = to_mapping(getattr(before, column))
-    if was != value:
-        await record_change(conn, actor=actor, action=action, pool=pool, before={column: was}, after={column: value})
+    if before != after:
+        await conn.execute(update(profiles).where(profiles.c.pool == pool).values(after))
+        await record_change(conn, actor=actor, action=action, pool=pool, before=before, after=after)
     return await get_profile(conn, pool)
 
 

@@ -107,15 +107,25 @@ def require_storable(decision: Decision, memory: Memory) -> None:
 
 
 async def gather(
-    engine: AsyncEngine, *, revision: int, from_s: float, worker_hours: WorkerHours | None = None
+    engine: AsyncEngine,
+    *,
+    revision: int,
+    from_s: float,
+    clock_s: float | None = None,
+    worker_hours: WorkerHours | None = None,
 ) -> Gathered:
     """What a tick looks at; of the buckets, those written after ``revision`` that start at ``from_s`` or later.
 
-    ``worker_hours`` is that of the tick before, if there was one.
+    Args:
+        engine: where to read.
+        revision: the newest that was read before.
+        from_s: of older buckets none is read.
+        clock_s: the time by which decisions are made, and what was set by hand expires; ``None``: Postgres's.
+        worker_hours: that of the tick before, if there was one.
     """
     async with snapshot(engine) as connection:
         buckets, newest = await read_buckets(connection, from_s=from_s, after_revision=revision)
-        wanted = await _profiles(connection)
+        wanted = await _profiles(connection, at_s=await now_s(connection) if clock_s is None else clock_s)
         budgeted = [pool for pool, body in wanted.items() if body.get("budget_per_day") is not None]
         present = await load_hosts(connection)
         stored = await _assignments(connection)
@@ -174,10 +184,9 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
             await save_hosts_wanted(connection, news.wanted)
 
 
-async def _profiles(connection: AsyncConnection) -> dict[str, Mapping[str, Any]]:
-    columns = (profiles.c.pool, profiles.c.body, profiles.c.override, profiles.c.pause)
-    rows = await connection.execute(select(*columns).order_by(profiles.c.pool))
-    return {row.pool: in_force(row.body, override=row.override, pause=row.pause) for row in rows}
+async def _profiles(connection: AsyncConnection, *, at_s: float) -> dict[str, Mapping[str, Any]]:
+    rows = await connection.execute(select(profiles).order_by(profiles.c.pool))
+    return {row.pool: in_force(row, at_s=at_s) for row in rows}
 
 
 async def _only_advised(connection: AsyncConnection) -> frozenset[str]:

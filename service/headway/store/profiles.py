@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, NotFound, Refused
 from headway.scaling.model import Mode
-from headway.scaling.profile import Override, Profile, profile_from_mapping, profile_to_mapping
+from headway.scaling.profile import Override, Pause, Profile, profile_from_mapping, profile_to_mapping
 from headway.store.tables import audit_log, profile_queues, profiles
 
 Outcome = Literal["created", "updated", "unchanged"]
@@ -35,14 +35,26 @@ class StoredProfile:
     updated_at_s: float
     override: Override | None = None
     """Set by hand beside the profile."""
-    pause: Mode | None = None
+    pause: Pause | None = None
     """The same."""
 
-    @property
-    def in_force(self) -> Profile:
-        """The profile as it is decided by: what was set by hand takes the place of its own."""
-        own = {"mode": self.profile.mode, "override": self.profile.override}
-        return replace(self.profile, **in_force(own, override=self.override, pause=self.pause))
+    def in_force_at(self, now_s: float) -> Profile:
+        """The profile as it is decided by: what was set by hand takes the place of its own until it expires.
+
+        A pause does not end ``recommend``: what is only advised has no target that could be kept.
+        """
+        override, pause = self.override_at(now_s), self.pause_at(now_s)
+        if self.profile.mode is Mode.RECOMMEND:
+            pause = None
+        return replace(self.profile, override=override or self.profile.override, pause=pause or self.profile.pause)
+
+    def override_at(self, now_s: float) -> Override | None:
+        """What was set by hand and has not expired."""
+        return None if self.override is None or now_s >= self.override.until_s else self.override
+
+    def pause_at(self, now_s: float) -> Pause | None:
+        """The same."""
+        return None if self.pause is None or self.pause.is_over(now_s) else self.pause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,15 +127,23 @@ async def delete_profile(conn: AsyncConnection, pool: str, *, expected: Expected
     await record_change(conn, actor=actor, action="profile deleted", pool=pool, before=before, after=None)
 
 
-def in_force(
-    body: Mapping[str, Any], *, override: Mapping[str, Any] | Override | None, pause: str | None
-) -> Mapping[str, Any]:
-    """The keys ``body`` of a profile with what was set by hand in the place of its own.
+def in_force(row: Row[Any], *, at_s: float) -> Mapping[str, Any]:
+    """The keys of a profile's ``row`` with what was set by hand in the place of its own, until it expires.
 
-    A pause does not end ``recommend``: what is only advised has no target that could be kept.
+    They may make no profile. A pause does not end ``recommend``, as in ``StoredProfile``.
     """
-    by_hand = {"override": override, "mode": None if body.get("mode") == Mode.RECOMMEND else pause}
-    return {**body, **{key: value for key, value in by_hand.items() if value is not None}}
+    pause = None if row.body.get("mode") == Mode.RECOMMEND else _pause_of(row)
+    by_hand = {"override": row.override, "pause": pause}
+    return {**row.body, **{key: value for key, value in by_hand.items() if value and not _is_over(value, at_s)}}
+
+
+def _pause_of(row: Row[Any]) -> dict[str, Any] | None:
+    return {"mode": row.pause, "reason": row.pause_reason, "until_s": row.pause_until_s} if row.pause else None
+
+
+def _is_over(set_by_hand: Mapping[str, Any], at_s: float) -> bool:
+    until_s = set_by_hand.get("until_s")
+    return until_s is not None and at_s >= until_s
 
 
 _UPDATED_AT_S: ColumnElement[Any] = func.extract("epoch", profiles.c.updated_at).label("updated_at_s")
@@ -140,7 +160,7 @@ def _stored(row: Row[Any]) -> StoredProfile:
         version=row.version,
         updated_at_s=float(row.updated_at_s),
         override=Override(**row.override) if row.override else None,
-        pause=Mode(row.pause) if row.pause else None,
+        pause=Pause(**{**pause, "mode": Mode(row.pause)}) if (pause := _pause_of(row)) else None,
     )
 
 

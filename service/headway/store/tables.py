@@ -107,6 +107,8 @@ profiles = Table(
     # Set by hand beside the profile, so that applying it again undoes neither.
     Column("override", JSONB(none_as_null=True)),
     Column("pause", Text),
+    Column("pause_reason", Text),
+    Column("pause_until_s", Double),
     # Raised by hand: workers of an older generation are replaced.
     Column("restart_generation", BigInteger, nullable=False, server_default="0"),
 )

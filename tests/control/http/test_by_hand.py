@@ -75,6 +75,61 @@ async def test_a_pause_shows_in_the_overview_and_outlives_a_put(client: httpx.As
     assert (await client.delete(PAUSE)).json()["pause"] is None
 
 
+async def test_a_pause_has_a_reason_and_an_end_and_acts_again_by_itself(door, seed: Seed) -> None:
+    seed.profile(MAIL)
+
+    async def asked(now_s: float, method: str, path: str, **options: Any) -> dict[str, Any]:
+        transport = httpx.ASGITransport(door(clock=lambda: now_s))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8460") as client:
+            answer = await client.request(method, path, **options)
+        assert answer.status_code == 200
+        return {key: value for key, value in answer.json().items() if key.startswith("pause")}
+
+    body = {"mode": "pause_down", "for_s": 60, "reason": "deploying"}
+    held = {"pause": "pause_down", "pause_reason": "deploying", "pause_until_s": NOW_S + 60}
+    nothing = {"pause": None, "pause_reason": None, "pause_until_s": None}
+    assert await asked(NOW_S, "PUT", PAUSE, json=body) == held
+    assert await asked(NOW_S + 59, "GET", "/v1/profiles/mail") == held
+    assert await asked(NOW_S + 60, "GET", "/v1/profiles/mail") == nothing
+    # A later pause takes the place of all of the earlier one.
+    assert await asked(NOW_S, "PUT", PAUSE, json={}) == {**nothing, "pause": "pause"}
+    assert await asked(NOW_S, "PUT", PAUSE, json={"until_s": NOW_S + 9}) == {
+        **nothing,
+        "pause": "pause",
+        "pause_until_s": NOW_S + 9,
+    }
+    for _ in range(2):
+        assert await asked(NOW_S, "DELETE", PAUSE) == nothing
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"mode": "act"}, "mode"),
+        ({"reason": ""}, "reason"),
+        ({"reason": "  "}, "reason is empty"),
+        ({"reason": "a\0b"}, "cannot be stored"),
+        ({"for_s": 0}, "for_s"),
+        ({"for_s": -5}, "for_s"),
+        ({"for_s": 40 * 86_400}, "for_s"),
+        ({"for_s": "30m"}, "for_s"),
+        ({"until_s": NOW_S}, "must lie ahead of now"),
+        ({"until_s": NOW_S - 60}, "must lie ahead of now"),
+        ({"until_s": NOW_S + 40 * 86_400}, "must lie ahead of now"),
+        ({"for_s": 5, "until_s": NOW_S + 5}, "at most one of for_s and until_s"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+async def test_a_pause_that_cannot_be_is_refused(
+    client: httpx.AsyncClient, seed: Seed, body: dict[str, Any], says: str
+) -> None:
+    seed.profile(MAIL)
+    answer = await client.put(PAUSE, json=body)
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
+    assert (await client.get("/v1/profiles/mail")).json()["pause"] is None
+
+
 async def test_a_pool_without_a_profile_has_nothing_to_set(client: httpx.AsyncClient) -> None:
     answers = [
         await client.put(OVERRIDE, json={"workers": 7, "for_s": 60, "reason": "x"}),

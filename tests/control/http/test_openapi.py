@@ -5,10 +5,10 @@ from dataclasses import fields
 from pathlib import Path
 
 from headway.control.http.describe import description
-from headway.control.http.profile_bodies import ObjectiveBody, OverrideBody, ProfileBody, ScheduleBody
+from headway.control.http.profile_bodies import ObjectiveBody, OverrideBody, OwnPauseBody, ProfileBody, ScheduleBody
 from headway.scaling.model import Objective
 from headway.scaling.presets import PRESETS
-from headway.scaling.profile import Override, Profile, profile_to_mapping
+from headway.scaling.profile import Override, Pause, Profile, profile_to_mapping
 from headway.scaling.schedule import Schedule
 
 COMMITTED = Path(__file__).parents[3] / "docs/reference/openapi.json"
@@ -84,7 +84,7 @@ def test_the_described_profile_is_the_cores() -> None:
 
 
 def test_what_a_profile_is_made_of_is_described_as_the_core_has_it() -> None:
-    described = {OverrideBody: Override, ScheduleBody: Schedule}
+    described = {OverrideBody: Override, OwnPauseBody: Pause, ScheduleBody: Schedule}
     for body, kind in described.items():
         assert set(body.model_fields) == {field.name for field in fields(kind)}
     preset = json.loads(description())["components"]["schemas"]["ProfileBody"]["properties"]["preset"]

@@ -9,7 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from headway.scaling.model import Arrivals, Memory, Mode, Objective, QueueMetrics, QueueSample, Wanted
-from headway.scaling.profile import Override, Profile
+from headway.scaling.pauses import PAUSES
+from headway.scaling.profile import Override, Pause, Profile
 from headway.scaling.schedule import Schedule
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
@@ -25,6 +26,7 @@ SERVICE_S = st.floats(0.001, 600)
 COUNTS = st.integers(0, 5_000)
 WORKERS = st.integers(0, 300)
 MODES = st.sampled_from(list(Mode))
+ENDS_S = (NOW_S - 60, NOW_S, NOW_S + 60)
 
 
 def maybe(known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -70,6 +72,7 @@ OBJECTIVES = st.builds(Objective, target_s=st.floats(0.5, 600), percentile=st.fl
 LIMITS = st.fixed_dictionaries(
     {
         "mode": MODES,
+        "pause": maybe(st.builds(Pause, mode=st.sampled_from(sorted(PAUSES)), until_s=maybe(st.sampled_from(ENDS_S)))),
         "override": maybe(st.builds(Override, workers=WORKERS, until_s=st.just(NOW_S + 60), reason=st.just("why"))),
         "rate_limit_per_s": maybe(st.floats(0.01, 100)),
         "hold_up_s": st.sampled_from([0.0, 30.0]),
@@ -80,7 +83,7 @@ LIMITS = st.fixed_dictionaries(
         "tolerance_fraction": st.floats(0, 0.9),
         "fallback_workers": maybe(st.integers(1, 100)),
     }
-)
+).map(lambda limits: {**limits, "pause": None} if limits["mode"] is Mode.RECOMMEND else limits)
 COSTS = st.fixed_dictionaries(
     {
         "cost_per_worker_hour": st.floats(0.01, 10),

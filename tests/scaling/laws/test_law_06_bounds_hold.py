@@ -90,11 +90,11 @@ def test_a_pause_moves_nothing_but_out_of_bounds(view: PoolView, memory: Memory)
         after = {step.name: step.workers for step in decision.steps}
         paused = last_of(seen, memory) if memory.paused_workers is None else memory.paused_workers
         existing = seen.assigned_workers + seen.unknown_workers
-        if seen.profile.mode is Mode.PAUSE:
+        if decision.mode is Mode.PAUSE:
             assert paused <= after["pause"] <= max(paused, existing)
-        if seen.profile.mode is Mode.PAUSE_UP:
+        if decision.mode is Mode.PAUSE_UP:
             assert after["pause"] <= max(paused, existing)
-        if seen.profile.mode is Mode.PAUSE_DOWN:
+        if decision.mode is Mode.PAUSE_DOWN:
             assert after["pause"] >= paused
 
 

@@ -96,7 +96,7 @@ ANYTHING = st.recursive(
 )
 KEYS = st.sampled_from(
     [
-        "queues", "template", "preset", "mode", "override", "objective", "member_objectives", "workers_min",
+        "queues", "template", "preset", "mode", "pause", "override", "objective", "member_objectives", "workers_min",
         "workers_max", "schedules", "pinned", "rate_limit_per_s", "priority", "weight", "strategy", "strategy_options",
         "risk", "forecast", "hold_up_s", "hold_down_s", "step_up_workers", "step_up_fraction", "tolerance_fraction",
         "stale_after_s", "fallback_workers", "fallback_after_s", "cost_per_worker_hour", "budget_per_day",
@@ -108,6 +108,7 @@ NEARLY = (
         ["critical", "balanced", "act", "pause", "hybrid", "mail", "auto", "", " ", "08:00", "25:99", "UTC"]
     )
     | st.fixed_dictionaries({}, optional={"target_s": ANYTHING, "percentile": ANYTHING, "window_s": ANYTHING})
+    | st.fixed_dictionaries({}, optional={"mode": ANYTHING, "until_s": ANYTHING, "reason": ANYTHING})
     | st.fixed_dictionaries({}, optional={"workers": ANYTHING, "until_s": ANYTHING, "reason": ANYTHING})
     | st.lists(
         st.fixed_dictionaries(

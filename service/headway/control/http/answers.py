@@ -39,21 +39,27 @@ class ProfileOut(Given):
     override: OverrideBody | None
     """Set by hand, while it holds; it takes the place of the profile's own."""
     pause: Mode | None
-    """Set by hand; it takes the place of the profile's mode."""
+    """Set by hand, while it holds; it takes the place of the profile's mode."""
+    pause_reason: str | None
+    """Why it was set by hand; null where nobody said."""
+    pause_until_s: float | None
+    """When it is over; null: when somebody ends it."""
     notes: list[str]
     """What the profile cannot keep, as far as is known: one sentence each."""
 
     @classmethod
     def of(cls, stored: StoredProfile, *, now_s: float, notes: Sequence[str]) -> "ProfileOut":
         """The stored profile as it is given."""
-        by_hand = stored.override if stored.override and now_s < stored.override.until_s else None
+        override, pause = stored.override_at(now_s), stored.pause_at(now_s)
         return cls(
             pool=stored.profile.pool,
             version=stored.version,
             updated_at_s=stored.updated_at_s,
             profile=ProfileBody.model_validate(profile_to_mapping(stored.profile), strict=False),
-            override=None if by_hand is None else OverrideBody.model_validate(to_mapping(by_hand)),
-            pause=stored.pause,
+            override=None if override is None else OverrideBody.model_validate(to_mapping(override)),
+            pause=None if pause is None else pause.mode,
+            pause_reason=None if pause is None else pause.reason,
+            pause_until_s=None if pause is None else pause.until_s,
             notes=list(notes),
         )
 

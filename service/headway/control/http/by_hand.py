@@ -8,7 +8,6 @@ from headway.control.http.problems import TooLarge, declared
 from headway.control.http.profile_bodies import PauseBody, SetOverrideBody
 from headway.control.http.shown import shown
 from headway.errors import Invalid, NotFound
-from headway.scaling.model import Mode
 from headway.store.by_hand import set_override, set_pause
 from headway.store.engine import transaction
 
@@ -50,10 +49,14 @@ async def delete_override(pool: PoolPath, door: AtDoor) -> ProfileOut:
     openapi_extra=takes(PauseBody),
 )
 async def put_pause(pool: PoolPath, door: AtDoor, request: Request) -> ProfileOut:
-    """Keep a pool's last target, in both directions or in one, whatever its profile's mode says."""
-    wanted = await body_of(request, lambda body: Mode(model_of(PauseBody, body or b"{}").mode))
+    """Keep a pool's last target, in both directions or in one, whatever its profile's mode says, for a while or not.
+
+    A later pause takes the place of an earlier one, its reason and end included.
+    """
+    now_s = door.clock()
+    wanted = await body_of(request, lambda body: model_of(PauseBody, body or b"{}").value(now_s=now_s))
     async with transaction(door.engine) as conn:
-        return await shown(conn, await set_pause(conn, pool, wanted, actor=door.actor), now_s=door.clock())
+        return await shown(conn, await set_pause(conn, pool, wanted, actor=door.actor), now_s=now_s)
 
 
 @router.delete(

@@ -163,7 +163,7 @@ class Overviews:
         metrics = {queue.queue: queue.metrics for queue in queues}
         return Overview(
             at_s=now_s,
-            pools=[_pool(stored.in_force, metrics, seen, now_s=now_s) for stored in seen.profiles],
+            pools=[_pool(stored.in_force_at(now_s), metrics, seen, now_s=now_s) for stored in seen.profiles],
             queues=queues,
             hosts=[HostOut.of(row) for row in seen.hosts],
             decisions=[DecisionOut.of(stored) for stored in seen.decisions],
@@ -215,7 +215,7 @@ def _pool(profile: Profile, metrics: Mapping[str, QueueMetrics], seen: Seen, *, 
     latest = seen.latest.get(pool)
     return PoolOut(
         pool=pool,
-        mode=profile.mode,
+        mode=profile.mode_at(now_s),
         objective=profile.objective,
         queues=list(profile.queues),
         template=profile.template,

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from headway.control.http.bodies import Seconds, Taken, Text
 from headway.errors import Invalid
 from headway.scaling.model import Mode
-from headway.scaling.profile import Forecast, Override
+from headway.scaling.profile import Forecast, Override, Pause
 
 OVERRIDE_S_MAX = 31 * 86_400.0  # what shall hold for longer belongs in the profile
 
@@ -30,6 +30,15 @@ class OverrideBody(Taken):
     until_s: float | str
     """Unix seconds, or an ISO time with its zone; given as Unix seconds."""
     reason: str = Field(min_length=1)
+
+
+class OwnPauseBody(Taken):
+    """A pause that the profile itself brings. Until it is over, it takes the place of the profile's mode."""
+
+    mode: Literal["pause", "pause_up", "pause_down"] = "pause"
+    reason: str | None = Field(default=None, min_length=1)
+    until_s: float | str | None = None
+    """Unix seconds, or an ISO time with its zone; given as Unix seconds. Null: until the profile is changed."""
 
 
 class ScheduleBody(Taken):
@@ -69,6 +78,7 @@ class ProfileBody(Taken):
     preset: Literal["critical", "high_volume", "balanced", "bursty", "background", "exclusive"] | None = None
     """Where keys that are not given come from. A key that is given takes the preset's place."""
     mode: Mode = Mode.ACT
+    pause: OwnPauseBody | None = None
     override: OverrideBody | None = None
     objective: ObjectiveBody = ObjectiveBody()
     member_objectives: dict[str, ObjectiveBody] = Field(default={})
@@ -136,13 +146,35 @@ class SetOverrideBody(Taken):
 
     def value(self, *, now_s: float) -> Override:
         """The core's value. Raises ``Invalid`` where it would end before it begins, or too late."""
-        until_s = now_s + (self.for_s or 0.0) if self.until_s is None else self.until_s
-        if not now_s < until_s <= now_s + OVERRIDE_S_MAX:
-            raise Invalid(f"until_s={until_s:.0f} must lie ahead of now, {now_s:.0f}, by at most 31 days")
-        return Override(workers=self.workers, until_s=until_s, reason=self.reason)
+        return Override(workers=self.workers, until_s=_end_s(self.for_s, self.until_s, now_s=now_s), reason=self.reason)
 
 
 class PauseBody(Taken):
     """A pause in both directions, of going up or of going down."""
 
     mode: Literal["pause", "pause_up", "pause_down"] = "pause"
+    reason: Text | None = None
+    """Shown with every decision while it holds."""
+    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_S_MAX)
+    """Seconds from now; or say `until_s`. Without either it holds until somebody ends it."""
+    until_s: Seconds | None = None
+    """Unix seconds, at most 31 days ahead."""
+
+    @model_validator(mode="after")
+    def _no_two_ends(self) -> Self:
+        if self.for_s is not None and self.until_s is not None:
+            raise ValueError("give at most one of for_s and until_s")
+        return self
+
+    def value(self, *, now_s: float) -> Pause:
+        """The core's value. Raises ``Invalid`` where it would end before it begins, or too late."""
+        has_end = self.for_s is not None or self.until_s is not None
+        until_s = _end_s(self.for_s, self.until_s, now_s=now_s) if has_end else None
+        return Pause(mode=Mode(self.mode), reason=self.reason, until_s=until_s)
+
+
+def _end_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float:
+    end_s = now_s + (for_s or 0.0) if until_s is None else until_s
+    if not now_s < end_s <= now_s + OVERRIDE_S_MAX:
+        raise Invalid(f"until_s={end_s:.0f} must lie ahead of now, {now_s:.0f}, by at most 31 days")
+    return end_s

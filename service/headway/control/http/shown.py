@@ -18,16 +18,19 @@ NOT_KNOWN = TemplateFacts(slots=1, start_up_s=None)
 async def shown(conn: Connection, stored: StoredProfile, *, now_s: float) -> ProfileOut:
     """One profile."""
     newest = await list_decisions(conn, pool=stored.profile.pool, limit=1)
-    facts = await read_template_facts(conn, [stored.in_force.template])
-    return ProfileOut.of(stored, now_s=now_s, notes=_notes(stored.in_force, facts, newest[0] if newest else None))
+    profile = stored.in_force_at(now_s)
+    facts = await read_template_facts(conn, [profile.template])
+    return ProfileOut.of(stored, now_s=now_s, notes=_notes(profile, facts, newest[0] if newest else None))
 
 
 async def all_shown(conn: Connection, every: Sequence[StoredProfile], *, now_s: float) -> list[ProfileOut]:
     """Several profiles, in their order."""
     newest = await latest_decisions(conn)
-    facts = await read_template_facts(conn, {stored.in_force.template for stored in every})
+    facts = await read_template_facts(conn, {stored.profile.template for stored in every})
     return [
-        ProfileOut.of(stored, now_s=now_s, notes=_notes(stored.in_force, facts, newest.get(stored.profile.pool)))
+        ProfileOut.of(
+            stored, now_s=now_s, notes=_notes(stored.in_force_at(now_s), facts, newest.get(stored.profile.pool))
+        )
         for stored in every
     ]
 

@@ -1,0 +1,43 @@
+"""A profile's mode as it holds, in words: what was set by hand, what the profile brings, and until when."""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from headway.cli.cells import duration
+
+PAUSED: Mapping[str, str] = {"pause": "paused", "pause_up": "paused upwards", "pause_down": "paused downwards"}
+
+
+def mode_of(row: Mapping[str, Any]) -> str:
+    """The mode of an answer's profile at this moment."""
+    own = _own_pause(row)
+    mode: str = row["pause"] or (own["mode"] if own else row["profile"]["mode"])
+    if row["profile"]["mode"] == "recommend":
+        mode = "recommend"
+    return mode.replace("_", " ")
+
+
+def paused(row: Mapping[str, Any]) -> str:
+    """How a profile is paused, by whom, for how long and why; empty where it is not."""
+    if row["pause"]:
+        return _told(row["pause"], "by hand", row.get("pause_until_s"), row.get("pause_reason"))
+    own = _own_pause(row)
+    return _told(own["mode"], "by the profile", own["until_s"], own["reason"]) if own else ""
+
+
+def until(at_s: float) -> str:
+    """A moment, by this machine's clock and zone."""
+    return f"until {datetime.fromtimestamp(at_s).astimezone():%Y-%m-%d %H:%M %Z}"
+
+
+def _own_pause(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    own: Mapping[str, Any] | None = row["profile"].get("pause")
+    is_over = own is not None and own["until_s"] is not None and own["until_s"] <= time.time()
+    return None if is_over else own
+
+
+def _told(mode: str, by: str, until_s: float | None, reason: str | None) -> str:
+    left = "" if until_s is None else f" for {duration(max(0.0, until_s - time.time()))} more"
+    return f"{PAUSED[mode]} {by}{left}{f': {reason}' if reason else ''}"
