@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 DEMAND = ("test_demand.py", "test_hybrid.py", "laws/test_law_01_more_never_lowers_a_demand.py")
 HYBRID = ("test_hybrid.py", "test_decide.py", "laws/test_law_01_more_never_lowers_a_demand.py")
+HANDOVER = ("test_handover.py", "test_never_above_the_ceiling.py", "test_settle.py")
 INSTANT = ("test_instant.py",)
 LIMITS = ("test_limits.py", "test_limit_laws.py", "laws/test_law_06_bounds_hold.py")
 PAUSES = ("test_pause.py", "test_limits.py")
@@ -82,6 +83,19 @@ MUTANTS = (
         ("if worker.state is not WorkerState.RUNNING:", "if worker.state is WorkerState.STARTING:"),
     ),
     *_in(
+        "handover.py",
+        HANDOVER,
+        ("free[row.pool] -= allowed", "free[row.pool] += allowed"),
+        ("allowed = room.keep(row.template, allowed)", "pass"),
+        ("max(0, free.get(row.pool, workers))", "max(0, workers)"),
+        ("growing & (moving | draining)", "growing & moving"),
+        ("growing & (moving | draining)", "growing & draining"),
+        ("worker.is_busy is not False", "worker.is_busy"),
+        ("            room.take(worker.template, 1)", "            pass"),
+        ("max(stays, min(row.workers, at_work[row.pool]))", "stays"),
+        ("for row in (*rows, *held)", "for row in rows"),
+    ),
+    *_in(
         "limits.py",
         LIMITS,
         (
@@ -111,9 +125,12 @@ MUTANTS = (
         ("max(0.0, day_hours - spent_hours)", "max(0.0, day_hours + spent_hours)"),
         ("left_hours - floor * left_of_day_h) / min(1.0", "left_hours - floor * left_of_day_h) / max(1.0"),
         (
-            "return max(0, ceiling - ground.view.unknown_workers, min",
-            "return max(0, ceiling + ground.view.unknown_workers, min",
+            "max(0, ceiling - ground.view.unknown_workers, min",
+            "max(0, ceiling + ground.view.unknown_workers, min",
         ),
+        ("ceiling - ground.view.leaving_workers))", "ceiling + ground.view.leaving_workers))"),
+        ("max(ground.view.assigned_workers, ceiling", "min(ground.view.assigned_workers, ceiling"),
+        ("copied(ground.view, leaving_workers=0)", "ground.view"),
         ("ground.last_workers if room is None else room", "0 if room is None else room"),
         ("(workers_max, pinned, rate_limit, budget, capacity)", "(workers_max, pinned, rate_limit, capacity)"),
         ("(fallback, pause, override, schedule, workers_min)", "(fallback, override, pause, schedule, workers_min)"),

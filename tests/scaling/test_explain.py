@@ -110,6 +110,13 @@ def moved(name: str, before: int, after: int, **changes: Any) -> str:
             moved("workers_max", 20, 17, unknown_workers=3),
             "The profile's ceiling leaves 17 of 20, because 3 workers may still run on hosts that went silent.",
         ),
+        (
+            moved("workers_max", 20, 15, unknown_workers=3, leaving_workers=2),
+            (
+                "The profile's ceiling leaves 15 of 20, because 3 workers may still run on hosts that went silent and "
+                "2 workers asked to stop have not ended yet."
+            ),
+        ),
         (moved("capacity", 20, 12), "The hosts have room for 12 only: 8 workers short, until a host has room."),
         (
             moved("capacity", 20, 4, notes=("no known host reports template 'rq': nothing can be started",)),

@@ -14,6 +14,7 @@ from headway.scaling.model import Decision, Memory, Mode, QueueSample, Wanted
 from headway.scaling.profile import Override, Profile
 from headway.scaling.schedule import Schedule
 from headway.scaling.view import SERVICE_TIME_GUESS_S, PoolView
+from scaling.laws.drawn import startable
 from scaling.pools import NOW_S, profile, queue, view
 
 COUNT = st.integers(0, 60)
@@ -88,6 +89,7 @@ def pools(draw: st.DrawFn, *, is_fresh: bool | None = None) -> tuple[PoolView, M
         slots_per_worker=draw(st.integers(1, 4)),
         capacity_workers=draw(st.none() | COUNT),
         unknown_workers=draw(st.integers(0, 10)),
+        leaving_workers=draw(st.sampled_from([0, 0, 1, 7])),
         assigned_workers=draw(COUNT),
         running_workers=draw(COUNT),
         worker_hours_today=draw(st.none() | st.floats(0.0, 300.0)),
@@ -120,9 +122,9 @@ def ceilings(seen: PoolView, memory: Memory) -> list[float]:
     busy = min(seen.assigned_workers, seen.running_workers)
     if seen.queues[0].sampled_at_s == NOW_S:
         busy = min(busy, seen.queues[0].in_flight_jobs or 0)
-    left = [max(0, ceiling - seen.unknown_workers, min(ceiling, busy)) for ceiling in known]
+    left = [startable(seen, ceiling, busy_workers=busy) for ceiling in known]
     if wanted.pinned is not None:
-        left.append(max(0, wanted.pinned - seen.unknown_workers))
+        left.append(startable(seen, wanted.pinned))
     return [*left, capacity]
 
 

@@ -13,9 +13,11 @@ from headway.scaling.profile import Override
 from headway.scaling.schedule import Schedule
 from scaling.pools import NOW_S, profile, queue, view
 
+OF_THE_VIEW = {"capacity_workers", "unknown_workers", "assigned_workers", "leaving_workers"}
+
 
 def ground(*, last: int = 0, wanted: tuple[Wanted, ...] = (), is_fresh: bool = True, **values: Any) -> Ground:
-    pool = {key: values.pop(key) for key in list(values) if key in {"capacity_workers", "unknown_workers"}}
+    pool = {key: values.pop(key) for key in list(values) if key in OF_THE_VIEW}
     seen = replace(view(**pool), profile=profile(**values))
     return Ground(view=seen, memory=Memory(wanted=wanted), last_workers=last, is_fresh=is_fresh, now_s=NOW_S)
 
@@ -68,6 +70,30 @@ def test_bounds_hold() -> None:
 def test_unknown_workers_count_against_the_ceiling() -> None:
     """Workers of a host that went silent may still run: together they must not pass the ceiling."""
     assert limits.workers_max(20, ground(workers_max=20, unknown_workers=6)) == 14
+
+
+@pytest.mark.parametrize(
+    ("assigned", "leaving", "unknown", "left"),
+    [
+        (0, 0, 0, 6),
+        (2, 3, 0, 3),  # three still finish their jobs: one more may start
+        (4, 2, 0, 4),  # with those that are assigned, six
+        (5, 3, 0, 5),  # more than may: nothing starts, and nobody is dismissed for it
+        (6, 6, 0, 6),
+        (2, 3, 2, 2),
+        (2, 0, 6, 0),  # what may run elsewhere does dismiss, as ever
+    ],
+)
+def test_workers_that_leave_keep_others_from_being_started_and_dismiss_nobody(
+    assigned: int, leaving: int, unknown: int, left: int
+) -> None:
+    on = {"assigned_workers": assigned, "leaving_workers": leaving, "unknown_workers": unknown}
+    assert limits.workers_max(9, ground(workers_max=6, **on)) == left
+    assert limits.pinned(9, ground(pinned=6, **on)) == left
+    paid = {"cost_per_worker_hour": 1.0, "budget_per_hour": 6.0}
+    assert limits.budget(9, ground(**paid, **on)) == left
+    assert limits.rate_limit(9, ground(rate_limit_per_s=6.0, service_time_guess_s=1.0, **on)) == left
+    assert limits.ceiling_of(ground(workers_max=6, **on)) == 6 - unknown, "of all that exist together"
 
 
 def test_capacity_is_never_exceeded_and_unknown_capacity_holds() -> None:

@@ -190,10 +190,21 @@ def test_a_pinned_worker_that_loses_its_room_has_left_before_another_starts_else
     assert [(row.host_id, row.workers) for row in rows] == [("h1", 1)]
 
 
-def test_a_worker_that_is_not_pinned_moves_at_once() -> None:
-    pool = outcome("mail", 1, before=1, workers_max=1)
+def test_a_worker_moves_at_once_where_its_pool_may_have_both() -> None:
+    pool = outcome("mail", 1, before=1, workers_max=2)
     there = [Assignment(pool="mail", host_id="h0", template="mail", base_workers=1)]
     _, rows = settled([pool], hosts(0, 4), there)
+    assert [(row.host_id, row.workers) for row in rows] == [("h1", 1)]
+
+
+def test_at_the_ceiling_a_worker_ends_before_its_successor_starts_and_the_decision_says_so() -> None:
+    pool = outcome("mail", 1, before=1, workers_max=1)
+    there = [Assignment(pool="mail", host_id="h0", template="mail", base_workers=1)]
+    (left,), rows = settled([pool], hosts(0, 4), there)
+    assert rows == ()
+    assert left.decision.target_workers == 1
+    assert left.decision.notes[-1].startswith("1 of them start when workers that leave have ended")
+    _, rows = settled([pool], hosts(0, 4), ())
     assert [(row.host_id, row.workers) for row in rows] == [("h1", 1)]
 
 

@@ -116,10 +116,10 @@ class Views:
         return leaving_workers(self._gathered.hosts, self._gathered.assignments)
 
     def _leaving_of(self, profile: Profile) -> int:
-        """Of a pinned pool. A host that has yet to tell what it runs, after a restore, may run all of it."""
-        if profile.pinned is None:
-            return 0
-        return profile.pinned if self._is_anyone_unheard else self._leaving[profile.pool]
+        """A host that has yet to tell what it runs, after a restore, may run all of a pinned pool."""
+        if profile.pinned is not None and self._is_anyone_unheard:
+            return profile.pinned
+        return self._leaving[profile.pool]
 
     def _kind(self, profile: Profile) -> str:
         return self._rooms.kind(profile.template, profile.placement.labels)

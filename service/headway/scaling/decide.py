@@ -81,6 +81,7 @@ def decide(
         running_workers=view.running_workers,
         starting_workers=view.starting_workers,
         unknown_workers=view.unknown_workers,
+        leaving_workers=view.leaving_workers,
         is_fresh=fresh,
         predicted_pickup_s=_pickup_s(queue, seen, target_workers=target_workers),
         notes=(*_notes(view, seen, fresh=fresh, now_s=now_s), *circumstances(view, now_s=now_s), *advice.notes),

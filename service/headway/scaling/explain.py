@@ -188,11 +188,14 @@ def _capacity(before: Step, after: Step, decision: Decision) -> str:
 
 
 def _workers_max(before: Step, after: Step, decision: Decision) -> str:
+    others = []
     if decision.unknown_workers:
-        return (
-            f"The profile's ceiling leaves {after.workers} of {before.workers}, because "
-            f"{counted(decision.unknown_workers, 'worker')} may still run on hosts that went silent."
-        )
+        others.append(f"{counted(decision.unknown_workers, 'worker')} may still run on hosts that went silent")
+    if decision.leaving_workers:
+        others.append(f"{counted(decision.leaving_workers, 'worker')} asked to stop have not ended yet")
+    if others:
+        why = " and ".join(others)
+        return f"The profile's ceiling leaves {after.workers} of {before.workers}, because {why}."
     return f"The profile allows at most {after.workers}, so {before.workers} become {after.workers}."
 
 

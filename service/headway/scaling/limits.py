@@ -6,7 +6,7 @@ too far), then what a person or the clock says, at last what must never be excee
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from headway.scaling.demand import service_time_s
@@ -15,7 +15,7 @@ from headway.scaling.model import Memory
 from headway.scaling.pauses import PAUSES, begun, kept
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.schedule import DAY_S, Bounds
-from headway.scaling.view import PoolView, metrics_age_s, pooled
+from headway.scaling.view import PoolView, copied, metrics_age_s, pooled
 
 HOUR_S = 3600.0
 ROUNDING = 1e-9  # what binary fractions take from a whole number must not cost a worker
@@ -148,25 +148,15 @@ def workers_min(count: int, ground: Ground) -> int:
 
 
 def workers_max(count: int, ground: Ground) -> int:
-    """Never above the ceiling, less the workers that may still run on hosts that went silent."""
+    """Never above the ceiling, less the workers that leave and those that may still run on hosts that went silent."""
     return min(count, _known(bounds_of(ground).workers_max, ground))
 
 
 def pinned(count: int, ground: Ground) -> int:
-    """Exactly the pinned count, less the workers that may still run on hosts that went silent.
-
-    What has been told to go runs until it has finished its job: until then nothing is started in its place.
-    """
-    exact = _pin(count, ground)
-    if not ground.view.leaving_workers or ground.view.profile.pinned is None:
-        return exact
-    return min(exact, max(ground.view.assigned_workers, exact - ground.view.leaving_workers))
-
-
-def _pin(count: int, ground: Ground) -> int:
+    """Exactly the pinned count, less the same."""
     exact = ground.view.profile.pinned
     # No more than these may exist, whoever of them is busy.
-    return count if exact is None else max(0, exact - ground.view.unknown_workers)
+    return count if exact is None else _beside_leavers(max(0, exact - ground.view.unknown_workers), ground)
 
 
 def rate_limit(count: int, ground: Ground) -> int:
@@ -184,7 +174,7 @@ def budget(count: int, ground: Ground) -> int:
     profile = ground.view.profile
     if profile.cost_per_worker_hour is None:
         return count
-    payable = [count + ground.view.unknown_workers]
+    payable = [WORKERS_MAX]
     if profile.budget_per_hour is not None:
         payable.append(_whole(profile.budget_per_hour / profile.cost_per_worker_hour))
     if profile.budget_per_day is not None:
@@ -218,7 +208,17 @@ def _known(ceiling: int, ground: Ground) -> int:
 
     Nothing is started in their place, but for want of it no busy worker is asked to leave: it exists already.
     """
-    return max(0, ceiling - ground.view.unknown_workers, min(ceiling, busy_workers(ground)))
+    return _beside_leavers(max(0, ceiling - ground.view.unknown_workers, min(ceiling, busy_workers(ground))), ground)
+
+
+def _beside_leavers(ceiling: int, ground: Ground) -> int:
+    """``ceiling`` less the workers that were asked to stop and still finish their jobs.
+
+    They only keep others from being started: to dismiss one more for each that leaves would empty the pool.
+    """
+    if not ground.view.leaving_workers:
+        return ceiling
+    return min(ceiling, max(ground.view.assigned_workers, ceiling - ground.view.leaving_workers))
 
 
 def bounds_of(ground: Ground) -> Bounds:
@@ -233,9 +233,10 @@ def capacity(count: int, ground: Ground) -> int:
 
 
 def ceiling_of(ground: Ground) -> int:
-    """The count that the pool may never exceed, whatever room there is."""
+    """The count that the pool may never exceed, whatever room there is, those that leave included."""
+    ground = replace(ground, view=copied(ground.view, leaving_workers=0))
     count = WORKERS_MAX
-    for limit in (workers_max, _pin, rate_limit, budget):
+    for limit in (workers_max, pinned, rate_limit, budget):
         count = limit(count, ground)
     return count
 

@@ -368,6 +368,8 @@ class Decision:
     running_workers: int = 0
     starting_workers: int = 0
     unknown_workers: int = 0
+    leaving_workers: int = 0
+    """Those that were asked to stop and still run."""
     is_fresh: bool = True
     predicted_pickup_s: float | None = None
     notes: tuple[str, ...] = ()

@@ -4,14 +4,15 @@ Hosts that went silent keep the rows they have; hosts that drain keep theirs unt
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headway.scaling.allotment import allotted
 from headway.scaling.decide import predicted_pickup_s
 from headway.scaling.evacuation import Leaving, elsewhere, leaving, staying
+from headway.scaling.handover import startable
 from headway.scaling.limits import Ground, busy_workers, ceiling_of, paused_workers
-from headway.scaling.model import Assignment, Decision, Host, HostState, LastMove, Memory, Mode, Step
+from headway.scaling.model import Assignment, Decision, Host, LastMove, Memory, Mode, Step
 from headway.scaling.pauses import NEVER_DOWN
 from headway.scaling.placement import PoolTarget
 from headway.scaling.presence import kept_rows
@@ -65,9 +66,10 @@ def settled(
         outcomes = [_left(outcome, allotment.short.get(outcome.decision.pool)) for outcome in outcomes]
     pools = {outcome.decision.pool for outcome in acting}
     silent = kept_rows(hosts, (row for row in current if row.pool in pools))
-    pinned = {outcome.decision.pool for outcome in acting if outcome.view.profile.pinned is not None}
-    rows = _after_leavers(allotment.rows, hosts, current, pinned=pinned)
-    return tuple(outcomes), (*rows, *_waiting(moves, allotment.rows), *silent)
+    now = startable(allotment.rows, hosts, current, free_of=_free_of(acting, hosts, current), held=held)
+    if now.put_off:
+        outcomes = [_told(outcome, now.put_off.get(outcome.decision.pool, 0)) for outcome in outcomes]
+    return tuple(outcomes), (*now.rows, *_waiting(moves, allotment.rows), *silent)
 
 
 def _unexchanged(outcomes: Sequence[Outcome], current: Iterable[Assignment]) -> Sequence[Outcome]:
@@ -159,30 +161,28 @@ def _waiting(moves: Mapping[str, _Move], rows: Iterable[Assignment]) -> Iterator
         )
 
 
-def _after_leavers(
-    rows: Iterable[Assignment], hosts: Iterable[Host], current: Iterable[Assignment], *, pinned: Collection[str]
-) -> Iterator[Assignment]:
-    """``rows``, those of ``pinned`` pools without what moves: what leaves its host must have ended before it starts on
-    another. From then on what leaves counts as existing, and the limit ``pinned`` makes the others wait for it.
-    """
-    if not pinned:
-        yield from rows
-        return
-    rows = tuple(rows)
-    known = {host.host_id for host in hosts if host.is_known and host.state is not HostState.DRAINING}
-    before = {(row.pool, row.host_id): row.workers for row in current if row.pool in pinned and row.host_id in known}
-    now = {(row.pool, row.host_id): row.workers for row in rows if row.pool in pinned}
-    leavers: Counter[str] = Counter()
-    for where, workers in before.items():
-        leavers[where[0]] += max(0, workers - now.get(where, 0))
-    for row in rows:
-        moved = min(leavers[row.pool], max(0, row.workers - before.get((row.pool, row.host_id), 0)))
-        leavers[row.pool] -= moved
-        if not moved:
-            yield row
-        elif moved < row.workers:
-            burst = max(0, row.burst_workers - moved)
-            yield replace(row, base_workers=row.workers - moved - burst, burst_workers=burst)
+def _free_of(acting: Iterable[Outcome], hosts: Sequence[Host], current: Iterable[Assignment]) -> Callable[[str], int]:
+    """For a pool, how many more of it may exist now: its ceiling less every worker that is there or may be."""
+    outcomes = {outcome.decision.pool: outcome for outcome in acting}
+    known = {host.host_id for host in hosts if host.is_known}
+    assigned: Counter[str] = Counter()
+    for row in current:
+        if row.host_id in known:
+            assigned[row.pool] += row.workers
+
+    def free(pool: str) -> int:
+        # The ceiling is less what may still run on hosts that went silent.
+        return _ceiling_workers(outcomes[pool]) - assigned[pool] - outcomes[pool].view.leaving_workers
+
+    return free
+
+
+def _told(outcome: Outcome, put_off: int) -> Outcome:
+    """``outcome`` with a note on workers that wait for others to leave."""
+    if not put_off:
+        return outcome
+    note = f"{put_off} of them start when workers that leave have ended: until then there is no room for both"
+    return replace(outcome, decision=replace(outcome.decision, notes=(*outcome.decision.notes, note)))
 
 
 def _target(outcome: Outcome, move: _Move | None) -> PoolTarget:

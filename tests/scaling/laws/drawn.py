@@ -124,6 +124,14 @@ def busy(running: int) -> st.SearchStrategy[int | None]:
     return maybe(st.integers(0, running))
 
 
+def startable(view: PoolView, ceiling: int, *, busy_workers: int = 0) -> int:
+    """Of ``ceiling`` what the pool may have: less what may run unseen, but for busy workers; and where some still
+    leave, nothing more starts than may exist with them, but what is assigned may stay.
+    """
+    known = max(0, ceiling - view.unknown_workers, min(ceiling, busy_workers))
+    return min(known, max(view.assigned_workers, known - view.leaving_workers))
+
+
 SAMPLED_AGO_S = st.none() | st.floats(0, 20) | st.floats(21, 3_000)
 OF_POOL = st.fixed_dictionaries(
     {
@@ -134,6 +142,7 @@ OF_POOL = st.fixed_dictionaries(
         "running_workers": st.integers(0, 100),
         "starting_workers": st.integers(0, 50),
         "unknown_workers": st.integers(0, 20),
+        "leaving_workers": st.sampled_from([0, 0, 3, 30]),
         "recalled_jobs": maybe(st.floats(0, 500)),
         "lag_s": st.floats(0, 5),
         "worker_hours_today": maybe(st.floats(0, 2_000)),

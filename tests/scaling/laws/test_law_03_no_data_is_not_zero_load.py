@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView
-from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
+from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, startable, views
 from scaling.pools import NOW_S
 
 STALE_AGO_S = st.none() | st.floats(20.5, 100_000)
@@ -26,8 +26,8 @@ def last_of(view: PoolView, memory: Memory) -> int:
 def ceiling_of(view: PoolView) -> int:
     """What may never be exceeded, whatever is held. Without metrics every worker that is there counts as busy."""
     room = math.inf if view.capacity_workers is None else view.capacity_workers
-    ceiling, there = view.profile.workers_max, min(view.assigned_workers, view.running_workers + view.starting_workers)
-    return int(min(max(0, ceiling - view.unknown_workers, min(ceiling, there)), room))
+    there = min(view.assigned_workers, view.running_workers + view.starting_workers)
+    return int(min(startable(view, view.profile.workers_max, busy_workers=there), room))
 
 
 @LAW

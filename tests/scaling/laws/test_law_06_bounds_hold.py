@@ -13,7 +13,7 @@ from headway.scaling.decide import decide
 from headway.scaling.limits import LIMITS, Ground, capacity
 from headway.scaling.model import Memory, Mode
 from headway.scaling.view import PoolView
-from scaling.laws.drawn import LAW, MEMORIES, WORKERS, by_every_strategy, views
+from scaling.laws.drawn import LAW, MEMORIES, WORKERS, by_every_strategy, startable, views
 from scaling.pools import NOW_S
 
 
@@ -37,6 +37,8 @@ def test_no_target_exceeds_what_must_never_be_exceeded(view: PoolView, memory: M
         together = beside_unknown(seen, workers)
         assert 0 <= decision.burst_workers <= workers
         assert together <= bounds.workers_max, profile.strategy
+        if workers > seen.assigned_workers:
+            assert together + seen.leaving_workers <= bounds.workers_max, profile.strategy
         assert workers <= (last_of(seen, memory) if seen.capacity_workers is None else seen.capacity_workers)
         if profile.cost_per_worker_hour and profile.budget_per_hour:
             assert together * profile.cost_per_worker_hour <= profile.budget_per_hour * (1 + 1e-6)
@@ -48,7 +50,7 @@ def test_the_floor_holds_where_there_is_room_for_it(view: PoolView, memory: Memo
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
         room = last_of(seen, memory) if seen.capacity_workers is None else seen.capacity_workers
-        ceiling = max(0, seen.profile.workers_max - seen.unknown_workers)
+        ceiling = startable(seen, seen.profile.workers_max)
         assert decision.target_workers >= min(seen.profile.workers_min, ceiling, room), seen.profile.strategy
 
 

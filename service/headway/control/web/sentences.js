@@ -128,10 +128,14 @@ const LIMITS = {
   override: (count_) => `An operator has set ${count_} for a while.`,
   schedule: (count_) => `The schedule of this hour makes it ${count_}.`,
   workers_min: (count_) => `The profile keeps at least ${count_}.`,
-  workers_max: (count_, decision) =>
-    decision.unknown_workers
-      ? `The profile's ceiling leaves ${count_}, since ${counted(decision.unknown_workers, "worker")} may still run on hosts that went silent.`
-      : `The profile allows at most ${count_}.`,
+  workers_max: (count_, decision) => {
+    const others = [];
+    if (decision.unknown_workers) others.push(`${counted(decision.unknown_workers, "worker")} may still run on hosts that went silent`);
+    if (decision.leaving_workers) others.push(`${counted(decision.leaving_workers, "worker")} asked to stop have not ended yet`);
+    return others.length
+      ? `The profile's ceiling leaves ${count_}, since ${others.join(" and ")}.`
+      : `The profile allows at most ${count_}.`;
+  },
   pinned: (count_) => `The pool is pinned to ${count_}.`,
   rate_limit: (count_) => `The service that the jobs call allows ${count_}.`,
   budget: (count_) => `The budget pays for ${count_}.`,
