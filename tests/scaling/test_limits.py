@@ -96,6 +96,12 @@ def test_workers_that_leave_keep_others_from_being_started_and_dismiss_nobody(
     assert limits.ceiling_of(ground(workers_max=6, **on)) == 6 - unknown, "of all that exist together"
 
 
+def test_an_override_is_the_later_word_of_a_person_than_a_pause() -> None:
+    chosen = Override(workers=5, until_s=NOW_S + 60, reason="why")
+    paused = view(profile=profile(mode=Mode.PAUSE, override=chosen))
+    assert decide(paused, Memory(target_workers=2), now_s=NOW_S)[0].target_workers == 5
+
+
 def test_capacity_is_never_exceeded_and_unknown_capacity_holds() -> None:
     assert limits.capacity(20, ground(last=4, capacity_workers=7)) == 7
     assert limits.capacity(20, ground(last=4, capacity_workers=None)) == 4
