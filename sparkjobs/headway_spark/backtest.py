@@ -23,12 +23,17 @@ from headway.scaling.schedule import Zones
 from headway.scaling.strategy import Strategy
 from headway.simulate.candidates import Candidate
 from headway.simulate.jobs import Jobs
-from headway.simulate.results import Point, Result
+from headway.simulate.phases import phased
+from headway.simulate.results import Phase, Point, Result
 from headway.simulate.single import Setting, rehearse
 from headway_spark.bulk import interruptible
 
 TURNS_PER_CORE = 8  # so many tasks a core, or the last one would keep the others waiting
 TICK_JOBS = 0.3  # a look takes about as long as this many jobs do
+
+
+Rehearsed = tuple[str, int]
+"""A candidate's name and the number of the tick phase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,12 @@ class Work:
     """By pool, the candidates that are rehearsed; all of them where it is not named."""
     drawn: frozenset[str] = frozenset()
     """Pools whose rehearsals are kept over time, for plots."""
+    phases: int = 1
+    """At so many tick phases each."""
+
+    def rehearsals_of(self, pool: str) -> list[Rehearsed]:
+        """What is rehearsed of ``pool``: every candidate at every phase."""
+        return [(each.name, phase) for each in self.candidates_of(pool) for phase in range(self.phases)]
 
     def candidates_of(self, pool: str) -> tuple[Candidate, ...]:
         """The candidates that are rehearsed of ``pool``."""
@@ -69,10 +80,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One pool under one candidate: what came of it, or why nothing did."""
+    """One pool under one candidate, at one tick phase: what came of it, or why nothing did."""
 
     pool: str
     candidate: str
+    phase: int = 0
     result: Result | None = None
     why: str = ""
     cpu_s: float = 0.0
@@ -126,11 +138,11 @@ def backtest(
     context = session.sparkContext
     turns = turns_of(work, sizes, cores=context.defaultParallelism)
     gathered: Accumulator[list[str]] = context.accumulator([], _Gathered())
-    plan = session.createDataFrame(turns, "pool string, turn int, candidates array<string>")
+    plan = session.createDataFrame(turns, "pool string, turn int, asked array<struct<candidate:string,phase:int>>")
     # Each turn is a task of its own, the longest first, so that no core waits long for the last one.
     spread = loads.join(F.broadcast(plan), on="pool", how="inner").repartitionById(len(turns), "turn")
     done = spread.mapInArrow(partial(_rehearsed, work=work, gathered=gathered), "pool string")
-    told: set[tuple[str, str]] = set()
+    told: set[tuple[str, str, int]] = set()
     heard = 0
 
     def tell() -> None:
@@ -146,34 +158,35 @@ def backtest(
 
 
 def _tell(
-    texts: Sequence[str], heard: int, told: set[tuple[str, str]], on_done: Callable[[Sequence[Outcome]], None]
+    texts: Sequence[str], heard: int, told: set[tuple[str, str, int]], on_done: Callable[[Sequence[Outcome]], None]
 ) -> int:
     """Tell what was gathered after the first ``heard`` texts. Returns how many there are."""
     count = len(texts)
     new = []
     for outcome in map(outcome_of, texts[heard:count]):
-        if (outcome.pool, outcome.candidate) not in told:
-            told.add((outcome.pool, outcome.candidate))
+        which = outcome.pool, outcome.candidate, outcome.phase
+        if which not in told:
+            told.add(which)
             new.append(outcome)
     if new:
         on_done(new)
     return count
 
 
-def turns_of(work: Work, sizes: Sequence[Size], *, cores: int) -> list[tuple[str, int, list[str]]]:
-    """Who is rehearsed in which task: pool, the task's number and candidates. The longest come first.
+def turns_of(work: Work, sizes: Sequence[Size], *, cores: int) -> list[tuple[str, int, list[Rehearsed]]]:
+    """What is rehearsed in which task: pool, the task's number, candidates and phases. The longest come first.
 
     A pool's jobs travel once a turn, so a pool is only divided where it is large beside the others.
     """
-    named = {size.pool: [each.name for each in work.candidates_of(size.pool)] for size in sizes}
-    weights = {size.pool: len(named[size.pool]) * (size.jobs + TICK_JOBS * _ticks(size, work)) for size in sizes}
+    asked = {size.pool: work.rehearsals_of(size.pool) for size in sizes}
+    weights = {size.pool: len(asked[size.pool]) * (size.jobs + TICK_JOBS * _ticks(size, work)) for size in sizes}
     fair = sum(weights.values()) / (cores * TURNS_PER_CORE) or 1.0
-    turns: list[tuple[float, str, list[str]]] = []
-    for pool, names in named.items():
-        count = min(len(names), max(1, math.ceil(weights[pool] / fair)))
+    turns: list[tuple[float, str, list[Rehearsed]]] = []
+    for pool, each in asked.items():
+        count = min(len(each), max(1, math.ceil(weights[pool] / fair)))
         for first in range(count):
-            part = names[first::count]
-            turns.append((-weights[pool] * len(part) / len(names), pool, part))
+            part = each[first::count]
+            turns.append((-weights[pool] * len(part) / len(each), pool, part))
     turns.sort()
     return [(pool, number, part) for number, (_, pool, part) in enumerate(turns)]
 
@@ -189,16 +202,16 @@ def _rehearsed(
     for batch in batches:
         for row in range(batch.num_rows):
             pool = batch.column("pool")[row].as_py()
-            names = batch.column("candidates")[row].as_py()
+            asked = [(each["candidate"], each["phase"]) for each in batch.column("asked")[row].as_py()]
             begins_at_s = batch.column("begins_at_s")[row].as_py()
             at_s, service_s = (batch.column(name)[row].values.to_pylist() for name in ("at_s", "service_s"))
-            gathered.add(list(_outcomes(pool, names, begins_at_s, at_s, service_s, work)))
+            gathered.add(list(_outcomes(pool, asked, begins_at_s, at_s, service_s, work)))
         yield pa.RecordBatch.from_pydict({"pool": pa.array([], pa.string())})
 
 
 def _outcomes(
     pool: str,
-    names: Sequence[str],
+    asked: Sequence[Rehearsed],
     begins_at_s: float,
     at_s: Sequence[float],
     service_s: Sequence[float | None],
@@ -210,29 +223,31 @@ def _outcomes(
         if pool in work.parts:
             jobs, begins_at_s = part_of(jobs, *work.parts[pool], begins_at_s=begins_at_s)
     except HeadwayError as error:
-        yield from (_text(Outcome(pool=pool, candidate=name, why=str(error))) for name in names)
+        for name, phase in asked:
+            yield _text(Outcome(pool=pool, candidate=name, phase=phase, why=str(error)))
         return
-    for name in names:
-        yield _text(_outcome(pool, candidates[name], jobs, begins_at_s, work))
+    for name, phase in asked:
+        yield _text(_outcome(pool, candidates[name], phase, jobs, begins_at_s, work))
 
 
-def _outcome(pool: str, candidate: Candidate, jobs: Jobs, begins_at_s: float, work: Work) -> Outcome:
+def _outcome(pool: str, candidate: Candidate, phase: int, jobs: Jobs, begins_at_s: float, work: Work) -> Outcome:
     began_s = time.process_time()
     try:
         profile = candidate.of(work.profiles[pool])
         result = rehearse(
             jobs,
             profile,
-            work.setting,
+            phased(work.setting, work.phases)[phase],
             begins_at_s=begins_at_s,
             strategies=work.strategies,
             zones=work.zones.get(pool),
         )
     except Exception as error:  # noqa: BLE001 - one pool's failure is told of and ends no other's
-        return Outcome(pool=pool, candidate=candidate.name, why=str(error) or type(error).__name__)
-    if pool not in work.drawn:
+        return Outcome(pool=pool, candidate=candidate.name, phase=phase, why=str(error) or type(error).__name__)
+    if pool not in work.drawn or phase:
         result = replace(result, points=())
-    return Outcome(pool=pool, candidate=candidate.name, result=result, cpu_s=time.process_time() - began_s)
+    cpu_s = time.process_time() - began_s
+    return Outcome(pool=pool, candidate=candidate.name, phase=phase, result=result, cpu_s=cpu_s)
 
 
 def filled(service_s: Sequence[float | None], *, pool: str, seed: int) -> Sequence[float]:
@@ -264,6 +279,7 @@ def outcome_of(text: str) -> Outcome:
     if values is not None:
         for name in ("attainment_by_day_percent", "attainment_by_queue_percent"):
             values[name] = tuple(values[name])
+        values["phases"] = tuple(Phase(**phase) for phase in values["phases"])
         values["points"] = tuple(Point(**point) for point in values["points"])
         told["result"] = Result(**values)
     return Outcome(**told)

@@ -1,6 +1,7 @@
 """`headway simulate`: a table, a report, figures, and one clear line for each mistake."""
 
 import json
+import os
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from headway.__main__ import main
+from headway.cli import phases
 from headway.cli import simulate as command
 from headway.cli.faults import EXAMPLES as FAULT_EXAMPLES
 from headway.cli.faults import KINDS as FAULTS
@@ -37,7 +39,7 @@ def profiles(folder: Path, text: str) -> str:
 
 
 def test_each_strategy_has_its_row(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--trace", str(trace), "--strategy", "hybrid,fixed", "--floor", "3"]) == 0
+    assert main(["simulate", "--trace", str(trace), "--strategy", "hybrid,fixed", "--floor", "3", "--phases", "1"]) == 0
     promised, _, head, *rows = capsys.readouterr().out.splitlines()
     assert promised == "Promised: 99 % of the jobs start within 10 s; up to 1000 workers."
     assert head.split()[:3] == ["strategy", "time", "p50"]
@@ -48,10 +50,48 @@ def test_each_strategy_has_its_row(trace: Path, capsys: pytest.CaptureFixture[st
 def test_several_workloads_are_rehearsed_apart_under_their_names(
     trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["simulate", str(trace), str(trace), "--synthetic", "cron:jobs=2,for=2m,every=60s"]
+    words = ["simulate", str(trace), str(trace), "--synthetic", "cron:jobs=2,for=2m,every=60s", "--phases", "1"]
     assert main(words) == 0
     rows = capsys.readouterr().out.splitlines()[3:]
     assert [" ".join(row.split()[:2]) for row in rows] == ["mail hybrid", "mail (2)", "cron hybrid"]
+
+
+def test_the_least_and_the_most_of_all_tick_phases_stand_below_each_row(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, report = tmp_path / "out.json", tmp_path / "out.html"
+    words = ["simulate", str(trace), "--strategy", "hybrid,hybrid_v3", "--phases", "5"]
+    assert main([*words, "--json", str(file), "--report", str(report)]) == 0
+    *_, first, least, most, _, _, _, told = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in (first, least, most)] == ["hybrid", "least", "most"]
+    assert told == "Medians of 5 rehearsals that differ in when their ticks are."
+    hours = [float(row.split()[9]) for row in (least, first, most)]
+    assert hours == sorted(hours)
+    (hybrid, _) = json.loads(file.read_text())["rehearsals"]
+    assert [phase["tick_phase_s"] for phase in hybrid["phases"]] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert sorted(phase["spawns"] for phase in hybrid["phases"])[2] == hybrid["spawns"]
+    assert "most of all tick phases" in report.read_text()
+
+
+def test_one_phase_is_the_rehearsal_that_it_was(trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    assert main(["simulate", str(trace), "--phases", "1", "--json", str(file)]) == 0
+    (row,) = json.loads(file.read_text())["rehearsals"]
+    assert row["phases"] == []
+
+
+def test_processes_beside_each_other_give_the_same_figures(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for number, beside_from_s in enumerate((0.0, 1e9)):
+        monkeypatch.setattr(phases, "BESIDE_FROM_S", beside_from_s)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+        file = tmp_path / f"{number}.json"
+        words = ["simulate", str(trace), str(trace), "--strategy", "hybrid,hybrid_v3", "--jitter", "0.4"]
+        assert main([*words, "--json", str(file)]) == 0
+        found.append(json.loads(file.read_text()))
+    assert found[0] == found[1]
 
 
 def test_eighty_columns_are_enough_for_every_figure(
@@ -220,6 +260,7 @@ def test_the_risk_knob_is_swept_where_it_moves_something(trace: Path) -> None:
         (["TRACE", "--cap", "-1"], "workers_max=-1"),
         (["TRACE", "--tick", "0s"], "--tick: 0 s must lie above 0"),
         (["TRACE", "--slots", "0"], "--slots=0 must be 1 or more"),
+        (["TRACE", "--phases", "0"], "--phases=0 must lie in 1..64"),
         (["TRACE", "--behaviour", "nowhere.json"], "--behaviour=nowhere.json cannot be read"),
         (["TRACE", "--host-cores", "0"], "--host-cores=0 must be above 0"),
         (["TRACE", "--jitter", "-1"], "--jitter=-1 must lie in 0..3"),

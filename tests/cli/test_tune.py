@@ -7,7 +7,8 @@ import yaml
 
 from headway.__main__ import main
 from headway.cli.files import load_profiles_file
-from headway.cli.tune import changes_of, patch_of, split_s
+from headway.cli.tune import changes_of, patch_of
+from headway.cli.tuning_rounds import split_s
 from headway.scaling.profile import Profile
 from headway.simulate.candidates import Candidate
 from headway.simulate.tuning import Suggestion, Verdict

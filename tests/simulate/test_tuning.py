@@ -7,7 +7,7 @@ from headway.simulate.candidates import AS_IT_IS, Candidate
 from headway.simulate.jobs import Jobs
 from headway.simulate.report.rows import Row
 from headway.simulate.single import Setting, rehearse
-from headway.simulate.tuning import DEFAULT_GRID, TUNED_KEYS, Verdict, chosen, judged, why_kept
+from headway.simulate.tuning import DEFAULT_GRID, TUNED_KEYS, Verdict, chosen, finalists, judged, why_kept
 
 ANY = rehearse(
     Jobs(at_s=[0.0, 1.0], service_s=[1.0, 1.0]), Profile(pool="mail", queues=("redis/mail",), template="rq"), Setting()
@@ -27,6 +27,13 @@ def test_the_cheapest_that_keeps_the_promise_with_room_is_chosen() -> None:
     dear, cheap = row("dear", in_time=99.9, hours=9.0), row("cheap", in_time=99.5, hours=8.0)
     just = row("just", in_time=99.1, hours=5.0)  # 0.9 % late of 1 % allowed: another day it breaks it
     assert chosen([KEPT, dear, cheap, just]) is cheap
+
+
+def test_the_nearest_to_being_chosen_are_tried_again() -> None:
+    dear, cheap = row("dear", in_time=99.9, hours=9.0), row("cheap", in_time=99.5, hours=8.0)
+    just = row("just", in_time=99.1, hours=5.0)  # at another phase it may have room
+    misses, far = row("misses", in_time=98.9, hours=1.0), row("far", in_time=90.0, hours=0.5)
+    assert finalists([KEPT, far, dear, misses, cheap, just]) == ("as it is", "just", "cheap", "dear", "misses")
 
 
 def test_a_small_saving_is_no_reason_to_change() -> None:

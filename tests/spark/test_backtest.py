@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from headway.cli.bench import rows_of
 from headway.errors import Invalid
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate.candidates import AS_IT_IS, Candidate, grid
 from headway.simulate.jobs import Jobs
+from headway.simulate.phases import middle, phased
 from headway.simulate.single import Setting, rehearse
 from headway_spark.backtest import Outcome, Size, Work, backtest, filled, part_of, sizes_of, turns_of
 from headway_spark.history import Load, given_loads, held_events, jobs_of, loads_of
@@ -67,8 +69,8 @@ def outcomes(loads: object, given: Work) -> dict[tuple[str, str], Outcome]:
     found: list[Outcome] = []
     sizes = sizes_of(loads)  # type: ignore[arg-type]
     backtest(loads, given, sizes, on_done=found.extend)  # type: ignore[arg-type]
-    assert len({(each.pool, each.candidate) for each in found}) == len(found), "told twice"
-    return {(each.pool, each.candidate): each for each in found}
+    assert len({(each.pool, each.candidate, each.phase) for each in found}) == len(found), "told twice"
+    return {(each.pool, each.candidate): each for each in found if each.phase == given.phases - 1}
 
 
 def test_every_figure_is_that_of_the_rehearsal_on_this_machine(spark: SparkSession, tmp_path: Path) -> None:
@@ -172,13 +174,33 @@ def test_every_pool_and_candidate_has_its_turn_once_and_large_pools_are_divided(
         for pool, count in (("small", 100), ("large", 100_000), ("mail", 1_000))
     ]
     turns = turns_of(work("small", "large", "mail"), sizes, cores=2)
-    assert sorted((pool, name) for pool, _, names in turns for name in names) == sorted(
-        (size.pool, each.name) for size in sizes for each in CANDIDATES
+    assert sorted((pool, *each) for pool, _, asked in turns for each in asked) == sorted(
+        (size.pool, each.name, 0) for size in sizes for each in CANDIDATES
     )
     assert [number for _, number, _ in turns] == list(range(len(turns)))
     assert turns[0][0] == "large"
     assert sum(pool == "large" for pool, _, _ in turns) == len(CANDIDATES)
     assert sum(pool == "small" for pool, _, _ in turns) == 1
+
+
+def test_every_phase_is_a_rehearsal_of_its_own() -> None:
+    size = Size(pool="large", jobs=100_000, ended_jobs=1, begins_at_s=0.0, length_s=3600.0)
+    turns = turns_of(work("large", candidates=(AS_IT_IS,), phases=8), [size], cores=4)
+    assert [asked for _, _, asked in turns] == [[("as it is", phase)] for phase in range(8)]
+
+
+def test_phases_are_those_of_the_rehearsal_on_this_machine(spark: SparkSession, tmp_path: Path) -> None:
+    loads = given_loads(spark, [Load(pool="mail", jobs=jobs(), begins_at_s=START_S // 1)], folder=tmp_path)
+    given = work("mail", candidates=(AS_IT_IS,), phases=3)
+    found: list[Outcome] = []
+    backtest(loads, given, sizes_of(loads), on_done=found.extend)
+    rows, failures = rows_of(found, given)
+    (row,) = rows["mail"]
+    settings = phased(SETTING, 3)
+    expected = [rehearse(jobs(), profile("mail"), each, begins_at_s=START_S // 1) for each in settings]
+    assert not failures
+    assert replace(row.result, points=()) == replace(middle(expected, settings), points=())
+    assert rows_of(found[:2], given) == ({}, {}), "a candidate is there when all its phases are"
 
 
 def test_ctrl_c_ends_it_early_and_keeps_what_is_done(spark: SparkSession, tmp_path: Path) -> None:

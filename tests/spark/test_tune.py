@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headway.cli.bench import Bench
-from headway.cli.tune import changes_of, tuned
+from headway.cli.tune import changes_of
+from headway.cli.tuning_rounds import tuned
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate.candidates import grid, with_base
@@ -53,3 +54,37 @@ def test_idle_workers_are_let_go_and_what_is_well_stays(spark: SparkSession, tmp
     assert kept.after.result.worker_hours < kept.before.result.worker_hours
     assert by_pool["lean"].verdict is Verdict.KEEP
     assert by_pool["few"].verdict is Verdict.UNKNOWN
+
+
+def test_of_many_candidates_the_best_few_are_tried_at_every_phase(spark: SparkSession, tmp_path: Path) -> None:
+    """Seven candidates at one phase of four, the profile as it is and the four best at all of them."""
+    steady = Jobs(at_s=[number // 8 * 1200.0 + number % 8 for number in range(160)], service_s=[2.0] * 160)
+    loads = given_loads(spark, [Load(pool="kept", jobs=steady)], folder=tmp_path)
+    profiles = {
+        "kept": Profile(pool="kept", queues=("redis/kept",), template="rq", workers_max=4, hold_down_s=600.0),
+    }
+    work = Work(
+        profiles=profiles,
+        candidates=with_base(grid({"hold_down_s": [5.0, 60.0, 120.0, 700.0, 800.0, 900.0]})),
+        setting=Setting(),
+        strategies=dict(BUILT_IN),
+        phases=4,
+    )
+    on = Bench(loads=loads, sizes=sizes_of(loads), profiles=profiles, skipped={})
+    (found,), failures, is_whole = tuned(on, work, trained_fraction=0.67)
+    assert is_whole
+    assert not failures
+    tried = {row.strategy: max(1, len(row.result.phases)) for row in found.trained}
+    assert len(tried) == 7
+    assert tried == {
+        "as it is": 4,
+        "hold_down_s=5": 4,
+        "hold_down_s=60": 4,
+        "hold_down_s=120": 4,
+        "hold_down_s=700": 4,
+        "hold_down_s=800": 1,
+        "hold_down_s=900": 1,
+    }
+    assert found.verdict is Verdict.CHANGE
+    assert found.after is not None
+    assert len(found.after.result.phases) == 4

@@ -18,14 +18,16 @@ from headway.cli.behaviour import read_behaviour
 from headway.cli.bench import Bench, bench, check_cores, rehearsed, rows_of
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
 from headway.cli.past import Asked, moment_s, past_of
-from headway.cli.simulate import ENDED_BY_CTRL_C, check_writable, start_up_told, write
-from headway.cli.simulate import table as rehearsals_table
+from headway.cli.rehearsal_table import SPREADS_SHOWN, phases_told, start_up_told
+from headway.cli.rehearsal_table import table as rehearsals_table
+from headway.cli.simulate import ENDED_BY_CTRL_C, check_writable, write
 from headway.cli.typed import output, run
 from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile
 from headway.simulate.candidates import Candidate, with_base
+from headway.simulate.phases import PHASES, phased
 from headway.simulate.report.fleet import Total, totals
-from headway.simulate.report.past import TOTAL_COLUMNS, past_page, total_cells
+from headway.simulate.report.past import TOTAL_COLUMNS, past_page, total_cells, total_extremes
 from headway.simulate.report.rows import Row
 from headway.simulate.single import Setting
 from headway.strategies import load_strategies
@@ -59,6 +61,7 @@ def backtest(
     start_up: options.StartUp = "2s",
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
+    phases: options.Phases = PHASES,
     behaviour: options.BehaviourFile = None,
     host_cores: options.HostCores = None,
     weeks: options.Weeks = True,
@@ -88,13 +91,14 @@ def backtest(
         behaviour=behaviour,
         host_cores=host_cores,
     )
+    phased(setting, phases)
     compared = with_base((*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ())))
     prepare(cores, report, json_)
     past = past_of(asked)
     known = dict(load_strategies())
     refuse_unfit(compared, past.profiles or _any_profile(), known)
     with bench(asked, past, master=master, cores=cores) as on:
-        work = on.work(Work(profiles={}, candidates=compared, setting=setting, strategies=known))
+        work = on.work(Work(profiles={}, candidates=compared, setting=setting, strategies=known, phases=phases))
         outcomes, is_whole = rehearsed(on, work, doing=doing(on, compared))
     rows, failures = rows_of(outcomes, work)
     skipped = {**on.skipped, **failures}
@@ -104,7 +108,7 @@ def backtest(
     if report is not None and rows:
         title = f"Back-test of {counted(len(rows), 'pool')} under {counted(len(compared), 'candidate')}"
         write(report, past_page(rows, skipped, title=title, facts=facts(setting)))
-    end(is_whole, done=len(outcomes), asked=sum(len(work.candidates_of(size.pool)) for size in on.sizes))
+    end(is_whole, done=len(outcomes), asked=sum(len(work.rehearsals_of(size.pool)) for size in on.sizes))
 
 
 def asked_of(
@@ -187,17 +191,22 @@ def end(is_whole: bool, *, done: int, asked: int, what: str = "rehearsals") -> N
 
 def _print(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str]) -> None:
     console = output()
+    told = ""
     if len(rows) == 1:
         (of_pool,) = rows.values()
         console.print(Text(promise_of(of_pool[0]), style="dim"))
         console.print(rehearsals_table([*of_pool]))
+        told = phases_told(of_pool)
     elif rows:
         found = totals(rows)
         left_out = len(rows) - found[0].pools
         console.print(Text(f"{counted(found[0].pools, 'pool')}, {found[0].jobs:,} jobs", style="dim"))
         console.print(totals_table(found))
+        told = phases_told([row for of_pool in rows.values() for row in of_pool[:1]], shown=len(found))
         if left_out:
             console.print(Text(f"not in these sums: {counted(left_out, 'pool')} that a candidate is missing of"))
+    if told:
+        console.print(Text(told, style="dim"))
     tell_skipped(skipped)
 
 
@@ -226,6 +235,8 @@ def totals_table(found: Sequence[Total]) -> Table:
         shown.add_column(name.replace("-", " ").replace(" ", "\n", 1), justify="right", no_wrap=True)
     for total in found:
         shown.add_row(Text(total.candidate), *total_cells(total))
+        for name, cells in total_extremes(total) if len(found) <= SPREADS_SHOWN else ():
+            shown.add_row(f"  {name}", *cells, style="dim")
     return shown
 
 

@@ -14,7 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from headway.cli.past import Asked, Past, profile_of_queue
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.profile import Profile
+from headway.simulate.phases import middle, phased
 from headway.simulate.report.rows import Row
+from headway.simulate.results import Result
 from headway.zones import zones_of
 from headway_spark.backtest import Outcome, Size, Work, backtest, sizes_of
 from headway_spark.bulk import bulk_session
@@ -100,7 +102,7 @@ def _why(skipped: Mapping[str, str]) -> str:
 def rehearsed(on: Bench, work: Work, *, doing: str) -> tuple[list[Outcome], bool]:
     """What was done, and whether that is all: Ctrl-C ends it early and keeps what is done."""
     found: list[Outcome] = []
-    count = sum(len(work.candidates_of(size.pool)) for size in on.sizes)
+    count = sum(len(work.rehearsals_of(size.pool)) for size in on.sizes)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=count)
@@ -117,21 +119,31 @@ def rehearsed(on: Bench, work: Work, *, doing: str) -> tuple[list[Outcome], bool
 
 
 def rows_of(outcomes: Sequence[Outcome], work: Work) -> tuple[dict[str, list[Row]], dict[str, str]]:
-    """The rehearsals by pool, in the candidates' order, and why others are missing, each reason once a pool."""
-    order = {each.name: number for number, each in enumerate(work.candidates)}
-    rows: dict[str, list[Row]] = {}
+    """The rehearsals by pool, in the candidates' order, and why others are missing, each reason once a pool.
+
+    A candidate is there once it was rehearsed at every tick phase.
+    """
+    settings = phased(work.setting, work.phases)
     failures: dict[str, str] = {}
-    for outcome in sorted(outcomes, key=lambda each: (each.pool, order[each.candidate])):
+    done: dict[tuple[str, str], dict[int, Result]] = {}
+    for outcome in sorted(outcomes, key=lambda each: (each.pool, each.phase)):
         if outcome.result is None:
             failures.setdefault(outcome.pool, outcome.why)
-            continue
-        row = Row(
-            workload=outcome.pool,
-            strategy=outcome.candidate,
-            result=outcome.result,
-            percentile=work.profiles[outcome.pool].objective.percentile,
-        )
-        rows.setdefault(outcome.pool, []).append(row)
+        else:
+            done.setdefault((outcome.pool, outcome.candidate), {})[outcome.phase] = outcome.result
+    rows: dict[str, list[Row]] = {}
+    for pool in sorted({pool for pool, _ in done}):
+        for candidate in work.candidates:
+            found = done.get((pool, candidate.name), {})
+            if len(found) == work.phases:
+                rows.setdefault(pool, []).append(
+                    Row(
+                        workload=pool,
+                        strategy=candidate.name,
+                        result=middle([found[phase] for phase in range(work.phases)], settings),
+                        percentile=work.profiles[pool].objective.percentile,
+                    )
+                )
     return rows, failures
 
 

@@ -35,6 +35,9 @@ Cores = Annotated[int | None, typer.Option(metavar="COUNT", help="Of this machin
 Slots = Annotated[int, typer.Option(metavar="COUNT", help="Jobs that one worker runs at once.")]
 StartUp = Annotated[str, typer.Option(metavar="DURATION", help="From a worker's spawn to its first job.")]
 Jitter = Annotated[float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")]
+Phases = Annotated[
+    int, typer.Option(metavar="COUNT", help="Each rehearsal so often, with ticks at other moments; 1: once.")
+]
 BehaviourFile = Annotated[
     Path | None,
     typer.Option("--behaviour", metavar="FILE", help="How workers and the control plane were measured to behave."),

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 from headway import __version__
@@ -23,7 +22,9 @@ from headway.cli.behaviour import read_behaviour
 from headway.cli.faults import KINDS as FAULTS
 from headway.cli.faults import wrongs_of
 from headway.cli.history import MINUTES_MAX, Recorded, read_history
+from headway.cli.phases import bench
 from headway.cli.rehearsal import Case, base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
+from headway.cli.rehearsal_table import phases_told, start_up_told, table
 from headway.cli.traces import Workload, columns_of, read_trace
 from headway.cli.typed import output, run
 from headway.cli.workloads import drawn
@@ -33,14 +34,14 @@ from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.settings import ClientSettings
 from headway.simulate.loads import LOADS
-from headway.simulate.report.page import COLUMNS, cells, page
+from headway.simulate.phases import PHASES, phased
+from headway.simulate.report.page import page
 from headway.simulate.report.rows import Row, offered_load
 from headway.simulate.single import Setting
 from headway.simulate.synthetic import KINDS
 from headway.strategies import load_strategies
 
 ENDED_BY_CTRL_C = 130
-STEPS_SHOWN = 200  # of the progress bar for each rehearsal: more would only cost time
 
 app = typer.Typer(add_completion=False)
 
@@ -84,6 +85,7 @@ def simulate(
         float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")
     ] = 0.0,
     tick: Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")] = "5s",
+    phases: options.Phases = PHASES,
     behaviour: options.BehaviourFile = None,
     host_cores: options.HostCores = None,
     hosts: Annotated[
@@ -134,6 +136,7 @@ def simulate(
         behaviour=read_behaviour(behaviour),
         host_cores=host_cores,
     )
+    settings = phased(setting, phases)
     known = load_strategies()
     profiles, risks = strategies_of(strategy, policy, known), risks_of(risk, policy)
     for file in filter(None, (report, json_)):
@@ -147,7 +150,7 @@ def simulate(
         begins_at,
     )
     wanted = cases(workloads, profiles, risks)
-    rows, is_whole = _rehearse(wanted, setting, known)
+    rows, is_whole = _rehearse(wanted, settings, known)
     _print(rows, policy)
     if json_ is not None and rows:
         write(json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
@@ -193,43 +196,30 @@ def _moment_s(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _rehearse(wanted: Sequence[Case], setting: Setting, known: Mapping[str, Strategy]) -> tuple[list[Row], bool]:
+def _rehearse(
+    wanted: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy]
+) -> tuple[list[Row], bool]:
     """The rehearsals that were done, and whether that is all of them."""
-    rows: list[Row] = []
+    rows: dict[int, Row] = {}
     try:
-        with _progress(wanted) as on_tick:
-            for case in wanted:
-                row = rehearsed(case, setting, strategies=known, on_tick=on_tick(case))
-                rows.append(row)  # one by one: what is done when Ctrl-C comes is kept
+        # The processes of the bench come before the bar, which has a thread.
+        with bench(wanted, settings, known, rehearsed) as on, _progress(wanted, len(settings)) as on_progress:
+            for case, row in on.rows(wanted, on_progress):
+                rows[id(case)] = row  # one by one: what is done when Ctrl-C comes is kept
     except KeyboardInterrupt:
-        return rows, False
-    return rows, True
+        pass
+    done = [rows[id(case)] for case in wanted if id(case) in rows]
+    return done, len(done) == len(wanted)
 
 
 @contextmanager
-def _progress(wanted: Sequence[Case]) -> Iterator[Any]:
+def _progress(wanted: Sequence[Case], phases: int) -> Iterator[Callable[[float], None]]:
     """A bar over all rehearsals, in simulated time; on standard error, so that the table can be piped."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    at_phases = f" at {counted(phases, 'tick phase')}" if phases > 1 else ""
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=sum(case.length_s for case in wanted) or 1.0)
-        before_s = 0.0
-
-        def begun(case: Case) -> Any:
-            nonlocal before_s
-            began_s, before_s = before_s, before_s + case.length_s
-            step_s = case.length_s / STEPS_SHOWN
-            shown_s = -step_s
-            bar.update(task, completed=began_s, description=f"{case.workload.name}, {case.profile.strategy}")
-
-            def on_tick(now_s: float) -> None:
-                nonlocal shown_s
-                if now_s - shown_s >= step_s:
-                    shown_s = now_s
-                    bar.update(task, completed=began_s + min(now_s, case.length_s))
-
-            return on_tick
-
-        yield begun
+        task = bar.add_task(f"{counted(len(wanted), 'rehearsal')}{at_phases}", total=1.0)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def _print(rows: Sequence[Row], policy: Profile) -> None:
@@ -240,25 +230,8 @@ def _print(rows: Sequence[Row], policy: Profile) -> None:
     promise = f"{objective.percentile:g} % of the jobs start within {duration(objective.target_s)}"
     console.print(Text(f"Promised: {promise}; up to {policy.workers_max} workers.", style="dim"))
     console.print(table(rows))
-
-
-def table(rows: Sequence[Row]) -> Table:
-    """A row a rehearsal."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    has_workloads = len({row.workload for row in rows}) > 1
-    for name in (["workload"] if has_workloads else []) + ["strategy"]:
-        shown.add_column(name, overflow="fold")
-    for name, _ in COLUMNS:
-        # In two lines, so that eighty columns of a terminal are enough: a figure that is cut short is none.
-        shown.add_column(name.replace("-", " ").replace(" ", "\n", 1), justify="right", no_wrap=True)
-    last = None
-    for row in rows:
-        first = [Text(row.workload if row.workload != last else "")] if has_workloads else []
-        in_time, *rest = cells(row)
-        verdict = Text(in_time, style="green" if row.is_kept else "red")
-        shown.add_row(*first, Text(row.label), verdict, *rest)
-        last = row.workload
-    return shown
+    if told := phases_told(rows):
+        console.print(Text(told, style="dim"))
 
 
 def figures(rows: Sequence[Row], policy: Profile, setting: Setting) -> dict[str, Any]:
@@ -296,15 +269,6 @@ def _facts(policy: Profile, setting: Setting, faults: Sequence[str]) -> Mapping[
         "seed": f"{setting.seed}",
         "made by": f"headway {__version__}",
     }
-
-
-def start_up_told(setting: Setting) -> str:
-    """How long workers take to start, in words."""
-    if setting.behaviour is not None and setting.behaviour.start_up is not None:
-        measured = setting.behaviour.start_up
-        return f"{duration(measured.p50_s)}, p95 {duration(measured.p95_s)}, as measured"
-    spread = f", spread {setting.start_up_spread:g}" if setting.start_up_spread else ""
-    return f"{duration(setting.start_up_s)}{spread}"
 
 
 def check_writable(file: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,33 +14,27 @@ from rich.text import Text
 from headway import __version__
 from headway.cli import past_options as options
 from headway.cli.amounts import fraction
-from headway.cli.backtest import asked_of, doing, end, facts, prepare, rehearsal_figures, setting_of, tell_skipped
-from headway.cli.bench import Bench, bench, rehearsed, rows_of
+from headway.cli.backtest import asked_of, end, facts, prepare, rehearsal_figures, setting_of, tell_skipped
+from headway.cli.bench import bench
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
 from headway.cli.past import past_of
 from headway.cli.simulate import write
+from headway.cli.tuning_rounds import tuned
 from headway.cli.typed import output, run
 from headway.errors import Invalid
 from headway.scaling.explain import counted
 from headway.scaling.profile import Profile, profile_to_mapping
-from headway.simulate.candidates import AS_IT_IS, Candidate, with_base
-from headway.simulate.report.rows import Row
+from headway.simulate.candidates import Candidate, with_base
+from headway.simulate.phases import PHASES, phased
 from headway.simulate.tuned_page import BEFORE_AFTER, change_of, shown_cells, tuned_page
 from headway.simulate.tuning import (
     DEFAULT_GRID,
-    JOBS_MIN,
     TUNED_KEYS,
     Suggestion,
     Verdict,
-    chosen,
-    judged,
-    why_kept,
 )
 from headway.strategies import load_strategies
-from headway_spark.backtest import Size, Work
-
-DAY_S = 86_400.0
-WHOLE_DAYS_FROM = 3  # days of history from which on the parts are whole days: a night is no test of a day
+from headway_spark.backtest import Work
 
 app = typer.Typer(add_completion=False)
 
@@ -74,6 +67,7 @@ def tune(
     start_up: options.StartUp = "2s",
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
+    phases: options.Phases = PHASES,
     behaviour: options.BehaviourFile = None,
     host_cores: options.HostCores = None,
     weeks: options.Weeks = True,
@@ -106,6 +100,7 @@ def tune(
         behaviour=behaviour,
         host_cores=host_cores,
     )
+    phased(setting, phases)
     given = (*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ()))
     compared = with_base(given or DEFAULT_GRID)
     refuse_untunable(compared)
@@ -117,7 +112,7 @@ def tune(
     known = dict(load_strategies())
     refuse_unfit(compared, past.profiles, known)
     with bench(asked, past, master=master, cores=cores) as on:
-        work = on.work(Work(profiles={}, candidates=compared, setting=setting, strategies=known))
+        work = on.work(Work(profiles={}, candidates=compared, setting=setting, strategies=known, phases=phases))
         found, failures, is_whole = tuned(on, work, trained_fraction=trained_fraction)
     skipped = {**on.skipped, **failures}
     _print(found)
@@ -142,66 +137,6 @@ def refuse_untunable(compared: Sequence[Candidate]) -> None:
     ]
     if breaches:
         raise Invalid(*breaches)
-
-
-def tuned(on: Bench, work: Work, *, trained_fraction: float) -> tuple[list[Suggestion], dict[str, str], bool]:
-    """What is suggested for each pool, why others could not be rehearsed, and whether that is all of them."""
-    parts = {size.pool: split_s(size, trained_fraction) for size in on.sizes}
-    unknown = [
-        Suggestion(pool=pool, verdict=Verdict.UNKNOWN, why="it is pinned to a number of workers")
-        for pool, profile in work.profiles.items()
-        if profile.pinned is not None
-    ]
-    pinned = {each.pool for each in unknown}
-    bench_ = replace(on, sizes=tuple(size for size in on.sizes if size.pool not in pinned))
-    earlier = replace(work, parts={pool: (0.0, cut_s) for pool, cut_s in parts.items()}, drawn=frozenset())
-    outcomes, is_whole = _done(bench_, earlier, doing=f"choosing, {doing(bench_, work.candidates)}")
-    trained, failures = rows_of(outcomes, work)
-    complete = {pool: rows for pool, rows in trained.items() if rows[0].strategy == AS_IT_IS.name and is_whole}
-    picks = {pool: pick.strategy for pool, rows in complete.items() if (pick := chosen(rows)) is not None}
-    shown: dict[str, list[Row]] = {}
-    if is_whole:
-        later = replace(
-            work,
-            parts={pool: (cut_s, float("inf")) for pool, cut_s in parts.items()},
-            chosen={pool: (AS_IT_IS.name, *([picks[pool]] if pool in picks else [])) for pool in parts},
-        )
-        outcomes, is_whole = _done(bench_, later, doing="showing")
-        shown, odd = rows_of(outcomes, work)
-        failures |= {pool: why for pool, why in odd.items() if pool not in failures}
-    found = [
-        _suggestion(pool, rows, picks.get(pool), shown.get(pool, []), work)
-        for pool, rows in complete.items()
-        if is_whole or len(shown.get(pool, [])) == 1 + (pool in picks)
-    ]
-    return sorted([*unknown, *found], key=lambda each: each.pool), failures, is_whole
-
-
-def _done(on: Bench, work: Work, *, doing: str) -> tuple[list[Any], bool]:
-    return rehearsed(on, work, doing=doing) if on.sizes else ([], True)
-
-
-def split_s(size: Size, trained_fraction: float) -> float:
-    """Where the earlier part ends, in whole seconds from the beginning; after whole days where there are enough."""
-    cut_s = size.length_s * trained_fraction
-    if size.length_s >= WHOLE_DAYS_FROM * DAY_S:
-        midnight_s = -size.begins_at_s % DAY_S
-        days = max(1, round((cut_s - midnight_s) / DAY_S))
-        cut_s = midnight_s + days * DAY_S
-    return float(int(cut_s))
-
-
-def _suggestion(pool: str, rows: Sequence[Row], pick: str | None, shown: Sequence[Row], work: Work) -> Suggestion:
-    before = next((row for row in shown if row.strategy == AS_IT_IS.name), None)
-    after = next((row for row in shown if row.strategy == pick), None)
-    jobs = (rows[0].result.jobs, before.result.jobs if before else 0)
-    if min(jobs) < JOBS_MIN:
-        why = f"{jobs[0]} jobs in the earlier part and {jobs[1]} in the later one; {JOBS_MIN} in each are needed"
-        return Suggestion(pool=pool, verdict=Verdict.UNKNOWN, why=why, trained=tuple(rows), before=before)
-    if pick is None or before is None or after is None:
-        return Suggestion(pool=pool, verdict=Verdict.KEEP, why=why_kept(rows), trained=tuple(rows), before=before)
-    (candidate,) = (each for each in work.candidates if each.name == pick)
-    return judged(pool, rows, candidate, before, after)
 
 
 def patch_of(found: Sequence[Suggestion], profiles: Mapping[str, Profile]) -> str:

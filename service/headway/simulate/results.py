@@ -26,8 +26,27 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """The figures of one rehearsal among several that differ in when their ticks are."""
+
+    tick_phase_s: float
+    attainment_percent: float
+    pickup_p50_s: float | None
+    pickup_p95_s: float | None
+    pickup_p99_s: float | None
+    worker_hours: float
+    spawns: int
+    kills: int
+    flips: int
+    bad_windows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One pool's rehearsal. Attainment is in per cent of all jobs; one that was never started was not in time."""
+    """One pool's rehearsal. Attainment is in per cent of all jobs; one that was never started was not in time.
+
+    Of several that differ in their tick phase, every figure is the median.
+    """
 
     pool: str
     jobs: int
@@ -60,6 +79,8 @@ class Result:
     """Jobs that failed as often as they may."""
     attainment_by_queue_percent: tuple[float, ...] = ()
     """Of a pool with several queues, in their order."""
+    phases: tuple[Phase, ...] = ()
+    """Each of the rehearsals that this one stands for; none where it is the only one."""
     points: tuple[Point, ...] = field(default=())
 
     @property

@@ -26,6 +26,8 @@ ROOM = 0.8  # of the late jobs that a promise allows: a candidate that just keep
 SAVING_MIN = 0.05  # of the cost; less is no reason to change what runs
 SAVING_SHOWN_MIN = 0.025  # on the later part
 LATE_FEWER_MIN = 0.25  # of the late jobs, where no candidate keeps the promise
+FINALISTS = 4  # that are tried at every tick phase: chance of one phase ranks near ones either way
+FIRST_ROUND_SHARE = 0.25  # of the tick phases, for all candidates
 SPAWN_WORKER_S = 30.0  # what a spawn weighs: a burst of processor, memory and connections, of which hours do not tell
 COST_MORE_MAX = 0.5  # of the cost, for fewer late jobs where no candidate keeps the promise
 
@@ -56,6 +58,15 @@ class Suggestion:
     """The later part under the profile as it is."""
     after: Row | None = None
     """The later part under the candidate."""
+
+
+def finalists(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Of one pool's candidates, tried at few tick phases, those that are worth all of them: the profile as it is, which
+    is the first, and the few that come nearest to being ``chosen``.
+    """
+    before, *others = rows
+    best = sorted(others, key=lambda row: (0, cost_hours(row)) if row.is_kept else (1, late(row)))[:FINALISTS]
+    return (before.strategy, *(row.strategy for row in best))
 
 
 def chosen(rows: Sequence[Row]) -> Row | None:

@@ -1,7 +1,7 @@
 """Many pools under many candidates, added up: what each candidate would come to if every pool ran under it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from headway.simulate.report.rows import Row
 
@@ -22,6 +22,8 @@ class Total:
     spawns: int
     kills: int
     flips: int
+    by_phase: tuple["Total", ...] = ()
+    """The same at each tick phase, where there are several."""
 
     @property
     def work_multiple(self) -> float | None:
@@ -40,6 +42,18 @@ def totals(pools: Mapping[str, Sequence[Row]]) -> tuple[Total, ...]:
 
 
 def _total(name: str, rows: Sequence[Row]) -> Total:
+    phases = min((len(row.result.phases) for row in rows), default=0)
+    at_phases = tuple(_sum(name, [_at_phase(row, number) for row in rows]) for number in range(phases))
+    return replace(_sum(name, rows), by_phase=at_phases)
+
+
+def _at_phase(row: Row, number: int) -> Row:
+    phase = row.result.phases[number]
+    figures = {each.name: getattr(phase, each.name) for each in fields(phase) if each.name != "tick_phase_s"}
+    return replace(row, result=replace(row.result, **figures))
+
+
+def _sum(name: str, rows: Sequence[Row]) -> Total:
     results = [row.result for row in rows]
     jobs = sum(result.jobs for result in results)
     in_time = sum(result.attainment_percent * result.jobs for result in results)

@@ -1,11 +1,13 @@
 """The report's page around its charts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import resources
+from typing import Any
 
 from headway.simulate.report.charts import COLOURS, WAIT_MULTIPLE_MAX, frontier, waits_over_time, workers_over_time
 from headway.simulate.report.rows import Offered, Row, workloads
+from headway.simulate.results import Phase
 
 COLUMNS = (
     ("in time", "share of jobs that started within the objective"),
@@ -110,10 +112,16 @@ def _row(row: Row, colour: int) -> str:
     first, *rest = cells(row)
     verdict = "kept" if row.is_kept else "missed"
     numbers = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
-    return (
+    median_ = (
         f'<tr><th scope="row"><i class="key c{colour}"></i>{escape(row.label)}</th>'
         f'<td class="{verdict}" title="the objective was {verdict}">{escape(first)}</td>{numbers}</tr>'
     )
+    return median_ + "".join(_extreme_row(name, figures) for name, figures in extremes(row))
+
+
+def _extreme_row(name: str, figures: Sequence[str]) -> str:
+    numbers = "".join(f"<td>{escape(cell)}</td>" for cell in figures)
+    return f'<tr class="soft"><th scope="row">{escape(name)} of all tick phases</th>{numbers}</tr>'
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -128,6 +136,33 @@ def cells(row: Row) -> tuple[str, ...]:
         f"{result.kills:,}",
         f"{result.flips:,}",
         f"{result.bad_windows:,}/{result.windows:,}",
+    )
+
+
+def extremes(row: Row) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The least and the most of each figure over the tick phases, as ``COLUMNS`` name them; none of a single phase.
+
+    Each figure by itself: a row of the least is no rehearsal.
+    """
+    phases = row.result.phases
+    if not phases:
+        return ()
+    return tuple((name, _extreme(row, phases, of)) for name, of in (("least", min), ("most", max)))
+
+
+def _extreme(row: Row, phases: Sequence[Phase], of: Callable[..., Any]) -> tuple[str, ...]:
+    def value(name: str) -> Any:
+        return of((found for each in phases if (found := getattr(each, name)) is not None), default=None)
+
+    hours = value("worker_hours")
+    work_hours = row.result.work_hours
+    return (
+        percent(value("attainment_percent")),
+        *(seconds(value(name)) for name in ("pickup_p50_s", "pickup_p95_s", "pickup_p99_s")),
+        f"{hours:,.2f}",
+        f"{hours / work_hours:.2f}" if work_hours else "–",
+        *(f"{value(name):,}" for name in ("spawns", "kills", "flips")),
+        f"{value('bad_windows'):,}/{row.result.windows:,}",
     )
 
 

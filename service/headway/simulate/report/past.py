@@ -1,7 +1,9 @@
 """The page of a back-test: every candidate over all pools, then pool by pool."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
+from typing import Any
 
 from headway.simulate.report.charts import COLOURS, Place, cost_chart
 from headway.simulate.report.fleet import Total, totals
@@ -115,19 +117,38 @@ def total_cells(total: Total) -> tuple[str, ...]:
     )
 
 
+def total_extremes(total: Total) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The least and the most of each figure over the tick phases, as ``TOTAL_COLUMNS`` name them; none of one phase."""
+    if not total.by_phase:
+        return ()
+    return tuple((name, total_cells(_extreme(total, of))) for name, of in (("least", min), ("most", max)))
+
+
+def _extreme(total: Total, of: Callable[..., Any]) -> Total:
+    names = ("kept_pools", "in_time_percent", "worker_hours", "spawns", "kills", "flips")
+    return replace(total, **{name: of(getattr(each, name) for each in total.by_phase) for name in names})
+
+
 def totals_table(found: Sequence[Total]) -> str:
     """A row a candidate, over all pools."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in TOTAL_COLUMNS)
     body = "".join(
         f'<tr><th scope="row"><i class="key c{number % COLOURS}"></i>{escape(total.candidate)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in total_cells(total))
-        + "</tr>"
+        + _cells_row(total_cells(total))
+        + "".join(
+            f'<tr class="soft"><th scope="row">{name} of all tick phases</th>{_cells_row(cells)}'
+            for name, cells in total_extremes(total)
+        )
         for number, total in enumerate(found)
     )
     return (
         f'<div class="wide"><table><thead><tr><th scope="col">candidate</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def _cells_row(cells: Iterable[str]) -> str:
+    return "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
 def skipped_section(skipped: Mapping[str, str]) -> str:

@@ -1,0 +1,142 @@
+"""Rehearsals at several tick phases, one after the other or in processes beside each other, with how far they are."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from headway.cli.rehearsal import Case, rehearsed
+from headway.scaling.strategy import Strategy
+from headway.simulate.phases import middle
+from headway.simulate.report.rows import Row
+from headway.simulate.single import Setting
+
+JOB_S = 5e-6  # what a job and a look cost, roughly: enough to tell whether processes pay
+LOOK_S = 3e-5
+BESIDE_FROM_S = 2.0
+STEPS_TOLD = 200
+ASK_EVERY_S = 0.2
+
+OnProgress = Callable[[float], object]
+"""Receives how much of everything is done, 0 to 1."""
+
+
+def combined(rows: Sequence[Row], settings: Sequence[Setting]) -> Row:
+    """One row for all phases of a case."""
+    return replace(rows[0], result=middle([row.result for row in rows], settings))
+
+
+def expected_s(cases: Sequence[Case], settings: Sequence[Setting]) -> float:
+    """About how long all of it takes one core."""
+    each = sum(JOB_S * len(case.workload.jobs) + LOOK_S * case.length_s / settings[0].tick_s for case in cases)
+    return each * len(settings)
+
+
+class InOrder:
+    """One rehearsal after the other, in this process."""
+
+    def __init__(self, settings: Sequence[Setting], known: Mapping[str, Strategy], rehearse: Any = rehearsed) -> None:
+        self._settings = settings
+        self._known = known
+        self._rehearse = rehearse
+
+    def rows(self, cases: Sequence[Case], on_progress: OnProgress) -> Iterator[tuple[Case, Row]]:
+        """Each case, when all its phases are done."""
+        total_s = len(self._settings) * sum(case.length_s for case in cases) or 1.0
+        before_s = 0.0
+        for case in cases:
+            done = []
+            for setting in self._settings:
+                on_tick = _told(on_progress, before_s=before_s, case=case, total_s=total_s)
+                done.append(self._rehearse(case, setting, strategies=self._known, on_tick=on_tick))
+                before_s += case.length_s
+            yield case, combined(done, self._settings)
+
+
+class Beside:
+    """Rehearsals beside each other, each in a process of its own; ``processes`` at once."""
+
+    def __init__(self, pool: Any, told: Any, settings: Sequence[Setting]) -> None:
+        self._pool = pool
+        self._told = told
+        self._settings = settings
+
+    def rows(self, cases: Sequence[Case], on_progress: OnProgress) -> Iterator[tuple[Case, Row]]:
+        """Each case, when all its phases are done. ``cases`` are those that the processes were begun with."""
+        phases = len(self._settings)
+        total_s = phases * sum(case.length_s for case in cases) or 1.0
+        tasks = [(number, phase) for number in range(len(cases)) for phase in range(phases)]
+        left = self._pool.imap_unordered(_rehearse_one, tasks)
+        done: dict[int, dict[int, Row]] = {number: {} for number in range(len(cases))}
+        for _ in tasks:
+            number, phase, row = self._next(left, on_progress, total_s)
+            done[number][phase] = row
+            if len(done[number]) == phases:
+                yield cases[number], combined([done[number][each] for each in range(phases)], self._settings)
+
+    def _next(self, left: Any, on_progress: OnProgress, total_s: float) -> Any:
+        while True:
+            try:
+                return left.next(timeout=ASK_EVERY_S)
+            except multiprocessing.TimeoutError:
+                on_progress(min(1.0, sum(self._told) / total_s))
+
+
+@contextmanager
+def bench(
+    cases: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy], rehearse: Any = rehearsed
+) -> Iterator[InOrder | Beside]:
+    """Where ``cases`` are rehearsed: in processes beside each other where there are cores and it takes a while.
+
+    To be entered before anything else is started that has threads: processes begin as copies of this one.
+    """
+    tasks = len(cases) * len(settings)
+    processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, tasks)
+    if processes < 2 or expected_s(cases, settings) < BESIDE_FROM_S:
+        yield InOrder(settings, known, rehearse)
+        return
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
+    told = context.Array("d", tasks)
+    with context.Pool(processes, _begin, (tuple(cases), tuple(settings), dict(known), told)) as pool:
+        yield Beside(pool, told, settings)
+
+
+_given: dict[str, Any] = {}
+"""In a process of the bench: what it was begun with."""
+
+
+def _begin(cases: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy], told: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
+    _given.update(cases=cases, settings=settings, known=known, told=told)
+
+
+def _rehearse_one(task: tuple[int, int]) -> tuple[int, int, Row]:
+    number, phase = task
+    case, settings, told = _given["cases"][number], _given["settings"], _given["told"]
+    place = number * len(settings) + phase
+
+    def on_progress(done_s: float) -> None:
+        told[place] = done_s
+
+    on_tick = _told(on_progress, before_s=0.0, case=case, total_s=1.0)
+    row = rehearsed(case, settings[phase], strategies=_given["known"], on_tick=on_tick)
+    told[place] = case.length_s
+    return number, phase, row
+
+
+def _told(on_progress: OnProgress, *, before_s: float, case: Case, total_s: float) -> Callable[[float], None]:
+    """Passes on how far a rehearsal is, some two hundred times."""
+    step_s = case.length_s / STEPS_TOLD
+    next_s = 0.0
+
+    def on_tick(now_s: float) -> None:
+        nonlocal next_s
+        if now_s >= next_s:
+            next_s = now_s + step_s
+            on_progress((before_s + min(now_s, case.length_s)) / total_s)
+
+    return on_tick

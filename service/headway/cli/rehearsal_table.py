@@ -1,0 +1,53 @@
+"""Rehearsals as a table for a terminal, and what is said beside it."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from headway.scaling.explain import duration
+from headway.simulate.report.page import COLUMNS, cells, extremes
+from headway.simulate.report.rows import Row
+from headway.simulate.single import Setting
+
+SPREADS_SHOWN = 12  # rows of which the least and the most of all tick phases are shown: of more, nobody reads them
+
+
+def phases_told(rows: Sequence[Row], *, shown: int | None = None) -> str:
+    """What the figures of several tick phases are; nothing of a single one."""
+    phases = len(rows[0].result.phases)
+    if not phases:
+        return ""
+    is_short = (len(rows) if shown is None else shown) <= SPREADS_SHOWN
+    where = "" if is_short else "; --json and --report have the least and the most of each"
+    return f"Medians of {phases} rehearsals that differ in when their ticks are{where}."
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """A row a rehearsal."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    has_workloads = len({row.workload for row in rows}) > 1
+    for name in (["workload"] if has_workloads else []) + ["strategy"]:
+        shown.add_column(name, overflow="fold")
+    for name, _ in COLUMNS:
+        # In two lines, so that eighty columns of a terminal are enough: a figure that is cut short is none.
+        shown.add_column(name.replace("-", " ").replace(" ", "\n", 1), justify="right", no_wrap=True)
+    last = None
+    for row in rows:
+        first = [Text(row.workload if row.workload != last else "")] if has_workloads else []
+        in_time, *rest = cells(row)
+        verdict = Text(in_time, style="green" if row.is_kept else "red")
+        shown.add_row(*first, Text(row.label), verdict, *rest)
+        for name, figures_ in extremes(row) if len(rows) <= SPREADS_SHOWN else ():
+            shown.add_row(*([""] if has_workloads else []), f"  {name}", *figures_, style="dim")
+        last = row.workload
+    return shown
+
+
+def start_up_told(setting: Setting) -> str:
+    """How long workers take to start, in words."""
+    if setting.behaviour is not None and setting.behaviour.start_up is not None:
+        measured = setting.behaviour.start_up
+        return f"{duration(measured.p50_s)}, p95 {duration(measured.p95_s)}, as measured"
+    spread = f", spread {setting.start_up_spread:g}" if setting.start_up_spread else ""
+    return f"{duration(setting.start_up_s)}{spread}"
