@@ -64,14 +64,22 @@ class Watch:
         self._always_restarts = always_restarts
         self.broker = RqBroker(self._client, url=url, connection="redis", cursor=None)
         self.events: list[JobEvent] = []
+        self.at_s = 0.0
+        """When it looked last."""
 
     def look(self, *, later_s: float = 0.0) -> Look:
         """One look, as if it were ``later_s`` later."""
         if self._always_restarts:
             self.restart()
-        look = self.broker.look(at_s=time.time() + later_s)
+        self.at_s = time.time() + later_s
+        look = self.broker.look(at_s=self.at_s)
         self.events += look.events
         return look
+
+    def move(self, url: str) -> None:
+        """Look there from now on."""
+        self._url, self._client = url, connect(url)
+        self.restart()
 
     def restart(self) -> None:
         cursor = json.loads(json.dumps(self.broker.cursor()))

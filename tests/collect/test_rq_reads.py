@@ -10,8 +10,9 @@ import redis
 
 from collect.rq_jobs import Rq, Watch, fail, while_running, work
 from headway.collect import rq as module
+from headway.collect.rq import Look
 from headway.errors import Unavailable
-from headway.scaling.model import EventKind, WorkerActivity
+from headway.scaling.model import EventKind, QueueSample, WorkerActivity
 
 READING = {
     *("SMEMBERS", "LLEN", "LRANGE", "ZRANGE", "ZCARD", "ZRANGEBYSCORE", "ZRANDMEMBER", "ZSCORE", "HMGET"),
@@ -40,6 +41,11 @@ def entered(rq: Rq, jobs: int, *, queue: str = "mail", age_s: float = 0.0) -> No
             pipe.hset(f"rq:job:{queue}-{number}", mapping={"status": "queued", "enqueued_at": at, "data": "x"})
             pipe.rpush(f"rq:queue:{queue}", f"{queue}-{number}")
         pipe.execute()
+
+
+def waiting(look: Look) -> dict[str, int]:
+    """Queue -> jobs that wait, of all that were sampled."""
+    return {sample.queue: sample.waiting_jobs for sample in look.samples}
 
 
 def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None:
@@ -164,12 +170,68 @@ def test_one_queue_that_cannot_be_read_does_not_hide_the_others(
     assert "queue unreadable queue=redis/bad: WRONGTYPE" in caplog.text
 
 
-def test_a_queue_whose_keys_are_gone_is_not_told_empty(rq: Rq, watch: Watch) -> None:
-    rq.queue().enqueue(work)
+def test_queues_that_a_flush_took_are_known_to_be_empty_and_stay_so(rq: Rq, watch: Watch) -> None:
+    """The broker answers, and they are not there: that is no silence, in which nothing would be known."""
+    entered(rq, 3)
+    entered(rq, 1, queue="news")
     watch.look()
     rq.redis.flushall()
-    assert watch.look().samples == ()
-    assert watch.told() == [EventKind.ENQUEUED]
+    for _ in range(3):
+        assert {sample.queue: sample for sample in watch.look().samples} == {
+            name: QueueSample(
+                queue=name, at_s=watch.at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0
+            )
+            for name in ("redis/mail", "redis/news")
+        }
+    assert watch.told() == [EventKind.ENQUEUED] * 4
+
+
+def test_one_queue_that_was_deleted_is_empty_beside_the_others(rq: Rq, watch: Watch) -> None:
+    entered(rq, 2)
+    entered(rq, 1, queue="news")
+    watch.look()
+    rq.queue().delete(delete_jobs=True)
+    for _ in range(2):
+        assert waiting(watch.look()) == {"redis/mail": 0, "redis/news": 1}
+    entered(rq, 1)  # somebody uses it again
+    assert waiting(watch.look()) == {"redis/mail": 1, "redis/news": 1}
+    assert watch.told() == [EventKind.ENQUEUED] * 4
+
+
+def test_a_deleted_queue_whose_job_still_runs_is_not_empty_before_its_end(rq: Rq, watch: Watch) -> None:
+    rq.queue().enqueue(work)
+    watch.look()
+    seen = []
+    while_running.append(lambda: rq.redis.srem("rq:queues", "rq:queue:mail"))
+    while_running.append(lambda: seen.append([sample.in_flight_jobs for sample in watch.look().samples]))
+    rq.run()
+    assert seen == [[1]]
+    assert waiting(watch.look()) == {"redis/mail": 0}
+    assert watch.told() == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED]
+
+
+def test_while_the_broker_is_away_nothing_is_known_to_be_empty(rq: Rq, watch: Watch) -> None:
+    entered(rq, 1)
+    watch.look()
+    rq.redis.flushall()
+    watch.look()
+    watch.move(rq.url.replace("valkey.sock", "nobody.sock"))
+    with pytest.raises(Unavailable):
+        watch.look()
+    watch.move(rq.url)
+    assert waiting(watch.look()) == {"redis/mail": 0}
+
+
+def test_of_queues_that_come_and_go_without_end_the_last_are_remembered(
+    rq: Rq, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GONE_MAX", 2)
+    for name in ("a", "b", "c"):
+        entered(rq, 1, queue=name)
+        watch.look()
+        rq.redis.flushall()
+        watch.look()
+    assert waiting(watch.look()) == {"redis/b": 0, "redis/c": 0}
 
 
 def test_ids_and_names_that_are_no_text_do_not_stop_anything(rq: Rq, watch: Watch) -> None:

@@ -34,6 +34,7 @@ RUNNING_MAX = 5_000
 ENDED_MAX = 5_000
 RECORDS_MAX = 1_500  # some 0.2 s of work, and at most 7,500 events: ingest takes 10,000 things at once
 PID_MAX = 2**31
+GONE_MAX = 1_000  # queues that were deleted; whoever names one after a customer or a date deletes them without end
 SAMPLED_EACH_LOOKS = 20
 SAMPLED_JOBS = 3
 
@@ -64,13 +65,19 @@ class RqBroker:
         self._looked_at_s: float | None = cursor["looked_at_s"] if cursor else None
         states = cursor["queues"] if cursor else {}
         self._queues = {queue: TrackedQueue.from_state(self._name(queue), state) for queue, state in states.items()}
+        # Deleted while the broker answers, as by FLUSHALL: nothing waits there, which is known, unlike silence.
+        self._gone = dict.fromkeys(cursor.get("gone", ()) if cursor else ())
+        """The queues that were told of and are no more, the one that went first, first."""
         self._unreadable: dict[str, str] = {}
+        self._missing: set[str] = set()
+        """Those that are tracked, and which the broker does not name any more."""
 
     def cursor(self) -> dict[str, Any]:
         """How far everything was told."""
         return {
             "looked_at_s": self._looked_at_s,
             "queues": {queue: tracked.to_state() for queue, tracked in self._queues.items()},
+            "gone": list(self._gone),
         }
 
     def look(self, *, at_s: float) -> Look:
@@ -97,10 +104,12 @@ class RqBroker:
             events += self._queues[queue].take(reading, asked[queue], answers[queue], at_s=at_s)
         self._looked_at_s = at_s
         self._looks += 1
+        samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]
+        self._let_go(readings)
         return Look(
             at_s=at_s,
             events=tuple(events),
-            samples=tuple(self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()),
+            samples=(*samples, *self._empty(readings, at_s=at_s)),
             activities=tuple(self._activities(workers)),
             has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
         )
@@ -117,9 +126,9 @@ class RqBroker:
                 raise reply
         present = {key.removeprefix(LIST) for key in queues}
         readings = dict(self._readings(plans, replies))
-        for queue in self._queues.keys() - present:
-            del self._queues[queue]
-            readings.pop(queue, None)
+        self._missing = self._queues.keys() - present
+        for queue in present:
+            self._gone.pop(queue, None)
         fresh = sorted(present - self._queues.keys())
         if fresh:
             begins_at_s = at_s if self._looked_at_s is None else self._looked_at_s
@@ -128,6 +137,22 @@ class RqBroker:
                 plans = [self._plan(pipe, queue, at_s) for queue in fresh]
                 readings |= self._readings(plans, pipe.execute(raise_on_error=False))
         return sorted(workers), readings
+
+    def _let_go(self, readings: Mapping[str, Reading]) -> None:
+        """Track no further those that were deleted, once nothing of them is left: no job that still runs, either."""
+        for queue in sorted(self._missing & readings.keys()):
+            if not self._queues[queue].is_left(readings[queue]):
+                del self._queues[queue]
+                self._gone[queue] = None
+        for queue in list(self._gone)[: max(0, len(self._gone) - GONE_MAX)]:
+            del self._gone[queue]
+
+    def _empty(self, readings: Mapping[str, Reading], *, at_s: float) -> Iterator[QueueSample]:
+        """Readings of those that are no more; one that went in this look has been read."""
+        for queue in self._gone.keys() - readings.keys():
+            yield QueueSample(
+                queue=self._name(queue), at_s=at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0
+            )
 
     def _plan(self, pipe: Any, queue: str, at_s: float) -> "_Plan":
         tracked = self._queues[queue]

@@ -129,6 +129,11 @@ class TrackedQueue:
             oldest_age_s=oldest_age_s if reading.waiting_jobs else 0.0,
         )
 
+    def is_left(self, reading: Reading) -> bool:
+        """Whether there is a job of the queue, or one was told of that has not been told gone. After ``take``."""
+        is_there = reading.waiting_jobs or reading.in_flight_jobs or reading.delayed_jobs
+        return bool(is_there or self.jobs.waiting or any(self.jobs.running()))
+
     def _news(self, job_id: str, reading: Reading, asked: Asked, answers: Answers, *, at_s: float) -> list[JobEvent]:
         told, record = self.jobs.told(job_id), answers.records[job_id]
         is_new = job_id in asked.new
