@@ -27,6 +27,8 @@ def names(wheel: Path) -> set[str]:
         "headway_spark/py.typed",
         "headway_spark/submit.py",
         "headway/simulate/traces/bursty_llm_code.csv.gz",
+        "headway/simulate/traces/day_flights.csv.gz",
+        "headway/simulate/traces/day_tweets.csv.gz",
         "headway/simulate/traces/ATTRIBUTION.md",
         "headway/simulate/report/style.css",
         "headway/store/migrations/env.py",

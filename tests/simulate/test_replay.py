@@ -4,7 +4,7 @@ import pytest
 
 from headway.errors import Invalid
 from headway.simulate.replay import RecordedJob, replay, scheduled
-from headway.simulate.traces import BURSTY_LLM_CODE, load
+from headway.simulate.traces import BURSTY_LLM_CODE, DAY_FLIGHTS, DAY_TWEETS, load
 
 
 def job(at_s: float, service_s: float = 1.0) -> RecordedJob:
@@ -70,10 +70,17 @@ def test_a_workload_that_is_too_short_begins_again_a_mean_gap_later():
     assert [each.at_s for each in scheduled([job(0), job(2), job(6)], speed=1, for_s=16)] == [0, 2, 6, 9, 11, 15]
 
 
-@pytest.mark.parametrize(("speed", "for_s"), [(0, 1), (-1, 1), (1, 0), (float("nan"), 1)])
-def test_a_speed_or_length_of_nothing_is_refused(speed, for_s):
+def test_a_day_begins_and_ends_with_its_quiet_and_begins_again_a_day_later():
+    day = scheduled([job(20), job(60)], speed=2, for_s=125, length_s=100)
+    assert [each.at_s for each in day] == [10, 30, 60, 80, 110]
+
+
+@pytest.mark.parametrize(
+    ("speed", "for_s", "length_s"), [(0, 1, 1), (-1, 1, 1), (1, 0, 1), (float("nan"), 1, 1), (1, 1, 0)]
+)
+def test_a_speed_or_length_of_nothing_is_refused(speed, for_s, length_s):
     with pytest.raises(Invalid, match="must be above 0"):
-        scheduled([job(0)], speed=speed, for_s=for_s)
+        scheduled([job(0)], speed=speed, for_s=for_s, length_s=length_s)
 
 
 def test_a_single_job_is_sent_once():
@@ -89,3 +96,13 @@ def test_the_recorded_workload_begins_with_its_burst_and_its_first_minute_and_a_
     first = scheduled(jobs, speed=1, for_s=90)
     assert len(first) == 317
     assert sum(each.service_s for each in first) / 90 == pytest.approx(4.8, abs=0.1)
+
+
+@pytest.mark.parametrize(("name", "jobs", "busiest_hour"), [(DAY_FLIGHTS, 190, 1), (DAY_TWEETS, 202, 11)])
+def test_the_recorded_days_have_24_hours_of_which_one_is_the_busiest(name, jobs, busiest_hour):
+    day = load(name, keeps_quiet=True)
+    assert len(day) == jobs
+    assert all(one.at_s <= two.at_s for one, two in itertools.pairwise(day))
+    assert 0 <= day[0].at_s < 3600
+    hours = [sum(each.at_s // 3600 == hour for each in day) for hour in range(24)]
+    assert hours.index(max(hours)) == busiest_hour

@@ -24,28 +24,31 @@ def work(service_s: float) -> None:
     time.sleep(service_s)
 
 
-def scheduled(jobs: Sequence[RecordedJob], *, speed: float, for_s: float) -> tuple[RecordedJob, ...]:
-    """The jobs that arrive within ``for_s`` of the first one, the gaps between them divided by ``speed``.
+def scheduled(
+    jobs: Sequence[RecordedJob], *, speed: float, for_s: float, length_s: float | None = None
+) -> tuple[RecordedJob, ...]:
+    """The jobs that arrive within the first ``for_s``, the gaps between them divided by ``speed``.
 
-    Service times stay as recorded: faster means more work at once, not easier work. A workload shorter than ``for_s``
-    begins again, one of its mean gaps after its last job.
+    Service times stay as recorded: faster means more work at once, not easier work. Time begins with the first job,
+    and a workload shorter than ``for_s`` begins again, one of its mean gaps after its last job. With ``length_s`` it
+    begins where the recording did, quiet included, and again after that length.
 
     Raises:
-        Invalid: ``speed`` or ``for_s`` is not above 0, or there are no jobs.
+        Invalid: ``speed``, ``for_s`` or ``length_s`` is not above 0, or there are no jobs.
     """
-    breaches = [
-        f"{name}={value} must be above 0" for name, value in (("speed", speed), ("for", for_s)) if not value > 0
-    ]
+    given = {"speed": speed, "for": for_s, "length": 1.0 if length_s is None else length_s}
+    breaches = [f"{name}={value} must be above 0" for name, value in given.items() if not value > 0]
     if not jobs:
         breaches.append("the workload has no jobs")
     if breaches:
         raise Invalid(*breaches)
-    length_s = jobs[-1].at_s - jobs[0].at_s
-    round_s = (length_s + length_s / max(len(jobs) - 1, 1)) / speed
+    begins_s = jobs[0].at_s if length_s is None else 0.0
+    span_s = jobs[-1].at_s - jobs[0].at_s
+    round_s = (span_s + span_s / max(len(jobs) - 1, 1) if length_s is None else length_s) / speed
     taken: list[RecordedJob] = []
     for turn in count():
         for job in jobs:
-            at_s = turn * round_s + (job.at_s - jobs[0].at_s) / speed
+            at_s = turn * round_s + (job.at_s - begins_s) / speed
             if at_s >= for_s:
                 return tuple(taken)
             taken.append(RecordedJob(at_s=at_s, service_s=job.service_s))
