@@ -12,6 +12,8 @@ from rich.console import Console
 from headway.__main__ import main
 from headway.agent import host_file
 from headway.cli import demo
+from headway.cli.demo_run import Script
+from headway.cli.demo_workloads import WORKLOADS
 from headway.cli.layout import Layout
 from headway.cli.options import positive
 from headway.cli.stopping import Stopping
@@ -20,10 +22,56 @@ from headway.errors import HeadwayError, Misconfigured
 
 
 def test_for_how_long_is_a_duration_and_what_is_none_is_one_clear_line(capsys):
-    assert demo._options(["demo"]).for_s == demo.FOR_S
+    assert demo._options(["demo"]).for_s is None
     assert demo._options(["demo", "--for", "0.5m"]).for_s == 30
     assert main(["demo", "--for", "0s"]) == 2
     assert "--for='0s' is no duration above 0, as in 200ms, 10s or 3m" in capsys.readouterr().err
+
+
+def test_a_workload_that_there_is_not_is_refused(capsys):
+    assert demo._options(["demo", "--workload", "bursts"]).workload == "bursts"
+    assert main(["demo", "--workload", "week"]) == 2
+    assert "week" in capsys.readouterr().err
+
+
+def script(workload: str = "day", *, for_s: float, speed: float = 1.0) -> Script:
+    return Script(
+        workload=WORKLOADS[workload](),
+        speed=speed,
+        for_s=for_s,
+        is_chaotic=False,
+        write_host_file=lambda _: None,
+        settings={},
+    )
+
+
+@pytest.mark.parametrize(
+    ("played", "told"),
+    [
+        (script(for_s=216), "a recorded day, 400 times as fast: 216 s, from 05:00"),
+        (script(for_s=90), "a recorded day, 400 times as fast: the first 90 s of it, from 05:00 to 15:00"),
+        (script(for_s=432), "a recorded day, 400 times as fast: 2 days in 432 s, from 05:00"),
+        (script(for_s=108, speed=2), "a recorded day, 800 times as fast: 108 s, from 05:00"),
+        (script("bursts", for_s=60), "recorded bursts, as fast as they were: 60 s"),
+        (script("bursts", for_s=60, speed=3), "recorded bursts, 3 times as fast: 60 s"),
+    ],
+)
+def test_what_is_going_to_be_played_is_said_first(played, told):
+    first, *rest = demo.announced(played)
+    assert first == told
+    assert len(rest) == len(played.workload.lanes) + 1
+
+
+@pytest.mark.parametrize(
+    ("for_s", "sent_for_s", "leave_s"),
+    [
+        (216, 220, 10),  # a whole day is over within four minutes
+        (216, 300, 5),  # the last jobs took long: workers have a moment all the same
+        (10, 12, 90),  # with time left, workers leave by themselves
+    ],
+)
+def test_a_default_run_is_over_within_four_minutes(for_s, sent_for_s, leave_s):
+    assert script(for_s=for_s).leave_within_s(sent_for_s=sent_for_s) == leave_s
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "fast", "inf", "nan"])
@@ -32,16 +80,23 @@ def test_what_is_no_speed_is_refused(text):
         positive(text)
 
 
-def test_the_agent_can_read_the_host_file_and_the_worker_in_it_is_the_draining_one(tmp_path):
+@pytest.mark.parametrize("name", list(WORKLOADS))
+def test_the_agent_can_read_the_host_file_and_the_worker_in_it_is_the_draining_one(name, tmp_path):
     url = "unix:///tmp/a folder with 'quotes\" and ünicode/valkey.sock?db=0"
-    (tmp_path / "host.toml").write_text(demo._host_file(url))
-    template = host_file.load(tmp_path / "host.toml").templates[demo.PROFILE.template]
-    assert template.argv[template.argv.index("--url") + 1] == url
-    assert "headway.cli.demo_worker.DrainingWorker" in template.argv
-    assert template.argv[-1] == demo.PROFILE.queues[0].partition("/")[2]
-    assert template.stop.drain_timeout_s == demo.DRAIN_S
-    assert template.cpu_cores * demo.WORKERS_MAX < 1, "two cores have room for all workers"
-    assert tomllib.loads(demo._host_file(url))
+    workload = WORKLOADS[name]()
+    (tmp_path / "host.toml").write_text(demo._host_file(workload, url))
+    templates = host_file.load(tmp_path / "host.toml").templates
+    assert set(templates) == {lane.profile.template for lane in workload.lanes}
+    for lane in workload.lanes:
+        template = templates[lane.profile.template]
+        assert template.argv[template.argv.index("--url") + 1] == url
+        assert "headway.cli.demo_worker.DrainingWorker" in template.argv
+        assert template.argv[-1] == lane.queue == lane.profile.queues[0].partition("/")[2]
+        assert template.stop.drain_timeout_s == demo.DRAIN_S
+        assert max(job.service_s for job in lane.jobs) < demo.DRAIN_S, "no job is cut short by its worker's drain"
+    cores = sum(templates[lane.profile.template].cpu_cores * lane.profile.workers_max for lane in workload.lanes)
+    assert cores < 1, "two cores have room for all workers"
+    assert tomllib.loads(demo._host_file(workload, url))
 
 
 def options(tmp_path: Path, *words: str) -> argparse.Namespace:
@@ -82,17 +137,19 @@ REPORT = {
     "done_jobs": 10,
     "failed_jobs": 0,
     "lost_jobs": 0,
-    "picked_up_in_time_fraction": 1.0,
-    "pickup_p50_s": 1.0,
-    "pickup_p95_s": 2.0,
-    "pickup_p99_s": 3.0,
-    "objective_s": 10.0,
+    "jobs_started_again": 0,
+    "queues": [],
     "worker_seconds": 100.0,
     "workers_max_seen": 5,
+    "workers_started": 7,
     "scale_actions": 4,
-    "fixed_pool": None,
     "ready_s": 12.0,
     "is_interrupted": False,
+    "workload": {"title": "a day", "queues": {}},
+    "comparison": [
+        {"way": "headway", "in_time": {}, "worker_seconds": 100.0, "times_headway": 1.0, "starts": 7, "workers": None}
+    ],
+    "faults": [],
 }
 
 

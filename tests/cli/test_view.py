@@ -46,6 +46,16 @@ def test_the_picture_shows_the_queue_the_lines_and_why():
     assert "▁█▆" in text
 
 
+def test_of_several_pools_each_decision_names_its_own_and_what_is_wanted_is_added_up():
+    shown = progress()
+    shown.clock = "14:05"
+    shown.overview["pools"].append({"pool": "reports", "running_workers": 1, "target_workers": 2})
+    shown.overview["decisions"][0]["decision"]["pool"] = "reports"
+    assert "4 → 9    reports: starting all that wait in time 8.6" in printed(picture(shown, columns=100, bars=BARS))
+    assert "sending jobs, 14:05 of the recorded day, 65 s left:" in progress_line(shown)
+    assert progress_line(shown).endswith("workers 6, 11 wanted")
+
+
 def test_a_long_reason_gives_way_to_the_numbers():
     shown = progress()
     shown.overview["decisions"][0]["decision"] = {**DECISION, "notes": ["metrics are old " * 20]}
@@ -63,7 +73,7 @@ def test_no_line_is_wider_than_a_narrow_terminal(columns):
 
 def test_before_the_first_answer_there_is_a_picture_as_well():
     empty = Progress(url="http://127.0.0.1:8460", objective="95 % start within 10 s")
-    assert "promise: 95 % start within 10 s" in printed(picture(empty, columns=80, bars=BARS))
+    assert "objective: 95 % start within 10 s" in printed(picture(empty, columns=80, bars=BARS))
     assert "workers 0, – wanted" in progress_line(empty)
 
 

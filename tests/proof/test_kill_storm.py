@@ -45,7 +45,8 @@ def test_kill_storm(proof: Proof) -> None:
 def _round(folder: Path, rng: random.Random) -> tuple[Counter[str], dict[str, Any]]:
     """One demo under fire. Returns how often each part was killed, and the demo's own report."""
     report, output = folder.with_suffix(".json"), folder.with_suffix(".log")
-    words = ["--for", f"{SENDING_S}s", "--plain", "--no-browser", "--data-dir", str(folder), "--report", str(report)]
+    played = ["--workload", "bursts", "--for", f"{SENDING_S}s"]
+    words = [*played, "--plain", "--no-browser", "--data-dir", str(folder), "--report", str(report)]
     with output.open("wb") as log:
         demo = subprocess.Popen([sys.executable, "-m", "headway", "demo", *words], stdout=log, stderr=log)
     try:

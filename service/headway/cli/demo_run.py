@@ -2,26 +2,31 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import RenderableType
 
+from headway.cli.comparison import START_UP_GUESS_S, Terms, comparison, fixed_pool
+from headway.cli.demo_chaos import Chaos
 from headway.cli.demo_jobs import DemoJobs
+from headway.cli.demo_workloads import CONNECTION, Lane, Workload
 from headway.cli.feed import OverviewFeed
 from headway.cli.machine import Machine
-from headway.cli.report import JobRecord, Report, Run, report_of
+from headway.cli.report import JobRecord, QueueGoal, Report, Run, report_of
+from headway.cli.report_page import Moment, report_page
 from headway.cli.stopping import Stopping
 from headway.cli.view import Progress, Terminal, picture, progress_line
 from headway.cli.worker_watch import WorkerWatch
-from headway.scaling.profile import Profile
-from headway.simulate.replay import RecordedJob, replay
+from headway.simulate.replay import replay
 
 LOOK_S = 0.2
 SHOW_EVERY_S = 1.0
-REST_S = 120.0  # the longest job of the recording's first half hour lasts 48 s
-LEAVE_S = 120.0  # rates look back a minute, a lower count is held for 15 s: some 80 s after the last job all are gone
+REST_S = 120.0  # the longest job of the bursts' first half hour lasts 48 s
+LEAVE_S = 90.0  # rates look back a minute, a lower count is held for up to 30 s
+TOTAL_S = 230.0  # a default run, stopping and report included, is over within four minutes of its first job
+LEAVE_LEAST_S = 5.0
 DECISIONS_A_PAGE = 200
 
 
@@ -29,14 +34,19 @@ DECISIONS_A_PAGE = 200
 class Script:
     """What is to happen."""
 
-    profile: Profile
-    connection: str
-    jobs: Sequence[RecordedJob]
+    workload: Workload
+    speed: float
     for_s: float
+    is_chaotic: bool
+    """Whether parts are ended by ``SIGKILL`` on the way."""
     write_host_file: Callable[[str], object]
     """Given the broker's URL, writes the templates that the agent reads."""
     settings: Mapping[str, object]
     """Carried into the report as they are."""
+
+    def leave_within_s(self, *, sent_for_s: float) -> float:
+        """How long workers have to leave by themselves when all is done, ``sent_for_s`` after the first job."""
+        return max(min(LEAVE_S, TOTAL_S - sent_for_s), LEAVE_LEAST_S)
 
 
 class Demo:
@@ -52,10 +62,11 @@ class Demo:
         self._watch = WorkerWatch(lambda: machine.supervisor.pid("agent"))
         self._feed = OverviewFeed(machine.plan.url, token=machine.plan.token)
         self._shown_at_s = 0.0
-        objective = script.profile.objective
-        self._progress = Progress(
-            url=machine.plan.url, objective=f"{objective.percentile:g} % start within {objective.target_s:g} s"
+        self._progress = Progress(url=machine.plan.url, objective=objectives(script.workload))
+        self._chaos = Chaos(
+            machine, for_s=script.for_s, workers=self._watch.processes, say=terminal.say, clock=time.monotonic
         )
+        self._start_up_s: float | None = None
         self._ready_s: float | None = None
         self._sending_since_s: float | None = None
         self._done_at_s: float | None = None
@@ -66,10 +77,11 @@ class Demo:
     def start(self, *, began_s: float, apply_profiles: Callable[[], object]) -> None:
         """Start everything, and return once the pipeline is ready for the first job."""
         url = self._machine.start_valkey()
-        self._jobs = DemoJobs(url, wait=self._ending.wait)
+        queues = [lane.queue for lane in self._script.workload.lanes]
+        self._jobs = DemoJobs(url, queues, wait=self._ending.wait)
         self._jobs.clear()
         self._script.write_host_file(url)
-        self._machine.start(brokers={self._script.connection: url}, apply_profiles=apply_profiles)
+        self._machine.start(brokers={CONNECTION: url}, apply_profiles=apply_profiles)
         self._watch.start()
         self._feed.start()
         self._ready_s = time.monotonic() - began_s
@@ -78,19 +90,30 @@ class Demo:
         """Send the jobs, wait for the rest of them, then for the workers to leave; every wait has a bound."""
         jobs = self._started_jobs
         self._sending_since_s = time.time()
-        sender = threading.Thread(target=self._send, args=(jobs,), name="replay", daemon=True)
-        sender.start()
+        senders = [
+            threading.Thread(target=self._send, args=(jobs, lane), name=f"replay {lane.queue}", daemon=True)
+            for lane in self._script.workload.lanes
+        ]
+        for sender in senders:
+            sender.start()
+        if self._script.is_chaotic:
+            self._chaos.begin()
         with self._terminal.showing(self._picture, lambda: progress_line(self._progress)):
             ends_at_s = time.monotonic() + self._script.for_s
             self._until(
-                lambda: time.monotonic() >= ends_at_s and not sender.is_alive(),
+                lambda: time.monotonic() >= ends_at_s and not any(sender.is_alive() for sender in senders),
                 phase="sending jobs",
                 within_s=self._script.for_s + REST_S,
                 counting_to_s=ends_at_s,
             )
             self._until(lambda: (jobs.ended() or 0) >= jobs.sent, phase="waiting for the rest", within_s=REST_S)
             self._done_at_s = time.time()
-            self._until(lambda: not self._watch.present, phase="waiting for the workers to leave", within_s=LEAVE_S)
+            self._until(
+                lambda: not self._watch.present,
+                phase="waiting for the workers to leave",
+                within_s=self._script.leave_within_s(sent_for_s=self._done_at_s - self._sending_since_s),
+                is_over_anyway=True,
+            )
         self._is_whole = True
 
     def stop(self) -> None:
@@ -99,6 +122,7 @@ class Demo:
         self._feed.close()
         if self._sending_since_s is not None:
             self._scale_actions = self._target_changes(self._sending_since_s)
+            self._start_up_s = self._longest_start_up_s()
         with self._terminal.stage("stopping"):
             self._machine.supervisor.stop_children()
             self._watch.close()
@@ -107,23 +131,60 @@ class Demo:
                 self._jobs.close()
             self._machine.supervisor.stop_servers()
 
-    def report(self) -> Report:
-        """What the run achieved, as far as it came."""
+    def report(self) -> tuple[Report, str]:
+        """What the run achieved, as far as it came: its figures, and a page of them."""
+        script, workload = self._script, self._script.workload
+        terms = Terms(
+            peak_window_s=workload.peak_recorded_s / workload.times_faster / script.speed,
+            start_up_s=START_UP_GUESS_S if self._start_up_s is None else self._start_up_s,
+        )
+        run = self._run()
+        rows = comparison(run, terms)
+        report = {
+            **report_of(run),
+            "workload": {
+                "name": workload.name,
+                "title": workload.told(speed=script.speed),
+                "queues": {lane.queue: lane.source for lane in workload.lanes},
+                "traces": {lane.queue: lane.trace for lane in workload.lanes},
+                "times_faster": workload.times_faster * script.speed,
+                "clock": [workload.clock(at_s, speed=script.speed) for at_s in (0.0, script.for_s)],
+            },
+            "terms": {
+                "peak_name": workload.peak_name,
+                "peak_window_s": terms.peak_window_s,
+                "start_up_s": terms.start_up_s,
+                "start_up_is_measured": self._start_up_s is not None,
+                "workers_max": workload.lanes[0].profile.workers_max,
+            },
+            "comparison": rows,
+            "fixed_pool": fixed_pool(rows),
+            "faults": self._chaos.faults(),
+            "trace": " + ".join(lane.trace for lane in workload.lanes),
+        }
+        return report, report_page(report, run, moments=self._moments())
+
+    def _moments(self) -> list[Moment]:
+        """Every third hour of the recorded day."""
+        script, workload = self._script, self._script.workload
+        if workload.clock_begins_s is None:
+            return []
+        step_s = 3 * 3600 / workload.times_faster / script.speed
+        moments = [step * step_s for step in range(int(script.for_s / step_s) + 1)]
+        return [Moment(at_s=at_s, label=workload.clock(at_s, speed=script.speed) or "") for at_s in moments]
+
+    def _run(self) -> Run:
         now_s = time.time()
-        profile = self._script.profile
-        return report_of(
-            Run(
-                jobs=self._records,
-                lives=self._watch.lives(until_s=now_s),
-                objective_s=profile.objective.target_s,
-                objective_percentile=profile.objective.percentile,
-                began_at_s=self._sending_since_s or now_s,
-                ended_at_s=self._done_at_s or now_s,
-                scale_actions=self._scale_actions,
-                ready_s=self._ready_s,
-                is_interrupted=not self._is_whole,
-                settings={**self._script.settings, "workers_left": self._watch.present},
-            )
+        return Run(
+            goals=tuple(_goal(lane) for lane in self._script.workload.lanes),
+            jobs=self._records,
+            lives=self._watch.lives(until_s=now_s),
+            began_at_s=self._sending_since_s or now_s,
+            ended_at_s=self._done_at_s or now_s,
+            scale_actions=self._scale_actions,
+            ready_s=self._ready_s,
+            is_interrupted=not self._is_whole,
+            settings={**self._script.settings, "workers_left": self._watch.present},
         )
 
     @property
@@ -131,17 +192,30 @@ class Demo:
         assert self._jobs is not None, "start() comes first"
         return self._jobs
 
-    def _send(self, jobs: DemoJobs) -> None:
-        replay(self._script.jobs, send=jobs.send, clock=time.monotonic, wait=self._ending.wait)
+    def _send(self, jobs: DemoJobs, lane: Lane) -> None:
+        script = self._script
+        replay(
+            script.workload.jobs(lane, speed=script.speed, for_s=script.for_s),
+            send=lambda index, job: jobs.send(lane.queue, index, job),
+            clock=time.monotonic,
+            wait=self._ending.wait,
+        )
 
     def _until(
-        self, holds: Callable[[], bool], *, phase: str, within_s: float, counting_to_s: float | None = None
+        self,
+        holds: Callable[[], bool],
+        *,
+        phase: str,
+        within_s: float,
+        counting_to_s: float | None = None,
+        is_over_anyway: bool = False,
     ) -> None:
         """Look after everything until ``holds``, or until ``within_s`` have passed."""
         until_s = time.monotonic() + within_s
         self._progress.phase = phase
         while time.monotonic() < until_s:
             self._machine.supervisor.tend()
+            self._chaos.tend()
             now_s = time.monotonic()
             self._progress.left_s = None if counting_to_s is None else max(counting_to_s - now_s, 0.0)
             if now_s - self._shown_at_s >= SHOW_EVERY_S:
@@ -151,12 +225,14 @@ class Demo:
                 return
             self._stopping.wait(LOOK_S)
             self._stopping.check()
-        self._terminal.say(f"{phase}: not through after {within_s:.0f} s")
+        if not is_over_anyway:
+            self._terminal.say(f"{phase}: not through after {within_s:.0f} s")
 
     def _show(self) -> None:
         jobs, progress = self._started_jobs, self._progress
         waiting, ended = jobs.waiting(), jobs.ended()
         progress.overview = self._feed.newest
+        progress.clock = self._clock()
         progress.jobs_sent = jobs.sent
         progress.jobs_done = progress.jobs_done if ended is None else ended
         progress.jobs_waiting = progress.jobs_waiting if waiting is None else waiting
@@ -165,10 +241,26 @@ class Demo:
     def _picture(self) -> RenderableType:
         return picture(self._progress, columns=self._terminal.console.width, bars=self._terminal.bars)
 
+    def _clock(self) -> str | None:
+        """The recorded time of day, while jobs are sent."""
+        since_s = time.time() - (self._sending_since_s or time.time())
+        return self._script.workload.clock(since_s, speed=self._script.speed) if self._progress.left_s else None
+
+    def _longest_start_up_s(self) -> float | None:
+        """How long the slowest template's workers take to start, as the agent measured it."""
+        hosts = self._machine.ask("/v1/hosts").get("hosts", [])
+        known = [template["start_up_s"] for host in hosts for template in host["templates"]]
+        return max((each for each in known if each is not None), default=None)
+
     def _target_changes(self, since_s: float) -> int | None:
         """How many decisions since then set another number than the one before; None where they cannot be read."""
+        changes = [self._changes_of(lane.profile.pool, since_s) for lane in self._script.workload.lanes]
+        known = [each for each in changes if each is not None]
+        return sum(known) if len(known) == len(changes) else None
+
+    def _changes_of(self, pool: str, since_s: float) -> int | None:
         changes = 0
-        query: dict[str, str | int] = {"pool": self._script.profile.pool, "limit": DECISIONS_A_PAGE}
+        query: dict[str, str | int] = {"pool": pool, "limit": DECISIONS_A_PAGE}
         while page := self._machine.ask("/v1/decisions", **query):
             found = page["decisions"]
             new = [each for each in found if each["decided_at_s"] >= since_s]
@@ -177,6 +269,24 @@ class Demo:
                 return changes
             query["before"] = page["next"]
         return None
+
+
+def objectives(workload: Workload) -> str:
+    """What is wanted of each queue, in a line."""
+    return " · ".join(
+        f"{lane.queue}: {lane.profile.objective.percentile:g} % within {lane.profile.objective.target_s:g} s"
+        for lane in workload.lanes
+    )
+
+
+def _goal(lane: Lane) -> QueueGoal:
+    objective = lane.profile.objective
+    return QueueGoal(
+        queue=lane.queue,
+        objective_s=objective.target_s,
+        percentile=objective.percentile,
+        workers_max=lane.profile.workers_max,
+    )
 
 
 def _is_change(stored: Mapping[str, Any]) -> bool:

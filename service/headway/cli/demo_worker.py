@@ -1,9 +1,23 @@
 """The demo's worker: RQ's, which loses no job when it is told to stop, and runs jobs in its own process."""
 
-from rq import SimpleWorker
+from contextlib import suppress
+
+import redis
+from rq import Queue, SimpleWorker
+from rq.job import Job
 
 from headway.workers import rq
+
+STARTS = "demo:starts"
+"""Hash in the demo's broker: how often each job was begun, which RQ's own record of a job does not keep."""
 
 
 class DrainingWorker(SimpleWorker, rq.DrainingWorker):
     """A worker without a process for each job: docs/decisions/0007-demo-worker.md."""
+
+    def perform_job(self, job: Job, queue: Queue) -> bool:
+        """Count that the job begins here, then do it."""
+        with suppress(redis.RedisError):  # a count that cannot be kept is no reason not to work
+            self.connection.hincrby(STARTS, job.id, 1)
+        done: bool = super().perform_job(job, queue)
+        return done

@@ -48,6 +48,11 @@ class Layout:
         """The demo's own ``host.toml``."""
         return self.root / "host.toml"
 
+    @property
+    def report_page(self) -> Path:
+        """The page that the last demo ended with."""
+        return self.root / "report.html"
+
     def state(self, role: str) -> Path:
         """The state folder of a role."""
         return self.root / role

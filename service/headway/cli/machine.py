@@ -82,7 +82,7 @@ class Machine:
             self.supervisor.complete(self._role("migrate"))
         with self._stage("control plane"):
             # Spark takes longest, so it begins first; it waits for nobody but the database.
-            self.supervisor.start(self._role("pipeline", is_ready=self._has_pipeline, ready_within_s=JAVA_WITHIN_S))
+            self.supervisor.start(self._role("pipeline", is_ready=self.has_pipeline, ready_within_s=JAVA_WITHIN_S))
             self.supervisor.start(self._role("control", is_ready=lambda _: bool(self.ask("/v1/health"))))
             self.supervisor.wait_ready("control")
         apply_profiles()
@@ -99,6 +99,17 @@ class Machine:
             return self._api.get(path, **query)
         return {}
 
+    def has_pipeline(self, ran_s: float) -> bool:
+        """Whether a pipeline that is ready has written within the last ``ran_s``."""
+        pipelines = self.ask("/v1/health").get("pipelines", [])
+        return any(each["is_ready"] and each["written_age_s"] < ran_s for each in pipelines)
+
+    def has_agent(self, ran_s: float) -> bool:
+        """Whether a host has reported within the last ``ran_s``."""
+        since_s = time.time() - ran_s
+        hosts = self.ask("/v1/hosts").get("hosts", [])
+        return any(host["is_known"] and (host["reported_at_s"] or 0) >= since_s for host in hosts)
+
     def _start_postgres(self) -> str:
         with self._stage("Postgres"):
             folder = self.plan.layout.postgres
@@ -108,7 +119,7 @@ class Machine:
         return self._role(
             "agent",
             *(("--stop-workers",) if self.plan.stops_workers else ()),
-            is_ready=self._has_agent,
+            is_ready=self.has_agent,
             stop_within_s=self.plan.agent_stop_within_s,
             needs=("control",),
         )
@@ -120,15 +131,6 @@ class Machine:
             env={**self._env, "HEADWAY_STATE_DIR": str(self.plan.layout.state(name))},
             **more,
         )
-
-    def _has_pipeline(self, ran_s: float) -> bool:
-        pipelines = self.ask("/v1/health").get("pipelines", [])
-        return any(each["is_ready"] and each["written_age_s"] < ran_s for each in pipelines)
-
-    def _has_agent(self, ran_s: float) -> bool:
-        since_s = time.time() - ran_s
-        hosts = self.ask("/v1/hosts").get("hosts", [])
-        return any(host["is_known"] and (host["reported_at_s"] or 0) >= since_s for host in hosts)
 
     def _stage(self, name: str) -> Any:
         self._stopping.check()

@@ -124,6 +124,8 @@ class Progress:
     objective: str
     phase: str = ""
     left_s: float | None = None
+    clock: str | None = None
+    """The time of day in the recording; None where that means nothing."""
     jobs_sent: int = 0
     jobs_done: int = 0
     jobs_waiting: int = 0
@@ -140,23 +142,26 @@ class Progress:
 
 def progress_line(progress: Progress) -> str:
     """``progress`` in one line."""
-    pool = _pool(progress)
-    target = _or_dash(pool.get("target_workers"))
     left = "" if progress.left_s is None else f", {progress.left_s:.0f} s left"
+    workers = progress.workers[-1] if progress.workers else 0
     return (
-        f"{progress.phase}{left}: jobs {progress.jobs_sent} sent, {progress.jobs_done} done, "
-        f"{progress.jobs_waiting} waiting; workers {progress.workers[-1] if progress.workers else 0}, {target} wanted"
+        f"{progress.phase}{_recorded(progress)}{left}: jobs {progress.jobs_sent} sent, {progress.jobs_done} done, "
+        f"{progress.jobs_waiting} waiting; workers {workers}, {_or_dash(_wanted(progress))} wanted"
     )
 
 
 def picture(progress: Progress, *, columns: int, bars: str) -> RenderableType:
     """``progress`` for a terminal of ``columns`` columns."""
     left = "" if progress.left_s is None else f" · {_clock(progress.left_s)} left"
-    head = Text.assemble((progress.phase, "bold"), f"{left}   {progress.url}", no_wrap=True, overflow="ellipsis")
-    jobs = Text(f"jobs {progress.jobs_sent} sent · {progress.jobs_done} done   promise: {progress.objective}", "dim")
+    clock = "" if progress.clock is None else f" of {progress.clock}"
+    head = Text.assemble(
+        (f"{progress.phase}{clock}", "bold"), f"{left}   {progress.url}", no_wrap=True, overflow="ellipsis"
+    )
+    jobs = Text(f"jobs {progress.jobs_sent} sent · {progress.jobs_done} done", "dim")
     return Group(
         head,
         jobs,
+        Text(f"objective: {progress.objective}", "dim", no_wrap=True, overflow="ellipsis"),
         Text(),
         _queues(progress, columns),
         Text(),
@@ -211,12 +216,13 @@ def _decisions(progress: Progress) -> Table:
     table.add_column(no_wrap=True, min_width=len("24 → 24"))
     table.add_column(no_wrap=True, overflow="ellipsis")
     now_s = (progress.overview or {}).get("at_s", 0.0)
+    is_one_of_many = len((progress.overview or {}).get("pools", [])) > 1
     for stored in (progress.overview or {}).get("decisions", [])[:DECISIONS_SHOWN]:
         decision = stored["decision"]
         table.add_row(
             f"{max(now_s - stored['decided_at_s'], 0):.0f} s ago",
             f"{_or_dash(stored['previous_workers'])} → {decision['target_workers']}",
-            reason(decision),
+            f"{decision['pool']}: {reason(decision)}" if is_one_of_many else reason(decision),
         )
     return table
 
@@ -231,9 +237,15 @@ def reason(decision: dict[str, Any]) -> str:
     return "; ".join([*told, *decision["notes"][:1]])
 
 
-def _pool(progress: Progress) -> dict[str, Any]:
-    pools = (progress.overview or {}).get("pools", [])
-    return pools[0] if pools else {}
+def _recorded(progress: Progress) -> str:
+    return "" if progress.clock is None else f", {progress.clock} of the recorded day"
+
+
+def _wanted(progress: Progress) -> int | None:
+    """The targets of all pools together; None before the first."""
+    targets = [pool.get("target_workers") for pool in (progress.overview or {}).get("pools", [])]
+    known = [target for target in targets if target is not None]
+    return sum(known) if known else None
 
 
 def _or_dash(value: object) -> str:

@@ -43,6 +43,10 @@ class WorkerWatch:
         """How many workers were there at the last look."""
         return len(self._present)
 
+    def processes(self) -> list[psutil.Process]:
+        """The workers that were there at the last look."""
+        return list(dict(self._present))
+
     def lives(self, *, until_s: float) -> list[WorkerLife]:
         """Every life so far; that of a worker which is still there goes on until ``until_s``."""
         going_on = [

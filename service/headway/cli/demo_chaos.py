@@ -1,0 +1,149 @@
+"""What `headway demo --chaos` ends by ``SIGKILL`` while jobs run, and how long each takes to be back.
+
+due -> struck     its moment has come, and there is a process to end
+struck -> back    the part shows that it works again: the leader leads under a newer epoch, the agent has reported,
+                  the pipeline has written
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from headway.cli.machine import Machine
+from headway.cli.report_text import fault_text
+
+ASK_EVERY_S = 0.5
+SPARK_SURE_S = 1.0  # what was written later than this after the kill was not under way then
+LEADER, AGENT, SPARK = "the leader", "the host's agent", "Spark's JVM"
+MOMENTS = ((LEADER, 0.25), (AGENT, 0.45), (SPARK, 0.62))
+"""What is ended, and at which part of the time in which jobs are sent: when workers are busy, apart from each other."""
+
+
+@dataclass(slots=True)
+class _Kill:
+    """One kill, planned or done."""
+
+    what: str
+    at_s: float
+    struck_at_s: float | None = None
+    epoch: int = 0
+    workers: Sequence[psutil.Process] = ()
+    kept: int = 0
+    adopted: int | None = None
+    back_after_s: float | None = None
+
+
+class Chaos:
+    """The kills of one run. The demo's loop calls ``tend``; all times count from ``begin``."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        for_s: float,
+        workers: Callable[[], Sequence[psutil.Process]],
+        say: Callable[[str], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._machine = machine
+        self._workers = workers
+        self._say = say
+        self._clock = clock
+        self._kills = [_Kill(what=what, at_s=part * for_s) for what, part in MOMENTS]
+        self._began_s: float | None = None
+        self._asked_s = 0.0
+
+    def begin(self) -> None:
+        """The first job is sent now."""
+        self._began_s = self._clock()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether everything was ended and is back."""
+        return all(kill.back_after_s is not None for kill in self._kills)
+
+    def tend(self) -> None:
+        """End what is due, and see what is back."""
+        if self._began_s is None:
+            return
+        now_s = self._clock() - self._began_s
+        for kill in self._kills:
+            if kill.struck_at_s is None:
+                if now_s >= kill.at_s:
+                    self._strike(kill, now_s)
+            elif kill.back_after_s is None and now_s - self._asked_s >= ASK_EVERY_S:
+                self._asked_s = now_s
+                self._look(kill, now_s - kill.struck_at_s)
+
+    def faults(self) -> list[dict[str, Any]]:
+        """What was ended, for the report."""
+        return [self._fault(kill) for kill in self._kills if kill.struck_at_s is not None]
+
+    def _fault(self, kill: _Kill) -> dict[str, Any]:
+        goes_on = kill.what == SPARK  # without it Headway decides on: a worker that leaves meanwhile was let go
+        return {
+            "what": kill.what,
+            "at_s": None if kill.struck_at_s is None else round(kill.struck_at_s, 1),
+            "back_after_s": None if kill.back_after_s is None else round(kill.back_after_s, 1),
+            "workers": None if goes_on else len(kill.workers),
+            "workers_kept": None if goes_on else kill.kept,
+            "workers_adopted": kill.adopted,
+        }
+
+    def _strike(self, kill: _Kill, now_s: float) -> None:
+        pid = next(self._victims(kill.what), None)
+        epoch = self._machine.ask("/v1/health").get("leader_epoch")
+        if pid is None or epoch is None:
+            return  # on its way back from something else: this is due the next time, too
+        kill.epoch = int(epoch)
+        kill.workers = self._workers()
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            kill.struck_at_s, kill.kept = now_s, _alive(kill.workers)
+            self._say(f"chaos: killed {kill.what} (process {pid}) while {kill.kept} workers ran")
+
+    def _victims(self, what: str) -> Iterator[int]:
+        supervisor = self._machine.supervisor
+        role = {LEADER: "control", AGENT: "agent", SPARK: "pipeline"}[what]
+        pid = supervisor.pid(role)
+        if pid is None:
+            return
+        if what != SPARK:
+            yield pid
+            return
+        with suppress(psutil.Error):
+            yield from (each.pid for each in psutil.Process(pid).children(recursive=True) if each.name() == "java")
+
+    def _look(self, kill: _Kill, since_s: float) -> None:
+        if not self._is_back(kill, since_s):
+            # Until the part is back: what then leaves was let go, not lost.
+            kill.kept = _alive(kill.workers)
+            return
+        kill.back_after_s = since_s
+        if kill.what == AGENT:
+            kill.adopted = len({worker.pid for worker in kill.workers} & self._reported_pids())
+        self._say(f"chaos: {kill.what}: {fault_text(self._fault(kill))}")
+
+    def _reported_pids(self) -> set[int]:
+        hosts = self._machine.ask("/v1/hosts").get("hosts", [])
+        return {int(worker["pid"]) for host in hosts for worker in host["workers"] if worker["pid"]}
+
+    def _is_back(self, kill: _Kill, since_s: float) -> bool:
+        if kill.what == LEADER:
+            return int(self._machine.ask("/v1/health").get("leader_epoch", 0)) > kill.epoch
+        if kill.what == AGENT:
+            return self._machine.has_agent(since_s)
+        return self._machine.has_pipeline(since_s - SPARK_SURE_S)
+
+
+def _alive(workers: Sequence[psutil.Process]) -> int:
+    count = 0
+    for worker in workers:
+        with suppress(psutil.Error):
+            count += worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
+    return count
