@@ -119,7 +119,8 @@ def _decisions(seed: Seed, *, now_s: float) -> None:
             {
                 "binding": "hold_stale",
                 "is_fresh": False,
-                "notes": ("metrics are 97 s old: nothing goes down until they are fresh",),
+                "metrics_age_s": 97.0,
+                "notes": ("metrics are older than 20 s: they lower nothing until they are fresh",),
             },
             280,
         ),

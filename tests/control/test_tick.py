@@ -96,6 +96,10 @@ class Database:
             "select pool, target_workers, binding from decisions order by decided_at, decision_id"
         ).fetchall()
 
+    def notes(self) -> list[list[str]]:
+        rows = self._connection.execute("select body -> 'notes' from decisions order by decided_at, decision_id")
+        return [notes for (notes,) in rows.fetchall()]
+
     def run(self, sql: str) -> None:
         self._connection.execute(sql)
 
@@ -152,6 +156,22 @@ async def test_a_second_tick_with_nothing_new_writes_nothing(migrated_url: str, 
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.revision_of() == 1
     assert len(database.decisions()) == 1
+
+
+async def test_a_pool_that_stays_stale_stores_a_row_and_the_heartbeats(migrated_url: str, database: Database) -> None:
+    """A hundred evaluations without a new sample, from fresh on: one row says that the metrics are stale."""
+    database.profile()
+    database.host()
+    database.bucket(waiting_jobs=0, in_flight_jobs=2)
+    now_s = [NOW_S]
+    async with leading(migrated_url) as (ticker, epoch):
+        ticker._clock = lambda: now_s[0]
+        for _ in range(100):
+            await ticker.tick(epoch=epoch, is_all_due=True)
+            now_s[0] += 5.0
+    fresh, stale, *heartbeats = database.notes()
+    assert (fresh, "metrics are older than 20 s" in stale[0]) == ([], True)
+    assert heartbeats == [stale] * int(500 // tick.HEARTBEAT_S)
 
 
 async def test_who_leads_again_stores_what_it_decided_before(migrated_url: str, database: Database) -> None:

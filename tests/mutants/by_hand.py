@@ -108,7 +108,6 @@ MUTANTS = (
         ("abs(count - ground.last_workers) <= room", "count - ground.last_workers <= room"),
         ("min(count, last_workers + most)", "max(count, last_workers + most)"),
         ("return max(1, workers or 0, math.floor", "return max(0, workers or 0, math.floor"),
-        ("age_s <= profile.fallback_after_s", "age_s >= profile.fallback_after_s"),
         ("return max(count, profile.fallback_workers)", "return min(count, profile.fallback_workers)"),
         ("return max(count, bounds_of(ground).workers_min)", "return min(count, bounds_of(ground).workers_min)"),
         (
@@ -142,6 +141,25 @@ MUTANTS = (
         ("view.assigned_workers + ground.view.unknown_workers", "view.assigned_workers"),
         ("if ground.is_fresh else ()", "if not ground.is_fresh else ()"),
         (", min(ceiling, busy_workers(ground)))", ")"),
+    ),
+    *_in(
+        "story.py",
+        ("test_story.py",),
+        ('return _FIGURE.sub("#", note)', "return note"),
+        ("tuple(map(_circumstance, decision.notes))", "()"),
+        ("decision.target_workers, decision.binding, decision.mode", "decision.target_workers, decision.binding"),
+    ),
+    *_in(
+        "decide.py",
+        ("test_decide.py", "test_crash_loop.py"),
+        ("is not None and not fallback.is_due(view, now_s=now_s)", "is not None"),
+        ("if queue.waiting_jobs is None or view.is_failing:", "if queue.waiting_jobs is None:"),
+    ),
+    *_in(
+        "fallback.py",
+        ("test_limits.py", "test_decide.py"),
+        ("age_s > profile.fallback_after_s", "age_s < profile.fallback_after_s"),
+        ("or is_fresh(view, now_s=now_s)", ""),
     ),
     *_in(
         "pauses.py",

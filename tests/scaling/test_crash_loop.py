@@ -3,6 +3,7 @@
 import pytest
 
 from headway.scaling.decide import decide
+from headway.scaling.explain import explained
 from headway.scaling.limits import Ground, crash_loop
 from headway.scaling.model import Host, HostCapacity, HostState, Memory, Template
 from headway.scaling.room import Rooms
@@ -30,6 +31,17 @@ def test_the_decision_says_so_and_what_to_do() -> None:
     decision, _ = decide(view(LATE, is_failing=True), held(2), now_s=NOW_S)
     assert (decision.target_workers, decision.binding) == (2, "crash_loop")
     assert any("fails on every host" in note for note in decision.notes)
+
+
+def test_nobody_predicts_when_a_worker_that_only_fails_takes_a_job() -> None:
+    for values in ({}, {"starting_workers": 2}, {"running_workers": 2}):
+        decision, _ = decide(
+            view(queue(waiting_jobs=1), start_up_s=1.4, is_failing=True, **values), held(2), now_s=NOW_S
+        )
+        assert decision.predicted_pickup_s is None
+        told = " ".join(explained(decision))
+        assert "How long a new job will wait is not known: workers of its template only end too early." in told
+        assert "should start" not in told
 
 
 def test_the_floor_is_kept_to_all_the_same() -> None:

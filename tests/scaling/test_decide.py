@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide, worst_wait_s
+from headway.scaling.explain import explained
 from headway.scaling.model import LastMove, Memory, Objective, QueueSample, Wanted
 from headway.scaling.strategies.shared import steady_state
 from headway.scaling.strategy import Advice, Strategy
@@ -69,7 +70,17 @@ def test_stale_metrics_hold_and_say_so() -> None:
     stale = queue(sampled_at_s=NOW_S - 60)
     decision, _ = decide(view(stale), held(5), now_s=NOW_S)
     assert (decision.target_workers, decision.binding, decision.is_fresh) == (5, "hold_stale", False)
-    assert decision.notes == ("metrics are 60 s old: nothing goes down until they are fresh",)
+    assert decision.notes == ("metrics are older than 20 s: they lower nothing until they are fresh",)
+    assert decision.metrics_age_s == 60.0
+
+
+def test_while_a_fallback_is_in_force_the_decision_says_so_and_nothing_else_of_the_metrics() -> None:
+    """Not that nothing goes down: the fallback has just lowered the target."""
+    gone = replace(view(queue(sampled_at_s=NOW_S - 400.0)), profile=profile(fallback_workers=2))
+    decision, _ = decide(gone, held(6), now_s=NOW_S)
+    assert (decision.target_workers, decision.binding) == (2, "fallback")
+    assert decision.notes == ("no metrics for more than 300 s: the profile falls back on 2 workers",)
+    assert "Figures have been missing for long: the profile falls back on 2." in explained(decision)
 
 
 def test_a_direct_sample_raises_a_stale_target_and_never_lowers_it() -> None:

@@ -153,9 +153,9 @@ def test_a_real_decision_tells_its_ceiling_and_its_pause() -> None:
 
 def test_stale_figures_are_told_as_such_and_why_nothing_goes_down() -> None:
     told = decided(Memory(target_workers=9), queue=replace(EMPTY, sampled_at_s=NOW_S - 60), running_workers=9)
-    assert "These figures are out of date." in told
+    assert "These figures are out of date: the oldest of them are of 60 s before the decision." in told
     assert "The figures are too old to go down on: 9 are kept where 0 would do." in told
-    assert "Metrics are 60 s old: nothing goes down until they are fresh." in told
+    assert "Metrics are older than 20 s: they lower nothing until they are fresh." in told
 
 
 def test_advice_is_told_as_advice() -> None:

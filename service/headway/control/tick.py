@@ -21,6 +21,7 @@ from headway.control.recent import KEPT_S
 from headway.errors import Unavailable
 from headway.scaling.model import Assignment, Decision
 from headway.scaling.settle import Outcome
+from headway.scaling.story import is_new
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.deciding import Gathered, News, PoolState, apply, gather, hold_hosts
@@ -169,12 +170,8 @@ class Ticker:
 
     def _is_news(self, decision: Decision) -> bool:
         last = self._stored.get(decision.pool)
-        return (
-            last is None
-            or (last.target_workers, last.binding, last.notes)
-            != (decision.target_workers, decision.binding, decision.notes)
-            or abs(decision.at_s - last.at_s) >= HEARTBEAT_S  # also when the clock was set back
-        )
+        # The heartbeat is due also when the clock was set back.
+        return last is None or is_new(decision, last) or abs(decision.at_s - last.at_s) >= HEARTBEAT_S
 
     def _tell(self, decisions: Sequence[Decision], gathered: Gathered) -> None:
         self._stored = {pool: decision for pool, decision in self._stored.items() if pool in gathered.profiles}

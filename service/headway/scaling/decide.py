@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from headway.errors import Invalid
+from headway.scaling import fallback
 from headway.scaling.demand import service_time_s, start_up_s
 from headway.scaling.feasibility import circumstances
 from headway.scaling.hold import SLACK_S, cheapest_s, longest_s, tried
@@ -83,6 +84,8 @@ def decide(
         unknown_workers=view.unknown_workers,
         leaving_workers=view.leaving_workers,
         is_fresh=fresh,
+        metrics_age_s=None if fresh else metrics_age_s(view, now_s=now_s),
+        is_failing=view.is_failing,
         predicted_pickup_s=_pickup_s(queue, seen, target_workers=target_workers),
         notes=(*_notes(view, seen, fresh=fresh, now_s=now_s), *circumstances(view, now_s=now_s), *advice.notes),
     )
@@ -148,13 +151,14 @@ def _paused(steps: Sequence[Step], ground: Ground) -> int | None:
 def predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
     """How long a job that arrives now will wait, with the workers that will exist and no others.
 
-    ``None`` where the backlog is not known, or where no worker will exist to take the job.
+    ``None`` where the backlog is not known, or where no worker will exist to take the job: of a template that fails on
+    every host, nobody knows whether a worker stays for long enough.
     """
     return _pickup_s(pooled(view.queues), view, target_workers=target_workers)
 
 
 def _pickup_s(queue: QueueMetrics, view: PoolView, *, target_workers: int) -> float | None:
-    if queue.waiting_jobs is None:
+    if queue.waiting_jobs is None or view.is_failing:
         return None
     coming_workers = min(target_workers, view.running_workers + view.starting_workers) or target_workers
     slots = coming_workers * view.slots_per_worker
@@ -186,9 +190,11 @@ def _asked_of_hosts(view: PoolView) -> str:
 
 def _stale_notes(view: PoolView, seen: PoolView, *, now_s: float) -> list[str]:
     notes = []
-    age_s = metrics_age_s(view, now_s=now_s)
-    if age_s is not None:
-        notes.append(f"metrics are {age_s:.0f} s old: nothing goes down until they are fresh")
+    # How old they are is a field: a note that changed with every evaluation would store each of them.
+    if metrics_age_s(view, now_s=now_s) is not None and not fallback.is_due(view, now_s=now_s):
+        notes.append(
+            f"metrics are older than {view.profile.stale_after_s:g} s: they lower nothing until they are fresh"
+        )
     direct = [
         ours.queue
         for theirs, ours in zip(view.queues, seen.queues, strict=True)

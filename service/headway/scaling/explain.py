@@ -72,10 +72,14 @@ def _seen(decision: Decision) -> Sentences:
     known = [queue for queue in decision.metrics if is_seen(queue)]
     if not known:
         return ("Nothing is known of its queues yet.",)
-    freshness = () if decision.is_fresh else ("These figures are out of date.",)
+    freshness = () if decision.is_fresh else (f"These figures are out of date{_age(decision.metrics_age_s)}.",)
     together = (_queue(pooled(decision.metrics), "In its queues together" if len(known) > 1 else "In its queue"),)
     apart = tuple(_queue(queue, f"In {queue.queue}") for queue in known) if len(known) > 1 else ()
     return (*together, *apart, *freshness)
+
+
+def _age(age_s: float | None) -> str:
+    return "" if age_s is None else f": the oldest of them are of {duration(float(round(age_s)))} before the decision"
 
 
 def _recalled(decision: Decision) -> Sentences:
@@ -257,6 +261,8 @@ def _fewer(step: Step) -> str:
 
 def _prediction(decision: Decision) -> Sentences:
     seconds = decision.predicted_pickup_s
+    if decision.is_failing:
+        return ("How long a new job will wait is not known: workers of its template only end too early.",)
     if seconds is None and not decision.target_workers and not decision.running_workers:
         return ("A job that arrives now waits until a worker has been started for it.",)
     if seconds is None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from headway.scaling import fallback
 from headway.scaling.demand import MARGIN_S
 from headway.scaling.guard import guard_of
 from headway.scaling.pauses import PAUSES, WORDS
@@ -16,8 +17,6 @@ from headway.scaling.view import (
     START_UP_GUESS_S,
     TICK_S,
     PoolView,
-    is_fresh,
-    metrics_age_s,
     pooled,
 )
 
@@ -90,17 +89,8 @@ def circumstances(view: PoolView, *, now_s: float, state: Mapping[str, Any] = NO
     bounds = profile.bounds_at(now_s, view.zones)
     if bounds.schedules:
         notes.append(f"workers {bounds.workers_min}..{bounds.workers_max} by schedule: {', '.join(bounds.schedules)}")
-    age_s = metrics_age_s(view, now_s=now_s)
-    if (
-        profile.fallback_workers is not None
-        and not is_fresh(view, now_s=now_s)
-        and age_s is not None
-        and age_s > profile.fallback_after_s
-    ):
-        notes.append(
-            f"no metrics for more than {profile.fallback_after_s:g} s: "
-            f"the profile falls back on {profile.fallback_workers} workers"
-        )
+    if fallback.is_due(view, now_s=now_s):
+        notes.append(fallback.note(view))
     if profile.budget_per_day is not None and view.worker_hours_today is None:
         notes.append("what the pool has run today is not known: the day's budget is spread evenly")
     return (

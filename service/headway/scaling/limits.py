@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from headway.scaling.demand import service_time_s
+from headway.scaling.fallback import is_due
 from headway.scaling.hold import SLACK_S
 from headway.scaling.model import Memory
 from headway.scaling.pauses import PAUSES, begun, kept
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.schedule import DAY_S, Bounds
-from headway.scaling.view import PoolView, copied, metrics_age_s, pooled
+from headway.scaling.view import PoolView, copied, pooled
 
 HOUR_S = 3600.0
 ROUNDING = 1e-9  # what binary fractions take from a whole number must not cost a worker
@@ -92,10 +93,7 @@ def _step(workers: int | None, fraction: float | None, last_workers: int) -> int
 def fallback(count: int, ground: Ground) -> int:
     """Without metrics for ``fallback_after_s``, the profile's own count. The collector's readings may raise it."""
     profile = ground.view.profile
-    if ground.is_fresh or profile.fallback_workers is None:
-        return count
-    age_s = metrics_age_s(ground.view, now_s=ground.now_s)
-    if age_s is None or age_s <= profile.fallback_after_s:
+    if profile.fallback_workers is None or ground.is_fresh or not is_due(ground.view, now_s=ground.now_s):
         return count
     read_s = max((sample.at_s for sample in ground.view.direct), default=-math.inf)
     if ground.now_s - read_s <= profile.stale_after_s:

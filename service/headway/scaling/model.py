@@ -371,6 +371,10 @@ class Decision:
     leaving_workers: int = 0
     """Those that were asked to stop and still run."""
     is_fresh: bool = True
+    metrics_age_s: float | None = None
+    """How old the metrics were, where they were not fresh; ``None``: they were, or nothing was ever seen."""
+    is_failing: bool = False
+    """Its template's workers, of late, have only ended too early, wherever they could be."""
     predicted_pickup_s: float | None = None
     notes: tuple[str, ...] = ()
 

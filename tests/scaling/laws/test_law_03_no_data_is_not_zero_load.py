@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.model import Memory
-from headway.scaling.view import PoolView
+from headway.scaling.view import PoolView, metrics_age_s
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, startable, views
 from scaling.pools import NOW_S
 
@@ -52,10 +52,11 @@ def test_a_queue_never_seen_is_told_by_name(view: PoolView, memory: Memory) -> N
 
 @LAW
 @given(view=views(sampled_ago_s=st.floats(20.5, 100_000), is_plain=True), memory=MEMORIES)
-def test_old_metrics_are_told_with_their_age(view: PoolView, memory: Memory) -> None:
+def test_old_metrics_are_told_and_their_age_is_a_field(view: PoolView, memory: Memory) -> None:
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
-        assert any("nothing goes down until they are fresh" in note for note in decision.notes)
+        assert any("they lower nothing until they are fresh" in note for note in decision.notes)
+        assert decision.metrics_age_s == metrics_age_s(seen, now_s=NOW_S)
 
 
 @LAW

@@ -19,7 +19,7 @@ export function why(decision) {
 function untold({ notes, steps }) {
   const isHeld = steps.some((step) => step.name === "hold_stale");
   const told = notes.map(plain);
-  return isHeld ? told.map((note) => note.replace(/^(metrics are .* old): nothing goes down until they are fresh$/, "$1")) : told;
+  return isHeld ? told.map((note) => note.replace(/^(metrics are older than .*): they lower nothing until they are fresh$/, "$1")) : told;
 }
 
 /** The sum behind standing workers, in words. */

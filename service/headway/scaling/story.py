@@ -1,0 +1,27 @@
+"""Whether a decision tells anything that the one before did not: only then is it stored before the heartbeat is due."""
+
+import re
+from functools import lru_cache
+
+from headway.scaling.model import Decision
+
+# A number that stands alone, as "12.5 workers" and "21 s". Those of names, settings (key=4) and moments are exact.
+_FIGURE = re.compile(r"(?<![\w./=:-])\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w./=:-])")
+
+
+def is_new(decision: Decision, last: Decision | None) -> bool:
+    """Whether the target, its reason or a circumstance differs from the ``last`` decision that was stored.
+
+    What is measured anew at each evaluation is no news, in a field or in a note of a strategy: the heartbeat renews it.
+    """
+    return last is None or _told(decision) != _told(last)
+
+
+def _told(decision: Decision) -> tuple[object, ...]:
+    return decision.target_workers, decision.binding, decision.mode, tuple(map(_circumstance, decision.notes))
+
+
+@lru_cache(maxsize=4096)  # the same few notes of each pool, at every evaluation
+def _circumstance(note: str) -> str:
+    """``note`` without its figures."""
+    return _FIGURE.sub("#", note)
