@@ -21,6 +21,7 @@ from headway.scaling.strategies import BUILT_IN
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "targets.md"
 CELLS = Path(__file__).parent / "closed_loop" / "finished"
+LOADS = Path(__file__).parent / "closed_loop" / "loads.md"  # python benchmarks/loads.py --page
 NOTES = Path(__file__).parent / "closed_loop" / "notes.md"
 RISKS = (0.5, 1.0, 2.0)
 
@@ -126,6 +127,8 @@ def _page(kept: Kept, strategies: Sequence[str], *, any_code: bool) -> Iterator[
     for heading, lines in parts:
         yield from ("", f"## {heading}", "")
         yield from lines
+    if LOADS.exists():
+        yield from ("", "## Loads that no trace holds", "", LOADS.read_text().rstrip())
     if NOTES.exists():
         yield from ("", NOTES.read_text().rstrip())
 

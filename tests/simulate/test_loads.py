@@ -78,6 +78,12 @@ def test_dispatch_keeps_a_worker_that_is_reported_as_idle(now_s: float, busy: in
     assert seen.in_flight == (None if slots == 1 else busy)
 
 
+def test_dispatch_is_measured_once_a_job_has_ended() -> None:
+    jobs = Jobs(at_s=[0.0], service_s=[5.0], dispatch_s=4.0)
+    assert [seen_at(now_s, jobs).dispatch_overhead_s for now_s in (0.0, 4.9, 5.1)] == [None, None, 4.0]
+    assert seen_at(9.0, Jobs(at_s=[0.0], service_s=[5.0])).dispatch_overhead_s is None
+
+
 def test_the_next_job_waits_for_the_dispatch_of_the_one_before() -> None:
     jobs = Jobs(at_s=[0.0, 0.0, 0.0], service_s=[5.0, 5.0, 5.0], dispatch_s=4.0)
     assert seen_at(4.0, jobs).waiting == 1

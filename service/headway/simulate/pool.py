@@ -261,7 +261,10 @@ class RunningPool:
         ]
         busy = len({id(worker) for worker in serving if worker.state == RUNNING})
         in_flight = None if seen.in_flight is None else len(serving)
-        return replace(seen, busy=busy, idle=seen.busy + seen.idle - busy, in_flight=in_flight)
+        measured_s = self.jobs.dispatch_s if self.jobs.dispatch_s and self.done_jobs else None
+        return replace(
+            seen, busy=busy, idle=seen.busy + seen.idle - busy, in_flight=in_flight, dispatch_overhead_s=measured_s
+        )
 
     def observe(self, now_s: float, *, at_s: float) -> Observation:
         """What can be measured now; the counts begin anew."""
