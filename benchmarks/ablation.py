@@ -76,8 +76,12 @@ ABLATIONS = (
     ),
     Ablation("the margin for a slow start", REACTIVE, (_put(demand, "START_UP_SPREAD", 0.0),)),
     Ablation("waking at once", REACTIVE, (_put(hybrid, "_is_asleep", lambda _queue, _view: False),)),
-    Ablation("the cheapest hold: none instead", REACTIVE, (_put(decide, "cheapest_s", lambda _trial, **_: 0.0),)),
-    Ablation("the cheapest hold: 15 s instead", REACTIVE, (_put(decide, "cheapest_s", lambda _trial, **_: 15.0),)),
+    Ablation(
+        "the cheapest hold: none instead", REACTIVE, (_put(decide, "kept_workers", lambda costs: costs.levels[0]),)
+    ),
+    Ablation(
+        "the cheapest hold: 15 s instead", REACTIVE, (_put(decide, "kept_workers", lambda costs: costs.levels[3]),)
+    ),
     Ablation("nothing", EXPOSED),
     Ablation("standing workers", EXPOSED, (_put(hybrid, "exposed_s", lambda _view: 0.0),)),
     Ablation("the spare", EXPOSED, (_put(hybrid, "spare_jobs", lambda *_, **__: 0.0),)),

@@ -196,7 +196,7 @@ def test_the_example_of_draining_a_backlog_is_what_the_code_answers(row: list[st
         service_time_s=1.0,
     )
     profile = Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=10.0))
-    view = PoolView(profile=profile, queues=(queue,), start_up_s=1.0, running_workers=6)
+    view = PoolView(profile=profile, queues=(queue,), start_up_s=1.0, running_workers=6, dispatch_overhead_s=0.0)
     found = {demand.name: demand.slots for demand in hybrid.advise(queue, view, {}, 0.0).demands}
     assert found["backlog_drain"] == float(row[-1])
 

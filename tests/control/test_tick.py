@@ -19,7 +19,7 @@ from headway.scaling.model import (
     Assignment,
     Decision,
     Demand,
-    HoldTrial,
+    HoldCosts,
     LastMove,
     Memory,
     Mode,
@@ -311,7 +311,9 @@ async def test_everything_that_is_remembered_comes_back_as_it_was(migrated_url: 
         wanted=(Wanted(at_s=NOW_S, workers=4),),
         lows=(Wanted(at_s=NOW_S - 5, workers=2),),
         last_move=LastMove(at_s=NOW_S, is_up=True),
-        hold=HoldTrial(at_s=NOW_S, costs=(150.5, 170.25), levels=(0, 4)),
+        hold_costs=HoldCosts(
+            began_at_s=NOW_S - 60, at_s=NOW_S, levels=(0,) * 8 + (4,), bands=((150.5,) * 9, (170.25,) * 9)
+        ),
         strategy_state={"asked": [[NOW_S, 4]]},
     )
     decision = Decision(pool="mail", at_s=NOW_S, target_workers=4, binding="backlog_drain")
@@ -350,8 +352,9 @@ async def test_a_pool_at_rest_is_written_no_more(target_s: float, migrated_url: 
     now_s, written = [NOW_S], []
     async with leading(migrated_url) as (ticker, epoch):
         ticker._clock = lambda: now_s[0]
-        for tick in range(24):
-            now_s[0] = NOW_S + 5 * tick
+        # The longest wait before scaling down that is tried ends after ten minutes.
+        for tick, after_s in enumerate([*range(0, 60, 5), *range(60, 660, 60), *range(660, 690, 5)]):
+            now_s[0] = NOW_S + after_s
             database.bucket(at_s=now_s[0], **(LATE if tick < 2 else {}))
             await ticker.tick(epoch=epoch, is_all_due=True)
             written.append(database.read("select xmin::text from pool_states"))

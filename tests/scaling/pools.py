@@ -39,13 +39,17 @@ def profile(**values: Any) -> Profile:
 
 
 def view(*queues: QueueMetrics, **values: Any) -> PoolView:
-    """A pool of ``queues`` whose hosts have room for 1,000 workers that start in 1 s, looked at every 5 s."""
+    """A pool of ``queues`` whose hosts have room for 1,000 workers that start in 1 s, evaluated every 5 s.
+
+    Its workers take the next job at once, so that sums have one term less.
+    """
     members = queues or (queue(),)
     plain: dict[str, Any] = {
         "profile": profile(queues=tuple(member.queue for member in members)),
         "queues": members,
         "start_up_s": 1.0,
         "capacity_workers": 1_000,
+        "dispatch_overhead_s": 0.0,
     }
     return PoolView(**{**plain, **values})
 

@@ -22,7 +22,7 @@ from scaling.pools import profile, queue, view
 
 def given_supply(**values: object) -> Supply:
     """Nothing that works, is free or comes, and jobs of 1 s, but for ``values``."""
-    plain = {"busy_slots": 0, "idle_slots": 0, "coming": (), "completions_per_s": 0.0, "service_time_s": 1.0}
+    plain = {"busy_slots": 0, "idle_slots": 0, "coming": (), "completions_per_s": 0.0, "cycle_s": 1.0}
     return Supply(**{**plain, "caution": 0.0, **values})  # type: ignore[arg-type]
 
 
@@ -45,7 +45,7 @@ def given_supply(**values: object) -> Supply:
 def test_jobs_ask_for_the_slots_that_start_them_in_time(
     busy: int, idle: int, within_s: float, service_s: float, kept: int, new: int
 ) -> None:
-    there = given_supply(busy_slots=busy, idle_slots=idle, completions_per_s=busy / service_s, service_time_s=service_s)
+    there = given_supply(busy_slots=busy, idle_slots=idle, completions_per_s=busy / service_s, cycle_s=service_s)
     assert need(24.0, within_s, there, start_up_s=1.0) == Need(kept_slots=kept, new_slots=new)
 
 
@@ -64,15 +64,22 @@ def test_caution_reckons_with_fewer_completions_than_expected() -> None:
 
 def test_only_jobs_that_cannot_wait_for_the_next_look_ask_for_workers_now() -> None:
     pool = view(start_up_s=1.0)  # a worker asked for at the next look is up in 6 s
-    assert backlog_drain([Due(jobs=5, within_s=6.0)], given_supply(), pool) == Need()
-    assert backlog_drain([Due(jobs=5, within_s=5.9)], given_supply(), pool).new_slots == 1
+    assert backlog_drain([Due(jobs=5, within_s=6.0)], given_supply(), pool, slots_max=100) == Need()
+    assert backlog_drain([Due(jobs=5, within_s=5.9)], given_supply(), pool, slots_max=100).new_slots == 1
     # what can wait is behind what cannot, and asks for nothing
-    assert backlog_drain([Due(jobs=1, within_s=1.0), Due(jobs=50, within_s=7.0)], given_supply(), pool).new_slots == 1
+    assert (
+        backlog_drain(
+            [Due(jobs=1, within_s=1.0), Due(jobs=50, within_s=7.0)], given_supply(), pool, slots_max=100
+        ).new_slots
+        == 1
+    )
 
 
 def test_jobs_that_are_due_later_come_behind_those_that_are_due_sooner() -> None:
     due = [Due(jobs=3, within_s=1.0), Due(jobs=5, within_s=2.0)]
-    assert backlog_drain(due, given_supply(), view(start_up_s=1.0)).new_slots == 4  # 3 start 3 by 1 s; 8 / 2 by 2 s
+    assert (
+        backlog_drain(due, given_supply(), view(start_up_s=1.0), slots_max=100).new_slots == 4
+    )  # 3 start 3 by 1 s; 8 / 2 by 2 s
 
 
 def test_waiting_jobs_are_the_newest_arrivals_and_the_oldest_come_first() -> None:
@@ -125,7 +132,7 @@ def test_nothing_stands_where_reacting_is_soon_enough() -> None:
 
 def test_standing_slots_start_what_may_come_before_a_worker_could_be_up() -> None:
     slow = view(start_up_s=8.0)
-    long_jobs = given_supply(idle_slots=2, service_time_s=1000.0)
+    long_jobs = given_supply(idle_slots=2, cycle_s=1000.0)
     # 3.5 s of 5 s × 10 = 7 jobs and 3 to spare, one a slot
     assert standing(queue(), slow, long_jobs, arrivals_per_tick=10.0, spare_jobs=3.0) == Need(kept_slots=2, new_slots=8)
 
@@ -138,7 +145,7 @@ SUPPLIES = st.builds(
     idle_slots=COUNTS,
     coming=st.lists(st.builds(Coming, slots=st.integers(0, 100), ready_in_s=st.floats(0, 60)), max_size=3).map(tuple),
     completions_per_s=st.floats(0, 1e4),
-    service_time_s=st.floats(0.001, 1e4),
+    cycle_s=st.floats(0.001, 1e4),
     caution=st.floats(0, 4),
 )
 

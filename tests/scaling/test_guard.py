@@ -16,6 +16,7 @@ from headway.scaling.guard import (
     LATE_JOB_WORKER_S,
     LEARNING_STEP,
     MEMORY_S,
+    RECALL_TIME_S,
     Guard,
     guard_of,
     learned,
@@ -162,7 +163,7 @@ def test_a_tighter_guard_keeps_more_spare_jobs() -> None:
 def test_until_a_day_has_been_seen_standing_must_pay_for_itself_sooner() -> None:
     rush = short(10, of_jobs=10, watched_s=8 * 3600.0)  # ten too many, once in eight hours
     first_day = Guard(began_at_s=0.0, at_s=NOW_S, by_rate=rush)
-    later = replace(first_day, by_recall=short(40), recalled_jobs=0.0)
+    later = replace(first_day, by_recall=short(40, watched_s=RECALL_TIME_S), recalled_jobs=0.0)
     assert (FIRST_DAY_WORKER_S, LATE_JOB_WORKER_S) == (3600.0, 57_600.0)
     assert spare_now(first_day, service_time_s=None) == 0.0  # 8 h of a worker for one late job: more than 1 h
     assert spare_now(later, service_time_s=None) == pytest.approx(9.9)  # and less than 16 h; 1 % of ten may be late
@@ -189,7 +190,7 @@ def told(*, recalled_jobs: float, mean_jobs: float) -> Guard:
         began_at_s=0.0,
         at_s=NOW_S,
         by_rate=short(20, of_jobs=20),
-        by_recall=short(1, of_jobs=20),
+        by_recall=short(1, of_jobs=20, watched_s=RECALL_TIME_S),
         recalled_mean_jobs=mean_jobs,
         recalled_jobs=recalled_jobs,
         beyond_log=math.log(BEYOND_LEAST),

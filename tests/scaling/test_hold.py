@@ -5,79 +5,111 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.hold import HOLDS_TICKS, MEMORY_S, START_UP_SHARE, START_WORKER_S, cheapest_s, longest_s, tried
-from headway.scaling.model import HoldTrial, Memory, Wanted
+from headway.scaling.hold import (
+    CORE_PRICE,
+    HOLDS_TICKS,
+    MEMORY_S,
+    START_CORE_S,
+    START_UP_SHARE,
+    WEIGHT_MAX,
+    kept_workers,
+    longest_s,
+    start_cost_s,
+    tried,
+)
+from headway.scaling.model import HoldCosts, Memory, Wanted
 from scaling.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
-HOUR_AGO = math.exp(-TICK_S / MEMORY_S)  # what is left of a cost after a tick
-START = START_WORKER_S + START_UP_SHARE * 4.0  # 40 worker-seconds: a start-up of 4 s
+START = 40.0  # worker-seconds of a start
+HOLDS = len(HOLDS_TICKS)
 
 
-def played(*wants: int) -> HoldTrial:
+def played(*wants: int, start_cost: float = START) -> HoldCosts:
     """What each hold has cost a pool of which ``wants`` were wanted, a tick apart."""
-    trial, recent = None, list[Wanted]()
+    known, recent = None, list[Wanted]()
     for tick, workers in enumerate(wants):
         now_s = NOW_S + tick * TICK_S
-        trial = tried(trial, recent, workers=workers, now_s=now_s, tick_s=TICK_S, start_up_s=4.0)
+        known = tried(known, recent, workers=workers, now_s=now_s, tick_s=TICK_S, start_cost=start_cost)
         recent.append(Wanted(at_s=now_s, workers=workers))
-    assert trial is not None
-    return trial
+    assert known is not None
+    return known
 
 
 def costs(*wants: int) -> list[float]:
-    """With every cost as it was, none of it forgotten."""
-    total = [0.0] * len(HOLDS_TICKS)
-    before = [0.0] * len(HOLDS_TICKS)
+    """Of all bands together, as if nothing newer weighed more."""
+    total, before = [0.0] * HOLDS, [0.0] * HOLDS
     for looks in range(1, len(wants) + 1):
-        now = played(*wants[:looks]).costs
-        total = [sum_s + cost - was * HOUR_AGO for sum_s, cost, was in zip(total, now, before, strict=True)]
-        before = list(now)
+        known = played(*wants[:looks])
+        now = [sum(band[hold] for band in known.bands) for hold in range(HOLDS)]
+        weight = math.exp((known.at_s - known.began_at_s) / MEMORY_S)
+        total = [sum_s + (cost - was) / weight for sum_s, cost, was in zip(total, now, before, strict=True)]
+        before = now
     return total
 
 
 def test_a_hold_costs_the_worker_seconds_it_keeps_and_the_starts_it_does_not_spare() -> None:
-    assert HOLDS_TICKS == (0, 1, 2, 3, 6)
-    # Two workers, none for two looks, two again.
+    assert HOLDS_TICKS == (0, 1, 2, 3, 6, 12, 24, 60, 120)
+    # Two workers, none for two evaluations, two again.
     assert costs(2, 0, 0, 2) == pytest.approx(
         [
             4 * START,  # let go at once: two starts, and two more
-            4 * START + 2 * 5,  # kept for one look, let go, and started again
-            2 * START + 2 * 10,  # kept over the gap
-            2 * START + 2 * 10,
-            2 * START + 2 * 10,
+            4 * START + 2 * 5,  # kept for one evaluation, let go, and started again
+            *[2 * START + 2 * 10] * 7,  # kept over the gap
         ]
     )
 
 
 def test_only_the_workers_that_are_missing_are_started_again() -> None:
     # Five, then three, then four: letting go at once starts one of them anew.
-    assert costs(5, 3, 4)[:3] == pytest.approx([6 * START, 5 * START + 2 * 5, 5 * START + 2 * 5 + 1 * 5])
+    assert costs(5, 3, 4)[:3] == pytest.approx([6 * START, 5 * START + 2 * 5, 5 * START + 2 * 5])
 
 
-def test_what_a_hold_has_cost_is_forgotten_within_hours() -> None:
+def test_each_band_pays_for_its_own_workers() -> None:
+    # One worker always, three more once: the first band never starts again, the third holds two of the four.
+    known = played(4, 1, 1, 4)
+    assert [len(band) for band in known.bands] == [HOLDS] * 3
+    assert known.bands[0] == (START,) * HOLDS
+    weight = math.exp(3 * TICK_S / MEMORY_S)
+    assert known.bands[1][0] == pytest.approx(START + START * weight)  # the second worker
+    assert known.bands[2][0] == pytest.approx(2 * (START + START * weight))  # the third and the fourth
+
+
+def test_a_start_costs_its_time_and_its_processor_time() -> None:
+    assert start_cost_s(start_up_s=4.0) == CORE_PRICE * START_CORE_S + START_UP_SHARE * 4.0 == 40.0
+    assert start_cost_s(start_up_s=4.0, exit_s=2.0, core_s=1.0) == CORE_PRICE + START_UP_SHARE * 6.0 == 35.0
+
+
+def test_newer_costs_weigh_more_and_no_weight_outgrows_its_bound() -> None:
     once = played(1)
-    assert once.costs == (START,) * 5
-    later = tried(once, (), workers=1, now_s=once.at_s + MEMORY_S, tick_s=TICK_S, start_up_s=4.0)
-    assert later.costs == pytest.approx((START / math.e,) * 5)
+    assert once.bands == ((START,) * HOLDS,)
+    let_go = tried(once, (), workers=0, now_s=NOW_S + 5, tick_s=TICK_S, start_cost=START)
+    later = tried(let_go, (), workers=1, now_s=NOW_S + MEMORY_S, tick_s=TICK_S, start_cost=START)
+    assert later.bands[0][0] == pytest.approx(START + START * math.e)
+    ages_on_s = NOW_S + MEMORY_S * math.log(2 * WEIGHT_MAX)
+    much_later = tried(let_go, (), workers=1, now_s=ages_on_s, tick_s=TICK_S, start_cost=START)
+    assert much_later.began_at_s == ages_on_s
+    assert much_later.bands[0][0] == pytest.approx(START, rel=1e-3)  # what was before weighs nothing any more
 
 
 @pytest.mark.parametrize(
-    ("wants", "ticks"),
+    ("wants", "kept"),
     [
         ([3, 0, 0, 0, 0, 0, 0, 0], 0),  # it never comes back: whatever was kept idled
-        ([3, 0] * 6, 1),  # it comes back after every look: 3 × 5 s are cheaper than three starts
+        ([3, 0] * 6, 3),  # it comes back after every evaluation: 3 × 5 s are cheaper than three starts
         ([3, 0, 0, 0] * 4, 3),  # kept for 15 s, of which a start is 40
-        ([3, 3, 3, 3], 0),  # nothing to hold: of equals the shortest
+        ([3, *[0] * 10] * 4, 0),  # 50 s of each idle worker are dearer than a start
+        ([3, 3, 3, 3, 0], 0),  # nothing is known of what a gap costs: of equals the shortest
+        ([1, 1, 40, 1, 1, 1, 1, 0, 1, 1, 0], 1),  # the first comes back at once, the forty never
         ([0], 0),
     ],
 )
-def test_the_cheapest_hold_is_taken_and_of_equals_the_shortest(wants: list[int], ticks: int) -> None:
-    assert cheapest_s(played(*wants), tick_s=TICK_S) == ticks * TICK_S
+def test_every_band_keeps_as_long_as_was_cheapest_for_it(wants: list[int], kept: int) -> None:
+    assert kept_workers(played(*wants)) == kept
 
 
 def test_a_pool_comes_down_after_the_hold_that_was_cheapest_for_it() -> None:
-    """Six jobs at every third look: soon their workers are kept over the gap, and no longer than the gap."""
+    """Six jobs at every third evaluation: soon their workers are kept over the gap, and no longer than the gap."""
     learning = view(queue(), profile=profile(hold_down_s=None), start_up_s=4.0)
     memory, targets = Memory(), []
     for tick, jobs in enumerate([*[6, 0, 0] * 8, 0, 0, 0]):
@@ -92,24 +124,66 @@ def test_a_pool_comes_down_after_the_hold_that_was_cheapest_for_it() -> None:
         targets.append(decision.target_workers)
     assert targets[:3] == [6, 0, 0]  # nothing is known yet
     assert set(targets[9:24]) == {6}  # a gap of 10 s costs 6 × 10, six starts cost 6 × 40
-    assert targets[24:] == [0, 0, 0]  # the third look without a job lets all go
+    assert targets[24:] == [0, 0, 0]  # the third evaluation without a job lets all go
+
+
+def test_a_burst_beyond_the_ceiling_does_not_price_the_workers_below_it() -> None:
+    """One worker, needed at every other evaluation, is kept through the gap; also after 10,000 jobs at once."""
+    steady = profile(workers_max=4, hold_down_s=None)
+    memory, targets = Memory(), []
+    for tick in range(120):
+        now_s = NOW_S + TICK_S * tick
+        burst = 10_000 if tick == 20 else 0
+        jobs = 1 if tick % 2 else 0
+        seen = view(
+            queue(sampled_at_s=now_s, in_flight_jobs=jobs, waiting_jobs=burst, oldest_age_s=9.0 if burst else 0.0),
+            profile=steady,
+            running_workers=1,
+            start_up_s=4.0,
+        )
+        decision, memory = decide(seen, memory, now_s=now_s)
+        targets.append(decision.target_workers)
+    assert targets[20] == 4
+    assert set(targets[30:]) == {1}
 
 
 def test_a_profile_that_sets_the_hold_learns_none() -> None:
     busy = view(queue(in_flight_jobs=4), running_workers=4, profile=profile(hold_down_s=15.0))
-    assert decide(busy, Memory(), now_s=NOW_S)[1].hold is None
+    assert decide(busy, Memory(), now_s=NOW_S)[1].hold_costs is None
 
 
-def test_a_quiet_pools_memory_does_not_change_from_look_to_look() -> None:
+def test_while_every_wait_keeps_what_it_kept_nothing_is_written() -> None:
+    known = played(3, 1, 1, 1, 1)
+    assert known.levels == (1, 1, 1, 1, *[3] * 5)  # at 20 s the waits of 30 s and longer keep three
+    recent = (Wanted(at_s=NOW_S, workers=3),)
+    waits = [tried(known, recent, workers=1, now_s=NOW_S + each, tick_s=TICK_S, start_cost=START) for each in (25, 30)]
+    assert all(each is known for each in waits)
+    let_go = tried(known, recent, workers=1, now_s=NOW_S + 35, tick_s=TICK_S, start_cost=START)
+    assert let_go.levels == (1, 1, 1, 1, 1, *[3] * 4)
+    more = [sum(band[4] for band in each.bands) for each in (known, let_go)]
+    assert more[1] - more[0] == pytest.approx(2 * 15, rel=0.01)  # two idled from the twentieth second on
+
+
+def test_who_was_not_evaluated_for_long_has_kept_nothing_for_so_long() -> None:
+    known = played(3, 1)
+    later_s = NOW_S + 5 + 3 * 3600.0
+    recent = (Wanted(at_s=NOW_S, workers=3), Wanted(at_s=NOW_S + 5, workers=1))
+    later = tried(known, recent, workers=1, now_s=later_s, tick_s=TICK_S, start_cost=START)
+    weight = math.exp((later_s - known.began_at_s) / MEMORY_S)
+    kept = sum(band[-1] for band in later.bands) - sum(band[-1] for band in known.bands)
+    assert kept / weight == pytest.approx(2 * longest_s(TICK_S))
+
+
+def test_a_quiet_pools_memory_does_not_change_from_evaluation_to_evaluation() -> None:
     quiet = profile(hold_down_s=None)
     memory, memories = Memory(), []
-    for tick in range(20):
+    for tick in range(140):
         now_s = NOW_S + TICK_S * tick
         jobs = 3 if tick < 2 else 0
         seen = view(queue(sampled_at_s=now_s, in_flight_jobs=jobs), profile=quiet, running_workers=jobs)
         _, memory = decide(seen, memory, now_s=now_s)
         memories.append(memory)
-    at_rest_since = 2 + 6 + 1  # the longest hold has let go, and what it kept is gone
+    at_rest_since = 2 + HOLDS_TICKS[-1] + 1  # the longest hold has let go, and what it kept is gone
     assert all(each == memories[-1] for each in memories[at_rest_since:])
     never_busy = decide(view(profile=quiet), Memory(), now_s=NOW_S)[1]
     assert decide(view(profile=quiet), never_busy, now_s=NOW_S + TICK_S)[1] == never_busy
@@ -120,16 +194,14 @@ WANTS = st.lists(st.integers(0, 1000), min_size=1, max_size=30)
 
 @given(wants=WANTS)
 def test_a_longer_hold_never_keeps_fewer_and_each_keeps_what_is_wanted(wants: list[int]) -> None:
-    trial = played(*wants)
-    assert list(trial.levels) == sorted(trial.levels)
-    assert trial.levels[0] == wants[-1]
-    assert trial.levels[-1] == max(wants[-7:])
+    known = played(*wants)
+    assert list(known.levels) == sorted(known.levels)
+    assert known.levels[0] == wants[-1]
+    assert known.levels[4] == max(wants[-7:])
+    assert wants[-1] <= kept_workers(known) <= max(wants)
 
 
 @given(wants=WANTS)
-def test_costs_are_never_negative_and_the_hold_is_one_that_is_tried(wants: list[int]) -> None:
-    trial = played(*wants)
-    assert all(0.0 <= cost < math.inf for cost in trial.costs)
-    hold_s = cheapest_s(trial, tick_s=TICK_S)
-    assert hold_s in {ticks * TICK_S for ticks in HOLDS_TICKS}
-    assert hold_s <= longest_s(TICK_S)
+def test_costs_are_finite_and_never_negative(wants: list[int]) -> None:
+    assert all(0.0 <= cost < math.inf for band in played(*wants).bands for cost in band)
+    assert longest_s(TICK_S) == HOLDS_TICKS[-1] * TICK_S

@@ -128,7 +128,8 @@ def test_idle_slots_that_waiting_jobs_need_are_kept() -> None:
     late = queue(waiting_jobs=20, oldest_age_s=60.0)
     assert demanded(view(late, running_workers=3))["backlog_drain"] == 17  # three start 1 + 1 each, fourteen are left
     few = queue(waiting_jobs=3, oldest_age_s=60.0)
-    assert demanded(view(few, running_workers=3))["backlog_drain"] == 2  # two would do
+    assert demanded(view(few, running_workers=3))["backlog_drain"] == 3  # two would do; all three take one
+    assert demanded(view(queue(waiting_jobs=1), running_workers=3))["backlog_drain"] == 1  # also while it may wait
 
 
 def test_less_risk_reckons_with_fewer_completions() -> None:

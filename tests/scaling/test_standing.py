@@ -10,7 +10,7 @@ from headway.scaling.decide import decide
 from headway.scaling.limits import LIMITS
 from headway.scaling.model import (
     Demand,
-    HoldTrial,
+    HoldCosts,
     LastMove,
     Memory,
     Mode,
@@ -220,7 +220,7 @@ MEMORIES = st.builds(
         st.builds(Wanted, at_s=st.floats(NOW_S - 70, NOW_S - 1), workers=st.integers(1, 4)), max_size=2
     ).map(lambda wants: tuple(sorted(wants, key=lambda want: want.at_s))),
     last_move=st.sampled_from([None, LastMove(at_s=NOW_S - 20, is_up=True)]),
-    hold=st.sampled_from([None, None, HoldTrial(at_s=NOW_S - 90, costs=(5.0, 4.0, 3.0, 2.0, 1.0), levels=(0,) * 5)]),
+    hold_costs=st.sampled_from([None, None, HoldCosts(began_at_s=NOW_S - 99, at_s=NOW_S - 90, levels=(0,) * 9)]),
 )
 
 

@@ -28,11 +28,11 @@ def test_the_same_load_is_the_same_jobs_and_another_seed_is_as_many(name: str) -
         ("square_wave_15", 72_000, 20.0, 3600.0),
         ("square_wave_40", 72_000, 20.0, 3600.0),
         ("metronome", 333, 0.308, 21_600.0),  # 20 s / 65 s
-        ("giants", 156, 2.167, 43_200.0),  # 39 × 4 × 600 s / 12 h
+        ("giants", 776, 2.156, 216_000.0),  # 194 × 4 × 600 s / 60 h
         ("poison", 616, 5.133, 7200.0),  # 88 × 7 × 60 s / 2 h
         ("instant_backlog", 20_000, 0.2, 3600.0),  # 36 ms each
         ("dispatch", 108_000, 1.8, 1800.0),  # 60/s × 30 ms
-        ("cron_burst", 3600, 0.0333, 21_600.0),  # 72 × 50 × 0.2 s / 6 h
+        ("cron_burst", 14_400, 0.0333, 86_400.0),  # 288 × 50 × 0.2 s / 24 h
         ("over_ceiling", 290_000, 0.644, 4500.0),  # 60/s × 10 ms + 20,000 × 10 ms / 75 min
     ],
 )

@@ -20,6 +20,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "saturation": "every worker is busy",
         "hold_stale": "old readings",
         "hold_up": "wait before more",
+        "hold_overdue": "a job without time left",
         "hold_down": "wait before fewer",
         "tolerance": "too small a change",
         "anti_flapping": "no back and forth",

@@ -10,12 +10,12 @@ from headway.errors import Invalid
 from headway.scaling import fallback
 from headway.scaling.demand import service_time_s, start_up_s
 from headway.scaling.feasibility import circumstances
-from headway.scaling.hold import SLACK_S, cheapest_s, longest_s, tried
-from headway.scaling.limits import Ground, Limit, in_force, paused_workers
+from headway.scaling.hold import SLACK_S, kept_workers, longest_s, start_cost_s, tried
+from headway.scaling.limits import Ground, Limit, attainable, in_force, paused_workers
 from headway.scaling.model import (
     MEMORY_VERSION,
     Decision,
-    HoldTrial,
+    HoldCosts,
     LastMove,
     Memory,
     QueueMetrics,
@@ -54,15 +54,12 @@ def decide(
     advice = strategy.advise(queue, seen, memory.strategy_state, now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = math.ceil(greatest.slots / view.slots_per_worker - ROUNDING)
-    trial = _hold_trial(view, memory, wanted_workers=wanted_workers, now_s=now_s)
-    ground = Ground(
-        view=view,
-        memory=memory,
-        last_workers=last_workers,
-        is_fresh=fresh,
-        now_s=now_s,
-        hold_s=None if trial is None else cheapest_s(trial, tick_s=view.tick_s),
-    )
+    ground = Ground(view=view, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s)
+    # What never was and never will be cannot be held: a burst beyond the ceiling says nothing about the workers below.
+    attainable_workers = attainable(wanted_workers, ground)
+    hold_costs = _hold_costs(view, memory, wanted_workers=attainable_workers, now_s=now_s)
+    if hold_costs is not None:
+        ground = replace(ground, kept_workers=kept_workers(hold_costs))
     target_workers, steps, mover = _limited(wanted_workers, in_force(view, strategy.come_down), ground)
 
     decision = Decision(
@@ -95,8 +92,8 @@ def decide(
         last_workers=last_workers,
         target_workers=target_workers,
         paused=_paused(steps, ground),
-        wanted_workers=wanted_workers,
-        trial=trial,
+        wanted_workers=attainable_workers,
+        hold_costs=hold_costs,
         strategy_state=advice.state,
         now_s=now_s,
     )
@@ -215,7 +212,7 @@ def _remembered(
     target_workers: int,
     paused: int | None,
     wanted_workers: int,
-    trial: HoldTrial | None,
+    hold_costs: HoldCosts | None,
     strategy_state: State,
     now_s: float,
 ) -> Memory:
@@ -234,24 +231,23 @@ def _remembered(
         wanted=(*kept, *newest),
         lows=_lows(view, memory, last_workers=last_workers, wanted_workers=wanted_workers, now_s=now_s),
         last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,
-        hold=trial,
+        hold_costs=hold_costs,
         strategy_state=strategy_state,
     )
 
 
-def _hold_trial(view: PoolView, memory: Memory, *, wanted_workers: int, now_s: float) -> HoldTrial | None:
+def _hold_costs(view: PoolView, memory: Memory, *, wanted_workers: int, now_s: float) -> HoldCosts | None:
     """What each hold has cost the pool so far; ``None`` where the profile sets the hold, or nothing was ever wanted."""
-    if view.profile.hold_down_s is not None or (not wanted_workers and memory.hold is None):
+    before = memory.hold_costs
+    if view.profile.hold_down_s is not None or (not wanted_workers and before is None):
         return None
-    if memory.hold is not None and not wanted_workers and not memory.wanted and not any(memory.hold.levels):
-        return memory.hold  # at rest: what is zero costs nothing, and a quiet pool's memory does not change
     return tried(
-        memory.hold,
+        before,
         memory.wanted,
         workers=wanted_workers,
         now_s=now_s,
         tick_s=view.tick_s,
-        start_up_s=start_up_s(view),
+        start_cost=start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s),
     )
 
 

@@ -4,9 +4,11 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+from headway.scaling.measure import BATCH_JOBS
 from headway.scaling.model import Arrivals, QueueMetrics
 
 WINDOW_S = 60.0  # long enough to tell a rate from chance, short enough to let go soon after a burst
+DISPATCH_JOBS_MIN = 20
 SERVICE_MEMORY_S = 900.0  # service times are a property of the jobs, not of the moment
 
 
@@ -23,6 +25,8 @@ class Span:
     waiting_jobs: int
     in_flight_jobs: int
     oldest_age_s: float | None
+    running_slots: int | None = None
+    """Slots of running workers; ``None``: not known."""
 
 
 Sums = tuple[float, float, float, float, float]  # arrived, started, finished, late, slot seconds in use
@@ -41,6 +45,9 @@ class Recent:
         self._waiting_jobs = 0
         self._service_jobs = 0.0
         self._service_sum_s = 0.0
+        self._batch_work_s = self._batch_sum_s2 = 0.0
+        self._part_jobs, self._part_sum_s = 0, 0.0
+        self._dispatch = _Dispatch()
         self._began_at_s: float | None = None
         self._newest: Span | None = None
 
@@ -51,12 +58,21 @@ class Recent:
         before = self._newest
         passed_s = self._tick_s if before is None else max(0.0, span.ended_at_s - before.ended_at_s)
         in_use_s = passed_s * ((before.in_flight_jobs if before else 0) + span.in_flight_jobs) / 2
+        if before is not None and (span.oldest_age_s or 0.0) > passed_s:
+            self._dispatch.take(before, span, passed_s=passed_s)
         self._newest = span
         self._add(span, in_use_s=in_use_s, late_jobs=self._started_late(span))
         if span.finished_jobs:
             kept = math.exp(-passed_s / SERVICE_MEMORY_S)
             self._service_jobs = self._service_jobs * kept + span.finished_jobs
             self._service_sum_s = self._service_sum_s * kept + span.service_sum_s
+            self._batch_work_s, self._batch_sum_s2 = self._batch_work_s * kept, self._batch_sum_s2 * kept
+            self._part_jobs += span.finished_jobs
+            self._part_sum_s += span.service_sum_s
+            if self._part_jobs >= BATCH_JOBS:
+                self._batch_work_s += self._part_sum_s
+                self._batch_sum_s2 += self._part_sum_s * self._part_sum_s / self._part_jobs
+                self._part_jobs, self._part_sum_s = 0, 0.0
 
     def _add(self, span: Span, *, in_use_s: float, late_jobs: float) -> None:
         counts = (span.arrived_jobs, span.started_jobs, span.finished_jobs, late_jobs, in_use_s)
@@ -91,6 +107,11 @@ class Recent:
         return late_jobs
 
     @property
+    def dispatch_overhead_s(self) -> float | None:
+        """From the end of a job to the next start in the same slot while jobs wait; ``None``: not measured yet."""
+        return self._dispatch.overhead_s
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing happened in the window, and nothing is under way."""
         return not self._spans and not self._waiting
@@ -117,6 +138,7 @@ class Recent:
             late_rate_per_s=max(0.0, late) / window_s,
             completion_rate_per_s=finished / window_s,
             service_time_s=self._service_sum_s / self._service_jobs if self._service_jobs else None,
+            service_batch_s=self._batch_sum_s2 / self._batch_work_s if self._batch_work_s else None,
             pickup_objective_s=span.pickup_max_s,
             arrivals=self._arrivals(span.ended_at_s if now_s is None else now_s),
         )
@@ -129,6 +151,30 @@ class Recent:
                 break
             found.append(Arrivals(jobs=jobs, ended_ago_s=now_s - ended_s))
         return tuple(found)
+
+
+class _Dispatch:
+    """What slots do between two jobs. It is seen only in spans in which jobs waited from beginning to end."""
+
+    def __init__(self) -> None:
+        self._jobs = 0.0
+        self._between_s = 0.0
+
+    @property
+    def overhead_s(self) -> float | None:
+        return self._between_s / self._jobs if self._jobs >= DISPATCH_JOBS_MIN else None
+
+    def take(self, before: Span, span: Span, *, passed_s: float) -> None:
+        """Add a span without a moment in which nothing waited: whoever ran and had no job was between two."""
+        if before.running_slots is None or span.running_slots is None or not span.started_jobs:
+            return
+        slots = min(
+            before.running_slots, span.running_slots
+        )  # who started or left meanwhile was not there all the time
+        between = slots - (before.in_flight_jobs + span.in_flight_jobs) / 2
+        kept = math.exp(-passed_s / SERVICE_MEMORY_S)
+        self._jobs = self._jobs * kept + span.started_jobs
+        self._between_s = self._between_s * kept + max(0.0, between) * passed_s
 
 
 def _plus(sums: Sums, counts: Sums, sign: int) -> Sums:

@@ -208,6 +208,10 @@ LIMITS: Mapping[str, Tell] = MappingProxyType(
         "hold_stale": lambda before, after, _: (
             f"The figures are too old to go down on: {after.workers} are kept where {before.workers} would do."
         ),
+        "hold_overdue": lambda before, after, _: (
+            f"{_fewer(before)} would do by the figures, but a job waits that has no time left: "
+            f"{after.workers} are kept."
+        ),
         "hold_down": lambda before, after, _: (
             f"{_fewer(before)} would do now, but not yet for long enough: {after.workers} are kept."
         ),

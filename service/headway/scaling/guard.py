@@ -5,10 +5,11 @@ of earlier days tells better, and, from the jobs that were late in spite of it a
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headway.scaling.demand import MARGIN_S, SHORTEST_S, exposed_s, start_up_s
+from headway.scaling.demand import MARGIN_S, SHORTEST_S, exposed_s, leeway, start_up_s
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.spare import Shortfalls
@@ -21,6 +22,10 @@ LEARNING_STEP = 0.3  # a late job tightens by a quarter, as many jobs in time as
 MEMORY_S = 18 * 3600.0  # a working day and its evening
 LATE_JOB_WORKER_S = 16 * 3600.0  # what standing workers may cost for each late job they avoid
 FIRST_DAY_WORKER_S = 3600.0  # until a day has been seen, what returns every day looks like chance and is paid less for
+BANDS = 8
+BAND_TIME_S = 600.0  # with so many jobs there already, before what came on top of them is believed
+RECALL_TIME_S = 3600.0  # for which what earlier days tell only adds: that it fell short of nothing yet is no proof
+ROUNDING = 1e-9
 FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
 
 
@@ -35,6 +40,10 @@ class Guard:
     """How far the recent rate fell short."""
     by_recall: Shortfalls = field(default_factory=Shortfalls)
     """How far the rate and what earlier days tell fell short together; only since they tell anything."""
+    by_use: tuple[Shortfalls, ...] = ()
+    """How far the rate fell short by how many jobs were there already, in bands of ``_band``."""
+    used_jobs: int | None = None
+    """How many were there at the last evaluation; ``None``: not known."""
     recalled_mean_jobs: float = 0.0
     """What standing for recalled jobs costs on average."""
     beyond_log: float = math.log(BEYOND_FIRST)
@@ -47,10 +56,13 @@ def guard_of(stored: Any) -> Guard | None:
     """The guard that a state holds: the value itself, or the mapping that storing made of it."""
     if stored is None or isinstance(stored, Guard):
         return stored
-    shortfalls = {
-        name: Shortfalls(**{**stored[name], "spans": tuple(stored[name]["spans"])}) for name in ("by_rate", "by_recall")
-    }
-    return Guard(**{**stored, **shortfalls})
+    shortfalls = {name: _shortfalls(stored[name]) for name in ("by_rate", "by_recall")}
+    by_use = tuple(_shortfalls(each) for each in stored.get("by_use", ()))
+    return Guard(**{**stored, **shortfalls, "by_use": by_use})
+
+
+def _shortfalls(stored: Mapping[str, Any]) -> Shortfalls:
+    return Shortfalls(**{**stored, "spans": tuple(stored["spans"])})
 
 
 def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Guard:
@@ -60,10 +72,11 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
     # Less what the rate tells of the same time: of both together, more arrivals never ask for less.
     counted = min(1.0, exposed_s(view) / view.tick_s)
     recalled_jobs = max(0.0, (view.recalled_jobs or 0.0) - expected_jobs * counted) if _is_told(view) else None
+    used_jobs = None if queue.in_flight_jobs is None else queue.in_flight_jobs + (queue.waiting_jobs or 0)
     until_s = queue.arrived_until_s
     if until_s is None or (guard.seen_until_s is not None and until_s <= guard.seen_until_s):
         # A quiet pool has nothing to learn: the time is counted with the next that comes.
-        return replace(guard, expected_jobs=expected_jobs, recalled_jobs=recalled_jobs)
+        return replace(guard, expected_jobs=expected_jobs, recalled_jobs=recalled_jobs, used_jobs=used_jobs)
     passed_s = max(0.0, now_s - guard.at_s)
     kept = math.exp(-passed_s / MEMORY_S)
     arrived_jobs = queue.arrived_jobs or 0
@@ -77,11 +90,36 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
         seen_until_s=until_s,
         by_rate=guard.by_rate.faded(kept).seen(beyond_rate, jobs=arrived_jobs, span_s=passed_s),
         by_recall=by_recall,
+        by_use=_by_use(guard, beyond_rate, jobs=arrived_jobs, passed_s=passed_s),
+        used_jobs=used_jobs,
         recalled_mean_jobs=guard.recalled_mean_jobs * kept + (guard.recalled_jobs or 0.0) * (1 - kept),
         beyond_log=_beyond_log(guard, queue, view, passed_s=passed_s),
         expected_jobs=expected_jobs,
         recalled_jobs=recalled_jobs,
     )
+
+
+def _by_use(guard: Guard, beyond_jobs: float, *, jobs: int, passed_s: float) -> tuple[Shortfalls, ...]:
+    """The shortfalls by use with one more span, which began with ``guard.used_jobs``.
+
+    Bands fade when they are seen again, so that a span costs the work of one band.
+    """
+    if guard.used_jobs is None:
+        return guard.by_use
+    band = _band(guard.used_jobs)
+    found = [*guard.by_use, *[Shortfalls()] * (band + 1 - len(guard.by_use))]
+    found[band] = found[band].faded(math.exp(-passed_s / MEMORY_S)).seen(beyond_jobs, jobs=jobs, span_s=passed_s)
+    return tuple(found)
+
+
+def _band(jobs: int) -> int:
+    """None, one, two, three or four, five to eight and so on; from ``_upto`` of the last on, all are one."""
+    return min(BANDS - 1, (jobs - 1).bit_length() + 1) if jobs else 0
+
+
+def _upto(band: int) -> int:
+    """The most jobs of a band that is not the last."""
+    return 1 << band >> 1
 
 
 def _beyond_log(guard: Guard, queue: QueueMetrics, view: PoolView, *, passed_s: float) -> float:
@@ -90,11 +128,11 @@ def _beyond_log(guard: Guard, queue: QueueMetrics, view: PoolView, *, passed_s: 
     Source: I. Gibbs, E. Candès, "Adaptive conformal inference under distribution shift", NeurIPS (2021): stepping
     against each miss brings the share of misses to the one wanted, whatever the arrivals do.
     """
-    risk = view.profile.risk
-    allowed_per_s = LATE_FRACTION * risk * (queue.start_rate_per_s or 0.0)
+    room = leeway(view.profile)
+    allowed_per_s = LATE_FRACTION * room * (queue.start_rate_per_s or 0.0)
     told_s = min(passed_s, queue.window_s)  # rates tell of their window, however long nothing was learned before it
     step = LEARNING_STEP * told_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
-    least, most = math.log(BEYOND_LEAST * risk), math.log(min(1.0, BEYOND_MOST * risk))
+    least, most = math.log(BEYOND_LEAST * room), math.log(min(1.0, BEYOND_MOST * room))
     return min(most, max(least, guard.beyond_log + step))
 
 
@@ -110,13 +148,52 @@ def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: floa
         return FIRST_JOBS if is_new else 0.0
     quiet_s = max(0.0, now_s - guard.at_s)
     by_rate = _spare(guard.by_rate.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
+    by_rate = min(by_rate, _spare_in_use(guard, by_rate, queue, view))
     if guard.recalled_jobs is None:
         return by_rate
     by_recall = _spare(guard.by_recall.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
     # Weeks have been judged by a whole week. What is learned here is forgotten in a day, and what comes once a week
     # would never pay.
     is_believed = view.recalled_weeks is not None or _pays(guard, by_recall, by_rate)
+    if guard.by_recall.time_s < RECALL_TIME_S * guard.by_recall.scale:
+        return max(by_rate, by_recall + guard.recalled_jobs)
     return by_recall + guard.recalled_jobs if is_believed else by_rate
+
+
+def _spare_in_use(guard: Guard, by_rate: float, queue: QueueMetrics, view: PoolView) -> float:
+    """The spare that is enough with as many jobs as there are: what is there already will not come once more.
+
+    Where one job at a time comes, a second worker waits for nobody while the first is at work. The jobs that are there
+    and those to be ready for together never fall as jobs rise. Below 0 where less came than the recent rate makes
+    expect.
+    """
+    if guard.used_jobs is None or not guard.by_use:
+        return by_rate
+    ahead_jobs = guard.expected_jobs * exposed_s(view) / view.tick_s
+    own_band = _band(guard.used_jobs)
+    most_jobs, least_above_jobs = 0.0, math.inf
+    for band in range(max(own_band + 1, len(guard.by_use))):
+        more_jobs = _jobs_on_top(guard, band, queue, view, ahead_jobs=ahead_jobs)
+        if more_jobs is None:
+            continue
+        if band < own_band:
+            most_jobs = max(most_jobs, _upto(band) + more_jobs)
+        elif band == own_band:
+            return min(by_rate, max(most_jobs, guard.used_jobs + more_jobs) - guard.used_jobs - ahead_jobs)
+        else:
+            least_above_jobs = min(least_above_jobs, _upto(band - 1) + 1 + more_jobs)
+    # With as many as there are it was not watched for long: no more than where more were there.
+    return min(by_rate, max(most_jobs, least_above_jobs) - guard.used_jobs - ahead_jobs)
+
+
+def _jobs_on_top(guard: Guard, band: int, queue: QueueMetrics, view: PoolView, *, ahead_jobs: float) -> float | None:
+    """The jobs to be ready for beside those of a band; ``None`` where the band has not been watched for long.
+
+    Jobs come whole: the half that is expected and the half that is spare are one.
+    """
+    if band >= len(guard.by_use) or guard.by_use[band].time_s < BAND_TIME_S * guard.by_use[band].scale:
+        return None
+    return math.floor(ahead_jobs + math.ceil(_spare(guard.by_use[band], guard, queue, view)) + ROUNDING)
 
 
 def _is_told(view: PoolView) -> bool:
@@ -136,7 +213,8 @@ def _spare(shortfalls: Shortfalls, guard: Guard, queue: QueueMetrics, view: Pool
     return min(
         shortfalls.least_spare(math.exp(guard.beyond_log)),
         shortfalls.worth(
-            worker_s_per_late_job=worker_s / view.profile.risk,
+            # A generous percentile makes no late job cheaper: only so many of them are allowed.
+            worker_s_per_late_job=worker_s / min(view.profile.risk, leeway(view.profile)),
             jobs_per_worker=1.0 if service_s is None else 1.0 + objective_s / max(service_s, SHORTEST_S),
         ),
     )

@@ -1,23 +1,27 @@
 """How long a count stays up after it was last wanted, chosen by what each wait would have cost this pool.
 
 A worker that is kept idles; one that is let go may have to be started again. Which is dearer depends on how soon the
-next job needs it, and that is a property of the pool. So every wait is tried on what was wanted of late, and the
-cheapest is taken.
+next job needs it, and that differs within a pool: the first worker may be needed every minute and the fortieth once an
+hour. So workers are priced in bands, the first, the second, the third and fourth, the next four and so on: every wait
+is tried on what each band was wanted for of late, and each band takes the cheapest.
 
 Source: A. Gandhi, M. Harchol-Balter, R. Raghunathan, M. A. Kozuch, "AutoScale", ACM TOCS 30 (2012): delayed-off.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from headway.scaling.model import HoldTrial, Wanted
+from headway.scaling.model import HoldCosts, Wanted
 
-HOLDS_TICKS = (0, 1, 2, 3, 6)
-START_WORKER_S = 30.0  # what a start costs beyond its own time: processor, memory and connections all at once
-START_UP_SHARE = 2.5  # and for each second of start-up, in which a worker is paid for and of no use
-MEMORY_S = 3600.0  # the last hour tells which wait is cheapest
-SLACK_S = 1e-6  # looks are a tick apart but for rounding
+HOLDS_TICKS = (0, 1, 2, 3, 6, 12, 24, 60, 120)
+CORE_PRICE = 20.0  # worker-seconds that a second of a core is worth: a start takes it from the jobs of others
+START_CORE_S = 1.5  # initial estimate of what a start takes of a core: interpreter, imports, connections
+START_UP_SHARE = 2.5  # for each second from spawn to ready and from stop to end: paid for and of no use
+MEMORY_S = 3600.0  # the last hour decides which wait is cheapest
+FORGOTTEN_S = 12 * MEMORY_S  # what was known so long ago weighs nothing
+WEIGHT_MAX = 1e6  # before newer costs outgrow what doubles hold exactly, all are scaled back
+SLACK_S = 1e-6  # evaluations are a tick apart but for rounding
 
 _at_s = attrgetter("at_s")
 
@@ -27,31 +31,77 @@ def longest_s(tick_s: float) -> float:
     return HOLDS_TICKS[-1] * tick_s
 
 
-def tried(
-    before: HoldTrial | None, recent: Iterable[Wanted], *, workers: int, now_s: float, tick_s: float, start_up_s: float
-) -> HoldTrial:
-    """``before`` with this look: ``workers`` are wanted now, ``recent`` were before.
+def start_cost_s(*, start_up_s: float, exit_s: float = 0.0, core_s: float | None = None) -> float:
+    """What one start and its exit cost, in worker-seconds; ``core_s`` is the processor time it takes, if measured."""
+    return CORE_PRICE * (START_CORE_S if core_s is None else core_s) + START_UP_SHARE * (start_up_s + exit_s)
 
-    A wait costs the worker-seconds it keeps beyond what is wanted, and a start for each worker it let go too soon.
+
+def tried(
+    before: HoldCosts | None, recent: Iterable[Wanted], *, workers: int, now_s: float, tick_s: float, start_cost: float
+) -> HoldCosts:
+    """``before`` with this evaluation: ``workers`` are wanted now, ``recent`` were before.
+
+    A wait costs the worker-seconds it kept beyond what was wanted, and a start for each worker it let go too soon.
+    While every wait keeps what it kept, the very value comes back: its time is counted when that changes.
     """
-    known = before or HoldTrial(at_s=now_s - tick_s, costs=(0.0,) * len(HOLDS_TICKS), levels=(0,) * len(HOLDS_TICKS))
-    passed_s = max(0.0, now_s - known.at_s)
-    kept = math.exp(-passed_s / MEMORY_S)
-    start_cost = START_WORKER_S + START_UP_SHARE * start_up_s
+    if before is None or now_s - before.at_s > FORGOTTEN_S:
+        before = HoldCosts(began_at_s=now_s, at_s=now_s, levels=(0,) * len(HOLDS_TICKS))
+    levels = _levels(recent, workers=workers, now_s=now_s, tick_s=tick_s)
+    if levels == before.levels:
+        return before
+    weight = math.exp((now_s - before.began_at_s) / MEMORY_S)
+    # No wait keeps anything for longer than the longest: who was not evaluated meanwhile kept nothing on purpose.
+    idle_s = weight * min(max(0.0, now_s - before.at_s), longest_s(tick_s))
+    bands = [*before.bands, *[(0.0,) * len(levels)] * (_bands(levels[-1]) - len(before.bands))]
+    added = [
+        _added(band, before.levels, levels, idle_s=idle_s, start=weight * start_cost) for band in range(len(bands))
+    ]
+    bands = [tuple(map(sum, zip(costs, more, strict=True))) for costs, more in zip(bands, added, strict=True)]
+    if weight <= WEIGHT_MAX:
+        return HoldCosts(began_at_s=before.began_at_s, at_s=now_s, levels=levels, bands=tuple(bands))
+    scaled = tuple(tuple(cost / weight for cost in costs) for costs in bands)
+    return HoldCosts(began_at_s=now_s, at_s=now_s, levels=levels, bands=scaled)
+
+
+def _added(
+    band: int, before: Sequence[int], levels: Sequence[int], *, idle_s: float, start: float
+) -> tuple[float, ...]:
+    """What a band costs more by wait, from one evaluation that changed a level to the next."""
+    wanted = _part(before[0], band)  # the shortest wait keeps what is wanted
+    return tuple(
+        (had - wanted) * idle_s + max(0, part - had) * start
+        for had, part in ((_part(was, band), _part(level, band)) for was, level in zip(before, levels, strict=True))
+    )
+
+
+def _levels(recent: Iterable[Wanted], *, workers: int, now_s: float, tick_s: float) -> tuple[int, ...]:
+    """The count that each wait keeps: the most that was wanted within it."""
     peaks = sorted(recent, key=_at_s, reverse=True)
-    costs, levels = [], []
-    level, next_peak = workers, 0
-    for ticks, cost, was in zip(HOLDS_TICKS, known.costs, known.levels, strict=True):
+    levels, level, next_peak = [], workers, 0
+    for ticks in HOLDS_TICKS:
         since_s = now_s - ticks * tick_s - SLACK_S
         while next_peak < len(peaks) and peaks[next_peak].at_s >= since_s:
             level = max(level, peaks[next_peak].workers)
             next_peak += 1
-        started = level - was if level > was else 0
-        costs.append(cost * kept + (level - workers) * passed_s + started * start_cost)
         levels.append(level)
-    return HoldTrial(at_s=now_s, costs=tuple(costs), levels=tuple(levels))
+    return tuple(levels)
 
 
-def cheapest_s(trial: HoldTrial, *, tick_s: float) -> float:
-    """The wait that has cost least; of equals the shortest."""
-    return HOLDS_TICKS[trial.costs.index(min(trial.costs))] * tick_s
+def kept_workers(costs: HoldCosts) -> int:
+    """The count that stays up when every band waits as long as has cost it least; of equals the shortest."""
+    return sum(_part(costs.levels[_cheapest(band)], number) for number, band in enumerate(costs.bands))
+
+
+def _cheapest(costs: Sequence[float]) -> int:
+    return costs.index(min(costs))
+
+
+def _bands(workers: int) -> int:
+    """How many bands ``workers`` reach into."""
+    return (workers - 1).bit_length() + 1 if workers else 0
+
+
+def _part(workers: int, band: int) -> int:
+    """How many of ``workers`` are in a band: the first, the second, the third and fourth, the next four and so on."""
+    below = 1 << band >> 1
+    return min(workers, 1 << band) - below if workers > below else 0

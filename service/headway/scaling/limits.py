@@ -31,8 +31,8 @@ class Ground:
     last_workers: int
     is_fresh: bool
     now_s: float
-    hold_s: float | None = None
-    """For how long a count must have been enough before it is come down to, where the profile does not say."""
+    kept_workers: int = 0
+    """What the cheapest holds keep up, where the profile sets none."""
 
 
 Limit = Callable[[int, Ground], int]
@@ -47,9 +47,24 @@ def hold_down(count: int, ground: Ground) -> int:
     """Down only to what was enough for the whole of the hold, the profile's or the cheapest. Up never waits."""
     if count >= ground.last_workers:
         return count
-    since_s = ground.now_s - (ground.view.profile.hold_down_s or ground.hold_s or 0.0) - SLACK_S
-    recent = [wanted.workers for wanted in ground.memory.wanted if wanted.at_s >= since_s]
+    hold_s = ground.view.profile.hold_down_s
+    if hold_s is None:
+        return min(ground.last_workers, max(count, ground.kept_workers))
+    recent = [each.workers for each in ground.memory.wanted if each.at_s >= ground.now_s - hold_s - SLACK_S]
     return min(ground.last_workers, max([count, *recent]))
+
+
+def hold_overdue(count: int, ground: Ground) -> int:
+    """While a job waits that has no time left, nothing goes down: who is there is about to take it."""
+    return max(count, ground.last_workers) if is_overdue(ground.view) else count
+
+
+def is_overdue(view: PoolView) -> bool:
+    """Whether a waiting job of any member has used up its objective."""
+    return any(
+        queue.waiting_jobs and (queue.oldest_age_s or 0.0) >= view.profile.objective_of(queue.queue).target_s
+        for queue in view.queues
+    )
 
 
 def hold_up(count: int, ground: Ground) -> int:
@@ -239,9 +254,16 @@ def ceiling_of(ground: Ground) -> int:
     return count
 
 
+def attainable(count: int, ground: Ground) -> int:
+    """``count``, but no more than the ceiling of this moment allows and there is room for."""
+    return capacity(min(count, ceiling_of(ground)), ground)
+
+
 def in_order(come_down: Limit) -> tuple[Limit, ...]:
     """Every limit, in the order in which they fold; ``come_down`` is the strategy's own way to take a lower count."""
-    taming = (hold_stale, tolerance, hold_up, come_down, step, crash_loop)
+    # A strategy with a way down of its own answers for it.
+    downs = (hold_overdue, hold_down) if come_down is hold_down else (come_down,)
+    taming = (hold_stale, tolerance, hold_up, *downs, step, crash_loop)
     said = (fallback, pause, override, schedule, workers_min)
     never_exceeded = (workers_max, pinned, rate_limit, budget, capacity)
     return (*taming, *said, *never_exceeded)
@@ -253,13 +275,13 @@ def in_force(view: PoolView, come_down: Limit) -> tuple[Limit, ...]:
     What is not set could not move the count: leaving it out keeps decisions short.
     """
     profile = view.profile
-    return _without((*[is_set(profile) for _, is_set in OPTIONAL], view.is_failing), come_down)
+    return _without((*[is_set(profile) for _, is_set in OPTIONAL], view.is_failing, is_overdue(view)), come_down)
 
 
 @lru_cache(maxsize=1024)  # an installation has a handful of sorts of profile
 def _without(are_set: tuple[bool, ...], come_down: Limit) -> tuple[Limit, ...]:
-    """Every limit but those of ``OPTIONAL`` that are not set, and ``crash_loop`` where nothing fails."""
-    optional = (*(limit for limit, _ in OPTIONAL), crash_loop)
+    """Every limit but those of ``OPTIONAL`` that are not set, and those of the moment where they have no ground."""
+    optional = (*(limit for limit, _ in OPTIONAL), crash_loop, hold_overdue)
     idle = {limit for limit, is_set in zip(optional, are_set, strict=True) if not is_set}
     return tuple(limit for limit in in_order(come_down) if limit not in idle)
 

@@ -27,6 +27,7 @@ GAMMA = 1.02  # two neighbouring sketch buckets differ by 2 %, so that a bucket'
 SHORTEST_S = 0.001  # what is shorter counts as this: no decision depends on less
 LONGEST_S = 1_000_000.0  # what is longer, 11 days, counts as this: so a sketch has a bounded number of buckets
 EDGE = 1e-9  # of a sketch bucket: two libraries' logarithms may differ in the last bit, also of a round duration
+BATCH_JOBS = 16  # of fewer, one long job makes the mean
 SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the moment: a longer memory, less noise
 
 LOG_GAMMA = math.log(GAMMA)
@@ -311,6 +312,7 @@ def queue_metrics(
         arrival_trend_per_s2=_trend_per_s2(rows, now_s=now_s, window_s=window_s),
         # Over those whose start is known: others have no service time, and would make the mean too short.
         service_time_s=_mean(sum([row.service_sum_s for row in served]), sum(services.values())),
+        service_batch_s=batch_mean_s((row.finished_jobs + row.failed_jobs, row.service_sum_s) for row in served),
         service_p95_s=quantile_s(services, 95),
         pickup_p50_s=p50_s,
         pickup_p95_s=p95_s,
@@ -335,6 +337,24 @@ def _in_flight_mean_jobs(
         for row in recent
     )
     return max(0.0, sampled.in_flight_jobs - more_jobs_s / window_s)
+
+
+def batch_mean_s(ended: Iterable[tuple[int, float]]) -> float | None:
+    """The mean service time of batches of at least ``BATCH_JOBS`` jobs, each weighing as much as its work.
+
+    Where long jobs end together among many short ones it is far above the mean, and where both mix it is near.
+
+    Args:
+        ended: Jobs that ended in a span and their service times' sum, the oldest span first.
+    """
+    work_s = work_s2 = part_s = 0.0
+    part_jobs = 0
+    for jobs, sum_s in ended:
+        part_jobs, part_s = part_jobs + jobs, part_s + sum_s
+        if part_jobs >= BATCH_JOBS:
+            work_s, work_s2 = work_s + part_s, work_s2 + part_s * part_s / part_jobs
+            part_jobs, part_s = 0, 0.0
+    return work_s2 / work_s if work_s else None
 
 
 def _late_jobs(row: BucketRow, target_s: float) -> int:

@@ -172,6 +172,9 @@ class QueueMetrics:
     failure_rate_per_s: float | None = None
     arrival_trend_per_s2: float | None = None
     service_time_s: float | None = None
+    service_batch_s: float | None = None
+    """Mean service time of the jobs that ended in one span, over spans by their work: where long jobs come in batches
+    among many short ones, that of the batches."""
     service_p95_s: float | None = None
     pickup_p50_s: float | None = None
     pickup_p95_s: float | None = None
@@ -399,12 +402,16 @@ class LastMove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HoldTrial:
-    """What each of the waits before scaling down that are tried has cost, in worker-seconds, and the count it kept."""
+class HoldCosts:
+    """What each of the waits before scaling down that are tried has cost, in worker-seconds, and the count it keeps."""
 
+    began_at_s: float
+    """Newer costs weigh more, by their distance from this time."""
     at_s: float
-    costs: tuple[float, ...]
     levels: tuple[int, ...]
+    """By wait, the shortest first."""
+    bands: tuple[tuple[float, ...], ...] = ()
+    """Costs by band of workers, each by wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -423,7 +430,7 @@ class Memory:
     lows: tuple[Wanted, ...] = ()
     """Recent wants that no later one was below, newest last, for the hold before scaling up."""
     last_move: LastMove | None = None
-    hold: HoldTrial | None = None
+    hold_costs: HoldCosts | None = None
     """What each wait before scaling down would have cost; ``None`` where the profile sets the wait."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

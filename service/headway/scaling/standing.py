@@ -17,6 +17,7 @@ STANDS_S_MAX = 120.0  # then it is decided again whatever holds, so that a store
 CLOCKLESS_LIMITS = frozenset(
     {
         "hold_stale",  # told apart by freshness
+        "hold_overdue",  # of waiting jobs, and while any waits nothing stands
         "tolerance",
         "hold_up",  # remembers something new at every look, if it is in use: then nothing stands
         "step",

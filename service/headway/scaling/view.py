@@ -171,6 +171,7 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         failure_rate_per_s=_total(queue.failure_rate_per_s for queue in seen),
         arrival_trend_per_s2=_total(queue.arrival_trend_per_s2 for queue in seen),
         service_time_s=_mean_service_time_s(seen),
+        service_batch_s=_greatest(queue.service_batch_s for queue in seen),
         service_p95_s=_greatest(queue.service_p95_s for queue in seen),
         pickup_p50_s=_greatest(queue.pickup_p50_s for queue in seen),
         pickup_p95_s=_greatest(queue.pickup_p95_s for queue in seen),

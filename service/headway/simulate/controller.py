@@ -153,7 +153,7 @@ class Controller:
         if isinstance(self._recent, KeptRows):
             self._recent.take(seen.rows or ())
         else:
-            self._recent.take(_span(seen))
+            self._recent.take(_span(seen, slots_per_worker=self._slots_per_worker))
         if self._exposed_s > 0:  # nobody else asks what was
             self._recall.take(seen.arrived, at_s=seen.at_s)
             if self._weeks is not None:
@@ -174,9 +174,7 @@ class Controller:
             start_up_p95_s=None if measured.start_up is None else measured.start_up.p95_s,
             start_up_cpu_s=measured.start_up_cpu_s,
             exit_s=self._exit_s,
-            dispatch_overhead_s=(
-                measured.dispatch_overhead_s if seen.dispatch_overhead_s is None else seen.dispatch_overhead_s
-            ),
+            dispatch_overhead_s=self._overhead_s(seen),
             capacity_workers=self._ceiling_workers if seen.capacity_workers is None else seen.capacity_workers,
             assigned_workers=seen.workers,
             running_workers=seen.busy + seen.idle,
@@ -191,6 +189,13 @@ class Controller:
             tick_s=self._tick_s,
             lag_s=self._lag_s,
         )
+
+    def _overhead_s(self, seen: Observation) -> float | None:
+        """What the observation reports, else what was measured before, else what the counts show by now."""
+        if seen.dispatch_overhead_s is not None:
+            return seen.dispatch_overhead_s
+        known_s = self._behaviour.dispatch_overhead_s
+        return self._recent.dispatch_overhead_s if known_s is None and isinstance(self._recent, Recent) else known_s
 
     def _recalled(self, seen: Observation, queue: QueueMetrics) -> Recalled:
         """What weeks or earlier days tell, where the pool is exposed: nobody else asks."""
@@ -217,7 +222,7 @@ def _is_quiet(seen: Observation) -> bool:
     )
 
 
-def _span(seen: Observation) -> Span:
+def _span(seen: Observation, *, slots_per_worker: int) -> Span:
     return Span(
         ended_at_s=seen.at_s,
         arrived_jobs=seen.arrived,
@@ -228,4 +233,5 @@ def _span(seen: Observation) -> Span:
         waiting_jobs=seen.waiting,
         in_flight_jobs=seen.busy if seen.in_flight is None else seen.in_flight,
         oldest_age_s=seen.oldest_age_s,
+        running_slots=(seen.busy + seen.idle) * slots_per_worker,
     )

@@ -67,7 +67,7 @@ LOADS: Mapping[str, Load] = {
     # One job at a time, as regular as a clock. [start-up 8: 99.7 / 4.75]. Constant: 1 worker, 3.25 times the work.
     "metronome": Load(parts=(_cron(1, 20.0, every_s=65.0, within_s=3.0, for_s=6 * HOUR_S),)),
     # Four jobs of 10 min nearly at once, at 2.15 erlang. [start-up 8: 99.3 / 2.4]. Constant: 4 workers, 1.85.
-    "giants": Load(parts=(_cron(4, 600.0, every_s=1116.0, within_s=8.0, for_s=12 * HOUR_S),)),
+    "giants": Load(parts=(_cron(4, 600.0, every_s=1116.0, within_s=8.0, for_s=60 * HOUR_S),)),
     # Seven jobs hang until a time-out of 60 s ends them, and are given out again 22 s later, over and over.
     # [start-up 8: 2.7]. Constant: 7 workers, 1.37.
     "poison": Load(parts=(_cron(7, 60.0, every_s=82.0, for_s=2 * HOUR_S),)),
@@ -79,7 +79,7 @@ LOADS: Mapping[str, Load] = {
     # [start-up 2: 63 / 4.4 / 2,587; with the cycle of 30 ms known 100 / 1.2 / 120]. Constant: 2 workers, 1.1.
     "dispatch": Load(parts=(_poisson(60.0, 0.002, for_s=HOUR_S / 2),), workers_max=50, dispatch_s=0.028),
     # Fifty short jobs at once each 5 min, and nothing between: a mean rate of one job each 6 s.
-    "cron_burst": Load(parts=(_cron(50, 0.2, every_s=300.0, within_s=2.0, for_s=6 * HOUR_S),)),
+    "cron_burst": Load(parts=(_cron(50, 0.2, every_s=300.0, within_s=2.0, for_s=24 * HOUR_S),)),
     # A steady load of one worker, and after a quarter of an hour a burst that no number of workers below the ceiling
     # can start in time: the hour that follows must cost what it did before.
     "over_ceiling": Load(parts=(_poisson(60.0, 0.01, for_s=1.25 * HOUR_S),), burst_jobs=20_000, workers_max=4),

@@ -14,13 +14,14 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from headway.errors import Invalid
+from headway.scaling.hold import HOLDS_TICKS
 from headway.scaling.hosts_wanted import HostsWanted
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import (
     MEMORY_VERSION,
     Assignment,
     Decision,
-    HoldTrial,
+    HoldCosts,
     Host,
     LastMove,
     Memory,
@@ -218,13 +219,16 @@ def _memory(body: dict[str, Any]) -> Memory:
         wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
         lows=tuple(Wanted(**wanted) for wanted in body.get("lows", ())),
         last_move=LastMove(**body["last_move"]) if body.get("last_move") else None,
-        hold=_hold(body.get("hold")),
+        hold_costs=_hold_costs(body.get("hold_costs")),
         strategy_state=body.get("strategy_state", {}),
     )
 
 
-def _hold(body: Mapping[str, Any] | None) -> HoldTrial | None:
-    return HoldTrial(at_s=body["at_s"], costs=tuple(body["costs"]), levels=tuple(body["levels"])) if body else None
+def _hold_costs(body: Mapping[str, Any] | None) -> HoldCosts | None:
+    if not body or len(body["levels"]) != len(HOLDS_TICKS):  # of a version that tried other waits: learned anew
+        return None
+    bands = tuple(tuple(costs) for costs in body["bands"])
+    return HoldCosts(began_at_s=body["began_at_s"], at_s=body["at_s"], levels=tuple(body["levels"]), bands=bands)
 
 
 async def _assignments(connection: AsyncConnection) -> tuple[Assignment, ...]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide, worst_wait_s
 from headway.scaling.explain import explained
-from headway.scaling.model import HoldTrial, LastMove, Memory, Wanted
+from headway.scaling.model import HoldCosts, LastMove, Memory, Wanted
 from headway.scaling.record import decision_from_mapping
 from headway.scaling.share import urgency
 from headway.scaling.view import PoolView
@@ -59,13 +59,14 @@ def stored(memory: Memory) -> Memory:
         wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
         lows=tuple(Wanted(**wanted) for wanted in body["lows"]),
         last_move=LastMove(**body["last_move"]) if body["last_move"] else None,
-        hold=_hold(body["hold"]) if body["hold"] else None,
+        hold_costs=_hold_costs(body["hold_costs"]) if body["hold_costs"] else None,
         strategy_state=body["strategy_state"],
     )
 
 
-def _hold(body: dict[str, Any]) -> HoldTrial:
-    return HoldTrial(at_s=body["at_s"], costs=tuple(body["costs"]), levels=tuple(body["levels"]))
+def _hold_costs(body: dict[str, Any]) -> HoldCosts:
+    bands = tuple(tuple(costs) for costs in body["bands"])
+    return HoldCosts(began_at_s=body["began_at_s"], at_s=body["at_s"], levels=tuple(body["levels"]), bands=bands)
 
 
 @LAW

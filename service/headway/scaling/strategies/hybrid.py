@@ -9,13 +9,15 @@ from headway.scaling.demand import (
     Need,
     Supply,
     backlog_drain,
+    batch_cycle_s,
     completions_per_s,
+    confidence,
     exposed_s,
     greatest,
-    known_service_s,
     standing,
     start_up_s,
     supply,
+    taking,
     waiting,
 )
 from headway.scaling.guard import guard_of, learned, spare_jobs
@@ -29,9 +31,11 @@ CAUTION = 1.0  # standard deviations fewer completions than expected are reckone
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
     """The slots in use, those that the waiting jobs need beyond, and those that must stand."""
     asked = _asked(view, state.get("asked", ()), now_s)
-    given = supply(queue, view, coming=_coming(asked, view, now_s), caution=CAUTION / view.profile.risk)
+    given = supply(
+        queue, view, coming=_coming(asked, view, now_s), caution=CAUTION * confidence(view.profile) / view.profile.risk
+    )
     in_use = given.busy_slots + view.starting_workers * view.slots_per_worker
-    drain = _drain(queue, view, given)
+    drain = _drain(queue, view, given, slots_max=_slots_max(view, now_s))
     demands = [
         Demand(name="work_in_progress", slots=in_use),
         Demand(name="backlog_drain", slots=in_use + drain.slots),
@@ -54,19 +58,35 @@ def _is_asleep(queue: QueueMetrics, view: PoolView) -> bool:
     return bool(queue.waiting_jobs) and not view.running_workers and not view.starting_workers
 
 
-def _drain(queue: QueueMetrics, view: PoolView, given: Supply) -> Need:
+def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Need:
     """What the waiting jobs of all members need, never less than those of any one alone with its own objective."""
-    needs = [backlog_drain(waiting(queue, view, target_s=view.profile.objective.target_s), given, view)]
+    needs = [
+        taking(queue, given),
+        _drain_of(queue, given, view, target_s=view.profile.objective.target_s, slots_max=slots_max),
+    ]
     if len(view.queues) > 1 or view.profile.member_objectives:
         for member in view.queues:
-            alone = replace(
-                given,
-                completions_per_s=completions_per_s(member, view, member.in_flight_jobs or 0),
-                service_time_s=known_service_s(member, view),
-            )
+            busy_slots = member.in_flight_jobs or 0
+            alone = replace(given, busy_slots=busy_slots, completions_per_s=completions_per_s(member, view, busy_slots))
             target_s = view.profile.objective_of(member.queue).target_s
-            needs.append(backlog_drain(waiting(member, view, target_s=target_s), alone, view))
+            needs.append(_drain_of(member, alone, view, target_s=target_s, slots_max=slots_max))
     return greatest(needs)
+
+
+def _drain_of(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: float, slots_max: int) -> Need:
+    of_batch_s = batch_cycle_s(queue, view)
+    batch = replace(
+        given, cycle_s=of_batch_s, completions_per_s=min(given.completions_per_s, given.busy_slots / of_batch_s)
+    )
+    return backlog_drain(waiting(queue, view, target_s=target_s), batch, view, slots_max=slots_max)
+
+
+def _slots_max(view: PoolView, now_s: float) -> int:
+    """The most slots that the pool may have now."""
+    workers = view.profile.bounds_at(now_s, view.zones).workers_max
+    if view.capacity_workers is not None:
+        workers = min(workers, view.capacity_workers)
+    return workers * view.slots_per_worker
 
 
 def _asked(view: PoolView, before: Sequence[Sequence[float]], now_s: float) -> tuple[tuple[float, int], ...]:
