@@ -20,10 +20,12 @@ class Machine:
         self.epoch: int | None = 7
         self.agent_reported = self.pipeline_wrote = False
         self.reported: list[int] = []
+        self.draining: list[int] = []
 
     def ask(self, path: str) -> dict:
         if path == "/v1/hosts":
-            return {"hosts": [{"workers": [{"pid": pid} for pid in self.reported]}]}
+            states = [("running", self.reported), ("draining", self.draining), ("starting", [None])]
+            return {"hosts": [{"workers": [{"pid": pid, "state": name} for name, pids in states for pid in pids]}]}
         return {} if self.epoch is None else {"leader_epoch": self.epoch}
 
     def has_agent(self, ran_s: float) -> bool:
@@ -105,6 +107,16 @@ def test_of_a_killed_agent_the_workers_that_went_on_and_those_it_adopted_are_cou
     (fault,) = played.chaos.faults()
     assert (fault["workers"], fault["workers_kept"], fault["workers_adopted"]) == (1, 1, 1)
     assert "1 of 1 workers went on, 1 adopted" in played.said[-1]
+
+
+def test_a_worker_that_was_already_leaving_is_not_expected_to_go_on(process):
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as worker:
+        machine = Machine({"agent": process.pid})
+        machine.draining = [worker.pid]
+        played = Played(machine, workers=[psutil.Process(worker.pid)])
+        played.at(45)
+        worker.kill()
+    assert played.chaos.faults()[0]["workers"] == 0
 
 
 def test_a_worker_that_died_with_the_agent_is_not_counted_as_going_on(process):

@@ -15,7 +15,7 @@ from headway.cli.report_text import facts, fault_text, headline, lines, notes, r
 JOBS = [*[job(0, 1, 11)] * 4, job(0, 40, 41), job(0, 0, 20, queue="reports"), job(0, 20, 40, queue="reports")]
 LIVES = [life(0, 12)] * 4 + [life(0, 42)]
 WORKLOAD = {
-    "title": "a recorded day, 400 times as fast",
+    "title": "a recorded day, 400 times as fast: 216 s, from 05:00",
     "queues": {"mail": "departures", "reports": "tweets"},
     "times_faster": 400.0,
 }
@@ -60,6 +60,11 @@ def test_each_way_is_named_for_what_it_is():
 def test_a_missed_objective_is_marked():
     # 4 of 5 jobs of `mail` in time are less than 95 %; both of `reports` are
     assert lines(report())[0][1:3] == ["✗ 80.0 %", "100.0 %"]
+
+
+def test_a_saving_that_missed_an_objective_says_so():
+    assert headline(report()).endswith("but missed the objective of mail.")
+    assert headline(report(jobs=[*[job(0, 1, 11)] * 4, job(0, 0, 20, queue="reports")])).endswith("best fixed pool.")
 
 
 def test_what_is_dearer_with_headway_is_shown_as_it_is():

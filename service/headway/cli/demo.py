@@ -89,8 +89,8 @@ def _run(
     finally:
         demo.stop()
     report, page = demo.report()
-    layout.report_page.write_text(page)
-    terminal.say(f"report page: {layout.report_page}")
+    if report["jobs"]:
+        _write_page(page, layout.report_page, terminal)
     return report
 
 
@@ -135,19 +135,17 @@ def announced(script: Script) -> list[str]:
     """What is going to be played, in lines."""
     workload = script.workload
     played = [f"  {lane.queue}: {lane.source}" for lane in workload.lanes]
-    title = workload.told(speed=script.speed)
-    return [f"{title}: {_how_long(script)}", *played, f"objectives: {objectives(workload)}"]
+    title = workload.told(speed=script.speed, for_s=script.for_s)
+    return [title, *played, f"objectives: {objectives(workload)}"]
 
 
-def _how_long(script: Script) -> str:
-    workload, speed = script.workload, script.speed
-    begins, ends = (workload.clock(at_s, speed=speed) for at_s in (0.0, script.for_s))
-    if begins is None:
-        return f"{script.for_s:g} s"
-    days = script.for_s / workload.whole_s(speed=speed)
-    if days < 1:
-        return f"the first {script.for_s:g} s of it, from {begins} to {ends}"
-    return f"{'' if days == 1 else f'{days:.3g} days in '}{script.for_s:g} s, from {begins}"
+def _write_page(page: str, path: Path, terminal: Terminal) -> None:
+    try:
+        path.write_text(page)
+    except OSError as error:  # the figures are more than their page: they are still to be printed
+        terminal.say(f"the report's page cannot be written to {path}: {error.strerror}")
+    else:
+        terminal.say(f"report page: {path}")
 
 
 def _conclude(report: Report, path: Path | None, *, stopping: Stopping, terminal: Terminal) -> int:

@@ -101,7 +101,9 @@ class Chaos:
         if pid is None or epoch is None:
             return  # on its way back from something else: this is due the next time, too
         kill.epoch = int(epoch)
-        kill.workers = self._workers()
+        # One that was already asked to leave may do so at any moment, whatever is killed.
+        leaving = self._pids(lambda worker: worker["state"] == "draining")
+        kill.workers = [worker for worker in self._workers() if worker.pid not in leaving]
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             kill.struck_at_s, kill.kept = now_s, _alive(kill.workers)
@@ -126,12 +128,14 @@ class Chaos:
             return
         kill.back_after_s = since_s
         if kill.what == AGENT:
-            kill.adopted = len({worker.pid for worker in kill.workers} & self._reported_pids())
+            kill.adopted = len({worker.pid for worker in kill.workers} & self._pids(lambda _: True))
         self._say(f"chaos: {kill.what}: {fault_text(self._fault(kill))}")
 
-    def _reported_pids(self) -> set[int]:
+    def _pids(self, is_meant: Callable[[dict[str, Any]], bool]) -> set[int]:
+        """The processes of the workers that hosts have reported, of those that are meant."""
         hosts = self._machine.ask("/v1/hosts").get("hosts", [])
-        return {int(worker["pid"]) for host in hosts for worker in host["workers"] if worker["pid"]}
+        workers = [worker for host in hosts for worker in host["workers"] if worker["pid"]]
+        return {int(worker["pid"]) for worker in workers if is_meant(worker)}
 
     def _is_back(self, kill: _Kill, since_s: float) -> bool:
         if kill.what == LEADER:

@@ -144,7 +144,7 @@ class Demo:
             **report_of(run),
             "workload": {
                 "name": workload.name,
-                "title": workload.told(speed=script.speed),
+                "title": workload.told(speed=script.speed, for_s=script.for_s),
                 "queues": {lane.queue: lane.source for lane in workload.lanes},
                 "traces": {lane.queue: lane.trace for lane in workload.lanes},
                 "times_faster": workload.times_faster * script.speed,

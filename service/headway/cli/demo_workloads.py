@@ -45,10 +45,20 @@ class Workload:
     """A pool for the peak is sized for the most jobs that came within so long a stretch of the recording."""
     peak_name: str = "minute"
 
-    def told(self, *, speed: float) -> str:
-        """What is played and how fast, for people."""
+    def told(self, *, speed: float, for_s: float) -> str:
+        """What is played, how fast and which part of it, for people."""
         times = speed * self.times_faster
-        return f"{self.title}, {'as fast as they were' if times == 1 else f'{times:g} times as fast'}"
+        how_fast = "as fast as they were" if times == 1 else f"{times:g} times as fast"
+        return f"{self.title}, {how_fast}: {self._part(speed=speed, for_s=for_s)}"
+
+    def _part(self, *, speed: float, for_s: float) -> str:
+        begins, ends = (self.clock(at_s, speed=speed) for at_s in (0.0, for_s))
+        if begins is None:
+            return f"{for_s:g} s"
+        days = for_s / self.whole_s(speed=speed)
+        if days < 1:
+            return f"the first {for_s:g} s of it, from {begins} to {ends}"
+        return f"{'' if days == 1 else f'{days:.3g} days in '}{for_s:g} s, from {begins}"
 
     def whole_s(self, *, speed: float) -> float:
         """How long jobs are sent where nothing else is asked for: a recorded day is one day at any speed."""

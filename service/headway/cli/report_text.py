@@ -108,8 +108,13 @@ def headline(report: Report) -> str | None:
         return None
     return (
         f"Headway took {_share(1 / peak)} of the worker-hours of a pool sized for the peak, and {_share(1 / best)} of "
-        "those of the best fixed pool."
+        f"those of the best fixed pool{_missed(report)}."
     )
+
+
+def _missed(report: Report) -> str:
+    queues = [str(queue["queue"]) for queue in report["queues"] if queue["objective_met"] is False]
+    return f", but missed the objective of {' and '.join(queues)}" if queues else ""
 
 
 def _facts(report: Report) -> Table:
