@@ -91,6 +91,23 @@ def test_a_log_that_has_grown_too_large_is_put_aside_at_the_next_start(stage, mo
     assert "earlier" in stage.layout.log("control").with_suffix(".log.1").read_text()
 
 
+def test_a_last_task_is_run_to_its_end_also_when_all_is_asked_to_end(stage, tmp_path):
+    stage.stopping.signal_number = signal.SIGINT
+    mark = tmp_path / "mark"
+    code = f"import pathlib, time; time.sleep(0.2); pathlib.Path({str(mark)!r}).touch(); raise SystemExit(3)"
+    assert stage.supervisor.finish(stage.child("agent", code)) == 3
+    assert mark.exists()
+    assert stage.supervisor.pid("agent") is None
+
+
+def test_a_last_task_that_does_not_end_is_killed(stage, tmp_path):
+    mark = tmp_path / "pid"
+    code = f"import os, pathlib, time; pathlib.Path({str(mark)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    assert stage.supervisor.finish(stage.child("agent", code, stop_within_s=1.0)) is None
+    assert "is not done after 1 s: killed" in stage.said[-1]
+    assert not mark.exists() or not runs(int(mark.read_text()))
+
+
 def test_a_child_that_dies_is_started_again_after_a_pause_that_doubles(stage):
     stage.supervisor.start(stage.child("collect", SLEEP))
     stage.supervisor.wait_ready("collect")

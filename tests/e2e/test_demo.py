@@ -159,6 +159,15 @@ def test_ctrl_c_while_spark_warms_up_leaves_nothing(demo: Callable[..., Demo]) -
     _assert_nothing_left(running.data)
 
 
+def test_ctrl_c_while_the_agent_is_away_ends_its_workers_as_well(demo: Callable[..., Demo]) -> None:
+    running = demo()
+    _followed(running, running.url())
+    os.kill(running.pid_of("agent"), signal.SIGKILL)
+    running.process.send_signal(signal.SIGINT)
+    assert running.end(within_s=END_WITHIN_S) == 128 + signal.SIGINT, running.said
+    _assert_nothing_left(running.data)
+
+
 def test_after_kill_9_the_next_start_recovers_and_sigterm_ends_it_while_jobs_run(
     demo: Callable[..., Demo], tmp_path: Path
 ) -> None:

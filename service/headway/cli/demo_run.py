@@ -124,7 +124,7 @@ class Demo:
             self._scale_actions = self._target_changes(self._sending_since_s)
             self._start_up_s = self._longest_start_up_s()
         with self._terminal.stage("stopping"):
-            self._machine.supervisor.stop_children()
+            self._machine.stop_children()
             self._watch.close()
             if self._jobs:
                 self._records = self._jobs.records()

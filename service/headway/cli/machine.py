@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.cli.api import Api
 from headway.cli.layout import Layout
+from headway.cli.left_workers import left_workers
 from headway.cli.stopping import Stopping
 from headway.cli.supervisor import Child, Supervisor
 from headway.cli.view import Terminal
@@ -92,6 +93,12 @@ class Machine:
             self.supervisor.wait_ready("collect", "agent")
         with self._stage("Java and Spark warm-up"):
             self.supervisor.wait_ready("pipeline")
+
+    def stop_children(self) -> None:
+        """End every role; where workers end with the agent, also those whose agent was not there to end them."""
+        self.supervisor.stop_children()
+        if self.plan.stops_workers and left_workers(self.plan.layout):
+            self.supervisor.finish(self._role("agent", "stop-workers", stop_within_s=self.plan.agent_stop_within_s))
 
     def ask(self, path: str, **query: str | int) -> dict[str, Any]:
         """What the control plane answers; nothing where it does not, as between two lives."""

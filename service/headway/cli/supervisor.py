@@ -156,6 +156,25 @@ class Supervisor:
             log = self._layout.log(child.name)
             raise Unavailable(f"{child.name} failed: {child_log.last_words(log, held.log_begins)}; its log: {log}")
 
+    def finish(self, child: Child) -> int | None:
+        """Run ``child`` to its end within ``stop_within_s``, also when this process was asked to end.
+
+        Returns its exit status, None of one that had to be killed.
+        """
+        held = _Held(child=child)
+        self._held[child.name] = held
+        self._spawn(held)
+        assert held.process is not None
+        until_s = self._clock() + child.stop_within_s
+        while (status := _ended(held.process)) is None and self._clock() < until_s:
+            time.sleep(LOOK_S / 2)
+        if status is None:
+            self._say(f"{child.name} (process {held.process.pid}) is not done after {child.stop_within_s:g} s: killed")
+            os.killpg(held.process.pid, signal.SIGKILL)  # safe: not reaped yet, so the id is still this child's
+            held.process.wait()
+        del self._held[child.name]
+        return status
+
     def wait_ready(self, *names: str) -> None:
         """Return once these children have been ready.
 

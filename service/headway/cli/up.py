@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from headway.agent import host_file, procfs
-from headway.agent.folder import read_json
+from headway.agent import host_file
 from headway.cli import leftovers
 from headway.cli.arguments import Arguments
 from headway.cli.client import apply_profiles
 from headway.cli.files import ProfilesFile, load_profiles_file
 from headway.cli.layout import Layout
+from headway.cli.left_workers import left_workers
 from headway.cli.machine import Machine, Plan
 from headway.cli.options import add_machine_flags, control_settings
 from headway.cli.ports import free_address, require_free
@@ -62,7 +62,8 @@ def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, ter
             machine.supervisor.tend()
     finally:
         with terminal.stage("stopping"):
-            machine.supervisor.stop()
+            machine.stop_children()
+            machine.supervisor.stop_servers()
         _tell_workers(layout, terminal)
 
 
@@ -134,18 +135,11 @@ def _check_outside(brokers: Mapping[str, str], layout: Layout) -> None:
 
 def _tell_workers(layout: Layout, terminal: Terminal) -> None:
     """Say which workers go on without Headway, and how to end them."""
-    folder = layout.state("agent")
-    rows = (read_json(folder / "workers.json") or {}).get("workers", [])
-    left = [row for row in rows if row["pid"] and _runs(row["pid"], row["started_ticks"])]
+    folder, left = layout.state("agent"), left_workers(layout)
     if left:
         told = ", ".join(f"{row['pool']} (process {row['pid']})" for row in left)
         terminal.say(f"these workers go on: {told}")
         terminal.say(f"`headway up` takes them over again; `headway agent stop-workers --state-dir {folder}` ends them")
-
-
-def _runs(pid: int, started_ticks: int) -> bool:
-    found = procfs.stat(pid)
-    return found is not None and found.started_ticks == started_ticks and not found.is_over
 
 
 def _options(words: list[str]) -> argparse.Namespace:
