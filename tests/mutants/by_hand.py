@@ -109,6 +109,23 @@ MUTANTS = (
         ("if worker.state is not WorkerState.RUNNING:", "if worker.state is WorkerState.STARTING:"),
     ),
     *_in(
+        "dispatch.py",
+        ("test_dispatch.py",),
+        ("if look.sampled_at_s - look.oldest_age_s <= covered_s:", "if look.oldest_age_s:"),
+        ("if len(slots) > 1 or None in slots", "if None in slots"),
+        ("return looks[0].slots if covered_s >= until_s", "return looks[0].slots if covered_s > bucket_s"),
+        ("max(0.0, self.slot_s - self.service_s) / self.jobs", "self.slot_s / self.jobs"),
+        ("slots * BUCKET_S", "BUCKET_S"),
+        ("(jobs / timed if jobs else 0.0)", "1.0"),
+    ),
+    *_in(
+        "scoring.py",
+        ("test_scoring.py",),
+        ("abs(row.bucket_s - waited_s - at_s)", "abs(row.bucket_s - at_s)"),
+        ("wait_s += part * count * waited_s", "wait_s += count * waited_s"),
+        ("sorted(map(abs, errors_s))", "sorted(errors_s)"),
+    ),
+    *_in(
         "handover.py",
         HANDOVER,
         ("free[row.pool] -= allowed", "free[row.pool] += allowed"),

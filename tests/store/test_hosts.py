@@ -117,7 +117,10 @@ async def test_what_a_host_reports_is_what_is_known_of_it(conn: Connection) -> N
     assert host.capacity == HostCapacity(cpu_cores=4.0, memory_bytes=8_000)
     assert host.templates == (TEMPLATE,)
     assert host.is_known
-    seen = [replace(each, started_at_s=round(each.started_at_s - shift_s), state_since_s=None) for each in host.workers]
+    seen = [
+        replace(each, started_at_s=round(each.started_at_s - shift_s), state_since_s=None, state_reported_s=None)
+        for each in host.workers
+    ]
     assert seen == list(workers)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from headway.control.earlier import EarlierDays
+from headway.control.learning import Learning
 from headway.control.recent import RecentBuckets
 from headway.control.views import Views
 from headway.errors import HeadwayError
@@ -28,6 +29,7 @@ class Evaluation:
     def __init__(self, strategies: Mapping[str, Strategy] = BUILT_IN) -> None:
         self.recent = RecentBuckets()
         self.earlier = EarlierDays()
+        self.learning = Learning()
         self._strategies = strategies
         self._profiles: dict[str, tuple[Mapping[str, Any], Profile]] = {}
         self._outcomes: dict[str, Outcome] = {}
@@ -40,11 +42,12 @@ class Evaluation:
         That one counts its rows from an earlier revision on; those that are new in it would never be read.
         """
         self.recent = RecentBuckets()
+        self.learning = Learning()
         self._outcomes.clear()
 
     def exposed_s(self, gathered: Gathered, *, now_s: float) -> dict[str, float]:
         """Queue -> for how long from now its pool is exposed, of exposed pools only."""
-        views = Views(gathered, self.recent, now_s=now_s)
+        views = Views(gathered, self.recent, learning=self.learning, now_s=now_s)
         found: dict[str, float] = {}
         for pool, body in gathered.profiles.items():
             try:
@@ -63,7 +66,7 @@ class Evaluation:
 
         A pool that could not be decided keeps what it has; so does one that only gets advice.
         """
-        views = Views(gathered, self.recent, self.earlier, now_s=now_s)
+        views = Views(gathered, self.recent, self.earlier, learning=self.learning, now_s=now_s)
         outcomes: dict[str, Outcome] = {}
         for pool, body in gathered.profiles.items():
             outcome = self._decided(pool, body, gathered, views, now_s) if pool in due else self._last(pool, body)

@@ -1,7 +1,7 @@
 """The newest buckets of every queue, kept in memory so that a tick reads only what Spark has written since."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from headway.scaling.estimate import WINDOW_S
 from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, queue_metrics, read_again, settles_at_s
@@ -60,6 +60,11 @@ class RecentBuckets:
             return queue_metrics((), queue=queue, now_s=now_s, window_s=RATE_WINDOW_S, objective=objective)
         return known.metrics(now_s=now_s, objective=objective)
 
+    def rows(self, queue: str) -> Collection[BucketRow]:
+        """The buckets of ``queue`` in which something happened, in no order."""
+        known = self._queues.get(queue)
+        return () if known is None else known.eventful
+
     def arrived_jobs(self, queue: str, *, from_s: float) -> int:
         """Arrivals in the buckets of ``queue`` that start at ``from_s`` or later."""
         known = self._queues.get(queue)
@@ -97,6 +102,11 @@ class _Queue:
         elif self._last is not None and is_read:
             settled_s, objective, metrics = self._last
             self._last = settled_s, objective, read_again(metrics, row)
+
+    @property
+    def eventful(self) -> Collection[BucketRow]:
+        """The rows in which something happened."""
+        return self._eventful.values()
 
     @property
     def newest_s(self) -> float:

@@ -24,8 +24,9 @@ from headway.scaling.settle import Outcome
 from headway.scaling.story import is_new
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
+from headway.store.behaviours import Learned, read_learned
 from headway.store.deciding import Gathered, News, PoolState, apply, gather, hold_hosts
-from headway.store.engine import Engine
+from headway.store.engine import Engine, transaction
 from headway.store.leadership import Superseded
 from headway.store.worker_hours import WorkerHours
 
@@ -60,10 +61,14 @@ class Ticker:
         self._stored: dict[str, Decision] = {}
         self._wake = asyncio.Event()
         self._is_all_due = True
+        self._due_since_s: float | None = None
+        """When all pools became due, by this process's clock; ``None`` once an evaluation has begun."""
+        self._began_at_s = 0.0
 
     def all_due(self) -> None:
         """Every pool is due: the clock says so, or this process has just begun to lead."""
         self._is_all_due = True
+        self._due_since_s = time.monotonic()
         self._wake.set()
 
     def metrics_written(self) -> None:
@@ -108,7 +113,9 @@ class Ticker:
             self._epoch, self._filling, self._worker_hours = epoch, Filling(), WorkerHours()
             self._looked_until_s = None
             self._stored.clear()  # others may have stored theirs meanwhile: ours must not pass for the last
-        began_at_s = time.monotonic()
+            async with transaction(self._engine) as connection:
+                self._evaluation.learning.take(await read_learned(connection))
+        began_at_s = self._began_at_s = time.monotonic()
         recent = self._evaluation.recent
         # Minutes of everything may take longer than the lease to read. Later looks are through when they are.
         await self._filling.keep_up(self._engine, recent, now_s=now_s, on_part=self._leadership.progressed)
@@ -124,7 +131,8 @@ class Ticker:
         outcomes, assignments = await asyncio.to_thread(self._evaluation.settled, gathered, due=due, now_s=now_s)
 
         wanted = await asyncio.to_thread(self._hosts.of, outcomes, assignments, gathered, now_s=now_s)
-        news = replace(self._news(outcomes, assignments, gathered), wanted=wanted)
+        learned = await self._learned(outcomes, assignments, gathered, now_s=now_s, is_whole=is_all_due)
+        news = replace(self._news(outcomes, assignments, gathered), wanted=wanted, learned=learned)
         await apply(self._engine, news, gathered, epoch=epoch)
         self._tell(news.decisions, gathered)
         self._looked_until_s = gathered.at_s + (time.monotonic() - began_at_s)  # a long tick is no pause
@@ -155,6 +163,28 @@ class Ticker:
         if self._evaluation.earlier.is_due(now_s=now_s):
             exposed_s = await asyncio.to_thread(self._evaluation.exposed_s, gathered, now_s=now_s)
             await self._evaluation.earlier.read(self._engine, exposed_s, now_s=now_s)
+
+    async def _learned(
+        self,
+        outcomes: Sequence[Outcome],
+        assignments: Sequence[Assignment],
+        gathered: Gathered,
+        *,
+        now_s: float,
+        is_whole: bool,
+    ) -> Mapping[str, Learned]:
+        """What is to be written down of what this tick shows of pools."""
+        learning = self._evaluation.learning
+        if is_whole and self._due_since_s is not None:
+            learning.began(late_s=self._began_at_s - self._due_since_s)
+            self._due_since_s = None
+        learn = partial(learning.learn, now_s=now_s, is_whole=is_whole)
+        try:
+            await asyncio.to_thread(learn, outcomes, assignments, gathered, self._evaluation.recent)
+            return learning.due(now_s=now_s)
+        except Exception:
+            log.exception("nothing learned")  # which only rehearsals and figures are the poorer for
+            return {}
 
     def _news(self, outcomes: Sequence[Outcome], assignments: Sequence[Assignment], gathered: Gathered) -> News:
         states = gathered.states

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headway.control.earlier import EarlierDays
+from headway.control.learning import Learning
 from headway.control.recent import RecentBuckets
 from headway.scaling.demand import exposed_s
 from headway.scaling.instant import NOTHING_RECENT, RECENT_S, counted, recent_of
@@ -25,12 +26,19 @@ class Views:
     """The views of one moment."""
 
     def __init__(
-        self, gathered: Gathered, recent: RecentBuckets, earlier: EarlierDays | None = None, *, now_s: float
+        self,
+        gathered: Gathered,
+        recent: RecentBuckets,
+        earlier: EarlierDays | None = None,
+        *,
+        learning: Learning | None = None,
+        now_s: float,
     ) -> None:
         known = [host for host in gathered.hosts if host.is_known]
         self._gathered = gathered
         self._recent = recent
         self._earlier = earlier or EarlierDays()
+        self._learning = learning or Learning()
         self._now_s = now_s
         self._rooms = Rooms(known)
         self._is_anything_failing = any(host.failing for host in known)
@@ -78,6 +86,7 @@ class Views:
             start_up_p95_s=facts.start_up_p95_s,
             start_up_cpu_s=facts.start_up_cpu_s,
             exit_s=facts.exit_s,
+            dispatch_overhead_s=self._learning.overhead_s(pool),
             capacity_workers=self._capacity(profile),
             assigned_workers=self._assigned[pool],
             running_workers=present.running_workers,

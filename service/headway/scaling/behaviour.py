@@ -4,7 +4,7 @@ Every figure may be unknown: ``None`` is "not measured yet" and never zero.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -48,7 +48,7 @@ class Behaviour:
     sample_lag: Spread | None = None
     """How old the newest queue sample is at an evaluation."""
     worker_lag: Spread | None = None
-    """How old a worker state is, from the change at the host, when an evaluation first sees it."""
+    """From the change of a worker's state on its host to its report, from which on every evaluation knows it."""
     evaluation_delay: Spread | None = None
     """How much later than its interval an evaluation begins."""
     apply_delay: Spread | None = None
@@ -66,7 +66,7 @@ class Behaviour:
             raise Invalid(*breaches)
 
 
-def spread_of(values_s: Sequence[float]) -> Spread | None:
+def spread_of(values_s: Collection[float]) -> Spread | None:
     """The spread of these observations; ``None`` of none."""
     if not values_s:
         return None

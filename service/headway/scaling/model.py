@@ -245,6 +245,8 @@ class Worker:
     """Its drain deadline is over, and so it is or was ended by force; ``None``: not known."""
     state_since_s: float | None = None
     """When it came into its state, by the clock of ``started_at_s``; ``None``: not known."""
+    state_reported_s: float | None = None
+    """When that was known here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

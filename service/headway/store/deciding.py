@@ -30,6 +30,7 @@ from headway.scaling.model import (
     Wanted,
 )
 from headway.scaling.presence import found_rows
+from headway.store.behaviours import Learned, save_learned
 from headway.store.decisions import decision_to_json, insert_decisions
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts import load_hosts, now_s, pass_over
@@ -89,6 +90,8 @@ class News:
     decisions: Sequence[Decision]
     assignments: Sequence[Assignment]
     wanted: tuple[HostsWanted, ...] = ()
+    learned: Mapping[str, Learned] = field(default_factory=dict)
+    """Pool -> what was learned of it, where that is to be written down now."""
 
 
 def require_storable(decision: Decision, memory: Memory) -> None:
@@ -181,6 +184,7 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
         wanted = (*(row for row in news.assignments if row.pool not in advised), *kept)
         before, after = ([row for row in rows if row.host_id not in unheard] for rows in (gathered.stored, wanted))
         await _save_assignments(connection, before, after, undecided=gathered.undecided - unheard, epoch=epoch)
+        await save_learned(connection, news.learned)
         if news.wanted != gathered.wanted:
             await save_hosts_wanted(connection, news.wanted)
 

@@ -198,6 +198,7 @@ def _running() -> Select[Any]:
             workers.c.template_hash,
             workers.c.memory_bytes,
             cast(func.extract("epoch", workers.c.state_since), Double).label("state_since_s"),
+            cast(func.extract("epoch", workers.c.state_reported_at), Double).label("state_reported_s"),
         )
         .join_from(workers, hosts, hosts.c.host_id == workers.c.host_id)
         .join(worker_activities, said, isouter=True)
@@ -267,6 +268,7 @@ def _worker(row: Any) -> Worker:
         content,
         size,
         state_since_s,
+        state_reported_s,
     ) = row
     return Worker(
         worker_id=worker_id,
@@ -282,6 +284,7 @@ def _worker(row: Any) -> Worker:
         template_hash=content,
         memory_bytes=size,
         state_since_s=state_since_s,
+        state_reported_s=state_reported_s,
     )
 
 

@@ -213,10 +213,10 @@ _UPSERT = text(
     """
     insert into workers as known
         (worker_id, host_id, pool, template, pid, state, is_burst, is_busy, restart_generation, template_hash,
-         memory_bytes, started_at, state_since)
+         memory_bytes, started_at, state_since, state_reported_at)
     select distinct on (worker_id) worker_id, host_id, pool, template, pid, state, is_burst, is_busy,
         restart_generation, template_hash, memory_bytes, now() - make_interval(secs => age_s),
-        now() - make_interval(secs => coalesce(state_age_s, 0))
+        now() - make_interval(secs => coalesce(state_age_s, 0)), now()
     from jsonb_to_recordset(:rows) as given(
         worker_id text, host_id text, pool text, template text, pid bigint, state text, is_burst boolean,
         is_busy boolean, restart_generation bigint, template_hash text, memory_bytes bigint, age_s double precision,
@@ -225,7 +225,8 @@ _UPSERT = text(
     on conflict (worker_id) do update set
         pid = excluded.pid, state = excluded.state, is_busy = excluded.is_busy,
         memory_bytes = excluded.memory_bytes, reported_at = now(),
-        state_since = case when known.state = excluded.state then known.state_since else excluded.state_since end
+        state_since = case when known.state = excluded.state then known.state_since else excluded.state_since end,
+        state_reported_at = case when known.state = excluded.state then known.state_reported_at else now() end
     where known.host_id = excluded.host_id
         and (known.pid, known.state, known.is_busy, known.memory_bytes)
             is distinct from (excluded.pid, excluded.state, excluded.is_busy, excluded.memory_bytes)

@@ -330,8 +330,9 @@ workers = Table(
     _stamp("reported_at"),
     Column("template_hash", Text, nullable=False, server_default=""),
     Column("memory_bytes", BigInteger),
-    # When it came into its state, by what its agent says of how long that was ago.
+    # When it came into its state, by what its agent says of how long that was ago, and when that was known here.
     Column("state_since", DateTime(timezone=True)),
+    Column("state_reported_at", DateTime(timezone=True)),
 )
 
 template_start_ups = Table(
@@ -392,6 +393,17 @@ pool_states = Table(
     Column("memory", JSONB, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     _stamp("decided_at"),
+)
+
+pool_behaviours = Table(
+    "pool_behaviours",
+    metadata,
+    # What the leader has learned of a pool: lags, delays, what dispatch takes, how far predictions were off.
+    Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), primary_key=True),
+    Column("body", JSONB, nullable=False),
+    # What that comes to, which is read more often: scaling.behaviour's value, and the errors of predictions.
+    Column("summary", JSONB, nullable=False),
+    _stamp("written_at"),
 )
 
 decisions = Table(

@@ -1,0 +1,85 @@
+"""What a slot takes between two jobs, learned while jobs wait: fetching, forking, acknowledging, all but the job.
+
+While a job has been waiting for the whole of a span, no slot had reason to rest in it. What the slots had of time, less
+what the jobs that ended took, is the overhead of those jobs.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from headway.scaling.measure import BUCKET_S, BucketRow
+
+KEPT = 0.98  # of what was learned, at each further span: the last five minutes of waiting count most
+ROUNDS_MIN = 10.0  # jobs a slot: what began or ended at the edges of a span is then a tenth of a job's time at most
+DIGITS = 3  # that differ: noise below must not pass for news
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One look at a pool."""
+
+    sampled_at_s: float
+    oldest_age_s: float
+    """0 where nothing waits."""
+    slots: int | None
+    """That took jobs; ``None`` where workers came or went, or others than ours may have worked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch:
+    """What was learned of one pool. Sums fade."""
+
+    slot_s: float = 0.0
+    service_s: float = 0.0
+    jobs: float = 0.0
+    rounds: float = 0.0
+    """Jobs a slot."""
+    until_s: float = 0.0
+    """The end of the last span that counts."""
+
+    @property
+    def overhead_s(self) -> float | None:
+        """Seconds a job; ``None`` until enough was seen."""
+        if self.rounds < ROUNDS_MIN:
+            return None
+        return float(f"{max(0.0, self.slot_s - self.service_s) / self.jobs:.{DIGITS}g}")
+
+    def with_span(self, rows: Iterable[BucketRow], *, bucket_s: float, slots: int) -> "Dispatch":
+        """This, and a span in which ``slots`` took one job after the other."""
+        rows = tuple(rows)
+        jobs = sum(row.finished_jobs + row.failed_jobs for row in rows)
+        timed = sum(sum(row.service_sketch.values()) for row in rows)
+        if jobs and not timed:
+            return self  # of none of them is known how long it took
+        # Those whose start is not known take as long as the others.
+        service_s = sum(row.service_sum_s for row in rows) * (jobs / timed if jobs else 0.0)
+        return Dispatch(
+            slot_s=self.slot_s * KEPT + slots * BUCKET_S,
+            service_s=self.service_s * KEPT + service_s,
+            jobs=self.jobs * KEPT + jobs,
+            rounds=self.rounds * KEPT + jobs / slots,
+            until_s=bucket_s + BUCKET_S,
+        )
+
+
+def busy_slots(seen: Sequence[Seen], *, bucket_s: float) -> int | None:
+    """The slots that had jobs to take throughout the span that begins at ``bucket_s``; ``None`` where that is not sure.
+
+    Args:
+        seen: looks, in their order.
+        bucket_s: the span's beginning.
+    """
+    until_s = bucket_s + BUCKET_S
+    first = max((number for number, look in enumerate(seen) if look.sampled_at_s <= bucket_s), default=None)
+    last = min((number for number, look in enumerate(seen) if look.sampled_at_s >= until_s), default=None)
+    if first is None or last is None:
+        return None
+    looks = seen[first : last + 1]
+    slots = {look.slots for look in looks}
+    if len(slots) > 1 or None in slots or 0 in slots:
+        return None
+    covered_s = bucket_s
+    for look in looks:
+        if look.sampled_at_s - look.oldest_age_s <= covered_s:
+            covered_s = max(covered_s, look.sampled_at_s)  # somebody has been waiting ever since
+    return looks[0].slots if covered_s >= until_s else None

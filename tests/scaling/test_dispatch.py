@@ -1,0 +1,117 @@
+"""What a slot takes between two jobs."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.dispatch import ROUNDS_MIN, Dispatch, Seen, busy_slots
+from headway.scaling.measure import BUCKET_S, BucketRow
+
+BUCKET = 100.0
+
+
+def look(at_s: float, age_s: float, slots: int | None = 2) -> Seen:
+    return Seen(sampled_at_s=at_s, oldest_age_s=age_s, slots=slots)
+
+
+@pytest.mark.parametrize(
+    ("looks", "slots"),
+    [
+        # the span is from 100 to 105
+        ((look(99.0, 5.0), look(104.0, 6.0), look(109.0, 7.0)), 2),
+        ((look(99.0, 0.0), look(109.0, 9.0)), 2),  # one job has waited for all of it
+        ((look(99.0, 0.0), look(109.0, 8.9)), None),  # who waits at the end came when the span had begun
+        ((look(99.0, 5.0), look(104.0, 3.0), look(109.0, 6.0)), None),  # from 100 to 101 nobody may have waited
+        ((look(99.0, 5.0), look(104.0, 4.0), look(109.0, 5.0)), 2),  # one after the other
+        ((look(99.0, 5.0), look(104.0, 6.0), look(109.0, 4.0)), None),  # from 104 to 105
+        ((look(99.0, 5.0), look(104.0, 6.0)), None),  # not over yet
+        ((look(104.0, 6.0), look(109.0, 12.0)), None),  # not seen from its beginning
+        ((look(99.0, 9.0), look(104.0, 9.0, slots=3), look(109.0, 9.0)), None),  # one came and went
+        ((look(99.0, 9.0), look(104.0, 9.0, slots=None), look(109.0, 9.0)), None),
+        ((look(99.0, 9.0, slots=0), look(109.0, 20.0, slots=0)), None),
+        ((look(94.0, 9.0, slots=5), look(99.0, 9.0), look(109.0, 20.0), look(114.0, 9.0, slots=5)), 2),
+        ((), None),
+    ],
+)
+def test_slots_were_busy_where_somebody_waited_all_the_time_and_no_worker_came_or_went(
+    looks: tuple[Seen, ...], slots: int | None
+) -> None:
+    assert busy_slots(looks, bucket_s=BUCKET) == slots
+
+
+def row(jobs: int, service_s: float, *, failed: int = 0) -> BucketRow:
+    return BucketRow(
+        queue="redis/mail",
+        bucket_s=BUCKET,
+        finished_jobs=jobs - failed,
+        failed_jobs=failed,
+        service_sum_s=jobs * service_s,
+        service_sketch={0: jobs},
+    )
+
+
+def test_the_overhead_is_what_the_slots_had_beyond_what_the_jobs_took() -> None:
+    learned = Dispatch().with_span([row(100, 0.002, failed=40), row(40, 0.002)], bucket_s=BUCKET, slots=1)
+    assert learned.overhead_s == pytest.approx((5.0 - 140 * 0.002) / 140, rel=1e-2)  # 28 a second
+    assert learned.until_s == BUCKET + BUCKET_S
+
+
+def test_jobs_whose_start_is_not_known_took_as_long_as_the_others() -> None:
+    known = row(50, 0.04)
+    half = BucketRow(queue="q", bucket_s=BUCKET, finished_jobs=50, service_sum_s=25 * 0.04, service_sketch={0: 25})
+    overheads = [Dispatch().with_span([each], bucket_s=BUCKET, slots=1).overhead_s for each in (known, half)]
+    assert overheads == [0.06, 0.06]
+    unknown = BucketRow(queue="q", bucket_s=BUCKET, finished_jobs=50)
+    assert Dispatch().with_span([unknown], bucket_s=BUCKET, slots=1) == Dispatch()
+
+
+def test_a_few_long_jobs_tell_nothing_yet() -> None:
+    learned = Dispatch()
+    for number in range(8):
+        learned = learned.with_span([row(1, 5.0)], bucket_s=BUCKET + number * BUCKET_S, slots=1)
+    assert learned.rounds < ROUNDS_MIN
+    assert learned.overhead_s is None
+
+
+def test_what_was_long_ago_fades() -> None:
+    learned = Dispatch()
+    for overhead_s in [0.1] * 100 + [0.05] * 100:
+        jobs = round(BUCKET_S / (0.05 + overhead_s))
+        learned = learned.with_span([row(jobs, 0.05)], bucket_s=BUCKET, slots=1)
+    assert learned.overhead_s == pytest.approx(0.05, rel=0.15)
+
+
+@given(
+    slots=st.integers(1, 8),
+    service_s=st.floats(0.002, 2.0),
+    overhead_s=st.floats(0.0, 0.5),
+    seed=st.integers(0, 1000),
+)
+def test_what_is_learned_of_real_cycles_is_their_overhead(
+    slots: int, service_s: float, overhead_s: float, seed: int
+) -> None:
+    """Jobs run one after the other; those that end in a span count in it, whenever they began."""
+    rng = random.Random(seed)
+    ends: list[tuple[float, float]] = []
+    for _ in range(slots):
+        at_s = rng.uniform(0.0, service_s)
+        while at_s < 200.0:
+            took_s = rng.uniform(0.5, 1.5) * service_s
+            ends.append((at_s + overhead_s + took_s, took_s))
+            at_s += overhead_s + took_s
+    learned = Dispatch()
+    for number in range(30):
+        from_s = 20.0 + number * BUCKET_S
+        took = [took_s for ended_s, took_s in ends if from_s <= ended_s < from_s + BUCKET_S]
+        one = BucketRow(
+            queue="q",
+            bucket_s=from_s,
+            finished_jobs=len(took),
+            service_sum_s=sum(took),
+            service_sketch={0: len(took)} if took else {},
+        )
+        learned = learned.with_span([one], bucket_s=from_s, slots=slots)
+    if learned.overhead_s is not None:
+        assert learned.overhead_s == pytest.approx(overhead_s, abs=0.02 + 0.12 * (service_s + overhead_s))

@@ -1,0 +1,107 @@
+"""What was learned of pools, on a real Postgres."""
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.model import Exit, HostCapacity, StartUp
+from headway.scaling.scoring import PredictionError
+from headway.store.behaviours import (
+    Learned,
+    Timings,
+    read_learned,
+    read_summaries,
+    read_timings,
+    save_learned,
+    with_timings,
+)
+from headway.store.engine import Engine, transaction
+from headway.store.hosts import enrol
+from headway.store.reports import HostReport, record_report
+
+LEARNED = Learned(
+    body={"sample_lag_s": [1.0, 2.0]},
+    behaviour=Behaviour(sample_lag=Spread(p50_s=1.0, p95_s=2.0, count=2), dispatch_overhead_s=0.034),
+    prediction=PredictionError(p50_s=0.4, p95_s=2.1, bias_s=-0.2, count=118),
+)
+
+
+@pytest.fixture
+def connection(migrated_url: str):
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("insert into profiles (pool, body) values ('mail', '{}'), ('news', '{}')")
+        yield connection
+
+
+async def test_what_is_saved_is_read_again_and_goes_with_its_profile(
+    engine: Engine, connection: psycopg.Connection
+) -> None:
+    async with transaction(engine) as conn:
+        await save_learned(conn, {"mail": LEARNED, "gone": LEARNED})
+        assert await read_learned(conn) == {"mail": LEARNED.body}
+        assert await read_summaries(conn) == {"mail": (LEARNED.behaviour, LEARNED.prediction)}
+        assert await read_summaries(conn, ["news"]) == {}
+        await save_learned(conn, {"mail": Learned(body={})})
+        assert await read_summaries(conn, ["mail"]) == {"mail": (Behaviour(), None)}
+    connection.execute("delete from profiles where pool = 'mail'")
+    async with transaction(engine) as conn:
+        assert await read_learned(conn) == {}
+
+
+async def test_predictions_of_long_ago_are_not_told(engine: Engine, connection: psycopg.Connection) -> None:
+    async with transaction(engine) as conn:
+        await save_learned(conn, {"mail": LEARNED})
+    connection.execute("update pool_behaviours set written_at = now() - interval '61 minutes'")
+    async with transaction(engine) as conn:
+        assert await read_summaries(conn) == {"mail": (LEARNED.behaviour, None)}
+
+
+async def test_timings_are_of_all_hosts_together(engine: Engine) -> None:
+    starts = {"a": (1.0,) * 18, "b": (3.0, 5.0)}
+    async with transaction(engine) as conn:
+        assert await read_timings(conn) == {}
+        for name, start_ups_s in starts.items():
+            host_id = await enrol(conn, name=name, host_id="", boot_id="boot", agent_version="1")
+            report = HostReport(
+                host_id=host_id,
+                boot_id="boot",
+                sequence=1,
+                epoch_seen=0,
+                received_at_s=0.0,
+                capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
+                start_ups=tuple(StartUp(template="rq", start_up_s=each, cpu_s=0.5) for each in start_ups_s),
+                exits=(Exit(template="rq", exit_s=0.7), Exit(template="odd", exit_s=2.0)),
+            )
+            await record_report(conn, report)
+        found = await read_timings(conn)
+        assert found["rq"].start_up == Spread(p50_s=1.0, p95_s=3.0, count=20)
+        assert found["rq"].start_up_cpu_s == pytest.approx(0.5)
+        assert found["rq"].exit == Spread(p50_s=0.7, p95_s=0.7, count=2)
+        assert found["odd"] == Timings(exit=Spread(p50_s=2.0, p95_s=2.0, count=2))
+        assert set(await read_timings(conn, ["odd", "never"])) == {"odd"}
+        whole = with_timings(LEARNED.behaviour, found["rq"])
+        assert (whole.sample_lag, whole.start_up) == (LEARNED.behaviour.sample_lag, found["rq"].start_up)
+        assert with_timings(LEARNED.behaviour, None) == LEARNED.behaviour
+
+
+async def test_of_many_hosts_each_tells_its_newest_few(engine: Engine) -> None:
+    async with transaction(engine) as conn:
+        await conn.execute(
+            text(
+                """
+                with made as (
+                    insert into hosts (host_id, name) select 'h' || n, 'h' || n from generate_series(1, 500) as n
+                    returning host_id
+                )
+                select from made
+                """
+            )
+        )
+        await conn.execute(
+            text(
+                "insert into template_start_ups (host_id, template, start_up_s, starts, recent_s) "
+                "select host_id, 'rq', 1, 100, array_fill(1.0, array[2]) || array_fill(9.0, array[98]) from hosts"
+            )
+        )
+        assert (await read_timings(conn))["rq"].start_up == Spread(p50_s=1.0, p95_s=1.0, count=1_000)
