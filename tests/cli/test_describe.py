@@ -11,8 +11,11 @@ from headway.__main__ import main
 from headway.cli import top as top_module
 from headway.cli.top import looked
 from headway.errors import Unavailable
+from headway.scaling.behaviour import Behaviour, Spread
 from headway.scaling.model import Decision, Demand, QueueMetrics, Step
 from headway.scaling.profile import Profile
+from headway.scaling.scoring import PredictionError
+from headway.store.behaviours import Learned
 
 pytestmark = pytest.mark.usefixtures("served")
 
@@ -72,6 +75,49 @@ def test_a_pool_has_its_promise_its_reasons_and_its_queues(capsys: pytest.Captur
     assert "Pool mail should have 5 workers" in told
     assert "redis/news" in told
     assert "utilization" in told
+
+
+def learned(seed: Seed) -> None:
+    seed.start_up("a", "rq", 1.5)
+    seed.learned(
+        "mail",
+        Learned(
+            body={},
+            behaviour=Behaviour(sample_lag=Spread(p50_s=0.7, p95_s=1.9, count=50), dispatch_overhead_s=0.034),
+            prediction=PredictionError(p50_s=0.4, p95_s=2.1, bias_s=-0.2, count=118),
+        ),
+    )
+
+
+@pytest.mark.parametrize("words", [["describe", "pool", "mail"], ["explain", "mail"]])
+def test_it_is_said_how_far_predictions_were_off(
+    words: list[str], seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 0
+    assert "No prediction of the last hour could be compared with what came." in _in_one_line(capsys)
+    learned(seed)
+    assert main(words) == 0
+    assert (
+        "Predictions of the last hour: off by 0.4 s at the median, 2.1 s at p95, n=118; jobs waited 0.2 s more than "
+        "predicted on average."
+    ) in _in_one_line(capsys)
+
+
+def _in_one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_how_a_pool_behaves_is_listed_and_given_as_it_is(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
+    learned(seed)
+    assert main(["get", "behaviour", "--pool", "mail"]) == 0
+    told = _in_one_line(capsys)
+    assert "start-up, from spawn to ready 1.5 s 1.5 s 1" in told
+    assert "dispatch overhead a job 0.034 s" in told
+    assert "exit of an idle worker unknown" in told
+    assert main(["get", "behaviour", "--pool", "mail", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sample_lag"] == {"p50_s": 0.7, "p95_s": 1.9, "count": 50}
+    assert main(["get", "behaviour"]) == 2
+    assert "which pool? --pool NAME says it" in capsys.readouterr().err
 
 
 def test_a_pool_that_nobody_decided_yet_says_so(capsys: pytest.CaptureFixture[str]) -> None:

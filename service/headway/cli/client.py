@@ -16,6 +16,7 @@ from rich.console import Console
 from headway.cli.api import Api, api_of
 from headway.cli.files import load_profiles_file
 from headway.cli.listing import decisions, health, hosts, profiles, queues, wanted
+from headway.cli.measured import behaviour
 from headway.cli.typed import called
 from headway.errors import Conflict, Invalid, NotFound, Refused
 from headway.scaling.profile import Profile, profile_to_mapping
@@ -46,6 +47,7 @@ class What(StrEnum):
     HOSTS = "hosts"
     WANTED = "wanted"
     DECISIONS = "decisions"
+    BEHAVIOUR = "behaviour"
     HEALTH = "health"
 
 
@@ -94,7 +96,7 @@ def get(
     limit: Annotated[int, typer.Option(min=1, max=500, help="So many decisions.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
 ) -> None:
-    """List profiles, queues, hosts, hosts wanted or decisions, or show how the installation is."""
+    """List profiles, queues, hosts, hosts wanted or decisions, or show how a pool behaves or the installation is."""
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         answer = _asked(api, what, pool=pool, limit=limit)
@@ -107,6 +109,7 @@ def get(
         What.HOSTS: hosts,
         What.WANTED: wanted,
         What.DECISIONS: decisions,
+        What.BEHAVIOUR: behaviour,
         What.HEALTH: health,
     }[what]
     console = Console(highlight=False)
@@ -116,25 +119,34 @@ def get(
 
 
 def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, Any]:
+    _check(what, pool)
     match what:
         case What.QUEUES:
             return _of_pool(api, api.get("/v1/queues", pool=pool), "queues", pool)
         case What.DECISIONS:
             return _of_pool(api, api.get("/v1/decisions", pool=pool, limit=limit), "decisions", pool)
+        case What.BEHAVIOUR:
+            return api.get(behaviour_path(str(pool)))
         case What.PROFILES if pool is not None:
             return {"profiles": [api.get(_path(pool))]}
         case What.PROFILES:
             return api.get("/v1/profiles")
-        case What.HOSTS | What.WANTED if pool is not None:
-            raise Refused("hosts belong to no pool: leave --pool out")
-        case What.HEALTH if pool is not None:
-            raise Refused("health belongs to no pool: leave --pool out")
         case What.HOSTS:
             return api.get("/v1/hosts")
         case What.WANTED:
             return api.get("/v1/hosts/wanted")
         case What.HEALTH:
             return api.get("/v1/health")
+
+
+def _check(what: What, pool: str | None) -> None:
+    """Refuse a pool where there is none to name, and its lack where one must be."""
+    if what is What.BEHAVIOUR and pool is None:
+        raise Refused("which pool? --pool NAME says it")
+    if what in {What.HOSTS, What.WANTED} and pool is not None:
+        raise Refused("hosts belong to no pool: leave --pool out")
+    if what is What.HEALTH and pool is not None:
+        raise Refused("health belongs to no pool: leave --pool out")
 
 
 def _of_pool(api: Api, answer: dict[str, Any], rows: str, pool: str | None) -> dict[str, Any]:
@@ -197,6 +209,11 @@ def _put(api: Api, profile: Profile) -> Applied:
     if answer.status_code == httpx.codes.CREATED:
         outcome = "created"
     return Applied(pool=profile.pool, outcome=outcome, notes=tuple(answer.json()["notes"]))
+
+
+def behaviour_path(pool: str) -> str:
+    """Where the API tells how a pool behaves."""
+    return f"/v1/pools/{quote(pool, safe='')}/behaviour"
 
 
 def _path(pool: str) -> str:

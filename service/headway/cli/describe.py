@@ -15,6 +15,8 @@ from rich.text import Text
 
 from headway.cli.api import Api, api_of
 from headway.cli.cells import UNKNOWN, ago, count, duration, mib, rate, table
+from headway.cli.client import behaviour_path
+from headway.cli.measured import predicted
 from headway.cli.modes import mode_of, paused
 from headway.cli.typed import output, run
 from headway.cli.words import AT_WORK, LONGEST_WAIT, WITHIN
@@ -73,6 +75,7 @@ def _pool(api: Api, name: str) -> Body:
         "metrics": api.get(f"/v1/pools/{path}/metrics"),
         "queues": api.get("/v1/queues", pool=name)["queues"],
         "decision": found[0] if found else None,
+        "behaviour": api.get(behaviour_path(name)),
     }
 
 
@@ -110,6 +113,7 @@ def _of_pool(known: Body) -> Iterator[Part]:
     else:
         told = explained(decision_from_mapping(decision["decision"]), previous_workers=decision["previous_workers"])
         yield Text(fill(f"Decided {ago(decision['decided_at_s'])}: {' '.join(told)}", WIDE_COLUMNS))
+        yield Text(fill(predicted(known["behaviour"]["prediction"]), WIDE_COLUMNS))
     yield depths(known["queues"])
     yield windows_table(known["metrics"]["windows"])
     yield from _classes(known["metrics"]["job_classes"])

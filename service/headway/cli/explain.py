@@ -13,7 +13,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from headway.cli.api import api_of
+from headway.cli.api import Api, api_of
+from headway.cli.client import behaviour_path
+from headway.cli.measured import predicted
 from headway.cli.typed import run
 from headway.errors import Invalid, Misconfigured, NotFound, Refused
 from headway.scaling.explain import duration, explained
@@ -44,7 +46,7 @@ def explain(
     """Tell why a pool has the workers it has: what was seen, every demand, each limit that moved the count."""
     if (pool is None) == (file is None):
         raise Refused("name a pool, or a decision with --file PATH")
-    row = _read(file) if file is not None else _newest(str(pool))
+    row, scored = (_read(file), ()) if file is not None else _newest(str(pool))
     try:
         decision = decision_from_mapping(row["decision"])
         sentences = explained(decision, previous_workers=row.get("previous_workers"))
@@ -53,17 +55,25 @@ def explain(
     if as_json:
         print(json.dumps(row, indent=2, ensure_ascii=False))
         return
-    _show(decision, sentences)
+    _show(decision, (*sentences, *scored))
 
 
-def _newest(pool: str) -> dict[str, Any]:
+def _newest(pool: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The newest decision, and how far the predictions of earlier ones were off."""
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         found: list[dict[str, Any]] = api.get("/v1/decisions", pool=pool, limit=1)["decisions"]
         if found:
-            return found[0]
+            return found[0], (_scored(api, pool),)
         api.get(f"/v1/profiles/{quote(pool, safe='')}")  # says so if there is no such pool
     raise NotFound(f"pool {pool!r} has no decision yet: the first comes with the next tick of a leading control plane")
+
+
+def _scored(api: Api, pool: str) -> str:
+    try:
+        return predicted(api.get(behaviour_path(pool))["prediction"])
+    except NotFound:  # of a pool whose profile is gone the decisions are still there
+        return predicted(None)
 
 
 def _read(file: str) -> dict[str, Any]:

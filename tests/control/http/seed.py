@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import date, timedelta
 from typing import Any
 
 import psycopg
 
+from headway.scaling.behaviour import behaviour_to_mapping
 from headway.scaling.measure import merged, sketch_index
 from headway.scaling.model import Decision
 from headway.scaling.profile import Profile, profile_to_mapping
+from headway.store.behaviours import Learned
 from headway.store.decisions import decision_to_json
 
 TEMPLATE = {"name": "rq", "content_hash": "1", "slots": 1, "cpu_cores": 0.25, "memory_bytes": 64 << 20}
@@ -115,8 +118,23 @@ class Seed:
             is_exclusive=True,
         )
 
+    def learned(self, pool: str, learned: Learned) -> None:
+        """What the leader has learned of a pool."""
+        summary = {
+            "behaviour": behaviour_to_mapping(learned.behaviour),
+            "prediction": None if learned.prediction is None else asdict(learned.prediction),
+        }
+        self._insert("pool_behaviours", pool=pool, body=json.dumps(dict(learned.body)), summary=json.dumps(summary))
+
     def start_up(self, host: str, template: str, start_up_s: float) -> None:
-        self._insert("template_start_ups", host_id=f"id-{host}", template=template, start_up_s=start_up_s, starts=1)
+        self._insert(
+            "template_start_ups",
+            host_id=f"id-{host}",
+            template=template,
+            start_up_s=start_up_s,
+            starts=1,
+            recent_s=[start_up_s],
+        )
 
     def worker(self, host: str, pool: str, number: int, *, state: str = "running", is_busy: bool | None = True) -> None:
         self._connection.execute(

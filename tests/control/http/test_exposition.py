@@ -16,9 +16,12 @@ from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from control.http.test_reading import BATCH
 from headway.control.http import overview
+from headway.scaling.behaviour import Behaviour, Spread
 from headway.scaling.hosts_wanted import HostsWanted, Sign
 from headway.scaling.model import Decision, Objective
 from headway.scaling.profile import Profile
+from headway.scaling.scoring import PredictionError
+from headway.store.behaviours import Learned
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.hosts_wanted import save_hosts_wanted
 from headway.store.overview import HostRow
@@ -126,6 +129,31 @@ async def test_what_ingest_has_counted_is_told(client: httpx.AsyncClient) -> Non
         len(BATCH["events"]),
         len(BATCH["samples"]),
     ]
+
+
+async def test_how_pools_and_templates_behave_is_told_by_quantile(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    seed.profile(Profile(pool="news", queues=("redis/news",), template="rq"))
+    seed.host("a")
+    seed.start_up("a", "rq", 1.5)
+    lag = Spread(p50_s=0.7, p95_s=1.9, count=50)
+    seed.learned(
+        "mail",
+        Learned(
+            body={},
+            behaviour=Behaviour(sample_lag=lag, dispatch_overhead_s=0.034),
+            prediction=PredictionError(p50_s=0.4, p95_s=2.1, bias_s=-0.2, count=118),
+        ),
+    )
+    seed.learned("news", Learned(body={}))
+    samples = await scraped(client)
+    for quantile, lag_s, error_s in (("0.5", 0.7, 0.4), ("0.95", 1.9, 2.1)):
+        assert of(samples, "headway_pool_sample_lag_seconds", pool="mail", quantile=quantile) == lag_s
+        assert of(samples, "headway_pool_prediction_error_seconds", pool="mail", quantile=quantile) == error_s
+        assert of(samples, "headway_template_start_up_seconds", template="rq", quantile=quantile) == 1.5
+    assert of(samples, "headway_pool_prediction_bias_seconds", pool="mail") == -0.2
+    assert of(samples, "headway_pool_dispatch_overhead_seconds", pool="mail") == 0.034
+    assert of(samples, "headway_pool_dispatch_overhead_seconds", pool="news") is None, "unknown is not zero"
 
 
 async def test_the_document_names_every_metric(client: httpx.AsyncClient) -> None:

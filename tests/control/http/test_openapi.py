@@ -30,6 +30,7 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
         "drain_host",
         "end_override",
         "forget_host",
+        "get_behaviour",
         "get_health",
         "get_history",
         "get_live",

@@ -1,6 +1,7 @@
 """Queues, hosts, decisions, history and telemetry over HTTP, on rows as the other processes leave them."""
 
 import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import httpx
@@ -12,9 +13,12 @@ from headway.control.http import overview
 from headway.control.http.guard import TELEMETRY_BYTES_MAX
 from headway.control.recent import RATE_WINDOW_S
 from headway.errors import Overloaded
+from headway.scaling.behaviour import Behaviour, Spread, behaviour_from_mapping
 from headway.scaling.measure import sketch_index
 from headway.scaling.model import Decision, Demand, Objective, Step
 from headway.scaling.profile import Profile
+from headway.scaling.scoring import PredictionError
+from headway.store.behaviours import Learned
 
 MAIL = Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq", objective=Objective(target_s=5))
 
@@ -68,6 +72,25 @@ async def test_hosts_tell_what_they_have_what_is_used_and_whether_they_are_known
     assert first["capacity"] == {"cpu_cores": 4.0, "memory_bytes": 8 << 30, **plain}
     assert first["used"] == {"cpu_cores": 0.75, "memory_bytes": 3 * (64 << 20), **plain}
     assert [worker["is_busy"] for worker in first["workers"]] == [None] * 3
+
+
+async def test_how_a_pool_behaves_is_what_a_rehearsal_takes(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    seed.profile(Profile(pool="new", queues=("redis/new",), template="other"))
+    seed.host("a")
+    seed.start_up("a", "rq", 1.5)
+    lag = Spread(p50_s=0.7, p95_s=1.9, count=50)
+    error = PredictionError(p50_s=0.4, p95_s=2.1, bias_s=-0.2, count=118)
+    learned = Behaviour(sample_lag=lag, dispatch_overhead_s=0.034)
+    seed.learned("mail", Learned(body={}, behaviour=learned, prediction=error))
+    answer = (await client.get("/v1/pools/mail/behaviour")).json()
+    start_up = Spread(p50_s=1.5, p95_s=1.5, count=1)
+    assert behaviour_from_mapping(answer) == replace(learned, start_up=start_up)
+    assert answer["prediction"] == asdict(error)
+    assert (answer["pool"], answer["template"]) == ("mail", "rq")
+    nothing = (await client.get("/v1/pools/new/behaviour")).json()
+    assert {key for key, value in nothing.items() if value is not None} == {"pool", "template"}
+    assert (await client.get("/v1/pools/lost/behaviour")).status_code == 404
 
 
 async def test_decisions_come_newest_first_a_page_at_a_time(client: httpx.AsyncClient, seed: Seed) -> None:

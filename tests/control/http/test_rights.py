@@ -34,6 +34,7 @@ MAY = {
     "POST /v1/hosts/{host}/rotate": GOVERNS,
     "POST /v1/hosts/{host}/revoke": GOVERNS,
     "GET /v1/openapi.json": READS,
+    "GET /v1/pools/{pool}/behaviour": READS,
     "GET /v1/pools/{pool}/history": READS,
     "GET /v1/pools/{pool}/metrics": READS,
     "GET /v1/pools/{pool}/restart": READS,

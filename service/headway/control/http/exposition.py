@@ -12,11 +12,15 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from headway.control.http.answers import HealthOut, HostOut, Overview, PoolOut, QueueOut
+from headway.control.http.behaviour_metrics import Measured, of_behaviours
 from headway.control.http.door import AtDoor
+from headway.control.http.gauges import gauge
 from headway.control.http.host_signal_answers import HostsWantedOut
 from headway.control.http.problems import declared
 from headway.control.ingest import Counts
 from headway.scaling.model import HostState
+from headway.store.behaviours import read_summaries, read_timings
+from headway.store.engine import transaction
 
 SILENT = "silent"  # of hosts: no lease, so nobody knows what it runs
 
@@ -36,23 +40,26 @@ async def get_prometheus_metrics(door: AtDoor) -> Response:
     Beside these, what this control plane's ingest has counted since it began.
     """
     overview = await door.overviews.overview()
+    async with transaction(door.engine) as conn:
+        measured = Measured(pools=await read_summaries(conn), templates=await read_timings(conn))
     # Ten thousand queues are eighty thousand samples: ticks and polls must not wait for them.
-    exposed = await asyncio.to_thread(_exposed, overview, replace(door.ingest.counts))
+    exposed = await asyncio.to_thread(_exposed, overview, replace(door.ingest.counts), measured)
     return Response(exposed, media_type=CONTENT_TYPE_LATEST)
 
 
-def _exposed(overview: Overview, counts: Counts) -> bytes:
+def _exposed(overview: Overview, counts: Counts, measured: Measured) -> bytes:
     registry = CollectorRegistry()
-    registry.register(_Seen(overview, counts))
+    registry.register(_Seen(overview, counts, measured))
     return generate_latest(registry)
 
 
 class _Seen(Collector):
     """One overview, for one answer."""
 
-    def __init__(self, overview: Overview, counts: Counts) -> None:
+    def __init__(self, overview: Overview, counts: Counts, measured: Measured) -> None:
         self._overview = overview
         self._counts = counts
+        self._measured = measured
 
     def describe(self) -> Iterable[Metric]:
         return ()
@@ -66,16 +73,17 @@ class _Seen(Collector):
         yield from _of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s)
         yield from _of_health(seen.health)
         yield from _of_ingest(self._counts)
+        yield from of_behaviours(self._measured)
 
 
 def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetricFamily]:
-    yield _gauge(
+    yield gauge(
         "headway_pool_target_workers",
         "Workers that the pool shall have.",
         ("pool",),
         [((pool.pool,), pool.target_workers) for pool in pools],
     )
-    yield _gauge(
+    yield gauge(
         "headway_pool_workers",
         "Workers of the pool by state; unknown ones are on hosts that went silent.",
         ("pool", "state"),
@@ -91,25 +99,25 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
             )
         ],
     )
-    yield _gauge(
+    yield gauge(
         "headway_pool_objective_seconds",
         "Pickup time that the pool promises.",
         ("pool",),
         [((pool.pool,), pool.objective.target_s) for pool in pools],
     )
-    yield _gauge(
+    yield gauge(
         "headway_pool_pickup_seconds",
         "Pickup time at the objective's percentile, over the objective's window.",
         ("pool",),
         [((pool.pool,), pool.metrics.pickup_objective_s) for pool in pools],
     )
-    yield _gauge(
+    yield gauge(
         "headway_pool_decided_age_seconds",
         "Since a decision for the pool was stored; unchanged ones are every few minutes.",
         ("pool",),
         [((pool.pool,), None if pool.decided_at_s is None else max(0.0, now_s - pool.decided_at_s)) for pool in pools],
     )
-    yield _gauge(
+    yield gauge(
         "headway_pool_state",
         "1 for the word that the dashboard shows for the pool.",
         ("pool", "state"),
@@ -129,14 +137,14 @@ def _of_queues(queues: Sequence[QueueOut]) -> Iterator[GaugeMetricFamily]:
         ("failures_per_second", "Jobs that fail.", [queue.metrics.failure_rate_per_s for queue in queues]),
         ("service_seconds", "Mean time from start to end.", [queue.metrics.service_time_s for queue in queues]),
     ):
-        yield _gauge(f"headway_queue_{name}", told, ("queue", "pool"), zip(names, values, strict=True))
+        yield gauge(f"headway_queue_{name}", told, ("queue", "pool"), zip(names, values, strict=True))
 
 
 def _of_hosts(hosts: Iterable[HostOut]) -> Iterator[GaugeMetricFamily]:
     counts = dict.fromkeys((*(state.value for state in HostState), SILENT), 0)
     for host in hosts:
         counts[host.state.value if host.is_known else SILENT] += 1
-    yield _gauge(
+    yield gauge(
         "headway_hosts",
         "Hosts by state; silent ones have not reported for a lease.",
         ("state",),
@@ -170,23 +178,23 @@ def _of_hosts_wanted(wanted: Sequence[HostsWantedOut], *, now_s: float) -> Itera
         ("hosts_wanted_workers", "Workers without a place.", [each.workers for each in wanted]),
         ("hosts_wanted_seconds", "For how long that has been so.", [max(0.0, now_s - each.since_s) for each in wanted]),
     ):
-        yield _gauge(f"headway_{name}", told, ("sign", "templates", "labels"), zip(names, values, strict=True))
+        yield gauge(f"headway_{name}", told, ("sign", "templates", "labels"), zip(names, values, strict=True))
 
 
 def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
-    yield _gauge("headway_healthy", "1 where health is ok, 0 where degraded.", (), [((), health.status == "ok")])
-    yield _gauge("headway_leader_epoch", "The epoch of the leader.", (), [((), health.leader_epoch)])
-    yield _gauge(
+    yield gauge("headway_healthy", "1 where health is ok, 0 where degraded.", (), [((), health.status == "ok")])
+    yield gauge("headway_leader_epoch", "The epoch of the leader.", (), [((), health.leader_epoch)])
+    yield gauge(
         "headway_leader_silent_seconds", "Since the leader last showed itself.", (), [((), health.leader_age_s)]
     )
-    yield _gauge(
+    yield gauge(
         "headway_pipeline_lag_seconds",
         "How long something newer has waited for the pipeline.",
         ("pipeline",),
         [((each.pipeline,), each.lag_s) for each in health.pipelines],
     )
     if health.telemetry is not None:
-        yield _gauge(
+        yield gauge(
             "headway_telemetry_unread_files",
             "Files of events that wait for the pipeline.",
             (),
@@ -204,13 +212,3 @@ def _of_ingest(counts: Counts) -> Iterator[CounterMetricFamily]:
         ("corrected_times", "Times that could not be true and were corrected.", counts.corrected_times),
     ):
         yield CounterMetricFamily(f"headway_ingest_{name}", told, value=count)
-
-
-def _gauge(
-    name: str, told: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float | None]]
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, told, labels=labels)
-    for which, value in values:
-        if value is not None:
-            family.add_metric(which, float(value))
-    return family

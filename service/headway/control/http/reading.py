@@ -14,12 +14,15 @@ from headway.control.http.answers import (
     QueuesOut,
     TargetPoint,
 )
+from headway.control.http.behaviour_answers import BehaviourOut
 from headway.control.http.door import AtDoor, PoolPath, PoolQuery
 from headway.control.http.given import in_a_thread
 from headway.control.http.overview import bucket_points, service_times
 from headway.control.http.problems import declared
 from headway.errors import Invalid, NotFound
+from headway.scaling.behaviour import Behaviour
 from headway.scaling.measure import BUCKET_S
+from headway.store.behaviours import read_summaries, read_timings, with_timings
 from headway.store.decisions import latest_decisions, list_decisions
 from headway.store.engine import snapshot, transaction
 from headway.store.overview import (
@@ -130,3 +133,22 @@ async def get_pool_history(
         buckets=bucket_points(buckets),
         targets=[TargetPoint.model_validate(row, from_attributes=True) for row in targets],
     )
+
+
+@router.get(
+    "/pools/{pool}/behaviour",
+    operation_id="get_behaviour",
+    summary="Read how a pool behaves",
+    tags=["queues"],
+    responses=declared(Invalid, NotFound),
+)
+async def get_pool_behaviour(pool: PoolPath, door: AtDoor) -> BehaviourOut:
+    """What was measured of the pool's workers and of the loop that scales them, and how far predictions were off.
+
+    `headway simulate --behaviour FILE` takes this answer.
+    """
+    async with transaction(door.engine) as conn:
+        profile = (await get_profile(conn, pool)).profile
+        learned, prediction = (await read_summaries(conn, [pool])).get(pool, (Behaviour(), None))
+        timings = (await read_timings(conn, [profile.template])).get(profile.template)
+    return BehaviourOut.of(pool, profile.template, with_timings(learned, timings), prediction)

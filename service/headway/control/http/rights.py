@@ -25,6 +25,7 @@ RIGHTS: Mapping[tuple[str, str], Role] = {
     ("DELETE", "/v1/pools/{pool}/pause"): Role.OPERATOR,
     ("GET", "/v1/pools/{pool}/restart"): Role.VIEWER,
     ("POST", "/v1/pools/{pool}/restart"): Role.OPERATOR,
+    ("GET", "/v1/pools/{pool}/behaviour"): Role.VIEWER,
     ("GET", "/v1/pools/{pool}/history"): Role.VIEWER,
     ("GET", "/v1/pools/{pool}/metrics"): Role.VIEWER,
     ("GET", "/v1/queues"): Role.VIEWER,

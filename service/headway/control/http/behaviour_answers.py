@@ -1,0 +1,76 @@
+"""How pools behave live, as the HTTP API gives it: what `headway simulate --behaviour` takes."""
+
+from headway.control.http.given import Given
+from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.scoring import PredictionError
+
+
+class SpreadOut(Given):
+    """A duration that varies."""
+
+    p50_s: float
+    p95_s: float
+    count: int
+    """So many observations say so."""
+
+    @classmethod
+    def of(cls, spread: Spread | None) -> "SpreadOut | None":
+        """The spread as it is given; null where nothing was observed."""
+        return None if spread is None else cls(p50_s=spread.p50_s, p95_s=spread.p95_s, count=spread.count)
+
+
+class PredictionOut(Given):
+    """How far the predictions of the last hour were off."""
+
+    p50_s: float
+    """Of the absolute error."""
+    p95_s: float
+    bias_s: float
+    """The mean of predicted less observed: above 0, jobs waited less than predicted."""
+    count: int
+    """So many predictions were scored."""
+
+
+class BehaviourOut(Given):
+    """What the live loop has measured of a pool. What was not measured is null, never 0."""
+
+    pool: str
+    template: str
+    start_up: SpreadOut | None
+    """From the spawn of a worker to ready."""
+    start_up_cpu_s: float | None
+    """CPU seconds of a start."""
+    exit: SpreadOut | None
+    """From the request to stop to the end of the process, of workers without a job."""
+    dispatch_overhead_s: float | None
+    """From the end of a job to the next start in the same slot while jobs wait."""
+    sample_lag: SpreadOut | None
+    """How old the newest sample of the queues is at an evaluation, while jobs wait."""
+    worker_lag: SpreadOut | None
+    """From the change of a worker's state to its report."""
+    evaluation_delay: SpreadOut | None
+    """How much later than its interval an evaluation begins."""
+    apply_delay: SpreadOut | None
+    """From the beginning of an evaluation to the spawns and the requests to stop that it makes."""
+    wake_delay: SpreadOut | None
+    """From the first job of a pool at zero to the evaluation that wakes it."""
+    prediction: PredictionOut | None
+    """Null while no prediction of the last hour could be scored."""
+
+    @classmethod
+    def of(cls, pool: str, template: str, behaviour: Behaviour, prediction: PredictionError | None) -> "BehaviourOut":
+        """What is known, as it is given."""
+        return cls(
+            pool=pool,
+            template=template,
+            start_up=SpreadOut.of(behaviour.start_up),
+            start_up_cpu_s=behaviour.start_up_cpu_s,
+            exit=SpreadOut.of(behaviour.exit),
+            dispatch_overhead_s=behaviour.dispatch_overhead_s,
+            sample_lag=SpreadOut.of(behaviour.sample_lag),
+            worker_lag=SpreadOut.of(behaviour.worker_lag),
+            evaluation_delay=SpreadOut.of(behaviour.evaluation_delay),
+            apply_delay=SpreadOut.of(behaviour.apply_delay),
+            wake_delay=SpreadOut.of(behaviour.wake_delay),
+            prediction=None if prediction is None else PredictionOut.model_validate(prediction, from_attributes=True),
+        )
