@@ -41,12 +41,14 @@ MUTANTS = (
     ),
     *_in(
         "guard.py",
-        ("test_guard.py", "test_guard_bands.py", "test_percentile.py"),
-        ("by_rate = min(by_rate, _spare_in_use(guard, by_rate, queue, view))", "pass"),
+        ("test_guard.py", "test_guard_bands.py", "test_guard_rhythm.py", "test_percentile.py"),
+        ("min(_spare_in_use(guard, by_rate, queue, view), ", "min(math.inf, "),
+        ("_spare_in_rhythm(guard, queue, view, now_s=now_s))", "math.inf)"),
+        ("_spare(guard.by_rhythm, guard, queue, view) - ahead_jobs", "0.0 - ahead_jobs"),
         ("most_jobs = max(most_jobs, _upto(band) + more_jobs)", "pass"),
         ("least_above_jobs = min(least_above_jobs, ", "least_above_jobs = max(least_above_jobs, "),
         ("time_s < BAND_TIME_S * guard", "time_s > BAND_TIME_S * guard"),
-        ("return max(by_rate, by_recall + guard.recalled_jobs)", "return by_recall + guard.recalled_jobs"),
+        ("return max(least, by_recall + guard.recalled_jobs)", "return by_recall + guard.recalled_jobs"),
     ),
     *_in(
         "demand.py",

@@ -84,7 +84,11 @@ def decide(
         metrics_age_s=None if fresh else metrics_age_s(view, now_s=now_s),
         is_failing=view.is_failing,
         predicted_pickup_s=_pickup_s(queue, seen, target_workers=target_workers),
-        notes=(*_notes(view, seen, fresh=fresh, now_s=now_s), *circumstances(view, now_s=now_s), *advice.notes),
+        notes=(
+            *_notes(view, seen, fresh=fresh, now_s=now_s),
+            *circumstances(view, now_s=now_s, state=advice.state),
+            *advice.notes,
+        ),
     )
     return decision, _remembered(
         view,

@@ -11,6 +11,7 @@ from typing import Any
 
 from headway.scaling.demand import MARGIN_S, SHORTEST_S, exposed_s, leeway, start_up_s
 from headway.scaling.model import QueueMetrics
+from headway.scaling.period import Periods, expected, periods_of, seen, steady_per_s
 from headway.scaling.profile import Forecast
 from headway.scaling.spare import Shortfalls
 from headway.scaling.view import PoolView
@@ -44,6 +45,12 @@ class Guard:
     """How far the rate fell short by how many jobs were there already, in bands of ``_band``."""
     used_jobs: int | None = None
     """How many were there at the last evaluation; ``None``: not known."""
+    by_rhythm: Shortfalls = field(default_factory=Shortfalls)
+    """How far a rhythm that is believed, and the rate of all other jobs, fell short."""
+    periods: Periods | None = None
+    """The rhythms in what came of late."""
+    rhythmic_jobs: float | None = None
+    """What came by them and beside them is expected to be in the next span; ``None`` while none is believed."""
     recalled_mean_jobs: float = 0.0
     """What standing for recalled jobs costs on average."""
     beyond_log: float = math.log(BEYOND_FIRST)
@@ -56,9 +63,10 @@ def guard_of(stored: Any) -> Guard | None:
     """The guard that a state holds: the value itself, or the mapping that storing made of it."""
     if stored is None or isinstance(stored, Guard):
         return stored
-    shortfalls = {name: _shortfalls(stored[name]) for name in ("by_rate", "by_recall")}
+    shortfalls = {name: _shortfalls(stored[name]) for name in ("by_rate", "by_recall", "by_rhythm") if name in stored}
     by_use = tuple(_shortfalls(each) for each in stored.get("by_use", ()))
-    return Guard(**{**stored, **shortfalls, "by_use": by_use})
+    periods = periods_of(stored.get("periods"))
+    return Guard(**{**stored, **shortfalls, "by_use": by_use, "periods": periods})
 
 
 def _shortfalls(stored: Mapping[str, Any]) -> Shortfalls:
@@ -76,7 +84,14 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
     until_s = queue.arrived_until_s
     if until_s is None or (guard.seen_until_s is not None and until_s <= guard.seen_until_s):
         # A quiet pool has nothing to learn: the time is counted with the next that comes.
-        return replace(guard, expected_jobs=expected_jobs, recalled_jobs=recalled_jobs, used_jobs=used_jobs)
+        rhythmic_jobs = _rhythmic_jobs(guard.periods, view, now_s=now_s, ahead_s=view.tick_s)
+        return replace(
+            guard,
+            expected_jobs=expected_jobs,
+            recalled_jobs=recalled_jobs,
+            used_jobs=used_jobs,
+            rhythmic_jobs=rhythmic_jobs,
+        )
     passed_s = max(0.0, now_s - guard.at_s)
     kept = math.exp(-passed_s / MEMORY_S)
     arrived_jobs = queue.arrived_jobs or 0
@@ -84,6 +99,10 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
     by_recall = guard.by_recall.faded(kept)
     if guard.recalled_jobs is not None:
         by_recall = by_recall.seen(beyond_rate - guard.recalled_jobs, jobs=arrived_jobs, span_s=passed_s)
+    by_rhythm = guard.by_rhythm.faded(kept)
+    if guard.rhythmic_jobs is not None:
+        by_rhythm = by_rhythm.seen(arrived_jobs - guard.rhythmic_jobs, jobs=arrived_jobs, span_s=passed_s)
+    periods = seen(guard.periods, arrived_jobs, at_s=until_s, tick_s=view.tick_s)
     return Guard(
         began_at_s=guard.began_at_s,
         at_s=now_s,
@@ -92,6 +111,9 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
         by_recall=by_recall,
         by_use=_by_use(guard, beyond_rate, jobs=arrived_jobs, passed_s=passed_s),
         used_jobs=used_jobs,
+        by_rhythm=by_rhythm,
+        periods=periods,
+        rhythmic_jobs=_rhythmic_jobs(periods, view, now_s=now_s, ahead_s=view.tick_s),
         recalled_mean_jobs=guard.recalled_mean_jobs * kept + (guard.recalled_jobs or 0.0) * (1 - kept),
         beyond_log=_beyond_log(guard, queue, view, passed_s=passed_s),
         expected_jobs=expected_jobs,
@@ -148,16 +170,37 @@ def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: floa
         return FIRST_JOBS if is_new else 0.0
     quiet_s = max(0.0, now_s - guard.at_s)
     by_rate = _spare(guard.by_rate.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
-    by_rate = min(by_rate, _spare_in_use(guard, by_rate, queue, view))
+    reduced = min(_spare_in_use(guard, by_rate, queue, view), _spare_in_rhythm(guard, queue, view, now_s=now_s))
+    least = min(by_rate, reduced)
     if guard.recalled_jobs is None:
-        return by_rate
+        return least
     by_recall = _spare(guard.by_recall.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
     # Weeks have been judged by a whole week. What is learned here is forgotten in a day, and what comes once a week
     # would never pay.
     is_believed = view.recalled_weeks is not None or _pays(guard, by_recall, by_rate)
     if guard.by_recall.time_s < RECALL_TIME_S * guard.by_recall.scale:
-        return max(by_rate, by_recall + guard.recalled_jobs)
-    return by_recall + guard.recalled_jobs if is_believed else by_rate
+        return max(least, by_recall + guard.recalled_jobs)
+    return by_recall + guard.recalled_jobs if is_believed else least
+
+
+def _rhythmic_jobs(periods: Periods | None, view: PoolView, *, now_s: float, ahead_s: float) -> float | None:
+    """What rhythms bring within ``ahead_s``, and what comes beside them; ``None`` where none is believed."""
+    ahead_jobs = expected(periods, now_s=now_s, ahead_s=ahead_s, tick_s=view.tick_s)
+    beside_per_s = steady_per_s(periods, now_s=now_s, tick_s=view.tick_s)
+    if ahead_jobs is None or beside_per_s is None or view.profile.forecast is Forecast.OFF:
+        return None
+    return ahead_jobs + beside_per_s * ahead_s
+
+
+def _spare_in_rhythm(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: float) -> float:
+    """The spare that is enough while a rhythm shows when bursts come, and how far it fell short so far."""
+    if guard.by_rhythm.time_s < BAND_TIME_S * guard.by_rhythm.scale:
+        return math.inf
+    rhythmic_jobs = _rhythmic_jobs(guard.periods, view, now_s=now_s, ahead_s=exposed_s(view))
+    if rhythmic_jobs is None:
+        return math.inf
+    ahead_jobs = guard.expected_jobs * exposed_s(view) / view.tick_s
+    return rhythmic_jobs + _spare(guard.by_rhythm, guard, queue, view) - ahead_jobs
 
 
 def _spare_in_use(guard: Guard, by_rate: float, queue: QueueMetrics, view: PoolView) -> float:

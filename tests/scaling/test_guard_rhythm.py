@@ -1,0 +1,105 @@
+"""A guard that knows when bursts come keeps workers for them then, and not all the time."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from headway.scaling.decide import decide
+from headway.scaling.guard import BAND_TIME_S, Guard, guard_of, learned, spare_jobs
+from headway.scaling.model import Memory
+from headway.scaling.profile import Forecast
+from headway.scaling.view import PoolView
+from scaling.pools import NOW_S, profile, queue, view
+from scaling.test_guard_bands import watched
+
+TICK_S = 5.0
+EACH_TICKS = 24  # a burst each two minutes
+
+
+def pool(**of_profile: object) -> PoolView:
+    """Its objective is 10 s and its start-up 8 s: it is exposed for 3.5 s."""
+    return view(profile=profile(**of_profile), start_up_s=8.0)
+
+
+def after(ticks: int, *, jobs: int = 20, missing: int | None = None) -> Guard:
+    """Twenty jobs at once each two minutes, but for the burst number ``missing``."""
+    guard = None
+    for tick in range(ticks):
+        now_s = NOW_S + TICK_S * tick
+        came = jobs if tick % EACH_TICKS == 0 and tick // EACH_TICKS != missing else 0
+        rate = jobs / 60.0 if tick % EACH_TICKS < 12 else 0.0
+        seen = queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=came, arrival_rate_per_s=rate)
+        guard = learned(guard, seen, pool(), now_s=now_s)
+    assert guard is not None
+    return guard
+
+
+@pytest.fixture(scope="module")
+def known() -> Guard:
+    """After half an hour, at the evaluation that sees a burst."""
+    return after(15 * EACH_TICKS + 1)
+
+
+def ready_for(guard: Guard, *, after_ticks: int, at: PoolView | None = None) -> float:
+    """The jobs to be ready for, the expected ones and the spare, so many evaluations later, with nothing in use."""
+    now_s = NOW_S + TICK_S * (15 * EACH_TICKS + after_ticks)
+    guard = replace(guard, at_s=now_s, used_jobs=None, recalled_jobs=None)
+    return guard.expected_jobs * 3.5 / TICK_S + spare_jobs(guard, queue(), at or pool(), now_s=now_s)
+
+
+def test_workers_are_kept_for_a_burst_when_it_comes_and_not_between(known: Guard) -> None:
+    assert ready_for(known, after_ticks=EACH_TICKS // 2) == pytest.approx(0.0, abs=0.5)
+    assert ready_for(known, after_ticks=EACH_TICKS - 1) == pytest.approx(20.0, abs=1.0)
+
+
+def test_a_rhythm_counts_once_it_was_watched_and_never_where_the_profile_forbids_it(known: Guard) -> None:
+    between = EACH_TICKS // 2
+    new = replace(known, by_rhythm=watched(for_s=BAND_TIME_S - 1))
+    assert ready_for(new, after_ticks=between) > 15
+    assert ready_for(known, after_ticks=between, at=pool(forecast=Forecast.OFF)) > 15
+
+
+def test_what_a_rhythm_fell_short_of_is_guarded_against(known: Guard) -> None:
+    surprised = replace(known, by_rhythm=watched(7.0, 7.0))
+    assert ready_for(surprised, after_ticks=EACH_TICKS // 2) == pytest.approx(7.0, abs=0.5)
+
+
+def test_a_rhythm_that_ends_is_let_go() -> None:
+    quiet = after(15 * EACH_TICKS + 1 + 10 * EACH_TICKS, missing=None)
+    assert quiet.rhythmic_jobs is not None
+    guard = after(15 * EACH_TICKS + 1)
+    for _ in range(10 * EACH_TICKS):
+        now_s = guard.at_s + TICK_S
+        seen = queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=0)
+        guard = learned(guard, seen, pool(), now_s=now_s)
+    assert guard.rhythmic_jobs is None
+
+
+def test_a_rhythm_comes_back_as_it_was_stored(known: Guard) -> None:
+    assert guard_of(json.loads(json.dumps(asdict(known)))) == known
+
+
+def test_a_pool_is_ready_for_a_cron_and_at_rest_between() -> None:
+    """Fifty jobs of 0.2 s each 5 min: after an hour workers stand for a fraction of the time, and never too late."""
+    memory, targets = Memory(), []
+    cron = profile(hold_down_s=0.0)
+    for tick in range(18 * 60):
+        now_s = NOW_S + TICK_S * tick
+        came = 50 if tick % 60 == 0 else 0
+        seen = queue(
+            sampled_at_s=now_s,
+            arrived_until_s=now_s,
+            arrived_jobs=came,
+            arrival_rate_per_s=50 / 60 if tick % 60 < 12 else 0.0,
+            start_rate_per_s=50 / 60 if tick % 60 < 12 else 0.0,
+            service_time_s=0.2,
+        )
+        running = (targets or [0])[-1]
+        now_view = view(seen, profile=cron, start_up_s=8.0, running_workers=running)
+        decision, memory = decide(now_view, memory, now_s=now_s)
+        targets.append(decision.target_workers)
+    later = targets[12 * 60 :]
+    assert sum(later) < 0.5 * len(later)  # one worker at most half the time
+    # One that is asked for at the evaluation before a burst starts all of it in time.
+    assert all(later[tick - 1] >= 1 for tick in range(60, len(later), 60))
