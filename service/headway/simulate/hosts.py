@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from headway.scaling.model import Assignment, Host, WorkerState
 from headway.scaling.model import Worker as Reported
-from headway.scaling.room import Room, Rooms
+from headway.scaling.room import Rooms
 from headway.scaling.settle import settled
 from headway.simulate.faults import HostOutage
 from headway.simulate.lane import Lane
@@ -57,7 +57,7 @@ class Hosts:
     def _change(
         self, lanes: Sequence[Lane], before: Iterable[Assignment], after: Iterable[Assignment], now_s: float
     ) -> None:
-        """Turn the rows ``before`` into those ``after``: first leave, then start, where what leaves leaves room."""
+        """Turn the rows ``before`` into those ``after``."""
         old, new = ({(row.pool, row.host_id): row for row in rows} for rows in (before, after))
         moves = [
             (lane, host, is_burst, _part(new, where, is_burst=is_burst) - _part(old, where, is_burst=is_burst))
@@ -66,15 +66,8 @@ class Hosts:
             for where in ((lane.profile.pool, host.host_id),)
             for is_burst in KINDS
         ]
-        for lane, host, is_burst, more in moves:
-            if more < 0:
-                lane.pool.crew.change_on(host.host_id, now_s, more=more, is_burst=is_burst)
-        rooms: dict[str, Room] = {}
-        for lane, host, is_burst, more in moves:
-            if more > 0:
-                room = rooms.get(host.host_id) or rooms.setdefault(host.host_id, _room(host, lanes))
-                starts = room.keep(lane.profile.template, more)
-                lane.pool.crew.change_on(host.host_id, now_s, more=starts, is_burst=is_burst)
+        for lane, host, is_burst, more in sorted(moves, key=lambda move: move[-1]):  # who leaves makes room
+            lane.pool.crew.change_on(host.host_id, now_s, more=more, is_burst=is_burst)
 
     def _rows(self, lane: Lane) -> Iterator[Assignment]:
         """Where the pool's present workers are."""
@@ -119,15 +112,6 @@ def _state(crew: Crew, worker: Worker) -> WorkerState:
     if worker in crew.running:
         return WorkerState.RUNNING
     return WorkerState.STARTING if worker in crew.starting else WorkerState.DRAINING
-
-
-def _room(host: Host, lanes: Iterable[Lane]) -> Room:
-    """What is left of ``host`` beside all that exists there."""
-    room = Room(host)
-    for lane in lanes:
-        here = sum(worker.host_id == host.host_id for worker in lane.pool.crew.alive())
-        room.take(lane.profile.template, here)
-    return room
 
 
 def _part(rows: dict[tuple[str, str], Assignment], where: tuple[str, str], *, is_burst: bool) -> int:
