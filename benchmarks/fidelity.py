@@ -1,0 +1,158 @@
+"""Live `headway up` against `headway simulate`: the same jobs, the same profile, side by side.
+
+    python benchmarks/fidelity.py --runs 5 --page
+
+Each workload has a calibration run with other jobs, from which behaviour is learned, and ``--runs`` runs that are
+compared, each with its first tick at another moment of the workload. Every run is a line of ``--ledger``: interrupted,
+it goes on where it ended. Let the machine do nothing else meanwhile. ``--only NAME`` takes one workload, and
+``--no-run`` shows what is in the ledger, rehearsed by the code as it is now.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from live_runs.compared import Comparison, compared
+from live_runs.live import TICK_S, LiveRun, live_run
+from live_runs.measured import behaviour_of
+from live_runs.page import document, table
+from live_runs.system import System, installation
+from live_runs.workloads import CALIBRATION, WORKLOADS, Workload
+
+from headway.scaling.behaviour import behaviour_to_mapping
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "why" / "fidelity.md"
+FOLDER = ROOT / ".headway" / "fidelity"
+REST_S = 20.0  # between two runs: what the last one began has ended by then
+
+
+def main() -> None:
+    """Run what is missing, then print or write what all of it came to."""
+    options = _options()
+    ledger = Ledger(options.ledger)
+    workloads = [WORKLOADS[name] for name in options.only]
+    if not options.no_run:
+        for workload in workloads:
+            _run(workload, ledger, runs=options.runs, folder=options.folder)
+    found = [each for workload in WORKLOADS.values() if (each := _compared(workload, ledger)) is not None]
+    print("\n".join(table(found)))
+    if options.page:
+        PAGE.write_text("\n".join(document(found, machine=_machine())) + "\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5, help="that are compared, of each workload (5)")
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), default=[*WORKLOADS], help=f"of {', '.join(WORKLOADS)}"
+    )
+    parser.add_argument("--ledger", type=Path, default=FOLDER / "ledger.jsonl", help="a line for each run")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where installations keep their data")
+    parser.add_argument("--no-run", action="store_true", help="only show what is in the ledger")
+    parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
+    return parser.parse_args()
+
+
+class Ledger:
+    """What was run, a JSON line each."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self._rows = {(row["workload"], row["run"]): row for row in map(json.loads, lines)}
+
+    def of(self, workload: str, run: int) -> dict[str, Any] | None:
+        """The row of one run, if it was made."""
+        return self._rows.get((workload, run))
+
+    def runs(self, workload: str) -> list[dict[str, Any]]:
+        """Those that are compared, in their order."""
+        return [row for (name, run), row in sorted(self._rows.items()) if name == workload and run != CALIBRATION]
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep one run."""
+        self._rows[row["workload"], row["run"]] = row
+        with self._path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _run(workload: Workload, ledger: Ledger, *, runs: int, folder: Path) -> None:
+    missing = [number for number in (CALIBRATION, *range(runs)) if ledger.of(workload.name, number) is None]
+    if not missing:
+        return
+    names = {
+        number: f"{workload.name}-{'c' if number == CALIBRATION else number}" for number in (CALIBRATION, *range(runs))
+    }
+    with installation(
+        folder / f"{workload.name}-{time.strftime('%H%M%S')}",
+        template=workload.name,
+        worker_class=workload.worker_class,
+        queues=list(names.values()),
+    ) as system:
+        if CALIBRATION not in missing:
+            _warm_up(system, workload, names[CALIBRATION])  # a new installation knows no start-ups
+        for number in missing:
+            row = _one(system, workload, number, names[number], runs=runs)
+            ledger.add(row)
+            print(
+                json.dumps({key: row[key] for key in ("workload", "run", "live", "load")}), file=sys.stderr, flush=True
+            )
+            time.sleep(REST_S)
+
+
+def _warm_up(system: System, workload: Workload, name: str) -> None:
+    live_run(system, workload, workload.other_jobs()[:20], name=name, queue=name, phase_s=1.0)
+    time.sleep(REST_S)
+
+
+def _one(system: System, workload: Workload, number: int, name: str, *, runs: int) -> dict[str, Any]:
+    is_calibration = number == CALIBRATION
+    phase_s = 1.0 if is_calibration else (number + 0.5) * TICK_S / runs
+    before = os.getloadavg()
+    jobs = workload.other_jobs() if is_calibration else workload.jobs()
+    run = live_run(system, workload, jobs, name=name, queue=name, phase_s=phase_s)
+    (system.folder / f"{name}.json").write_text(json.dumps(run.details()))
+    row = {
+        "workload": workload.name,
+        "run": number,
+        "began_at_s": run.began_at_s,
+        "phase_s": phase_s,
+        "live": run.figures(objective_s=workload.objective.target_s),
+        "load": [round(before[0], 2), round(os.getloadavg()[0], 2)],
+    }
+    measured = _behaviour(system, workload, run)
+    return row | {"behaviour": measured}
+
+
+def _behaviour(system: System, workload: Workload, run: LiveRun) -> dict[str, Any]:
+    timings = system.timings(workload.name)
+    return behaviour_to_mapping(
+        behaviour_of(
+            run.jobs,
+            run.lives,
+            run.decisions,
+            start_ups_s=timings["template_start_ups"][: len(run.lives)],
+            start_up_cpu_s=system.start_up_cpu_s(workload.name),
+            exits_s=timings["template_exits"][: len(run.lives)],
+        )
+    )
+
+
+def _compared(workload: Workload, ledger: Ledger) -> Comparison | None:
+    calibration, rows = ledger.of(workload.name, CALIBRATION), ledger.runs(workload.name)
+    return compared(workload, calibration, rows) if calibration and rows else None
+
+
+def _machine() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
+
+
+if __name__ == "__main__":
+    main()

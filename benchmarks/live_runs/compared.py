@@ -1,0 +1,78 @@
+"""What live runs of a workload came to, and what rehearsals of the same jobs say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from headway.scaling.behaviour import Behaviour, behaviour_from_mapping
+from headway.simulate.jobs import Jobs
+from headway.simulate.single import Setting, rehearse
+from live_runs.workloads import Workload
+
+FIGURES = ("attainment_percent", "worker_s", "starts")
+TOLERANCES = {"attainment_percent": 0.5, "worker_s": 0.10, "starts": 0.15}
+"""Points of attainment; shares of the others."""
+SEEDS = 8
+GOES_ON_S = 240.0
+POOL, QUEUE = "rehearsed", "live/rehearsed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One workload: figures by name, of each live run and of the rehearsals of it."""
+
+    workload: Workload
+    behaviour: Behaviour
+    live: Mapping[str, Sequence[float]]
+    rehearsed: Mapping[str, Sequence[float]]
+    """With the behaviour of the calibration, at the ticks that the live runs had."""
+    plain: Mapping[str, Sequence[float]]
+    """The plain model at the same ticks, all start-ups as long as the median one."""
+    loads: Sequence[float]
+    """How many processes wanted a processor before each run."""
+
+    def difference(self, figure: str, *, of: str = "rehearsed") -> float:
+        """Live beyond the rehearsal, of the medians: points of attainment, a share of the others."""
+        live, ours = median(self.live[figure]), median(getattr(self, of)[figure])
+        if figure == "attainment_percent":
+            return live - ours
+        return live / ours - 1 if ours else float("inf")
+
+    def holds(self, figure: str) -> bool:
+        """Whether the difference is within its tolerance."""
+        return abs(self.difference(figure)) <= TOLERANCES[figure]
+
+
+def compared(workload: Workload, calibration: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Comparison:
+    """The live runs of ``rows`` beside their rehearsals, with what the calibration measured."""
+    behaviour = behaviour_from_mapping(calibration["behaviour"])
+    assert behaviour.start_up is not None, "no worker has started in the calibration"
+    live_setting = {"behaviour": behaviour}
+    plain_setting = {"start_up_s": behaviour.start_up.p50_s}
+    return Comparison(
+        workload=workload,
+        behaviour=behaviour,
+        live={name: [row["live"][name] for row in rows] for name in FIGURES},
+        rehearsed=_gathered([_rehearsed(workload, row, seed, **live_setting) for row in rows for seed in range(SEEDS)]),
+        plain=_gathered([_rehearsed(workload, row, 0, **plain_setting) for row in rows]),
+        loads=[row["load"][0] for row in rows],
+    )
+
+
+def _rehearsed(workload: Workload, row: Mapping[str, Any], seed: int, **setting: Any) -> dict[str, float]:
+    result = rehearse(
+        Jobs.of(workload.jobs()),
+        workload.profile(POOL, QUEUE),
+        Setting(tick_phase_s=row["phase_s"], seed=seed, goes_on_s=GOES_ON_S, **setting),
+        begins_at_s=row["began_at_s"],
+    )
+    return {
+        "attainment_percent": result.attainment_percent,
+        "worker_s": result.worker_hours * 3600,
+        "starts": float(result.spawns),
+    }
+
+
+def _gathered(found: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    return {name: [each[name] for each in found] for name in FIGURES}

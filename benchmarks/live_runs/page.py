@@ -1,0 +1,99 @@
+"""The comparison as a table and as a document."""
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from headway.scaling.behaviour import Spread
+from live_runs.compared import FIGURES, TOLERANCES, Comparison
+
+NAMES = {"attainment_percent": "in time", "worker_s": "worker-seconds", "starts": "starts"}
+
+
+def table(found: Sequence[Comparison]) -> Iterator[str]:
+    """A row a workload and figure: medians, the least and the most, and whether they agree."""
+    yield "| workload | figure | live | rehearsed | plain model | live is | within |"
+    yield "|---|---|--:|--:|--:|--:|---|"
+    for each in found:
+        for figure in FIGURES:
+            yield (
+                f"| {each.workload.name} | {NAMES[figure]} | {_spread(each.live[figure], figure)} "
+                f"| {_spread(each.rehearsed[figure], figure)} | {_spread(each.plain[figure], figure)} "
+                f"| {_difference(each, figure)} | {'yes' if each.holds(figure) else 'no'} |"
+            )
+
+
+def _spread(values: Sequence[float], figure: str) -> str:
+    digits = 2 if figure == "attainment_percent" else 0
+    return f"{median(values):,.{digits}f} ({min(values):,.{digits}f}–{max(values):,.{digits}f})"
+
+
+def _difference(each: Comparison, figure: str) -> str:
+    value = each.difference(figure)
+    return f"{value:+.2f} points" if figure == "attainment_percent" else f"{value:+.0%}"
+
+
+def behaviours(found: Sequence[Comparison]) -> Iterator[str]:
+    """What was measured of each workload's calibration."""
+    yield "| measured | " + " | ".join(each.workload.name for each in found) + " |"
+    yield "|---|" + "--:|" * len(found)
+    rows = (
+        ("start-up", "start_up"),
+        ("processor time of a start", "start_up_cpu_s"),
+        ("exit of an idle worker", "exit"),
+        ("dispatch overhead", "dispatch_overhead_s"),
+        ("age of the queue's figures", "sample_lag"),
+        ("evaluation late by", "evaluation_delay"),
+        ("decision to spawn", "apply_delay"),
+        ("job to wake", "wake_delay"),
+    )
+    for name, field in rows:
+        yield f"| {name} | " + " | ".join(_told(getattr(each.behaviour, field)) for each in found) + " |"
+
+
+def _told(value: Spread | float | None) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, Spread):
+        return f"{value.p50_s:.2f} s, p95 {value.p95_s:.2f} s ({value.count})"
+    return f"{value:.3f} s"
+
+
+def document(found: Sequence[Comparison], *, machine: str) -> Iterator[str]:
+    """The page."""
+    runs = min((len(each.loads) for each in found), default=0)
+    yield "# Live beside rehearsed"
+    yield ""
+    yield (
+        "Written by `python benchmarks/fidelity.py --page`; do not edit. A whole `headway up` runs each workload with "
+        "real RQ workers, and `headway simulate` rehearses the same jobs under the same profile. How workers and "
+        "control plane behave is measured on a run with other jobs, and given to the rehearsal as `--behaviour`. "
+        f"Figures are medians, with the least and the most: live of {runs} runs, each with its first tick at another "
+        "moment of the workload; rehearsed at the same ticks, eight seeds each. Workers are paid from spawn to exit, "
+        "until the last has left."
+    )
+    yield ""
+    yield f"Machine: {machine}; load before the runs {_loads(found)}."
+    yield ""
+    yield from (f"- `{each.workload.name}`: {each.workload.what}" for each in found)
+    yield ""
+    yield from table(found)
+    yield ""
+    limits = (
+        f"{TOLERANCES['attainment_percent']:g} points in time, {TOLERANCES['worker_s']:.0%} of the worker-seconds, "
+        f"{TOLERANCES['starts']:.0%} of the starts"
+    )
+    yield f"*Within* is {limits}. The *plain model* is the rehearsal without a behaviour."
+    yield ""
+    yield "## What was measured"
+    yield ""
+    yield from behaviours(found)
+    yield ""
+    yield from NOTES
+
+
+def _loads(found: Sequence[Comparison]) -> str:
+    loads = [load for each in found for load in each.loads]
+    return f"{min(loads):.1f} to {max(loads):.1f}" if loads else "unknown"
+
+
+NOTES = ("## What is left, and why", "")
