@@ -18,18 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from live_runs.compared import Comparison, compared
-from live_runs.live import TICK_S, LiveRun, live_run
-from live_runs.measured import behaviour_of
+from live_runs.live import TICK_S, live_run
 from live_runs.page import document, table
 from live_runs.system import System, installation
 from live_runs.workloads import CALIBRATION, WORKLOADS, Workload
 
-from headway.scaling.behaviour import behaviour_to_mapping
-
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "why" / "fidelity.md"
 FOLDER = ROOT / ".headway" / "fidelity"
-REST_S = 20.0  # between two runs: what the last one began has ended by then
+LEARNED_WITHIN_S = 65.0  # the leader writes down what it has learned once a minute
 
 
 def main() -> None:
@@ -104,12 +101,10 @@ def _run(workload: Workload, ledger: Ledger, *, runs: int, folder: Path) -> None
             print(
                 json.dumps({key: row[key] for key in ("workload", "run", "live", "load")}), file=sys.stderr, flush=True
             )
-            time.sleep(REST_S)
 
 
 def _warm_up(system: System, workload: Workload, name: str) -> None:
     live_run(system, workload, workload.other_jobs()[:20], name=name, queue=name, phase_s=1.0)
-    time.sleep(REST_S)
 
 
 def _one(system: System, workload: Workload, number: int, name: str, *, runs: int) -> dict[str, Any]:
@@ -119,30 +114,16 @@ def _one(system: System, workload: Workload, number: int, name: str, *, runs: in
     jobs = workload.other_jobs() if is_calibration else workload.jobs()
     run = live_run(system, workload, jobs, name=name, queue=name, phase_s=phase_s)
     (system.folder / f"{name}.json").write_text(json.dumps(run.details()))
-    row = {
+    time.sleep(LEARNED_WITHIN_S)
+    return {
         "workload": workload.name,
         "run": number,
         "began_at_s": run.began_at_s,
         "phase_s": phase_s,
         "live": run.figures(objective_s=workload.objective.target_s),
         "load": [round(before[0], 2), round(os.getloadavg()[0], 2)],
+        "behaviour": system.behaviour(name),
     }
-    measured = _behaviour(system, workload, run)
-    return row | {"behaviour": measured}
-
-
-def _behaviour(system: System, workload: Workload, run: LiveRun) -> dict[str, Any]:
-    timings = system.timings(workload.name)
-    return behaviour_to_mapping(
-        behaviour_of(
-            run.jobs,
-            run.lives,
-            run.decisions,
-            start_ups_s=timings["template_start_ups"][: len(run.lives)],
-            start_up_cpu_s=system.start_up_cpu_s(workload.name),
-            exits_s=timings["template_exits"][: len(run.lives)],
-        )
-    )
 
 
 def _compared(workload: Workload, ledger: Ledger) -> Comparison | None:

@@ -1,7 +1,7 @@
 """What live runs of a workload came to, and what rehearsals of the same jobs say."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -13,6 +13,7 @@ from live_runs.workloads import Workload
 FIGURES = ("attainment_percent", "worker_s", "starts")
 TOLERANCES = {"attainment_percent": 0.5, "worker_s": 0.10, "starts": 0.15}
 """Points of attainment; shares of the others."""
+PARTS = ("exit", "dispatch_overhead_s", "sample_lag", "worker_lag", "evaluation_delay", "apply_delay", "wake_delay")
 SEEDS = 8
 GOES_ON_S = 240.0
 POOL, QUEUE = "rehearsed", "live/rehearsed"
@@ -29,6 +30,8 @@ class Comparison:
     """With the behaviour of the calibration, at the ticks that the live runs had."""
     plain: Mapping[str, Sequence[float]]
     """The plain model at the same ticks, all start-ups as long as the median one."""
+    without: Mapping[str, Mapping[str, Sequence[float]]]
+    """The same as if one part of the behaviour took no time, by its name: what that part costs is the difference."""
     loads: Sequence[float]
     """How many processes wanted a processor before each run."""
 
@@ -48,16 +51,24 @@ def compared(workload: Workload, calibration: Mapping[str, Any], rows: Sequence[
     """The live runs of ``rows`` beside their rehearsals, with what the calibration measured."""
     behaviour = behaviour_from_mapping(calibration["behaviour"])
     assert behaviour.start_up is not None, "no worker has started in the calibration"
-    live_setting = {"behaviour": behaviour}
-    plain_setting = {"start_up_s": behaviour.start_up.p50_s}
     return Comparison(
         workload=workload,
         behaviour=behaviour,
         live={name: [row["live"][name] for row in rows] for name in FIGURES},
-        rehearsed=_gathered([_rehearsed(workload, row, seed, **live_setting) for row in rows for seed in range(SEEDS)]),
-        plain=_gathered([_rehearsed(workload, row, 0, **plain_setting) for row in rows]),
+        rehearsed=_all(workload, rows, behaviour),
+        plain=_gathered([_rehearsed(workload, row, 0, start_up_s=behaviour.start_up.p50_s) for row in rows]),
+        without={
+            part: _all(workload, rows, replace(behaviour, **{part: None}))
+            for part in PARTS
+            if getattr(behaviour, part) is not None
+        },
         loads=[row["load"][0] for row in rows],
     )
+
+
+def _all(workload: Workload, rows: Sequence[Mapping[str, Any]], behaviour: Behaviour) -> Mapping[str, Sequence[float]]:
+    setting = {"behaviour": behaviour, "is_new_pool": True}
+    return _gathered([_rehearsed(workload, row, seed, **setting) for row in rows for seed in range(SEEDS)])
 
 
 def _rehearsed(workload: Workload, row: Mapping[str, Any], seed: int, **setting: Any) -> dict[str, float]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import psycopg
 
 from headway.cli.api import Api
 from headway.cli.client import apply_profiles
@@ -55,28 +54,10 @@ class System:
                     return found[::-1]
                 query["before"] = page["next"]
 
-    def timings(self, template: str) -> dict[str, list[float]]:
-        """What the control plane keeps of the last start-ups and exits of a template, the newest first."""
-        with psycopg.connect(self.database_url) as connection:
-            return {
-                table: [
-                    value
-                    for (values,) in connection.execute(
-                        f"select recent_s from {table} where template = %s",
-                        [template],
-                    )
-                    for value in values
-                ]
-                for table in ("template_start_ups", "template_exits")
-            }
-
-    def start_up_cpu_s(self, template: str) -> float | None:
-        """CPU seconds of a start, as the control plane has learned them."""
-        with psycopg.connect(self.database_url) as connection:
-            row = connection.execute(
-                "select start_up_cpu_s from template_start_ups where template = %s", [template]
-            ).fetchone()
-        return None if row is None else row[0]
+    def behaviour(self, pool: str) -> dict[str, Any]:
+        """How the pool behaves, as the control plane has learned it."""
+        with Api(self.url, None) as api:
+            return api.get(f"/v1/pools/{pool}/behaviour")
 
 
 HOST_FILE = """\

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
 from headway.errors import HeadwayError, Invalid, Unavailable
+from headway.scaling.behaviour import Behaviour
 from headway.scaling.profile import Profile
 from headway.scaling.schedule import Zones
 from headway.scaling.strategy import Strategy
@@ -54,6 +55,15 @@ class Work:
     """Pools whose rehearsals are kept over time, for plots."""
     phases: int = 1
     """At so many tick phases each."""
+    behaviours: Mapping[str, Behaviour] = field(default_factory=dict)
+    """By pool, in place of the setting's, where it was learned."""
+
+    def setting_of(self, pool: str, phase: int) -> Setting:
+        """How workers of ``pool`` behave, at one of the phases."""
+        setting = self.setting
+        if pool in self.behaviours:
+            setting = replace(setting, behaviour=self.behaviours[pool])
+        return phased(setting, self.phases)[phase]
 
     def rehearsals_of(self, pool: str) -> list[Rehearsed]:
         """What is rehearsed of ``pool``: every candidate at every phase."""
@@ -237,7 +247,7 @@ def _outcome(pool: str, candidate: Candidate, phase: int, jobs: Jobs, begins_at_
         result = rehearse(
             jobs,
             profile,
-            phased(work.setting, work.phases)[phase],
+            work.setting_of(pool, phase),
             begins_at_s=begins_at_s,
             strategies=work.strategies,
             zones=work.zones.get(pool),

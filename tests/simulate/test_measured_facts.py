@@ -8,7 +8,7 @@ from headway.scaling.behaviour import Behaviour, Spread, mean_s
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, State, Strategy
-from headway.scaling.view import PoolView
+from headway.scaling.view import LAG_S, PoolView
 from headway.simulate.controller import Controller, Observation
 from headway.simulate.draws import drawn
 from headway.simulate.engine import Rehearsal, simulate
@@ -42,7 +42,7 @@ def test_what_was_measured_is_in_the_view() -> None:
     view = seen_by({"behaviour": MEASURED}, Observation(at_s=0.0, waiting=0, leaving=3))
     assert view.start_up_s == pytest.approx(mean_s(Spread(p50_s=2.0, p95_s=5.0)))
     assert (view.start_up_p95_s, view.start_up_cpu_s, view.exit_s) == (5.0, 1.1, 0.5)
-    assert (view.dispatch_overhead_s, view.lag_s, view.leaving_workers) == (0.03, 1.2, 3)
+    assert (view.dispatch_overhead_s, view.lag_s, view.leaving_workers) == (0.03, LAG_S, 3)
 
 
 def test_what_is_seen_later_counts_more() -> None:
@@ -83,3 +83,20 @@ def test_workers_that_leave_are_seen_where_that_is_so_live() -> None:
     plan = PoolPlan(jobs=jobs((0, 12), (0, 22)), warm_workers=2, is_live=True)
     simulate([plan], [script], rehearsal=Rehearsal())
     assert [(seen.workers, seen.leaving) for seen in script.seen[1:6]] == [(2, 0), (0, 2), (0, 1), (0, 1), (0, 0)]
+
+
+def test_dispatch_is_learned_from_rows_as_the_leader_learns_it() -> None:
+    """Two workers with always a job waiting: 0.3 s of service and 0.2 s beside it; nobody says so beforehand."""
+    views: list[PoolView] = []
+
+    def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
+        views.append(view)
+        return BUILT_IN["fixed"].advise(queue, view, state, now_s)
+
+    pool = profile(strategy="mine", workers_min=2, workers_max=2)
+    controller = Controller(profile=pool, strategies={"mine": Strategy(name="mine", advise=advise)})
+    busy = jobs(*((0.0, 0.3),) * 400)
+    plan = PoolPlan(jobs=busy, warm_workers=2, is_live=True, behaviour=Behaviour(dispatch_overhead_s=0.2))
+    simulate([plan], [controller], rehearsal=Rehearsal(begins_at_s=1_000_000.0))
+    assert views[0].dispatch_overhead_s is None
+    assert views[-1].dispatch_overhead_s == pytest.approx(0.2, rel=0.1)

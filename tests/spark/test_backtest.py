@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from headway.cli.bench import rows_of
 from headway.errors import Invalid
+from headway.scaling.behaviour import Behaviour, Spread
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
@@ -201,6 +202,14 @@ def test_phases_are_those_of_the_rehearsal_on_this_machine(spark: SparkSession, 
     assert not failures
     assert replace(row.result, points=()) == replace(middle(expected, settings), points=())
     assert rows_of(found[:2], given) == ({}, {}), "a candidate is there when all its phases are"
+
+
+def test_a_pool_is_rehearsed_as_it_was_learned_to_behave() -> None:
+    learned = Behaviour(start_up=Spread(p50_s=9.0, p95_s=9.0))
+    given = work("mail", "news", behaviours={"mail": learned}, phases=2)
+    assert given.setting_of("mail", 0) == replace(SETTING, behaviour=learned)
+    assert given.setting_of("mail", 1).tick_phase_s == 2.5
+    assert given.setting_of("news", 0) == SETTING
 
 
 def test_ctrl_c_ends_it_early_and_keeps_what_is_done(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 from headway import __version__
 from headway.cli import past_options as options
 from headway.cli.amounts import seconds
-from headway.cli.behaviour import read_behaviour
+from headway.cli.behaviour import given_behaviour, takes_learned
 from headway.cli.bench import Bench, bench, check_cores, rehearsed, rows_of
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
 from headway.cli.past import Asked, moment_s, past_of
@@ -22,6 +22,7 @@ from headway.cli.rehearsal_table import SPREADS_SHOWN, phases_told, start_up_tol
 from headway.cli.rehearsal_table import table as rehearsals_table
 from headway.cli.simulate import ENDED_BY_CTRL_C, check_writable, write
 from headway.cli.typed import output, run
+from headway.scaling.behaviour import behaviour_to_mapping
 from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile
 from headway.simulate.candidates import Candidate, with_base
@@ -58,11 +59,11 @@ def backtest(
     master: options.Master = None,
     cores: options.Cores = None,
     slots: options.Slots = 1,
-    start_up: options.StartUp = "2s",
+    start_up: options.StartUp = None,
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
     phases: options.Phases = PHASES,
-    behaviour: options.BehaviourFile = None,
+    behaviour: options.BehaviourSource = None,
     host_cores: options.HostCores = None,
     weeks: options.Weeks = True,
     seed: options.Seed = 0,
@@ -94,7 +95,7 @@ def backtest(
     phased(setting, phases)
     compared = with_base((*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ())))
     prepare(cores, report, json_)
-    past = past_of(asked)
+    past = past_of(asked, with_behaviours=learns_of(asked, behaviour, start_up=start_up, jitter=jitter))
     known = dict(load_strategies())
     refuse_unfit(compared, past.profiles or _any_profile(), known)
     with bench(asked, past, master=master, cores=cores) as on:
@@ -140,25 +141,31 @@ def asked_of(
 def setting_of(
     *,
     tick: str,
-    start_up: str,
+    start_up: str | None,
     jitter: float,
     slots: int,
     seed: int,
     weeks: bool = True,
-    behaviour: Path | None = None,
+    behaviour: str | None = None,
     host_cores: float | None = None,
 ) -> Setting:
     """How workers behave and how often is decided, of the options' words."""
     return Setting(
         tick_s=seconds(tick, option="--tick"),
-        start_up_s=seconds(start_up, option="--start-up"),
+        start_up_s=seconds(start_up or options.START_UP, option="--start-up"),
         start_up_spread=jitter,
         slots=slots,
         recalls_weeks=weeks,
         seed=seed,
-        behaviour=read_behaviour(behaviour),
+        behaviour=given_behaviour(behaviour),
         host_cores=host_cores,
     )
+
+
+def learns_of(asked: Asked, behaviour: str | None, *, start_up: str | None, jitter: float) -> bool:
+    """Whether each pool is rehearsed as the control plane has learned that it behaves."""
+    is_given = start_up is not None or bool(jitter)
+    return takes_learned(behaviour, is_start_up_given=is_given, source=asked.database_url)
 
 
 def pools_of(text: str | None) -> tuple[str, ...]:
@@ -256,6 +263,7 @@ def figures(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str], work:
     return {
         "headway": __version__,
         **asdict(work.setting),
+        "behaviours": {pool: behaviour_to_mapping(each) for pool, each in work.behaviours.items()},
         "candidates": {each.name: dict(each.changes) for each in work.candidates},
         "pools": [
             {

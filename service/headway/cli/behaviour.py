@@ -1,21 +1,37 @@
-"""How workers and the control plane behave live, out of a file of JSON."""
+"""Which behaviour a rehearsal is given: that of a file, what the control plane has learned, or none."""
 
 import json
 from pathlib import Path
+from urllib.parse import quote
 
-from headway.errors import Invalid, Misconfigured
+from headway.cli.api import Api
+from headway.errors import HeadwayError, Invalid, Misconfigured
 from headway.scaling.behaviour import Behaviour, behaviour_from_mapping
 
+LEARNED, PLAIN = "learned", "plain"
 
-def read_behaviour(path: Path | None) -> Behaviour | None:
-    """The behaviour in the file at ``path``; ``None`` without a file.
+
+def takes_learned(text: str | None, *, is_start_up_given: bool, source: str | None) -> bool:
+    """Whether what the control plane has learned of each pool is wanted: by its word, or where nothing else is said.
+
+    Raises:
+        Invalid: it is asked for, and the jobs come from where nothing of the kind is kept: ``source`` is ``None``.
+    """
+    if text == LEARNED and source is None:
+        raise Invalid("--behaviour=learned: only a control plane has learned any; name one with its jobs, or a file")
+    return source is not None and (text == LEARNED or (text is None and not is_start_up_given))
+
+
+def given_behaviour(text: str | None) -> Behaviour | None:
+    """The behaviour in the file that ``text`` names; ``None`` where it names none.
 
     Raises:
         Misconfigured: it cannot be read.
         Invalid: it holds no behaviour.
     """
-    if path is None:
+    if text in {None, LEARNED, PLAIN}:
         return None
+    path = Path(str(text))
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -28,3 +44,17 @@ def read_behaviour(path: Path | None) -> Behaviour | None:
         return behaviour_from_mapping(body)
     except Invalid as error:
         raise Invalid(*(f"--behaviour={path}: {breach}" for breach in error.breaches)) from error
+
+
+def learned_behaviour(api: Api, pool: str) -> Behaviour | None:
+    """What the control plane has learned of ``pool``; ``None`` where it has seen no worker of it start, or is older."""
+    try:
+        found = behaviour_from_mapping(api.get(f"/v1/pools/{quote(pool, safe='')}/behaviour"))
+    except HeadwayError:
+        return None  # of before it was learned; who has no such pool was refused when its history was asked for
+    return known(found)
+
+
+def known(behaviour: Behaviour) -> Behaviour | None:
+    """``behaviour``, if it is one to go by: without a start-up it would be a guess that passes for a measurement."""
+    return behaviour if behaviour.start_up is not None else None

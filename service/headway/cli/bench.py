@@ -4,7 +4,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from headway.cli.past import Asked, Past, profile_of_queue
 from headway.errors import Invalid, Misconfigured
+from headway.scaling.behaviour import Behaviour
 from headway.scaling.profile import Profile
 from headway.simulate.phases import middle, phased
 from headway.simulate.report.rows import Row
@@ -34,12 +35,14 @@ class Bench:
     """Of the pools that can be rehearsed."""
     profiles: Mapping[str, Profile]
     skipped: Mapping[str, str]
+    behaviours: Mapping[str, Behaviour] = field(default_factory=dict)
 
     def work(self, given: Work) -> Work:
         """``given`` for the pools of this bench."""
         return replace(
             given,
             profiles=self.profiles,
+            behaviours=self.behaviours,
             zones={pool: zones for pool, profile in self.profiles.items() if (zones := zones_of(profile))},
             drawn=frozenset(self.profiles) if len(self.sizes) <= DRAWN_MAX else frozenset(),
         )
@@ -90,6 +93,7 @@ def _bench(session: Any, asked: Asked, past: Past, stack: ExitStack, folder: Pat
         sizes=usable,
         profiles={size.pool: profiles[size.pool] for size in usable},
         skipped=skipped,
+        behaviours={size.pool: past.behaviours[size.pool] for size in usable if size.pool in past.behaviours},
     )
 
 

@@ -5,18 +5,21 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from headway.cli.amounts import seconds
+from headway.cli.behaviour import known
 from headway.cli.files import load_profiles_file
 from headway.cli.history import workload_of
 from headway.cli.rehearsal import base_profile
 from headway.cli.traces import columns_of, read_trace
 from headway.errors import Invalid, Misconfigured
+from headway.scaling.behaviour import Behaviour
 from headway.scaling.measure import BUCKET_S, CLASS_BUCKET_S, BucketRow, merged, sketch_value_s
 from headway.scaling.profile import Profile
+from headway.store.behaviours import read_summaries, read_timings, with_timings
 from headway.store.engine import create_engine, transaction
 from headway.store.profiles import list_profiles
 from headway.store.windows import measured_until_s, read_window_rows
@@ -63,6 +66,8 @@ class Past:
     """By pool; of an event log without a file of profiles none: there each queue is a pool."""
     skipped: Mapping[str, str]
     """Pools that cannot be rehearsed, and why."""
+    behaviours: Mapping[str, Behaviour] = field(default_factory=dict)
+    """Pool -> what the control plane has learned of it, where it is asked for."""
 
     @property
     def pools_by_queue(self) -> dict[str, str] | None:
@@ -70,8 +75,8 @@ class Past:
         return {queue: pool for pool, profile in self.profiles.items() for queue in profile.queues} or None
 
 
-def past_of(asked: Asked) -> Past:
-    """The profiles, and the jobs where it is not Spark that reads them.
+def past_of(asked: Asked, *, with_behaviours: bool = False) -> Past:
+    """The profiles, and the jobs where it is not Spark that reads them; also what was learned of how pools behave.
 
     Raises:
         HeadwayError: something cannot be read, or is none of what is expected.
@@ -93,7 +98,10 @@ def past_of(asked: Asked) -> Past:
         loads = tuple(load for load in loads if load.pool in profiles)
     for profile in profiles.values():
         refuse_unknown_zones(profile)
-    return Past(loads=loads, profiles=profiles, skipped=skipped)
+    behaviours: Mapping[str, Behaviour] = {}
+    if with_behaviours and asked.database_url is not None:
+        behaviours = asyncio.run(_learned(asked.database_url, profiles))
+    return Past(loads=loads, profiles=profiles, skipped=skipped, behaviours=behaviours)
 
 
 def profile_of_queue(queue: str) -> Profile:
@@ -144,6 +152,23 @@ def _of_database(
         except Invalid as error:
             skipped[pool] = str(error)
     return tuple(loads), known, skipped
+
+
+async def _learned(database_url: str, profiles: Mapping[str, Profile]) -> dict[str, Behaviour]:
+    """What was learned of the pools of ``profiles``, where a worker was seen to start."""
+    engine = create_engine(database_url)
+    try:
+        async with transaction(engine) as conn:
+            summaries = await read_summaries(conn, list(profiles))
+            timings = await read_timings(conn, {profile.template for profile in profiles.values()})
+    finally:
+        await engine.dispose()
+    found = {}
+    for pool, profile in profiles.items():
+        learned, _ = summaries.get(pool, (Behaviour(), None))
+        if (behaviour := known(with_timings(learned, timings.get(profile.template)))) is not None:
+            found[pool] = behaviour
+    return found
 
 
 async def _recorded(asked: Asked, profiles: Sequence[Profile]) -> tuple[list[BucketRow], list[Profile]]:

@@ -33,14 +33,20 @@ Grid = Annotated[
 Master = Annotated[str | None, typer.Option(metavar="URL", help="A Spark cluster, as in spark://host:7077.")]
 Cores = Annotated[int | None, typer.Option(metavar="COUNT", help="Of this machine; without it all of them.")]
 Slots = Annotated[int, typer.Option(metavar="COUNT", help="Jobs that one worker runs at once.")]
-StartUp = Annotated[str, typer.Option(metavar="DURATION", help="From a worker's spawn to its first job.")]
+StartUp = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="From a worker's spawn to its first job, if not 2 s.")
+]
 Jitter = Annotated[float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")]
 Phases = Annotated[
     int, typer.Option(metavar="COUNT", help="Each rehearsal so often, with ticks at other moments; 1: once.")
 ]
-BehaviourFile = Annotated[
-    Path | None,
-    typer.Option("--behaviour", metavar="FILE", help="How workers and the control plane were measured to behave."),
+BehaviourSource = Annotated[
+    str | None,
+    typer.Option(
+        "--behaviour",
+        metavar="FILE|learned|plain",
+        help="How workers and control plane behave: as a file says, as was learned live, or exactly.",
+    ),
 ]
 HostCores = Annotated[float | None, typer.Option(metavar="COUNT", help="Of a host, shared by workers that start.")]
 Tick = Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")]
@@ -50,3 +56,4 @@ Weeks = Annotated[
 Seed = Annotated[int, typer.Option(help="Of everything random.")]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write plots and tables as one HTML file.")]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures for a program.")]
+START_UP = "2s"

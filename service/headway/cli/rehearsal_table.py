@@ -48,6 +48,6 @@ def start_up_told(setting: Setting) -> str:
     """How long workers take to start, in words."""
     if setting.behaviour is not None and setting.behaviour.start_up is not None:
         measured = setting.behaviour.start_up
-        return f"{duration(measured.p50_s)}, p95 {duration(measured.p95_s)}, as measured"
+        return f"{duration(round(measured.p50_s, 2))}, p95 {duration(round(measured.p95_s, 2))}"
     spread = f", spread {setting.start_up_spread:g}" if setting.start_up_spread else ""
     return f"{duration(setting.start_up_s)}{spread}"

@@ -18,7 +18,7 @@ from headway import __version__
 from headway.cli import past_options as options
 from headway.cli.amounts import seconds
 from headway.cli.api import api_of
-from headway.cli.behaviour import read_behaviour
+from headway.cli.behaviour import given_behaviour, learned_behaviour, takes_learned
 from headway.cli.faults import KINDS as FAULTS
 from headway.cli.faults import wrongs_of
 from headway.cli.history import MINUTES_MAX, Recorded, read_history
@@ -29,6 +29,7 @@ from headway.cli.traces import Workload, columns_of, read_trace
 from headway.cli.typed import output, run
 from headway.cli.workloads import drawn
 from headway.errors import Invalid, Misconfigured
+from headway.scaling.behaviour import Behaviour
 from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
@@ -80,13 +81,13 @@ def simulate(
     floor: Annotated[int | None, typer.Option(metavar="WORKERS", help="In place of the profile's workers_min.")] = None,
     cap: Annotated[int | None, typer.Option(metavar="WORKERS", help="In place of the profile's workers_max.")] = None,
     slots: Annotated[int, typer.Option(metavar="COUNT", help="Jobs that one worker runs at once.")] = 1,
-    start_up: Annotated[str, typer.Option(metavar="DURATION", help="From a worker's spawn to its first job.")] = "2s",
+    start_up: options.StartUp = None,
     jitter: Annotated[
         float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")
     ] = 0.0,
     tick: Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")] = "5s",
     phases: options.Phases = PHASES,
-    behaviour: options.BehaviourFile = None,
+    behaviour: options.BehaviourSource = None,
     host_cores: options.HostCores = None,
     hosts: Annotated[
         str | None,
@@ -111,7 +112,9 @@ def simulate(
     ] = None,
 ) -> None:
     """Rehearse workloads on a virtual clock, with the core that decides in the live loop."""
+    is_learned = takes_learned(behaviour, is_start_up_given=start_up is not None or bool(jitter), source=history)
     recorded = None if history is None else _recorded(history, minutes=minutes, seed=seed)
+    learned = _learned(history) if is_learned and history is not None else None
     policy = base_profile(
         profile if profile is not None or recorded is None else recorded.profile,
         target_s=None if target is None else seconds(target, option="--target"),
@@ -128,12 +131,12 @@ def simulate(
         hosts=host_count,
         workers_per_host=workers_per_host,
         tick_s=seconds(tick, option="--tick"),
-        start_up_s=seconds(start_up, option="--start-up"),
+        start_up_s=seconds(start_up or options.START_UP, option="--start-up"),
         start_up_spread=jitter,
         slots=slots,
         recalls_weeks=weeks,
         seed=seed,
-        behaviour=read_behaviour(behaviour),
+        behaviour=learned or given_behaviour(behaviour),
         host_cores=host_cores,
     )
     settings = phased(setting, phases)
@@ -151,7 +154,7 @@ def simulate(
     )
     wanted = cases(workloads, profiles, risks)
     rows, is_whole = _rehearse(wanted, settings, known)
-    _print(rows, policy)
+    _print(rows, policy, setting)
     if json_ is not None and rows:
         write(json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
     if report is not None and rows:
@@ -166,6 +169,11 @@ def _recorded(pool: str, *, minutes: int, seed: int) -> Recorded:
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         return read_history(api, pool, minutes=minutes, seed=seed)
+
+
+def _learned(pool: str) -> Behaviour | None:
+    with api_of(ClientSettings.from_env(os.environ)) as api:
+        return learned_behaviour(api, pool)
 
 
 def _workloads(found: Sequence[Workload], begins_at: str | None) -> list[Workload]:
@@ -222,13 +230,16 @@ def _progress(wanted: Sequence[Case], phases: int) -> Iterator[Callable[[float],
         yield lambda done: bar.update(task, completed=done)
 
 
-def _print(rows: Sequence[Row], policy: Profile) -> None:
+def _print(rows: Sequence[Row], policy: Profile, setting: Setting) -> None:
     if not rows:
         return
     console = output()
     objective = policy.objective
     promise = f"{objective.percentile:g} % of the jobs start within {duration(objective.target_s)}"
     console.print(Text(f"Promised: {promise}; up to {policy.workers_max} workers.", style="dim"))
+    if setting.behaviour is not None:
+        told = f"Workers and control plane behave as measured: start-up {start_up_told(setting)}."
+        console.print(Text(told, style="dim"))
     console.print(table(rows))
     if told := phases_told(rows):
         console.print(Text(told, style="dim"))

@@ -55,7 +55,7 @@ def topology(
     master: options.Master = None,
     cores: options.Cores = None,
     slots: options.Slots = 1,
-    start_up: options.StartUp = "2s",
+    start_up: options.StartUp = None,
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
     seed: options.Seed = 0,

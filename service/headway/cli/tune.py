@@ -14,7 +14,7 @@ from rich.text import Text
 from headway import __version__
 from headway.cli import past_options as options
 from headway.cli.amounts import fraction
-from headway.cli.backtest import asked_of, end, facts, prepare, rehearsal_figures, setting_of, tell_skipped
+from headway.cli.backtest import asked_of, end, facts, learns_of, prepare, rehearsal_figures, setting_of, tell_skipped
 from headway.cli.bench import bench
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
 from headway.cli.past import past_of
@@ -64,11 +64,11 @@ def tune(
     master: options.Master = None,
     cores: options.Cores = None,
     slots: options.Slots = 1,
-    start_up: options.StartUp = "2s",
+    start_up: options.StartUp = None,
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
     phases: options.Phases = PHASES,
-    behaviour: options.BehaviourFile = None,
+    behaviour: options.BehaviourSource = None,
     host_cores: options.HostCores = None,
     weeks: options.Weeks = True,
     seed: options.Seed = 0,
@@ -108,7 +108,7 @@ def tune(
     if not 0.1 <= trained_fraction <= 0.9:
         raise Invalid(f"--train={train} must lie in 10%..90%: both parts need jobs")
     prepare(cores, report, json_, patch)
-    past = past_of(asked)
+    past = past_of(asked, with_behaviours=learns_of(asked, behaviour, start_up=start_up, jitter=jitter))
     known = dict(load_strategies())
     refuse_unfit(compared, past.profiles, known)
     with bench(asked, past, master=master, cores=cores) as on:

@@ -10,9 +10,9 @@ from typing import Any
 
 from headway.control.recent import RecentBuckets
 from headway.scaling.behaviour import Behaviour, spread_of
-from headway.scaling.dispatch import Dispatch, Seen, busy_slots
+from headway.scaling.dispatch import LOOKS_KEPT, Dispatch, Seen, seen_of, with_looks
 from headway.scaling.instant import instant_s
-from headway.scaling.measure import BUCKET_S, BucketRow, bucket_start_s
+from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.model import Assignment, Mode, Worker, WorkerState
 from headway.scaling.scoring import cohort, error_of
 from headway.scaling.settle import Outcome
@@ -23,8 +23,6 @@ RECENT_MAX = 50  # observations that a spread is made of
 ERRORS_KEPT_S = 3600.0
 ERRORS_MAX = 200
 WRITTEN_EACH_S = 60.0
-SETTLES_S = 5.0  # what happened in a span is counted this long after its end
-LOOKS_KEPT = 12
 SCORED_EACH_S = 30.0
 GIVEN_UP_S = 240.0  # buckets are kept for longer; what has waited until then waits at least for so long
 TAKES_EFFECT_S = 10.0  # what a host did later was asked for by a later evaluation
@@ -197,35 +195,10 @@ def _wakes(known: PoolMemory, outcome: Outcome) -> None:
 def _learn_dispatch(
     known: PoolMemory, outcome: Outcome, rows: Sequence[BucketRow], *, at_s: float, now_s: float
 ) -> None:
-    """The overhead, from spans in which jobs waited throughout."""
-    known.looks.append(_seen(outcome, at_s))
-    if not known.looks[-1].oldest_age_s and not known.looks[0].oldest_age_s:
-        return
-    bucket_s = max(known.dispatch.until_s, bucket_start_s(known.looks[0].sampled_at_s))
-    while bucket_s + BUCKET_S <= now_s - SETTLES_S:
-        slots = busy_slots(tuple(known.looks), bucket_s=bucket_s)
-        if slots:
-            there = [row for row in rows if row.bucket_s == bucket_s]
-            known.dispatch = known.dispatch.with_span(there, bucket_s=bucket_s, slots=slots)
-            known.is_changed = True
-        bucket_s += BUCKET_S
-
-
-def _seen(outcome: Outcome, at_s: float) -> Seen:
-    view = outcome.view
-    waits = [
-        queue.sampled_at_s - queue.oldest_age_s
-        for queue in view.queues
-        if queue.waiting_jobs and queue.sampled_at_s is not None and queue.oldest_age_s is not None
-    ]
-    slots = view.running_workers * view.slots_per_worker
-    at_work = sum(queue.in_flight_jobs or 0 for queue in view.queues)
-    is_steady = not (view.starting_workers or view.leaving_workers or view.unknown_workers) and at_work <= slots
-    return Seen(
-        sampled_at_s=at_s,
-        oldest_age_s=max(0.0, at_s - min(waits, default=at_s)),
-        slots=slots if is_steady else None,
-    )
+    known.looks.append(seen_of(outcome.view, at_s=at_s))
+    after = with_looks(known.dispatch, known.looks, rows, now_s=now_s)
+    known.is_changed |= after is not known.dispatch
+    known.dispatch = after
 
 
 def _score(known: PoolMemory, outcome: Outcome, rows: Sequence[BucketRow], *, now_s: float) -> None:

@@ -15,11 +15,9 @@ from headway.scaling.presence import leaving_workers, unknown_workers
 from headway.scaling.profile import Profile
 from headway.scaling.recall import MINUTE_S, minute_of
 from headway.scaling.room import Rooms, is_open
-from headway.scaling.view import PoolView
+from headway.scaling.view import LAG_S, PoolView
 from headway.store.deciding import Gathered
 from headway.zones import zones_of
-
-LAG_S = 1.0  # from a job in the broker to a row that deciding reads, at the 95th percentile (benchmarks/wake.py)
 
 
 class Views:

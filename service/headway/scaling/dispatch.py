@@ -7,10 +7,13 @@ what the jobs that ended took, is the overhead of those jobs.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.measure import BUCKET_S, BucketRow
+from headway.scaling.measure import BUCKET_S, BucketRow, bucket_start_s
+from headway.scaling.view import PoolView
 
 KEPT = 0.98  # of what was learned, at each further span: the last five minutes of waiting count most
 ROUNDS_MIN = 10.0  # jobs a slot: what began or ended at the edges of a span is then a tenth of a job's time at most
+LOOKS_KEPT = 12
+SETTLES_S = 5.0  # what happened in a span is counted this long after its end
 DIGITS = 3  # that differ: noise below must not pass for news
 
 
@@ -60,6 +63,51 @@ class Dispatch:
             rounds=self.rounds * KEPT + jobs / slots,
             until_s=bucket_s + BUCKET_S,
         )
+
+
+def seen_of(view: PoolView, *, at_s: float) -> Seen:
+    """What one look at a pool shows, by samples as new as ``at_s``."""
+    waits = [
+        queue.sampled_at_s - queue.oldest_age_s
+        for queue in view.queues
+        if queue.waiting_jobs and queue.sampled_at_s is not None and queue.oldest_age_s is not None
+    ]
+    slots = view.running_workers * view.slots_per_worker
+    at_work = sum(queue.in_flight_jobs or 0 for queue in view.queues)
+    is_steady = not (view.starting_workers or view.leaving_workers or view.unknown_workers) and at_work <= slots
+    return Seen(
+        sampled_at_s=at_s,
+        oldest_age_s=max(0.0, at_s - min(waits, default=at_s)),
+        slots=slots if is_steady else None,
+    )
+
+
+def with_looks(known: Dispatch, looks: Sequence[Seen], rows: Iterable[BucketRow], *, now_s: float) -> Dispatch:
+    """``known`` and what the last looks and the buckets show since; the very value where that is nothing.
+
+    Args:
+        known: What was learned before.
+        looks: The last ones, ``LOOKS_KEPT`` at most, in their order.
+        rows: Buckets in which something happened.
+        now_s: What happened in a span is counted some time after its end.
+    """
+    if not looks[-1].oldest_age_s and not looks[0].oldest_age_s:
+        return known
+    by_bucket = _by_bucket(rows)
+    bucket_s = max(known.until_s, bucket_start_s(looks[0].sampled_at_s))
+    while bucket_s + BUCKET_S <= now_s - SETTLES_S:
+        slots = busy_slots(tuple(looks), bucket_s=bucket_s)
+        if slots:
+            known = known.with_span(by_bucket.get(bucket_s, ()), bucket_s=bucket_s, slots=slots)
+        bucket_s += BUCKET_S
+    return known
+
+
+def _by_bucket(rows: Iterable[BucketRow]) -> dict[float, list[BucketRow]]:
+    found: dict[float, list[BucketRow]] = {}
+    for row in rows:
+        found.setdefault(row.bucket_s, []).append(row)
+    return found
 
 
 def busy_slots(seen: Sequence[Seen], *, bucket_s: float) -> int | None:

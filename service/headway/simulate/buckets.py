@@ -4,10 +4,12 @@ The engine writes the rows that the pipeline would have written, and the control
 """
 
 import math
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from headway.scaling.dispatch import LOOKS_KEPT, Dispatch, Seen, seen_of, with_looks
 from headway.scaling.estimate import WINDOW_S
 from headway.scaling.measure import (
     BUCKET_S,
@@ -21,6 +23,7 @@ from headway.scaling.measure import (
     sketch_index,
 )
 from headway.scaling.model import Objective, QueueMetrics
+from headway.scaling.view import PoolView
 
 EDGE_S = 1e-6  # a part that ends where a bucket does is of that bucket, not of the next
 
@@ -134,6 +137,18 @@ class KeptRows:
         self._kept_s = max(WINDOW_S, SERVICE_WINDOW_S, objective.window_s) + BUCKET_S
         self._rows: dict[float, BucketRow] = {}
         self._moving = Moving()
+        self._looks: deque[Seen] = deque(maxlen=LOOKS_KEPT)
+        self._dispatch = Dispatch()
+
+    @property
+    def dispatch_overhead_s(self) -> float | None:
+        """From the end of a job to the next start in the same slot while jobs wait; ``None``: not measured yet."""
+        return self._dispatch.overhead_s
+
+    def learn(self, view: PoolView, *, at_s: float, now_s: float) -> None:
+        """Learn from what was decided on what dispatch takes, as the leader does."""
+        self._looks.append(seen_of(view, at_s=at_s))
+        self._dispatch = with_looks(self._dispatch, self._looks, self._rows.values(), now_s=now_s)
 
     def take(self, rows: Iterable[BucketRow]) -> None:
         """Put ``rows`` in the place of older versions of themselves."""

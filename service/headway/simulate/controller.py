@@ -17,7 +17,7 @@ from headway.scaling.seasons import Member, Recalled, Weeks, recalled
 from headway.scaling.settle import Outcome
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.scaling.view import PoolView
+from headway.scaling.view import LAG_S, PoolView
 from headway.simulate.buckets import KeptRows
 from headway.simulate.observation import Observation
 
@@ -67,7 +67,7 @@ class Controller:
         self._behaviour = measured = behaviour or Behaviour()
         self._start_up_s = start_up_s if measured.start_up is None else mean_s(measured.start_up)
         self._exit_s = None if measured.exit is None else mean_s(measured.exit)
-        self._lag_s = 0.0 if measured.sample_lag is None else measured.sample_lag.p95_s
+        self._lag_s = 0.0 if behaviour is None else LAG_S
         self._ceiling_workers = ceiling_workers(self.profile)
         self._recall = Recall()
         self._weeks = Weeks() if recalls_weeks else None
@@ -96,6 +96,8 @@ class Controller:
         before = self._memory
         at_s = observation.at_s if now_s is None else now_s
         view = self._view(observation, now_s=at_s)
+        if isinstance(self._recent, KeptRows):
+            self._recent.learn(view, at_s=observation.at_s, now_s=at_s)
         decision, memory = decide(view, before, now_s=at_s, strategies=self._strategies)
         self._memory, self._last = memory, (view, before, decision, memory)
         stands = _is_quiet(observation) and before == self._memory and self._is_still(decision)
@@ -195,7 +197,7 @@ class Controller:
         if seen.dispatch_overhead_s is not None:
             return seen.dispatch_overhead_s
         known_s = self._behaviour.dispatch_overhead_s
-        return self._recent.dispatch_overhead_s if known_s is None and isinstance(self._recent, Recent) else known_s
+        return self._recent.dispatch_overhead_s if known_s is None else known_s
 
     def _recalled(self, seen: Observation, queue: QueueMetrics) -> Recalled:
         """What weeks or earlier days tell, where the pool is exposed: nobody else asks."""

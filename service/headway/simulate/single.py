@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway.errors import Invalid
 from headway.scaling.behaviour import Behaviour
@@ -42,6 +42,8 @@ class Setting:
     behaviour: Behaviour | None = None
     """How workers and the control plane behave live; ``None``: the plain model, in which what is decided on is exact,
     nothing takes time but start-ups, and all of them take ``start_up_s``."""
+    is_new_pool: bool = False
+    """The control plane has yet to learn what it learns of a pool itself: what dispatch takes."""
     tick_phase_s: float = 0.0
     """When the first tick is, in seconds from the beginning of the workload."""
     host_cores: float | None = None
@@ -109,6 +111,9 @@ def controller_of(
     profile: Profile, setting: Setting, *, strategies: Mapping[str, Strategy] = BUILT_IN, zones: Zones | None = None
 ) -> Controller:
     """Who decides for the pool of ``profile``, with what the live loop would know from the beginning."""
+    known = setting.behaviour
+    if known is not None and setting.is_new_pool:
+        known = replace(known, dispatch_overhead_s=None)
     return Controller(
         profile=profile,
         start_up_s=setting.start_up_s,
@@ -117,7 +122,7 @@ def controller_of(
         zones=zones,
         slots_per_worker=setting.slots,
         recalls_weeks=setting.recalls_weeks,
-        behaviour=setting.behaviour,
+        behaviour=known,
     )
 
 
