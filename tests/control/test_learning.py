@@ -76,14 +76,14 @@ def host(*workers: Worker) -> tuple[Host, ...]:
     return (Host(host_id="a", name="a", capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), workers=workers),)
 
 
-def worker(state: WorkerState, *, since_s: float, reported_s: float) -> Worker:
+def worker(state: WorkerState, *, since_s: float, reported_s: float, started_s: float | None = None) -> Worker:
     return Worker(
         worker_id="w",
         pool="mail",
         template="mail",
         pid=1,
         state=state,
-        started_at_s=since_s,
+        started_at_s=(since_s if started_s is None else started_s) + POSTGRES_AHEAD_S,
         state_since_s=since_s + POSTGRES_AHEAD_S,
         state_reported_s=reported_s + POSTGRES_AHEAD_S,
     )
@@ -113,12 +113,30 @@ def test_how_soon_hosts_act_and_how_soon_that_is_known() -> None:
     asked_s = loop.now_s
     loop.hosts = host(worker(WorkerState.STARTING, since_s=asked_s + 0.2, reported_s=asked_s + 0.5))
     loop.evaluate(waiting_jobs=1)
-    loop.hosts = host(worker(WorkerState.RUNNING, since_s=asked_s + 6.0, reported_s=asked_s + 6.1))
+    ready = worker(WorkerState.RUNNING, since_s=asked_s + 6.0, reported_s=asked_s + 6.1, started_s=asked_s + 0.2)
+    loop.hosts = host(ready)
     loop.evaluate(waiting_jobs=1)
     loop.evaluate(waiting_jobs=1)  # nothing new
     learned = loop.learned().behaviour
     assert learned.apply_delay == Spread(p50_s=0.2, p95_s=0.2, count=1), "of what was asked for"
     assert learned.worker_lag == Spread(p50_s=0.1, p95_s=0.3, count=2)
+
+
+@pytest.mark.parametrize(
+    ("seen", "took_s"),
+    [
+        # ready before it was seen to start
+        ({"state": WorkerState.RUNNING, "since_s": 1.3, "reported_s": 1.4, "started_s": 0.2}, 0.2),
+        ({"state": WorkerState.DRAINING, "since_s": 0.3, "reported_s": 0.4, "started_s": -100.0}, 0.3),
+    ],
+)
+def test_how_soon_hosts_act_is_told_by_the_first_that_is_seen_of_it(seen: dict[str, Any], took_s: float) -> None:
+    loop = Loop()
+    loop.evaluate(waiting_jobs=1, after=(Assignment(pool="mail", host_id="a", template="mail", base_workers=1),))
+    times = {key: loop.now_s + seen[key] for key in ("since_s", "reported_s", "started_s")}
+    loop.hosts = host(worker(seen["state"], **times))
+    loop.evaluate(waiting_jobs=1)
+    assert loop.learned().behaviour.apply_delay == Spread(p50_s=took_s, p95_s=took_s, count=1)
 
 
 def test_what_dispatch_takes_is_learned_while_jobs_wait_and_reaches_views() -> None:

@@ -96,6 +96,25 @@ async def test_a_worker_that_was_ready_before_the_sample_runs(migrated_url: str,
     assert (decision.running_workers, decision.starting_workers) == (1, 0)
 
 
+async def test_a_worker_that_began_a_job_after_the_sample_stays(migrated_url: str, worked: Worked) -> None:
+    """In the sample nothing waits and nothing is at work; the broker has said since that a worker is."""
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S)
+    worked.worker(1, ready_ago_s=60.0, begun_ago_s=SAMPLED_AGO_S / 2)
+    worked.worker(2, ready_ago_s=60.0)
+    worked.assign(2)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert (decision.target_workers, decision.binding) == (1, "work_in_progress")
+
+
+async def test_a_worker_that_began_its_job_before_the_sample_is_in_it(migrated_url: str, worked: Worked) -> None:
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S)  # where it has ended since
+    worked.worker(1, ready_ago_s=60.0, begun_ago_s=SAMPLED_AGO_S * 2)
+    worked.assign(1)
+    await ticked(migrated_url)
+    assert worked.decision().target_workers == 0
+
+
 async def test_the_job_of_a_worker_whose_report_is_late_counts_once(migrated_url: str, worked: Worked) -> None:
     """The sample shows a job of a worker that still starts by its host's last word: one worker is enough."""
     worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, in_flight_jobs=1)

@@ -157,6 +157,13 @@ def test_a_prediction_counts_only_workers_that_will_exist() -> None:
     assert decide(few, held(2), now_s=NOW_S)[0].predicted_pickup_s == pytest.approx(10.0)  # (19 + 2 + 1 − 2) / 2 × 1 s
 
 
+def test_a_prediction_counts_what_a_slot_takes_between_two_jobs() -> None:
+    """Of jobs that take next to nothing it is all there is: 1,000 of 36 ms each were predicted to be done in 2 s."""
+    backlog = queue(waiting_jobs=1_000, in_flight_jobs=0, service_time_s=0.002)
+    one = view(backlog, running_workers=1, capacity_workers=1, dispatch_overhead_s=0.034)
+    assert decide(one, held(1), now_s=NOW_S)[0].predicted_pickup_s == pytest.approx(36.0)
+
+
 def test_the_worst_wait_is_not_hidden_by_finished_jobs() -> None:
     stalled = queue(waiting_jobs=3, oldest_age_s=90.0, pickup_objective_s=0.2)
     assert worst_wait_s(decide(view(stalled), Memory(), now_s=NOW_S)[0]) == pytest.approx(90.0)

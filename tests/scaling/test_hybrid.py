@@ -17,7 +17,7 @@ from headway.scaling.strategies.hybrid import HYBRID
 from headway.scaling.strategy import State
 from headway.scaling.view import PoolView, pooled
 from scaling.laws.drawn import views
-from scaling.pools import NOW_S, profile, queue, view
+from scaling.pools import NOW_S, held, profile, queue, view
 
 TICK_S = 5.0
 HOUR_S = 3600.0
@@ -211,6 +211,11 @@ def test_an_exposed_pool_stands_for_what_is_expected_and_for_the_spare() -> None
     assert demanded(exposed(rushed), guarding(beyond=0.0005))["standing"] == 10  # 18.5 ÷ 2
 
 
+def test_slots_that_stand_are_beside_those_at_work() -> None:
+    at_work = queue(in_flight_jobs=2, service_time_s=math.inf)  # they start nothing of what is to come
+    assert demanded(exposed(at_work, running_workers=2), guarding(beyond=0.0005))["standing"] == 2 + 5
+
+
 def test_slots_that_stand_are_kept_and_not_asked_for_again() -> None:
     slots = demanded(exposed(running_workers=1), guarding(beyond=0.0005))["standing"]
     assert slots == 1  # one that is idle starts 1 + 9.5 ÷ 1 of the 4.5
@@ -347,3 +352,12 @@ def test_no_more_new_slots_are_asked_for_than_jobs_wait_where_nothing_stands(poo
     waiting_jobs = pooled(pool.queues).waiting_jobs or 0
     idle_slots = pool.running_workers * pool.slots_per_worker
     assert slots["backlog_drain"] - slots["work_in_progress"] <= waiting_jobs + idle_slots
+
+
+def test_a_job_that_was_begun_since_the_sample_keeps_its_worker_and_asks_for_no_other() -> None:
+    """In the sample it waits, and the idle slot there would start it; it is not asked for twice."""
+    sampled = queue(waiting_jobs=1, in_flight_jobs=1, oldest_age_s=9.0)
+    seen = view(sampled, running_workers=2, taken_jobs=1)
+    assert decide(seen, held(2), now_s=NOW_S)[0].target_workers == 2
+    nothing_waits = view(queue(waiting_jobs=0, in_flight_jobs=1), running_workers=2, taken_jobs=1)
+    assert decide(nothing_waits, held(2), now_s=NOW_S)[0].target_workers == 2

@@ -137,19 +137,20 @@ class Learning:
             return
         for host in gathered.hosts:
             for worker in host.workers:
-                if worker.state_reported_s is not None and worker.state_reported_s > since_s:
-                    self._learn_of_state(worker, worker.state_reported_s)
+                if worker.state_reported_s is not None and worker.state_reported_s > since_s and worker.pool:
+                    self._learn_of_state(worker, worker.state_reported_s, since_s=since_s)
 
-    def _learn_of_state(self, worker: Worker, reported_s: float) -> None:
-        if worker.state_since_s is None or not worker.pool:
-            return
+    def _learn_of_state(self, worker: Worker, reported_s: float, *, since_s: float) -> None:
         known = self._of(worker.pool)
-        _note(known.worker_lag_s, reported_s - worker.state_since_s)
-        is_asked = worker.state in {WorkerState.STARTING, WorkerState.DRAINING}
-        took_s = worker.state_since_s - known.asked_at_s if known.asked_at_s is not None else -1.0
-        if is_asked and 0 <= took_s <= TAKES_EFFECT_S:
-            _note(known.apply_delay_s, took_s)
-        known.is_changed = True
+        if worker.state_since_s is not None:
+            _note(known.worker_lag_s, reported_s - worker.state_since_s)
+            known.is_changed = True
+        # Of a start and a readiness in one report the start is what was asked for; a later readiness is nobody's wish.
+        acted_s = worker.state_since_s if worker.state is WorkerState.DRAINING else worker.started_at_s
+        if acted_s is None or known.asked_at_s is None or acted_s < since_s:
+            return
+        if 0 <= acted_s - known.asked_at_s <= TAKES_EFFECT_S:
+            _note(known.apply_delay_s, acted_s - known.asked_at_s)
 
     def _ask(self, assignments: Iterable[Assignment], gathered: Gathered) -> None:
         before = {(row.pool, row.host_id): row.workers for row in gathered.assignments}

@@ -167,7 +167,8 @@ def _pickup_s(queue: QueueMetrics, view: PoolView, *, target_workers: int) -> fl
         return None
     first_free_s = 0.0 if view.running_workers else start_up_s(view)
     ahead_jobs = queue.waiting_jobs + (queue.in_flight_jobs or 0) + 1 - slots
-    return first_free_s + max(0, ahead_jobs) / slots * service_time_s(queue, view)
+    cycle_s = service_time_s(queue, view) + (view.dispatch_overhead_s or 0.0)
+    return first_free_s + max(0, ahead_jobs) / slots * cycle_s
 
 
 def _notes(view: PoolView, seen: PoolView, *, fresh: bool, now_s: float) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ class PoolView:
     taken_jobs: int = 0
     """Jobs that running workers have begun since the newest sample: there they still wait, or are not yet to be seen.
 
-    They are work in progress like ``in_flight_jobs``, and no more among those that wait.
+    A floor under the target like ``in_flight_jobs``: whoever has one of them is not dismissed.
     """
     recalled_jobs: float | None = None
     """Jobs that earlier days had at this time and today has not had yet; ``None`` without such days."""

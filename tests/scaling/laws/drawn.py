@@ -143,6 +143,8 @@ OF_POOL = st.fixed_dictionaries(
         "starting_workers": st.integers(0, 50),
         "unknown_workers": st.integers(0, 20),
         "leaving_workers": st.sampled_from([0, 0, 3, 30]),
+        "taken_jobs": st.sampled_from([0, 0, 1, 9]),
+        "dispatch_overhead_s": maybe(st.floats(0, 0.5)),
         "recalled_jobs": maybe(st.floats(0, 500)),
         "lag_s": st.floats(0, 5),
         "worker_hours_today": maybe(st.floats(0, 2_000)),

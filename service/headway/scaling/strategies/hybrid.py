@@ -35,10 +35,12 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         queue, view, coming=_coming(asked, view, now_s), caution=CAUTION * confidence(view.profile) / view.profile.risk
     )
     in_use = given.busy_slots + view.starting_workers * view.slots_per_worker
+    # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
+    at_work = in_use + view.taken_jobs
     drain = _drain(queue, view, given, slots_max=_slots_max(view, now_s))
     demands = [
-        Demand(name="work_in_progress", slots=in_use),
-        Demand(name="backlog_drain", slots=in_use + drain.slots),
+        Demand(name="work_in_progress", slots=at_work),
+        Demand(name="backlog_drain", slots=max(at_work, in_use + drain.slots)),
         Demand(name="wake", slots=float(_is_asleep(queue, view))),
     ]
     kept: dict[str, Any] = {"asked": [list(each) for each in asked]} if asked else {}
@@ -47,7 +49,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         guard = learned(before, queue, view, now_s=now_s)
         spare = spare_jobs(guard, queue, view, now_s=now_s)
         stand = standing(queue, view, given, arrivals_per_tick=guard.expected_jobs, spare_jobs=spare)
-        demands.append(Demand(name="standing", slots=in_use + stand.slots))
+        demands.append(Demand(name="standing", slots=max(at_work, in_use + stand.slots)))
         # As it was stored, where it is the same: what is at rest is not written again.
         kept["guard"] = state["guard"] if guard == before else guard
     return Advice(demands=tuple(demands), state=kept)
