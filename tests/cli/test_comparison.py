@@ -52,6 +52,14 @@ def test_the_peak_is_sized_for_the_work_of_the_busiest_window():
     assert peak["worker_seconds"] == 1000
 
 
+def test_the_part_in_time_of_all_queues_weighs_each_by_its_jobs():
+    """One worker starts two of three jobs of `mail` in time, and one of `reports` its only one: 3 of 4."""
+    jobs = [job(0, 1, 11), job(0, 1, 11), job(0, 40, 50), job(0, 0, 5, queue="reports")]
+    best = rows(jobs=jobs)["best_fixed"]
+    assert best["in_time"] == {"mail": 0.6667, "reports": 1.0}
+    assert best["picked_up_in_time_fraction"] == 0.75
+
+
 def test_constant_pools_are_paid_until_the_last_job_is_done_not_until_the_runs_last_worker_leaves():
     lingering = [*LIVES, life(0, 150)]
     assert rows(lives=lingering)["best_fixed"]["worker_seconds"] == 300

@@ -65,7 +65,7 @@ def test_what_is_going_to_be_played_is_said_first(played, told):
 @pytest.mark.parametrize(
     ("for_s", "sent_for_s", "leave_s"),
     [
-        (216, 220, 10),  # a whole day is over within four minutes
+        (216, 218, 7),  # a whole day is over within four minutes
         (216, 300, 5),  # the last jobs took long: workers have a moment all the same
         (10, 12, 90),  # with time left, workers leave by themselves
     ],

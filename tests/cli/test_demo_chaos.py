@@ -19,6 +19,7 @@ class Machine:
         self.supervisor = SimpleNamespace(pid=lambda role: self.pids.get(role))
         self.epoch: int | None = 7
         self.agent_reported = self.pipeline_wrote = False
+        self.written_age_s = 0.0
         self.reported: list[int] = []
         self.draining: list[int] = []
 
@@ -32,7 +33,7 @@ class Machine:
         return self.agent_reported
 
     def has_pipeline(self, ran_s: float) -> bool:
-        return self.pipeline_wrote and ran_s > 0
+        return self.pipeline_wrote and self.written_age_s < ran_s
 
 
 @pytest.fixture
@@ -140,6 +141,21 @@ def test_of_spark_only_the_jvm_is_killed_and_what_was_under_way_is_no_return(pro
     played.at(62)
     assert process.poll() is None
     assert played.chaos.faults() == []
+
+
+def test_what_the_pipeline_still_wrote_as_its_jvm_died_is_no_return(process, monkeypatch):
+    machine = Machine({"pipeline": process.pid})
+    played = Played(machine)
+    monkeypatch.setattr(played.chaos, "_victims", lambda _: iter([process.pid]))
+    for seconds in (25, 45, 62):  # the first two are killed as well: they are this process, too
+        played.at(seconds)
+    machine.pipeline_wrote, machine.written_age_s = True, 0.5
+    played.at(63)  # written 0.5 s after the kill
+    assert played.chaos.faults()[-1]["back_after_s"] is None
+    machine.written_age_s = 0.2
+    played.at(64)
+    assert played.chaos.faults()[-1]["back_after_s"] == 2.0
+    assert played.chaos.faults()[0]["back_after_s"] is None, "one that is still away keeps no other from being seen"
 
 
 def test_without_a_beginning_nothing_is_killed(process):

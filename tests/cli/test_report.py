@@ -60,6 +60,13 @@ def test_each_queue_is_measured_by_its_own_objective():
     assert (report["objective_s"], report["objective_percentile"]) == (10, 95), "the tightest of them"
 
 
+@pytest.mark.parametrize(("late", "is_met"), [(1, True), (2, False)])
+def test_an_objective_is_met_by_just_its_percentile(late, is_met):
+    # 19 of 20 are 95 %
+    jobs = [job(0, 1, 2)] * (20 - late) + [job(0, 11, 12)] * late
+    assert report_of(run(jobs))["queues"][0]["objective_met"] is is_met
+
+
 def test_a_job_that_two_workers_began_is_counted():
     report = report_of(run([job(0, 1, 2), job(0, 1, 2, starts=2), job(0, status="queued", starts=0)]))
     assert report["jobs_started_again"] == 1

@@ -35,6 +35,7 @@ class _Kill:
     workers: Sequence[psutil.Process] = ()
     kept: int = 0
     adopted: int | None = None
+    asked_s: float = 0.0
     back_after_s: float | None = None
 
 
@@ -56,7 +57,6 @@ class Chaos:
         self._clock = clock
         self._kills = [_Kill(what=what, at_s=part * for_s) for what, part in MOMENTS]
         self._began_s: float | None = None
-        self._asked_s = 0.0
 
     def begin(self) -> None:
         """The first job is sent now."""
@@ -76,8 +76,8 @@ class Chaos:
             if kill.struck_at_s is None:
                 if now_s >= kill.at_s:
                     self._strike(kill, now_s)
-            elif kill.back_after_s is None and now_s - self._asked_s >= ASK_EVERY_S:
-                self._asked_s = now_s
+            elif kill.back_after_s is None and now_s - kill.asked_s >= ASK_EVERY_S:
+                kill.asked_s = now_s
                 self._look(kill, now_s - kill.struck_at_s)
 
     def faults(self) -> list[dict[str, Any]]:

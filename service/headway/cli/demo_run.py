@@ -25,7 +25,7 @@ LOOK_S = 0.2
 SHOW_EVERY_S = 1.0
 REST_S = 120.0  # the longest job of the bursts' first half hour lasts 48 s
 LEAVE_S = 90.0  # rates look back a minute, a lower count is held for up to 30 s
-TOTAL_S = 230.0  # a default run, stopping and report included, is over within four minutes of its first job
+TOTAL_S = 225.0  # a default run, stopping and report included, is over within four minutes of its first job
 LEAVE_LEAST_S = 5.0
 DECISIONS_A_PAGE = 200
 
