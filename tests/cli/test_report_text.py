@@ -74,6 +74,18 @@ def test_what_is_dearer_with_headway_is_shown_as_it_is():
     assert re.search(r"Headway took \d{4} % of .* of the best fixed pool", headline(wasteful))
 
 
+@pytest.mark.parametrize(
+    ("jobs", "told"),
+    [
+        (JOBS, "attainment 80.0 %, objective missed"),
+        ([job(0, 1, 2)], "attainment 100.0 %, objective met"),
+        ([], "unknown"),
+    ],
+)
+def test_attainment_and_whether_the_objective_was_met_are_said_of_each_queue(jobs, told):
+    assert dict(facts(report(jobs=jobs)))["mail: pickup time"].endswith(told)
+
+
 def test_a_hundred_per_cent_is_said_only_of_all():
     many = [job(0, 1, 2)] * 4000 + [job(0, 11, 12)]
     assert lines(report(jobs=many))[0][1] == "99.9 %"

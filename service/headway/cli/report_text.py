@@ -13,6 +13,7 @@ from headway.simulate.keda_rule import EVALUATION_S, KedaSettings
 Row = dict[str, Any]
 
 USES_ITS_TIME = "Headway uses the time that an objective allows: whoever wants less waiting asks for fewer seconds."
+ATTAINMENT = "Below each queue: attainment, the share of its jobs that start within the objective."
 MISSED = "✗ "
 """Before a share of jobs that does not meet the objective."""
 SHOWN_WAYS = ("headway", "peak", "keda", "best_fixed")
@@ -155,8 +156,8 @@ def _made(report: Report) -> str:
     terms, keda = report["terms"], KedaSettings()
     measured = "as measured" if terms["start_up_is_measured"] else "a guess"
     return (
-        f"{_legend(report)}The other rows are arithmetic on this run's own jobs, with the arrivals and service times "
-        "that were measured, "
+        f"{ATTAINMENT}{_legend(report)} The other rows are arithmetic on this run's own jobs, with the arrivals and "
+        "service times that were measured, "
         f"paid from the first moment to the last. Peak: the most jobs of one {terms['peak_name']} of the recording "
         f"({terms['peak_window_s']:g} s here) × mean service time × {PEAK_HEADROOM:g}, rounded up. KEDA rule: the jobs "
         f"that wait / {keda.jobs_per_worker:g}, KEDA's default for a Redis list, each {EVALUATION_S:g} s; fewer after "
@@ -168,7 +169,7 @@ def _made(report: Report) -> str:
 
 def _legend(report: Report) -> str:
     is_needed = any(cell.startswith(MISSED) for line in lines(report) for cell in line)
-    return f"{MISSED}objective missed. " if is_needed else ""
+    return f" {MISSED}objective missed." if is_needed else ""
 
 
 def _tuned(report: Report) -> str:
@@ -189,7 +190,8 @@ def _tuned(report: Report) -> str:
 
 def _pickups(queue: Report) -> str:
     waits = " · ".join(f"p{each} {_seconds(queue[f'pickup_p{each}_s'])}" for each in (50, 95, 99))
-    return f"{waits} · {_percent(queue['picked_up_in_time_fraction'])} within {queue['objective_s']:g} s"
+    met = {None: "", True: ", objective met", False: ", objective missed"}[queue["objective_met"]]
+    return f"{waits} · attainment {_percent(queue['picked_up_in_time_fraction'])}{met}"
 
 
 def _percent(fraction: float | None) -> str:
