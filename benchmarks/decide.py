@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,19 @@ from headway.control.recent import KEPT_S, RATE_WINDOW_S
 from headway.control.views import Views
 from headway.scaling.decide import decide
 from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics, sketch_index
-from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Objective, Template
+from headway.scaling.model import (
+    Assignment,
+    Decision,
+    Host,
+    HostCapacity,
+    Memory,
+    Objective,
+    QueueMetrics,
+    Step,
+    Template,
+    Worker,
+    WorkerState,
+)
 from headway.scaling.placement import PoolTarget, place
 from headway.scaling.profile import Profile
 from headway.scaling.settle import Outcome, settled
@@ -41,6 +54,10 @@ NOW_S = 1_800_000_000.0
 TICK_S = 5.0
 HOSTS = 200
 TEMPLATES = 50
+MIXED_HOSTS = 1_000
+MIXED_GOAL_MS = 1_000
+MIXED_CORES = (4, 8, 16, 32, 64)  # of a host
+MIXED_SIZES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # cores of a worker
 GOALS_MS = {
     "1,000 pools, 200 hosts, all changed": 200,
     "10,000 pools, all changed": 2_000,
@@ -260,6 +277,97 @@ def _part(capacity: HostCapacity, decided: Sequence[Outcome], hosts: Sequence[Ho
     return replace(capacity, cpu_cores=capacity.cpu_cores * 0.5 * wanted / sum(h.capacity.cpu_cores for h in hosts))
 
 
+class Mixed:
+    """A made-up installation of many sizes: every third pool has a floor, and most workers have a job."""
+
+    def __init__(self, pools: int, hosts: int, *, wanted_part: float, seed: int = 1) -> None:
+        """Pools that want this part of all cores."""
+        self._chance = random.Random(seed)
+        self._templates = [
+            Template(
+                name=f"template-{number}",
+                content_hash="1",
+                cpu_cores=MIXED_SIZES[number % len(MIXED_SIZES)],
+                memory_bytes=(number % 5 + 1) * 2**28,
+            )
+            for number in range(TEMPLATES)
+        ]
+        self.hosts = [self._host(number) for number in range(hosts)]
+        wanted = [self._chance.choice([0, 1, 1, 2, 2, 3, 5, 8]) for _ in range(pools)]
+        chosen = [self._chance.choice(self._templates) for _ in range(pools)]
+        asked = sum(workers * template.cpu_cores for workers, template in zip(wanted, chosen, strict=True))
+        scale = wanted_part * sum(host.capacity.cpu_cores for host in self.hosts) / asked
+        self.outcomes = [
+            self._outcome(number, template, round(workers * scale))
+            for number, (workers, template) in enumerate(zip(wanted, chosen, strict=True))
+        ]
+
+    def _host(self, number: int) -> Host:
+        cores = self._chance.choice(MIXED_CORES)
+        return Host(
+            host_id=f"host-{number:04d}",
+            name=f"host-{number:04d}",
+            capacity=HostCapacity(cpu_cores=float(cores), memory_bytes=cores * 2**30),
+            templates=tuple(self._chance.sample(self._templates, TEMPLATES // 2)),
+        )
+
+    def _outcome(self, number: int, template: Template, workers: int) -> Outcome:
+        pool = f"pool-{number:05d}"
+        profile = Profile(
+            pool=pool,
+            queues=(f"redis/{pool}",),
+            template=template.name,
+            workers_min=min(workers, 1) if number % 3 == 0 else 0,
+            workers_max=10_000,
+            priority=100 + number % 3,
+        )
+        queue = QueueMetrics(queue=f"redis/{pool}", sampled_at_s=NOW_S, waiting_jobs=3, service_time_s=1.0)
+        memory = Memory(target_workers=workers)
+        decision = Decision(
+            pool=pool,
+            at_s=NOW_S,
+            target_workers=workers,
+            binding="backlog_drain",
+            objective=Objective(),
+            steps=(Step(name="wanted", workers=workers),),
+            metrics=(queue,),
+        )
+        view = PoolView(profile=profile, queues=(queue,), capacity_workers=10**6)
+        return Outcome(view=view, before=memory, decision=decision, memory=memory)
+
+    def running(self, rows: Iterable[Assignment]) -> list[Host]:
+        """The hosts with the workers of ``rows``, seven of ten busy."""
+        workers: dict[str, list[Worker]] = {host.host_id: [] for host in self.hosts}
+        for row in rows:
+            workers[row.host_id] += [
+                Worker(
+                    worker_id=f"{row.pool}-{row.host_id}-{number}",
+                    pool=row.pool,
+                    template=row.template,
+                    pid=1,
+                    state=WorkerState.RUNNING,
+                    started_at_s=NOW_S,
+                    is_busy=self._chance.random() < 0.7,
+                )
+                for number in range(row.workers)
+            ]
+        return [replace(host, workers=tuple(workers[host.host_id])) for host in self.hosts]
+
+
+def mixed(pools: int, hosts: int, runs: int) -> dict[str, Spent]:
+    """What settling costs where workers and hosts have many sizes, with room for all and without."""
+    found = {}
+    for name, part in (("room for all", 0.8), ("room for three quarters", 1.3)):
+        made = Mixed(pools, hosts, wanted_part=part)
+        _, rows = settled(made.outcomes, made.hosts, [])
+        running = made.running(rows)
+        lost = [replace(host, is_known=number % 10 != 0) for number, host in enumerate(running)]
+        found[f"{name}: from nothing"] = repeated(partial(settled, made.outcomes, made.hosts, []), runs)
+        found[f"{name}: again"] = repeated(partial(settled, made.outcomes, running, rows), runs)
+        found[f"{name}: a tenth of the hosts unreachable"] = repeated(partial(settled, made.outcomes, lost, rows), runs)
+    return found
+
+
 def timed(call: Callable[[], Any]) -> tuple[Spent, Any]:
     wall_s, cpu_s = time.perf_counter(), time.process_time()
     result = call()
@@ -299,6 +407,11 @@ def main() -> int:
     for name, spent in parts(1_000, args.runs).items():
         print(f"{name:<58}{spent.wall_ms:>9.0f}{spent.cpu_ms:>9.0f}")
         figures["parts_of_1000_pools_ms"][name] = asdict(spent)
+    print(f"\nsettle, 10,000 pools on {MIXED_HOSTS:,} hosts of mixed sizes")
+    figures["settle_mixed_sizes"] = {"goal_ms": MIXED_GOAL_MS}
+    for name, spent in mixed(10_000, MIXED_HOSTS, args.runs).items():
+        print(f"{name:<58}{spent.wall_ms:>9.0f}{spent.cpu_ms:>9.0f}{MIXED_GOAL_MS:>8}")
+        figures["settle_mixed_sizes"][name] = asdict(spent)
     yardstick = repeated(lambda: sum(number for number in range(5_000_000)), 3)
     figures["machine"]["yardstick"] = asdict(yardstick)
     print(f"\n{'yardstick':<58}{yardstick.wall_ms:>9.0f}{yardstick.cpu_ms:>9.0f}")

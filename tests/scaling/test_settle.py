@@ -73,9 +73,17 @@ def test_a_pool_that_lost_to_others_says_share_and_how_many_it_left() -> None:
     left, rows = settled([outcome("a", 4), outcome("b", 4, burst_workers=3, priority=1)], hosts(6), [])
     assert left[0] == outcome("a", 4)
     decision = left[1].decision
-    assert (decision.target_workers, decision.burst_workers, decision.binding) == (2, 2, "share")
+    assert (decision.target_workers, decision.burst_workers, decision.binding) == (2, 1, "share")
     assert decision.steps == (Step(name="wanted", workers=4), Step(name="share", workers=2))
     assert placed_workers(rows) == {"a": 4, "b": 2}
+
+
+def test_of_a_pool_that_gets_less_the_base_workers_stay() -> None:
+    """The burst workers were to come on top: for want of room no base worker is exchanged for one of them."""
+    there = [Assignment(pool="a", host_id="h0", template="mail", base_workers=2)]
+    (only,), rows = settled([outcome("a", 5, before=2, burst_workers=3)], hosts(2), there)
+    assert rows == tuple(there)
+    assert (only.decision.target_workers, only.decision.burst_workers) == (2, 0)
 
 
 def test_a_low_priority_that_was_there_first_gives_way() -> None:

@@ -6,11 +6,14 @@ Source: docs/why/share.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from headway.scaling.model import Assignment, Host
-from headway.scaling.placement import PoolTarget, place, placed_workers
-from headway.scaling.share import Claim, share
+from headway.scaling.parts import PoolTarget
+from headway.scaling.placing import Placing
+from headway.scaling.realising import Realising
+from headway.scaling.refusals import MORE_MOVES, Refusals
+from headway.scaling.share import Claim, Shares, shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,10 @@ class Allotment:
     """At most one a pool and host, by pool and host id."""
     short: Mapping[str, int] = field(default_factory=dict)
     """Pool -> the workers that it gets, of pools that get fewer than their target."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Pool -> why it gets fewer than it is guaranteed, and what would help."""
+    in_pieces: Mapping[str, int] = field(default_factory=dict)
+    """Pool -> workers of its share that it does not get: there is room for them, but nowhere enough for one."""
 
 
 def allotted(
@@ -34,6 +41,7 @@ def allotted(
     """What each of ``targets`` gets and where, given what is in place.
 
     Where there is room for all, ``claims`` is not called: a claim says what only matters when room is short.
+    What a pool gets has its place: no count is given out that is not among the rows.
 
     Args:
         targets: at most one a pool.
@@ -43,17 +51,55 @@ def allotted(
         held: rows of other pools, and whatever else takes room and stays. They are not returned.
     """
     held = tuple(held)
-    rows = place(targets, hosts, current, held=held, may_take_over=False)
-    got = placed_workers(rows)
-    if all(got.get(target.pool, 0) == target.workers for target in targets):
-        return Allotment(rows=rows)
-    granted = share(claims(), hosts, held=held, current=current)
-    rows = place([_cut(target, granted[target.pool]) for target in targets], hosts, current, held=held)
+    placing = Placing(targets, hosts, current, held=held)
+    if _is_all_placed(placing):
+        return Allotment(rows=tuple(placing.rows()))
+    placing = Placing(targets, hosts, current, held=held)
+    asked = tuple(claims())
+    shares = shared(asked, hosts, held=held, current=_where_shut(placing))
+    if not shares.is_guaranteed and placing.stay_where_shut():
+        shares = shared(asked, hosts, held=held, current=_where_shut(placing))
+    Realising(placing, asked, shares).realise()
+    placed = placing.placed
+    short = {each.pool: placed(each.pool) for each in targets if placed(each.pool) < each.workers}
     return Allotment(
-        rows=rows,
-        short={target.pool: granted[target.pool] for target in targets if granted[target.pool] < target.workers},
+        rows=tuple(placing.rows()),
+        short=short,
+        refusals=_refusals(placing, [claim for claim in asked if claim.pool in short], asked, shares),
+        in_pieces={
+            pool: shares.granted[pool] - workers for pool, workers in short.items() if workers < shares.granted[pool]
+        },
     )
 
 
-def _cut(target: PoolTarget, workers: int) -> PoolTarget:
-    return replace(target, workers=workers, burst_workers=min(target.burst_workers, workers))
+def _refusals(placing: Placing, short: Iterable[Claim], claims: Sequence[Claim], shares: Shares) -> dict[str, str]:
+    refused = [claim for claim in short if placing.placed(claim.pool) < min(claim.guaranteed_workers, claim.workers)]
+    if not refused:
+        return {}
+    rooms, floors = placing.bare_rooms(), shares.floors.by_host
+    for host_id, counts in floors.items():
+        for kind, workers in counts.items():
+            rooms.put(host_id, kind, workers)
+    refusals = Refusals(rooms, floors=floors, claims=claims)
+    return {
+        claim.pool: MORE_MOVES
+        if shares.guaranteed[claim.pool] == min(claim.guaranteed_workers, claim.workers)
+        else refusals.of(claim)
+        for claim in refused
+    }
+
+
+def _is_all_placed(placing: Placing) -> bool:
+    """Whether there is room for all that is missing, which is placed where there is."""
+    placing.leave_ailing()
+    for part in placing.parts:
+        while part.missing > 0:
+            if placing.add(part) is None:
+                return False
+    return True
+
+
+def _where_shut(placing: Placing) -> tuple[Assignment, ...]:
+    """What is on hosts that get nothing new."""
+    shut = {room.host_id for room in placing.rooms.shut}
+    return tuple(row for row in placing.rows() if row.host_id in shut) if shut else ()

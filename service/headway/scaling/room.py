@@ -4,7 +4,7 @@ A room is counted in CPU cores, memory, GPUs and processes; a worker takes what 
 Amounts are whole numbers, millionths of a core and bytes, so that the order in which workers come cannot matter.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headway.scaling.model import Assignment, Host, HostState, Template
 
@@ -85,6 +85,11 @@ class Room:
         self._workers += workers
 
     @property
+    def left(self) -> tuple[int, int, int, int]:
+        """Millionths of a core, bytes, GPUs and processes; negative where more is taken than there is."""
+        return self._cpu_left, self._memory_left, self._gpus_left, PROCESSES_MAX - self._workers
+
+    @property
     def load(self) -> float:
         """The part that is taken of the host's scarcest resource."""
         cpu_load = 1 - self._cpu_left / self._cpu_total if self._cpu_total else 0.0
@@ -156,6 +161,13 @@ class Rooms:
             room = self._least_full(self._closed_at_last[kind], kind)
         return None if room is None else self._put_one(room, kind)
 
+    def add_tightly(self, kind: str) -> str | None:
+        """Like ``add``, but on the host that is fullest: what is left stays in large pieces."""
+        room = self._fullest(self._closed_to(kind), kind)
+        if room is None and kind in self._closed_at_last:
+            room = self._fullest(self._closed_at_last[kind], kind)
+        return None if room is None else self._put_one(room, kind)
+
     def add_apart(self, kind: str, key: str, counts: Mapping[str, int], *, is_last_resort: bool) -> str | None:
         """Like ``add``, but of the places there are, one with the fewest of ``counts``, by ``spread_value``."""
         room = self._furthest_apart(self._closed_to(kind), kind, key, counts)
@@ -166,6 +178,11 @@ class Rooms:
     def spread_value(self, host_id: str, key: str) -> str:
         """What the host has of what workers are spread across: its own id, or the label ``key``, empty without one."""
         return host_id if key == SPREAD_HOSTS else self.by_host[host_id].host.labels.get(key, "")
+
+    def emptiest_first(self) -> Iterator[Room]:
+        """The rooms, those that are least full first, while nothing is put there."""
+        for level in self._leveled():
+            yield from level
 
     def _closed_to(self, kind: str) -> set[Room]:
         closed = self._closed.get(kind)
@@ -190,6 +207,15 @@ class Rooms:
                 if room.fitting(kind):
                     return room
                 closed.add(room)
+        return None
+
+    def _fullest(self, closed: set[Room], kind: str) -> Room | None:
+        for level in reversed(self._leveled()):
+            for room in level:
+                if room not in closed:
+                    if room.fitting(kind):
+                        return room
+                    closed.add(room)
         return None
 
     def _furthest_apart(self, closed: set[Room], kind: str, key: str, counts: Mapping[str, int]) -> Room | None:
@@ -249,9 +275,12 @@ class Rooms:
 
     def does_fail(self, kind: str) -> bool:
         """Whether workers of ``kind`` fail wherever one could be."""
-        template = self._templates.get(kind, kind)
         rooms = [room for room in self.by_host.values() if kind in room.costs and room not in self.shut]
-        return bool(rooms) and all(template in room.host.failing for room in rooms)
+        return bool(rooms) and all(self.does_fail_on(room, kind) for room in rooms)
+
+    def does_fail_on(self, room: Room, kind: str) -> bool:
+        """Whether workers of ``kind`` fail on this host."""
+        return bool(room.host.failing) and self._templates.get(kind, kind) in room.host.failing
 
     def part_of(self, kind: str) -> float:
         """The part that one worker of ``kind`` takes of all that the hosts had, by what it takes most of.

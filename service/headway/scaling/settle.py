@@ -6,8 +6,9 @@ Hosts that went silent keep the rows they have; hosts that drain keep theirs unt
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
-from headway.scaling.allotment import allotted
+from headway.scaling.allotment import Allotment, allotted
 from headway.scaling.decide import predicted_pickup_s
 from headway.scaling.evacuation import Leaving, elsewhere, leaving, staying
 from headway.scaling.handover import startable
@@ -16,8 +17,12 @@ from headway.scaling.model import Assignment, Decision, Host, LastMove, Memory, 
 from headway.scaling.pauses import NEVER_DOWN
 from headway.scaling.placement import PoolTarget
 from headway.scaling.presence import kept_rows
+from headway.scaling.refusals import Refusals
+from headway.scaling.room import Rooms
 from headway.scaling.share import Claim, urgency
 from headway.scaling.view import PoolView
+
+CUT_FOR_ROOM = frozenset({"capacity", "share"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +68,10 @@ def settled(
         held=held,
     )
     if allotment.short:
-        outcomes = [_left(outcome, allotment.short.get(outcome.decision.pool)) for outcome in outcomes]
+        lost = {each.pool: each.workers - allotment.short.get(each.pool, each.workers) for each in targets}
+        outcomes = [_left(outcome, lost.get(outcome.decision.pool, 0)) for outcome in outcomes]
+    alone = _Alone(hosts)
+    outcomes = [_with_reasons(outcome, allotment, alone) for outcome in outcomes]
     pools = {outcome.decision.pool for outcome in acting}
     silent = kept_rows(hosts, (row for row in current if row.pool in pools))
     now = startable(allotment.rows, hosts, current, free_of=_free_of(acting, hosts, current), held=held)
@@ -204,7 +212,7 @@ def _claim(outcome: Outcome, target: PoolTarget) -> Claim:
         pool=profile.pool,
         template=profile.template,
         workers=target.workers,
-        guaranteed_workers=_guaranteed_workers(outcome),
+        guaranteed_workers=_guarantee(outcome)[0],
         priority=profile.priority,
         weight=profile.weight,
         urgency=urgency(outcome.decision),
@@ -212,12 +220,12 @@ def _claim(outcome: Outcome, target: PoolTarget) -> Claim:
     )
 
 
-def _guaranteed_workers(outcome: Outcome) -> int:
-    """The floor of this moment, a pinned count, and what an operator keeps from going down."""
+def _guarantee(outcome: Outcome) -> tuple[int, str]:
+    """The floor of this moment, a pinned count, or what an operator keeps from going down, and its name."""
     profile = outcome.view.profile
     floor = profile.bounds_at(outcome.decision.at_s, outcome.view.zones).workers_min
     kept = _paused_workers(outcome) if outcome.decision.mode in NEVER_DOWN else 0
-    return max(floor, kept, profile.pinned or 0)
+    return max((profile.pinned or 0, "pinned"), (floor, "workers_min"), (kept, "paused at"), key=itemgetter(0))
 
 
 def _paused_workers(outcome: Outcome) -> int:
@@ -237,18 +245,22 @@ def _last_workers(outcome: Outcome) -> int:
     return outcome.view.assigned_workers if before.target_workers is None else before.target_workers
 
 
-def _left(outcome: Outcome, workers: int | None) -> Outcome:
-    """``outcome`` with no more than ``workers``: a step says so, and what is remembered and predicted is of these."""
+def _left(outcome: Outcome, lost: int) -> Outcome:
+    """``outcome`` without what it ``lost``: a step says so, and what is remembered and predicted is of what is left.
+
+    Burst workers are lost first: the base stays.
+    """
     decision, before = outcome.decision, outcome.before
-    if workers is None or workers >= decision.target_workers:
+    if not lost:
         return outcome
+    workers = decision.target_workers - lost
     moved = workers - _last_workers(outcome)
     return replace(
         outcome,
         decision=replace(
             decision,
             target_workers=workers,
-            burst_workers=min(decision.burst_workers, workers),
+            burst_workers=max(0, decision.burst_workers - lost),
             binding="share",
             steps=(*decision.steps, Step(name="share", workers=workers)),
             predicted_pickup_s=predicted_pickup_s(
@@ -262,3 +274,40 @@ def _left(outcome: Outcome, workers: int | None) -> Outcome:
             last_move=LastMove(at_s=decision.at_s, is_up=moved > 0) if moved else before.last_move,
         ),
     )
+
+
+class _Alone:
+    """Why the hosts do not hold what a pool is guaranteed, were it alone; made when first asked for."""
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self._hosts = hosts
+        self._refusals: Refusals | None = None
+
+    def of(self, outcome: Outcome) -> str:
+        self._refusals = self._refusals or Refusals(Rooms(self._hosts))
+        profile = outcome.view.profile
+        claim = Claim(pool=profile.pool, template=profile.template, workers=0, labels=profile.placement.labels)
+        return self._refusals.of(claim)
+
+
+def _with_reasons(outcome: Outcome, allotment: Allotment, alone: _Alone) -> Outcome:
+    """``outcome`` with a note on what has no place though it is guaranteed, or though there is room in pieces."""
+    decision = outcome.decision
+    if decision.binding not in CUT_FOR_ROOM or decision.mode is Mode.RECOMMEND:
+        return outcome
+    note = None
+    if reason := _reason(outcome, allotment, alone):
+        guaranteed, name = _guarantee(outcome)
+        note = f"{name} {guaranteed}: {decision.target_workers} placed; {reason}"
+    elif pieces := allotment.in_pieces.get(decision.pool):
+        note = f"there is room for {pieces} more, but nowhere enough for one: others make way for a workers_min"
+    if note is None or note in decision.notes:
+        return outcome
+    return replace(outcome, decision=replace(decision, notes=(*decision.notes, note)))
+
+
+def _reason(outcome: Outcome, allotment: Allotment, alone: _Alone) -> str | None:
+    decision = outcome.decision
+    if decision.binding == "share" or outcome.view.capacity_workers is None:
+        return allotment.refusals.get(decision.pool)
+    return alone.of(outcome) if decision.target_workers < _guarantee(outcome)[0] else None

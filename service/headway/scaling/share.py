@@ -7,11 +7,12 @@ Source: docs/why/share.md.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from headway.errors import Invalid
+from headway.scaling.arrangement import Arrangement
 from headway.scaling.decide import worst_wait_s
 from headway.scaling.model import Assignment, Decision, Host, HostState
 from headway.scaling.room import Rooms
@@ -48,6 +49,20 @@ class Claim:
             raise Invalid(*(f"claim of pool {self.pool!r}: {breach}" for breach in breaches))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """What came of sharing."""
+
+    granted: Mapping[str, int]
+    """Pool -> workers, guaranteed ones included."""
+    guaranteed: Mapping[str, int]
+    """Pool -> how many of its guarantee have a place; all together have."""
+    is_guaranteed: bool
+    """Whether all guarantees have."""
+    floors: Arrangement
+    """Where they have it, on hosts that were empty but for what is shut."""
+
+
 def share(
     claims: Iterable[Claim],
     hosts: Sequence[Host],
@@ -55,10 +70,22 @@ def share(
     held: Iterable[Assignment] = (),
     current: Iterable[Assignment] = (),
 ) -> dict[str, int]:
-    """Pool -> workers, never more than it claims, all together never more than the known hosts can hold.
+    """Pool -> workers, as ``shared`` grants them."""
+    return dict(shared(claims, hosts, held=held, current=current).granted)
+
+
+def shared(
+    claims: Iterable[Claim],
+    hosts: Sequence[Host],
+    *,
+    held: Iterable[Assignment] = (),
+    current: Iterable[Assignment] = (),
+) -> Shares:
+    """What each pool gets, never more than it claims, all together never more than the known hosts can hold.
 
     Workers are put on the empty hosts one after the other, so that what is shared out is known to fit. Nothing is left
     that somebody wants and that fits. No pool has less because of one of lower priority, but for that one's guarantee.
+    Guarantees of all sizes have their places if there is a way; scaling/arrangement.py says how far one is looked for.
 
     Args:
         claims: at most one a pool.
@@ -68,59 +95,99 @@ def share(
             have these places, so who has them keeps them.
     """
     ordered = sorted(claims, key=lambda claim: (-claim.priority, claim.pool))
-    rooms = Rooms(hosts, held=held)
-    granted = dict.fromkeys((claim.pool for claim in ordered), 0)
-    _keep_what_is_shut(ordered, current, granted, rooms)
+    held, current = tuple(held), tuple(current)
     ranks = [list(rank) for _, rank in groupby(ordered, key=lambda claim: claim.priority)]
+    filling = _Filling(ordered, hosts, held, current)
+    if not filling.is_guaranteed(ranks):
+        filling = _Filling(ordered, hosts, held, current)
+        filling.guarantee(ranks)
+    guaranteed = filling.guaranteed()
     for rank in ranks:
-        _fill(rank, {claim.pool: min(claim.guaranteed_workers, claim.workers) for claim in rank}, granted, rooms)
-    for rank in ranks:
-        _fill(rank, {claim.pool: claim.workers for claim in rank}, granted, rooms)
-    return granted
+        filling.fill(rank, {claim.pool: claim.workers for claim in rank}, filling.rooms.add)
+    return Shares(
+        granted=filling.granted,
+        guaranteed=guaranteed,
+        is_guaranteed=guaranteed == filling.wanted,
+        floors=filling.floors,
+    )
 
 
-def _keep_what_is_shut(
-    claims: Iterable[Claim], current: Iterable[Assignment], granted: dict[str, int], rooms: Rooms
-) -> None:
-    shut = {room.host_id for room in rooms.shut if room.host.state is not HostState.DRAINING}
-    if not shut:
-        return
-    kept = sorted((row for row in current if row.host_id in shut), key=lambda row: (row.pool, row.host_id))
-    by_pool = {claim.pool: claim for claim in claims}
-    for row in kept:
-        if claim := by_pool.get(row.pool):
-            wanted = min(row.workers, claim.workers - granted[row.pool])
-            kind = rooms.kind(claim.template, claim.labels)
-            granted[row.pool] += rooms.by_host[row.host_id].keep(kind, wanted)
+class _Filling:
+    """Hosts that are filled, and how many workers each pool has been granted there."""
+
+    def __init__(
+        self, claims: Sequence[Claim], hosts: Sequence[Host], held: Iterable[Assignment], current: Iterable[Assignment]
+    ) -> None:
+        self.rooms = Rooms(hosts, held=held)
+        self.floors = Arrangement(self.rooms)
+        self.granted = dict.fromkeys((claim.pool for claim in claims), 0)
+        self.wanted = {claim.pool: min(claim.guaranteed_workers, claim.workers) for claim in claims}
+        self._kinds = {claim.pool: self.rooms.kind(claim.template, claim.labels) for claim in claims}
+        self._keep_what_is_shut(claims, current)
+
+    def _keep_what_is_shut(self, claims: Iterable[Claim], current: Iterable[Assignment]) -> None:
+        shut = {room.host_id for room in self.rooms.shut if room.host.state is not HostState.DRAINING}
+        if not shut:
+            return
+        kept = sorted((row for row in current if row.host_id in shut), key=lambda row: (row.pool, row.host_id))
+        by_pool = {claim.pool: claim for claim in claims}
+        for row in kept:
+            if claim := by_pool.get(row.pool):
+                wanted = min(row.workers, claim.workers - self.granted[row.pool])
+                self.granted[row.pool] += self.rooms.by_host[row.host_id].keep(self._kinds[row.pool], wanted)
+
+    def is_guaranteed(self, ranks: Iterable[Sequence[Claim]]) -> bool:
+        """Whether all guarantees have their places where workers are spread as they come."""
+        for rank in ranks:
+            self.fill(rank, self.wanted, self.floors.add_evenly)
+        return all(self.granted[pool] >= wanted for pool, wanted in self.wanted.items())
+
+    def guarantee(self, ranks: Iterable[Sequence[Claim]]) -> None:
+        """Grant the guarantees, packed tightly: those of a rank as if they were one, or one worker after the other."""
+        for rank in ranks:
+            missing: dict[str, int] = {}
+            for claim in rank:
+                kind = self._kinds[claim.pool]
+                missing[kind] = missing.get(kind, 0) + max(0, self.wanted[claim.pool] - self.granted[claim.pool])
+            if self.floors.add_all(missing):
+                self.granted.update((each.pool, max(self.granted[each.pool], self.wanted[each.pool])) for each in rank)
+            else:
+                self.fill(rank, self.wanted, self.floors.add)
+
+    def guaranteed(self) -> dict[str, int]:
+        """How many of each guarantee have been granted so far."""
+        return {pool: min(wanted, self.granted[pool]) for pool, wanted in self.wanted.items()}
+
+    def fill(self, rank: Sequence[Claim], wanted: Mapping[str, int], add: Callable[[str], object]) -> None:
+        """Grant up to ``wanted``: always one more worker to the pool that is furthest behind and has a place for it.
+
+        How far a pool is, is the part of all hosts that its workers take, by what they take most of, over its weight.
+
+        Source: A. Ghodsi et al., "Dominant Resource Fairness", NSDI 2011; for hosts that differ "Choosy", EuroSys 2013.
+        """
+        granted = self.granted
+        paces = {claim.pool: pace_of(claim, self.rooms, self._kinds[claim.pool]) for claim in rank}
+        behind = [
+            (granted[claim.pool] * paces[claim.pool], -claim.urgency, claim.pool, self._kinds[claim.pool])
+            for claim in rank
+            if granted[claim.pool] < wanted[claim.pool]
+        ]
+        heapq.heapify(behind)
+        while behind:
+            _, calm, pool, kind = behind[0]
+            if not add(kind):
+                heapq.heappop(behind)
+                continue
+            granted[pool] += 1
+            if granted[pool] == wanted[pool]:
+                heapq.heappop(behind)
+            else:
+                heapq.heapreplace(behind, (granted[pool] * paces[pool], calm, pool, kind))
 
 
-def _fill(rank: Iterable[Claim], wanted: Mapping[str, int], granted: dict[str, int], rooms: Rooms) -> None:
-    """Grant up to ``wanted``: always one more worker to the pool that is furthest behind and has a place for it.
-
-    How far a pool is, is the part of all hosts that its workers take, by what they take most of, over its weight.
-
-    Source: A. Ghodsi et al., "Dominant Resource Fairness", NSDI 2011; "Choosy", EuroSys 2013, for hosts that differ.
-    """
-    kinds = {claim.pool: rooms.kind(claim.template, claim.labels) for claim in rank}
-    paces = {
-        claim.pool: rooms.part_of(kinds[claim.pool]) / (claim.weight * urgency_weight(claim.urgency)) for claim in rank
-    }
-    behind = [
-        (granted[claim.pool] * paces[claim.pool], -claim.urgency, claim.pool, kinds[claim.pool])
-        for claim in rank
-        if granted[claim.pool] < wanted[claim.pool]
-    ]
-    heapq.heapify(behind)
-    while behind:
-        _, calm, pool, kind = behind[0]
-        if rooms.add(kind) is None:
-            heapq.heappop(behind)
-            continue
-        granted[pool] += 1
-        if granted[pool] == wanted[pool]:
-            heapq.heappop(behind)
-        else:
-            heapq.heapreplace(behind, (granted[pool] * paces[pool], calm, pool, kind))
+def pace_of(claim: Claim, rooms: Rooms, kind: str) -> float:
+    """How far one worker more brings the pool."""
+    return rooms.part_of(kind) / (claim.weight * urgency_weight(claim.urgency))
 
 
 def urgency_weight(urgency: float) -> float:

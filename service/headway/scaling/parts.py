@@ -1,0 +1,115 @@
+"""The parts of pools that are placed, and which of their workers are busy.
+
+Base and burst workers of a pool are two parts that are placed apart: a worker that exits by itself never turns into one
+that stays.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headway.errors import Invalid
+from headway.scaling.model import Assignment, Host, WorkerState
+from headway.scaling.room import Rooms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTarget:
+    """How many workers of a pool to place. Greater ``priority`` is placed first when room is short."""
+
+    pool: str
+    template: str
+    workers: int
+    burst_workers: int = 0
+    """How many of ``workers`` are burst."""
+    priority: int = 100
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What a host, or the template there, must be labelled with."""
+    spread: str | None = None
+    """What workers are spread across where there is a choice: ``host``, or a label's name."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.burst_workers <= self.workers:
+            raise Invalid(f"target of pool {self.pool!r}: {self.burst_workers} burst workers of {self.workers}")
+
+
+class Part:
+    """The base workers of a pool, or its burst workers: how many are wanted, and where they are so far."""
+
+    __slots__ = ("before", "by_host", "is_burst", "kind", "placed", "target", "wanted")
+
+    def __init__(self, target: PoolTarget, kind: str, *, is_burst: bool, present: Mapping[str, int]) -> None:
+        self.target = target
+        self.kind = kind
+        self.is_burst = is_burst
+        self.before = present
+        self.by_host = dict(present)
+        self.placed = sum(present.values())
+        self.wanted = target.burst_workers if is_burst else target.workers - target.burst_workers
+
+    @property
+    def missing(self) -> int:
+        """How many are wanted and have no place; negative where too many have one."""
+        return self.wanted - self.placed
+
+    def spread_counts(self, rooms: Rooms) -> dict[str, int]:
+        """The workers by what they are spread across."""
+        counts: dict[str, int] = {}
+        for host_id, workers in self.by_host.items():
+            value = rooms.spread_value(host_id, self.target.spread or "")
+            counts[value] = counts.get(value, 0) + workers
+        return counts
+
+
+class Busy:
+    """Busy workers by part and host, as hosts report them; counted when first asked for: most evaluations take nobody
+    away.
+    """
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self._hosts = hosts
+        self._counts: dict[tuple[str, str, bool], int] | None = None
+
+    def workers(self, part: Part, host_id: str) -> int:
+        """How many of ``part`` on a host have a job."""
+        if self._counts is None:
+            self._counts = {}
+            for host in self._hosts:
+                for worker in host.workers:
+                    # One that starts has hardly had the time to take a job. Unknown is treated as busy.
+                    if worker.state is WorkerState.RUNNING and worker.is_busy is not False:
+                        key = (worker.pool, host.host_id, worker.is_burst)
+                        self._counts[key] = self._counts.get(key, 0) + 1
+        return min(part.by_host.get(host_id, 0), self._counts.get((part.target.pool, host_id, part.is_burst), 0))
+
+    def does_next_work(self, part: Part, host_id: str) -> bool:
+        """Whether the next of ``part`` to leave a host is busy: places without a busy worker are left first."""
+        return part.by_host[host_id] <= self.workers(part, host_id)
+
+
+def parts_of(target: PoolTarget, present: Sequence[Assignment], rooms: Rooms) -> Iterator[Part]:
+    """The parts of one pool: base, and burst if any is wanted or ``present``."""
+    kind = rooms.kind(target.template, target.labels)
+    yield Part(target, kind, is_burst=False, present={row.host_id: row.base_workers for row in present})
+    if target.burst_workers or any(row.burst_workers for row in present):
+        yield Part(target, kind, is_burst=True, present={row.host_id: row.burst_workers for row in present})
+
+
+def rows_of(parts: Sequence[Part], present: Sequence[Assignment]) -> Iterator[Assignment]:
+    """The assignments of a pool by host. One in which nothing changed is the very one that was ``present``."""
+    target = parts[0].target
+    base, burst = parts[0].by_host, parts[1].by_host if len(parts) > 1 else {}
+    rows = {row.host_id: row for row in present}
+    for host_id in sorted(base.keys() | burst.keys()):
+        row = rows.get(host_id)
+        counts = (target.template, base.get(host_id, 0), burst.get(host_id, 0))
+        if row is not None and counts == (row.template, row.base_workers, row.burst_workers):
+            yield row
+        elif counts[1] or counts[2]:
+            yield Assignment(
+                pool=target.pool,
+                host_id=host_id,
+                template=target.template,
+                base_workers=counts[1],
+                burst_workers=counts[2],
+                restart_generation=row.restart_generation if row else 0,
+            )

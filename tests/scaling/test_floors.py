@@ -1,0 +1,93 @@
+"""Guarantees of workers of several sizes: each has its place where there is one, and few move for it.
+
+Laws 6, 7 and 9 where room is short, against a plain search of all ways to place what is guaranteed.
+"""
+
+from hypothesis import given, settings
+
+from headway.scaling.model import HostState
+from headway.scaling.placement import placed_workers
+from headway.scaling.room import Rooms
+from headway.scaling.share import share
+from scaling.floors import Drawn, busy_workers, counts, do_floors_fit, drawn, followed
+
+SEARCH = settings(max_examples=2 * settings.default.max_examples)
+"""Two thousand examples and more where breaches are searched for."""
+
+
+@SEARCH
+@given(case=drawn())
+def test_floors_of_mixed_sizes_are_placed_where_a_placement_exists(case: Drawn) -> None:
+    got = placed_workers(case.allotted().rows)
+    if do_floors_fit(case):
+        assert all(got.get(pool, 0) >= floor for pool, floor in case.floors.items())
+
+
+@SEARCH
+@given(case=drawn())
+def test_a_floor_that_has_no_place_is_refused_by_name(case: Drawn) -> None:
+    allotment = case.allotted()
+    got = placed_workers(allotment.rows)
+    missing = {pool for pool, floor in case.floors.items() if got.get(pool, 0) < floor}
+    assert allotment.refusals.keys() == missing
+    assert not missing or not do_floors_fit(case)
+
+
+@SEARCH
+@given(case=drawn())
+def test_nothing_exceeds_capacity_and_a_cordoned_host_gets_nothing_new(case: Drawn) -> None:
+    rows = case.allotted().rows
+    before = counts(case.current)
+    cordoned = {each.host_id for each in case.hosts if each.state is not HostState.SERVING}
+    assert all(min(room.left) >= 0 for room in Rooms(case.hosts, held=rows).by_host.values())
+    assert all(row.workers <= before.get((row.pool, row.host_id), 0) for row in rows if row.host_id in cordoned)
+
+
+@SEARCH
+@given(case=drawn())
+def test_no_worker_is_lost_or_invented_and_nothing_is_left_that_is_wanted_and_fits(case: Drawn) -> None:
+    allotment = case.allotted()
+    got, left = placed_workers(allotment.rows), Rooms(case.hosts, held=allotment.rows)
+    assert len(counts(allotment.rows)) == len(allotment.rows)
+    for claim in case.claims:
+        assert got.get(claim.pool, 0) == allotment.short.get(claim.pool, claim.workers) <= claim.workers
+        if claim.pool in allotment.short:
+            assert not left.capacity(left.kind(claim.template, claim.labels))
+
+
+@SEARCH
+@given(case=drawn())
+def test_allotting_again_moves_nothing(case: Drawn) -> None:
+    first = case.allotted()
+    assert followed(case, first.rows).allotted() == first
+
+
+@SEARCH
+@given(case=drawn())
+def test_who_moves_could_not_have_stayed(case: Drawn) -> None:
+    rows = case.allotted().rows
+    before, after, left = counts(case.current), counts(rows), Rooms(case.hosts, held=rows)
+    for claim in case.claims:
+        change = {
+            room: after.get((claim.pool, room.host_id), 0) - before.get((claim.pool, room.host_id), 0)
+            for room in left.by_host.values()
+            if left.is_open(room)
+        }
+        if any(more > 0 for more in change.values()):
+            kind = left.kind(claim.template, claim.labels)
+            assert not any(more < 0 and room.fitting(kind) for room, more in change.items())
+
+
+@SEARCH
+@given(case=drawn())
+def test_a_busy_worker_is_asked_to_leave_only_by_its_pools_share_or_where_a_floor_needs_the_place(case: Drawn) -> None:
+    """By its share: its pool is granted fewer than it has. Nobody moves a busy worker for a wish."""
+    before = placed_workers(case.current)
+    if any(before.get(pool, 0) < floor for pool, floor in case.floors.items()):
+        return
+    after, granted = counts(case.allotted().rows), share(case.claims, case.hosts, current=case.current)
+    for pool, workers in granted.items():
+        gone = sum(
+            max(0, busy - after.get(where, 0)) for where, busy in busy_workers(case.hosts).items() if where[0] == pool
+        )
+        assert gone <= max(0, before.get(pool, 0) - workers)

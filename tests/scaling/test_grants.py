@@ -1,0 +1,177 @@
+"""How what was shared out is placed among what is there: who makes way, who moves, and who is refused why."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headway.scaling.allotment import Allotment, allotted
+from headway.scaling.model import Assignment, Host, HostState
+from headway.scaling.parts import PoolTarget
+from headway.scaling.placement import placed_workers
+from headway.scaling.realising import MOVES_MAX
+from headway.scaling.share import Claim
+from scaling.floors import counts, host, target_of, template, worker
+
+ONE, TWO, FOUR, FIVE = (template(name, cores) for name, cores in [("one", 1), ("two", 2), ("four", 4), ("five", 5)])
+SIZES = (ONE, TWO, FOUR, FIVE)
+
+
+def claim(pool: str, size: str, workers: int, floor: int = 0, **values: Any) -> Claim:
+    return Claim(pool=pool, template=size, workers=workers, guaranteed_workers=floor, **values)
+
+
+def row(pool: str, host_id: str, workers: int, size: str = "one") -> Assignment:
+    return Assignment(pool=pool, host_id=host_id, template=size, base_workers=workers)
+
+
+def fleet(cores: Mapping[str, float], rows: Sequence[Assignment], busy: Mapping[tuple[str, str], int]) -> list[Host]:
+    """Hosts that run ``rows``; of a pool on a host so many workers are ``busy``, the others idle."""
+    return [
+        replace(
+            host(host_id, size, templates=SIZES),
+            workers=tuple(
+                worker(each, is_busy=number < busy.get((each.pool, host_id), 0))
+                for each in rows
+                if each.host_id == host_id
+                for number in range(each.workers)
+            ),
+        )
+        for host_id, size in cores.items()
+    ]
+
+
+def allot(claims: Sequence[Claim], hosts: Sequence[Host], rows: Sequence[Assignment]) -> Allotment:
+    return allotted([target_of(each) for each in claims], hosts, rows, claims=lambda: claims)
+
+
+FULL = [row("small", "a", 4), row("small", "b", 4)]
+
+
+def test_a_floor_clears_the_host_on_which_the_fewest_work() -> None:
+    hosts = fleet({"a": 4, "b": 4}, FULL, {("small", "a"): 2, ("small", "b"): 3})
+    rows = allot([claim("small", "one", 8), claim("large", "four", 1, 1)], hosts, FULL).rows
+    assert counts(rows) == {("large", "a"): 1, ("small", "b"): 4}
+
+
+def test_a_floor_leaves_idle_workers_where_they_are_not_in_its_way() -> None:
+    """Of two small workers one is enough, the one without a job."""
+    rows = [row("small", "a", 2), row("middle", "b", 2, "two")]
+    hosts = fleet({"a": 3, "b": 4}, rows, {("small", "a"): 1, ("middle", "b"): 2})
+    after = allot([claim("small", "one", 2), claim("middle", "two", 2, 2), claim("new", "two", 1, 1)], hosts, rows).rows
+    assert counts(after) == {("small", "a"): 1, ("new", "a"): 1, ("middle", "b"): 2}
+
+
+def test_a_wish_gets_a_place_that_idle_workers_give_whose_pool_must_give_some_anyway() -> None:
+    hosts = fleet({"a": 4, "b": 4}, FULL, {})
+    rows = allot([claim("small", "one", 8), claim("large", "four", 1)], hosts, FULL).rows
+    assert counts(rows) == {("large", "a"): 1, ("small", "b"): 4}
+
+
+def test_for_a_wish_no_busy_worker_moves() -> None:
+    hosts = fleet({"a": 4, "b": 4}, FULL, {("small", "a"): 4, ("small", "b"): 4})
+    allotment = allot([claim("small", "one", 8), claim("large", "four", 1)], hosts, FULL)
+    assert allotment.rows == tuple(FULL)
+    assert (allotment.short, allotment.in_pieces, allotment.refusals) == ({"large": 0}, {"large": 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("busy", "where"),
+    [
+        (0, {("high", "a"): 1, ("low", "b"): 4}),
+        (1, {("high", "b"): 1, ("low", "a"): 4}),  # the other host has idle ones only
+        (2, {("low", "a"): 2, ("low", "b"): 2}),
+    ],
+)
+def test_a_greater_priority_moves_idle_workers_only(busy: int, where: Mapping[tuple[str, str], int]) -> None:
+    there = [row("low", "a", 2), row("low", "b", 2)]
+    at_work = {("low", "a"): min(busy, 1), ("low", "b"): busy // 2}
+    claims = [claim("low", "one", 4), claim("high", "four", 1, priority=200)]
+    assert counts(allot(claims, fleet({"a": 4, "b": 4}, there, at_work), there).rows) == where
+
+
+def test_guaranteed_workers_move_where_another_guarantee_has_no_other_place() -> None:
+    there = [row("first", "b", 1, "four")]
+    hosts = fleet({"a": 4, "b": 5}, there, {("first", "b"): 1})
+    rows = allot([claim("first", "four", 1, 1), claim("second", "five", 1, 1)], hosts, there).rows
+    assert counts(rows) == {("first", "a"): 1, ("second", "b"): 1}
+
+
+def test_no_more_guaranteed_workers_move_at_once_than_are_bounded_and_the_next_evaluation_goes_on() -> None:
+    number = MOVES_MAX + 10
+    there = [row("first", f"b{index:02}", 1, "four") for index in range(number)]
+    hosts = fleet({f"{name}{index:02}": size for name, size in (("a", 4), ("b", 5)) for index in range(number)}, [], {})
+    claims = [claim("first", "four", number, number), claim("second", "five", number, number)]
+    rows: Sequence[Assignment] = there
+    placed = []
+    for _ in range(3):
+        allotment = allot(claims, hosts, rows)
+        placed.append(placed_workers(allotment.rows)["second"])
+        rows = allotment.rows
+        if placed[-1] < number:
+            assert allotment.refusals == {
+                "second": "there is a place, but it takes more moves than one evaluation makes: the next goes on"
+            }
+    assert placed == [MOVES_MAX, number, number]
+    assert placed_workers(rows)["first"] == number
+
+
+def test_a_surplus_leaves_open_hosts_where_a_floor_needs_the_room() -> None:
+    """Nobody else could have the place on the cordoned host."""
+    there = [row("small", "a", 2), row("small", "b", 2)]
+    hosts = fleet({"a": 2, "b": 2}, there, {("small", "b"): 2})
+    hosts[0] = replace(hosts[0], state=HostState.CORDONED)
+    claims = [claim("small", "one", 2, 2), claim("other", "two", 1, 1)]
+    assert counts(allot(claims, hosts, there).rows) == {("small", "a"): 2, ("other", "b"): 1}
+
+
+def test_a_host_that_has_less_than_it_runs_lets_idle_workers_go_first() -> None:
+    there = [row("idle", "a", 2), row("works", "a", 2)]
+    hosts = fleet({"a": 3, "b": 4}, there, {("works", "a"): 2})
+    rows = allot([claim("idle", "one", 2), claim("works", "one", 2)], hosts, there).rows
+    assert counts(rows) == {("idle", "a"): 1, ("idle", "b"): 1, ("works", "a"): 2}
+
+
+def test_what_there_is_no_room_for_is_asked_of_claims_and_only_then() -> None:
+    targets = [PoolTarget(pool="small", template="one", workers=4)]
+    allotment = allotted(targets, [host("a", 4, templates=SIZES)], [], claims=lambda: pytest.fail("nobody is short"))
+    assert placed_workers(allotment.rows) == {"small": 4}
+
+
+GPU = template("gpu", 1.0, 3 * 2**30, gpus=2)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "reason"),
+    [
+        (
+            [host("a", 1, 4 * 2**30, templates=[GPU])],
+            "one takes 2 GPUs, and no host is that large (largest: 0 GPUs on host a); add a host of 2 GPUs",
+        ),
+        (
+            [host("a", 0.5, 2**29, gpus=4, templates=[GPU])],
+            (
+                "one takes 1 core and 3 GiB of memory, and no host is that large "
+                "(largest: 0.5 cores and 512 MiB of memory on host a); add a host of 1 core and 3 GiB of memory"
+            ),
+        ),
+        (
+            [host("a", 9, 2**40, gpus=3, templates=[GPU]), host("b", 9, 2**40, gpus=2, templates=[GPU])],
+            (
+                "beside what is guaranteed no host has 2 GPUs left at once (most: 1 GPU on host a); "
+                "add a host of 2 GPUs, or lower what other is guaranteed"
+            ),
+        ),
+        (
+            [host("a", 9, 2**40, gpus=4, templates=[GPU], state=HostState.DRAINING), host("b", 1, templates=[])],
+            (
+                "every host with template 'gpu' is cordoned, draining or short of memory (a); "
+                "uncordon one or add a host of 1 core and 3 GiB of memory and 2 GPUs"
+            ),
+        ),
+    ],
+)
+def test_a_refusal_names_what_is_short_and_what_would_help(hosts: Sequence[Host], reason: str) -> None:
+    claims = [claim("other", "gpu", 2, 2, priority=200), claim("mine", "gpu", 1, 1)]
+    assert allot(claims, hosts, []).refusals["mine"] == reason

@@ -1,0 +1,100 @@
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headway.scaling.packing import Bin, Counts, packed
+
+SEARCH = settings(max_examples=2 * settings.default.max_examples)
+STEPS_MAX = 500_000
+
+
+def bins(lefts: list[tuple[int, ...]], costs: list[tuple[int, ...] | None]) -> list[Bin]:
+    return [Bin(left=left, costs=costs) for left in lefts]
+
+
+@pytest.mark.parametrize(
+    ("lefts", "costs", "counts", "fills"),
+    [
+        ([], [], (), ()),
+        ([(4,)], [(1,)], (0,), ((0,),)),
+        ([(4,), (4,)], [(1,), (4,)], (4, 1), ((0, 1), (4, 0))),  # spread evenly, the small ones would be in the way
+        ([(4,), (4,)], [(1,), (4,)], (5, 1), None),
+        ([(5,), (5,)], [(3,), (2,)], (2, 2), ((1, 1), (1, 1))),  # first as full as can be: 2 + 2 leave 3 + 3 for 5
+        ([(9,)], [None], (1,), None),
+        ([(9, 1)], [(1, 1)], (2,), None),  # the second resource is short
+        ([(-3,), (4,)], [(4,)], (1,), ((0,), (1,))),  # what is held there is more than there is
+        ([(0,)], [(0,)], (7,), ((7,),)),  # what takes nothing fits
+    ],
+)
+def test_what_fits_is_found(
+    lefts: list[tuple[int, ...]],
+    costs: list[tuple[int, ...] | None],
+    counts: Counts,
+    fills: tuple[Counts, ...] | None,
+) -> None:
+    found = packed(bins(lefts, costs), counts, steps_max=STEPS_MAX)
+    assert found.is_exact
+    if fills is None:
+        assert found.fills is None
+    else:
+        assert found.fills is not None
+        assert sorted(found.fills) == sorted(fills)
+
+
+def test_a_search_that_ends_early_says_that_it_does_not_know() -> None:
+    hard = packed(bins([(10,)] * 6, [(6,), (5,), (4,), (3,)]), (3, 3, 3, 4), steps_max=3)
+    assert (hard.fills, hard.is_exact) == (None, False)
+
+
+COST = st.none() | st.tuples(st.integers(0, 6), st.integers(0, 4))
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[list[Bin], Counts]:
+    """Hosts that differ in what they have and in what they can run."""
+    kinds = draw(st.integers(1, 4))
+    counts = draw(st.lists(st.integers(0, 4), min_size=kinds, max_size=kinds))
+    costs = draw(st.lists(COST, min_size=kinds, max_size=kinds))
+    lacking = st.sampled_from([None, *range(kinds)])
+    found = [
+        Bin(left=left, costs=[None if kind == missing else cost for kind, cost in enumerate(costs)])
+        for left, missing in draw(
+            st.lists(st.tuples(st.tuples(st.integers(-1, 10), st.integers(0, 8)), lacking), min_size=1, max_size=5)
+        )
+    ]
+    return found, tuple(counts)
+
+
+@SEARCH
+@given(problem=problems())
+def test_it_finds_a_way_if_any_of_all_ways_fits(problem: tuple[list[Bin], Counts]) -> None:
+    hosts, counts = problem
+    found = packed(hosts, counts, steps_max=STEPS_MAX)
+    assert found.is_exact
+    assert (found.fills is not None) == is_possible(hosts, counts)
+    if found.fills is not None:
+        assert tuple(map(sum, zip(*found.fills, strict=True))) == counts
+        assert all(does_hold(each, fill) for each, fill in zip(hosts, found.fills, strict=True))
+
+
+def is_possible(hosts: list[Bin], counts: Counts) -> bool:
+    left = {counts}
+    for each in hosts:
+        left = {
+            tuple(before - workers for before, workers in zip(owed, fill, strict=True))
+            for owed in left
+            for fill in product(*(range(workers + 1) for workers in owed))
+            if does_hold(each, fill)
+        }
+    return any(not any(owed) for owed in left)
+
+
+def does_hold(each: Bin, fill: Counts) -> bool:
+    taken = [(cost, workers) for cost, workers in zip(each.costs, fill, strict=True) if workers]
+    if any(cost is None for cost, _ in taken):
+        return False
+    used = [sum(cost[at] * workers for cost, workers in taken if cost is not None) for at in range(2)]
+    # A host with less than nothing left still holds what takes nothing.
+    return all(amount <= have for amount, have in zip(used, each.left, strict=True) if amount)
