@@ -1,5 +1,6 @@
 """What live runs of a workload came to, and what rehearsals of the same jobs say."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -14,6 +15,9 @@ FIGURES = ("attainment_percent", "worker_s", "starts")
 TOLERANCES = {"attainment_percent": 0.5, "worker_s": 0.10, "starts": 0.15}
 """Points of attainment; shares of the others."""
 PARTS = ("exit", "dispatch_overhead_s", "sample_lag", "worker_lag", "evaluation_delay", "apply_delay", "wake_delay")
+STARTING_MAX = max(
+    8, 4 * (os.cpu_count() or 1)
+)  # what an agent lets start at once, unless its host file says otherwise
 SEEDS = 8
 GOES_ON_S = 240.0
 POOL, QUEUE = "rehearsed", "live/rehearsed"
@@ -67,7 +71,7 @@ def compared(workload: Workload, calibration: Mapping[str, Any], rows: Sequence[
 
 
 def _all(workload: Workload, rows: Sequence[Mapping[str, Any]], behaviour: Behaviour) -> Mapping[str, Sequence[float]]:
-    setting = {"behaviour": behaviour, "is_new_pool": True}
+    setting = {"behaviour": behaviour, "is_new_pool": True, "starting_max": STARTING_MAX}
     return _gathered([_rehearsed(workload, row, seed, **setting) for row in rows for seed in range(SEEDS)])
 
 

@@ -46,10 +46,10 @@ def _recording(*, from_s: float, for_s: float) -> Sequence[RecordedJob]:
 
 
 def _short_jobs(*, seed: int) -> Sequence[RecordedJob]:
-    """Eight jobs of 0.15 s a second at random, and twenty a second for a minute in the middle."""
+    """Five jobs of 0.15 s a second at random, and twelve a second for a minute in the middle."""
     chance, at_s, found = Random(seed), 0.0, []
     while at_s < 180.0:
-        at_s += chance.expovariate(20.0 if 60.0 <= at_s < 120.0 else 8.0)
+        at_s += chance.expovariate(12.0 if 60.0 <= at_s < 120.0 else 5.0)
         found.append(RecordedJob(at_s=at_s, service_s=chance.expovariate(1 / 0.15)))
     return tuple(found)
 
@@ -74,7 +74,7 @@ WORKLOADS = {
             name="bursts",
             what="three minutes of a recording of requests to a language model: two large bursts, a pause, a small one",
             jobs=partial(_recording, from_s=0.0, for_s=180.0),
-            other_jobs=partial(_recording, from_s=400.0, for_s=150.0),
+            other_jobs=partial(_recording, from_s=400.0, for_s=300.0),
             objective=Objective(target_s=10.0, percentile=95.0, window_s=120.0),
             workers_max=24,
             worker_class=SIMPLE,
@@ -82,7 +82,7 @@ WORKLOADS = {
         ),
         Workload(
             name="short",
-            what="8 jobs of 0.15 s a second, 20 a second for the minute in the middle, a process for each job",
+            what="5 jobs of 0.15 s a second, 12 a second for the minute in the middle, a process for each job",
             jobs=partial(_short_jobs, seed=1),
             other_jobs=partial(_short_jobs, seed=2),
             objective=Objective(target_s=10.0, percentile=99.0, window_s=120.0),

@@ -139,6 +139,22 @@ def test_how_soon_hosts_act_is_told_by_the_first_that_is_seen_of_it(seen: dict[s
     assert loop.learned().behaviour.apply_delay == Spread(p50_s=took_s, p95_s=took_s, count=1)
 
 
+def test_of_many_that_are_asked_for_the_first_shows_how_soon_hosts_act() -> None:
+    """The others wait for their turn to start: that is the host's, and none of it the way of the orders."""
+    loop = Loop()
+    loop.evaluate(waiting_jobs=9, after=(Assignment(pool="mail", host_id="a", template="mail", base_workers=9),))
+    asked_s = loop.now_s
+    first, second, third = (
+        worker(WorkerState.STARTING, since_s=asked_s + after_s, reported_s=asked_s + after_s + 0.1)
+        for after_s in (0.3, 2.0, 6.0)
+    )
+    loop.hosts = host(second, first)
+    loop.evaluate(waiting_jobs=1)
+    loop.hosts = host(second, first, third)
+    loop.evaluate(waiting_jobs=1)
+    assert loop.learned().behaviour.apply_delay == Spread(p50_s=0.3, p95_s=0.3, count=1)
+
+
 def test_what_dispatch_takes_is_learned_while_jobs_wait_and_reaches_views() -> None:
     loop = Loop()
     for _ in range(12):

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from headway.scaling.behaviour import Behaviour, Spread
 from headway.scaling.model import Host, HostCapacity, Template
+from headway.scaling.profile import Profile
 from headway.simulate.cores import Cores, Start
 from headway.simulate.engine import Rehearsal, simulate
+from headway.simulate.jobs import Jobs
 from headway.simulate.plan import PoolPlan
 from headway.simulate.results import Result
+from headway.simulate.single import Setting, rehearse
 from simulate.stepping import always, by_time, jobs
 
 
@@ -136,6 +139,13 @@ def test_a_burst_of_starts_is_ready_later_than_one_start() -> None:
     assert run(one, always(1), cores=2.0).pickup_p50_s == pytest.approx(1.5)
 
 
+def test_a_worker_that_starts_is_put_off_by_one_that_starts_after_it() -> None:
+    """One core, 1 s each and half a second more: alone until 0.5 s, then half the core until its second is over."""
+    plan = PoolPlan(jobs=jobs((0.0, 9.0)), behaviour=BEHAVIOUR)
+    script = by_time((0, 1), (0.5, 2))
+    assert run(plan, script, cores=1.0, tick_s=0.5).pickup_max_s == pytest.approx(0.5 + 1.0 + 0.5)
+
+
 def test_pools_share_the_cores_of_their_host_and_only_of_that() -> None:
     def waits(hosts: int) -> list[float | None]:
         room = HostCapacity(cpu_cores=2.0, memory_bytes=2)
@@ -159,3 +169,22 @@ def test_one_that_waits_to_be_spawned_costs_nothing_yet() -> None:
     result = run(plan, by_time((0, 3), (1, 2)), cores=2.0, starting_max=1, tick_s=1.0)
     assert result.worker_hours * 3600 == pytest.approx(8.0 + 6.5)
     assert result.ended_s == pytest.approx(8.0)
+
+
+def test_starts_take_turns_where_cores_are_plenty_but_few_may_start() -> None:
+    plan = PoolPlan(jobs=jobs(*((0.0, 9.0),) * 3), behaviour=BEHAVIOUR)
+    waits: list[float] = []
+    simulate([plan], [always(3)], rehearsal=Rehearsal(starting_max=1), on_waits=lambda found: waits.extend(found[0]))
+    assert waits == pytest.approx([1.5, 3.0, 4.5])
+
+
+def test_a_rehearsal_starts_as_many_at_once_as_an_agent_would() -> None:
+    """Nine on two cores: eight at once, each a quarter of a core for its second; the ninth when they are ready."""
+    profile = Profile(pool="mail", queues=("redis/mail",), template="rq", workers_min=9, workers_max=9)
+    work = Jobs(at_s=[0.0] * 9, service_s=[99.0] * 9)
+    for setting, ready_s in (
+        (Setting(behaviour=BEHAVIOUR, host_cores=2.0), 4.5 + 1.5),
+        (Setting(behaviour=BEHAVIOUR, host_cores=2.0, starting_max=9), 5.0),
+        (Setting(behaviour=BEHAVIOUR), 1.5),
+    ):
+        assert rehearse(work, profile, setting).pickup_max_s == pytest.approx(ready_s)

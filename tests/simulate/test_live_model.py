@@ -85,6 +85,14 @@ def test_a_job_costs_its_service_and_the_overhead_before_it() -> None:
     assert sum(seen.service_sum_s for seen in script.seen) == pytest.approx(4.0)
 
 
+def test_a_job_that_finds_an_idle_worker_waits_for_the_overhead() -> None:
+    script = always(1)
+    behaviour = Behaviour(dispatch_overhead_s=0.5)
+    result = run(PoolPlan(jobs=jobs((10, 1), (20, 1)), warm_workers=1, behaviour=behaviour), script)
+    assert (result.pickup_p50_s, result.pickup_max_s, result.ended_s) == (0.5, 0.5, 21.5)
+    assert {seen.pickup_max_s for seen in script.seen} == {None, 0.5}
+
+
 def test_an_exit_takes_time_that_is_paid() -> None:
     plan = PoolPlan(jobs=jobs((0, 3), (60, 1)), warm_workers=2, start_up_s=0.0, behaviour=Behaviour(exit=exactly(1.5)))
     result = run(plan, by_time((0, 2), (5, 0), (20, 1)))
@@ -200,6 +208,17 @@ def test_a_pool_at_zero_wakes_between_two_ticks_and_no_other_pool_is_evaluated()
     assert [seen.at_s for seen in asleep.seen] == pytest.approx([0.0, 5.0, 6.8, 10.0])
     assert [seen.at_s for seen in awake.seen] == [0.0, 5.0, 10.0]
     assert results[0].pickup_max_s == pytest.approx(0.8 + 2.0)
+
+
+def test_who_wakes_has_seen_the_job_that_wakes_it() -> None:
+    """Samples are older than the wake takes; the one that wakes is not."""
+    script = Script(lambda seen: min(1, seen.waiting))
+    behaviour = Behaviour(wake_delay=exactly(0.5), sample_lag=exactly(3.0))
+    simulate(
+        [PoolPlan(jobs=jobs((11.0, 60.0)), behaviour=behaviour)], [script], rehearsal=Rehearsal(behaviour=behaviour)
+    )
+    woken = script.seen[script.now_s.index(11.5)]
+    assert (woken.at_s, woken.waiting) == (11.0, 1)
 
 
 def test_who_does_not_want_to_wake_is_evaluated_once_a_second_at_most() -> None:

@@ -1,6 +1,7 @@
 """Pools of a rehearsal share the room of their hosts as live ones do."""
 
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from headway.scaling.behaviour import Behaviour, Spread
 from headway.scaling.model import Host, HostCapacity, Objective, Template
 from headway.scaling.profile import Profile
-from headway.simulate.controller import Controller
+from headway.simulate.controller import Controller, Observation
 from headway.simulate.engine import Rehearsal, simulate
 from headway.simulate.faults import HostOutage, Stretch
 from headway.simulate.jobs import Jobs
@@ -86,6 +87,18 @@ def test_a_decision_that_room_cut_is_what_the_next_one_starts_from() -> None:
     (result,) = rehearsed([profile("a")], [Jobs(at_s=[0.0] * 50, service_s=[30.0] * 50)], [host("x", cores=3)]).values()
     assert max(point.target_workers for point in result.points) == 3
     assert max(point.present_workers for point in result.points) == 3
+
+
+def test_the_next_decision_goes_on_from_what_sharing_left() -> None:
+    """Two more at a time: from the four that were wanted to six, from the three that were had to five."""
+    wanted, had = (Controller(profile=profile("a", step_up_workers=2)) for _ in range(2))
+    for controller in (wanted, had):
+        for at_s in (0.0, 5.0):
+            controller.step(Observation(at_s=at_s, waiting=50, oldest_age_s=9.0, arrived=50))
+    assert had.outcome is not None
+    had.settle(replace(had.outcome.memory, target_workers=3))
+    look = Observation(at_s=10.0, waiting=50, oldest_age_s=14.0, workers=3, starting=3)
+    assert [controller.step(look).target_workers for controller in (wanted, had)] == [6, 5]
 
 
 def test_a_wide_worker_gets_its_place_from_narrow_ones() -> None:

@@ -65,6 +65,8 @@ def backtest(
     phases: options.Phases = PHASES,
     behaviour: options.BehaviourSource = None,
     host_cores: options.HostCores = None,
+    starting_max: options.StartingMax = None,
+    job_cores: options.JobCores = 0.0,
     weeks: options.Weeks = True,
     seed: options.Seed = 0,
     report: options.Report = None,
@@ -91,6 +93,8 @@ def backtest(
         seed=seed,
         behaviour=behaviour,
         host_cores=host_cores,
+        starting_max=starting_max,
+        job_cores=job_cores,
     )
     phased(setting, phases)
     compared = with_base((*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ())))
@@ -148,6 +152,8 @@ def setting_of(
     weeks: bool = True,
     behaviour: str | None = None,
     host_cores: float | None = None,
+    starting_max: int | None = None,
+    job_cores: float = 0.0,
 ) -> Setting:
     """How workers behave and how often is decided, of the options' words."""
     return Setting(
@@ -159,6 +165,8 @@ def setting_of(
         seed=seed,
         behaviour=given_behaviour(behaviour),
         host_cores=host_cores,
+        starting_max=starting_max,
+        job_cores=job_cores,
     )
 
 

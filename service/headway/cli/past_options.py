@@ -48,6 +48,8 @@ BehaviourSource = Annotated[
         help="How workers and control plane behave: as a file says, as was learned live, or exactly.",
     ),
 ]
+StartingMax = Annotated[int | None, typer.Option(metavar="COUNT", help="So many workers start on a host at once.")]
+JobCores = Annotated[float, typer.Option(metavar="COUNT", help="Of a core, that a job takes from workers that start.")]
 HostCores = Annotated[float | None, typer.Option(metavar="COUNT", help="Of a host, shared by workers that start.")]
 Tick = Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")]
 Weeks = Annotated[

@@ -70,9 +70,7 @@ def simulate(
         str | None, typer.Option(metavar="POOL", help="What the control plane recorded of a pool, under its profile.")
     ] = None,
     minutes: Annotated[int, typer.Option(help="So far back does the history go, up to 120.")] = MINUTES_MAX,
-    profile: Annotated[
-        str | None, typer.Option(metavar="FILE[:POOL]", help="The policy, from a profiles.yaml.")
-    ] = None,
+    profile: Annotated[str | None, typer.Option(metavar="FILE[:POOL]", help="The policy, of a profiles.yaml.")] = None,
     strategy: Annotated[
         str | None, typer.Option(metavar="NAME[:KEY=NUMBER],…", help="The strategies to compare.")
     ] = None,
@@ -89,6 +87,8 @@ def simulate(
     phases: options.Phases = PHASES,
     behaviour: options.BehaviourSource = None,
     host_cores: options.HostCores = None,
+    starting_max: options.StartingMax = None,
+    job_cores: options.JobCores = 0.0,
     hosts: Annotated[
         str | None,
         typer.Option(metavar="HOSTSxWORKERS", help="Room for workers, as in 3x8; without it there is room for all."),
@@ -138,6 +138,8 @@ def simulate(
         seed=seed,
         behaviour=learned or given_behaviour(behaviour),
         host_cores=host_cores,
+        starting_max=starting_max,
+        job_cores=job_cores,
     )
     settings = phased(setting, phases)
     known = load_strategies()

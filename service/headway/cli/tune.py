@@ -70,6 +70,8 @@ def tune(
     phases: options.Phases = PHASES,
     behaviour: options.BehaviourSource = None,
     host_cores: options.HostCores = None,
+    starting_max: options.StartingMax = None,
+    job_cores: options.JobCores = 0.0,
     weeks: options.Weeks = True,
     seed: options.Seed = 0,
     patch: Annotated[
@@ -99,6 +101,8 @@ def tune(
         seed=seed,
         behaviour=behaviour,
         host_cores=host_cores,
+        starting_max=starting_max,
+        job_cores=job_cores,
     )
     phased(setting, phases)
     given = (*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ()))

@@ -51,7 +51,9 @@ class PoolMemory:
     have_started: bool = False
     """At the last look, the jobs had started for which the prediction was."""
     asked_at_s: float | None = None
-    """By Postgres's clock, the evaluation that changed last what hosts are to run."""
+    """By Postgres's clock, the evaluation that changed last what hosts are to run, while none has begun to."""
+    took_s: float | None = None
+    """How soon the first host began to, as far as the present look shows."""
     is_changed: bool = False
 
 
@@ -139,6 +141,10 @@ class Learning:
             for worker in host.workers:
                 if worker.state_reported_s is not None and worker.state_reported_s > since_s and worker.pool:
                     self._learn_of_state(worker, worker.state_reported_s, since_s=since_s)
+        for known in self._pools.values():
+            if known.took_s is not None:
+                _note(known.apply_delay_s, known.took_s)
+                known.asked_at_s = known.took_s = None
 
     def _learn_of_state(self, worker: Worker, reported_s: float, *, since_s: float) -> None:
         known = self._of(worker.pool)
@@ -149,8 +155,10 @@ class Learning:
         acted_s = worker.state_since_s if worker.state is WorkerState.DRAINING else worker.started_at_s
         if acted_s is None or known.asked_at_s is None or acted_s < since_s:
             return
-        if 0 <= acted_s - known.asked_at_s <= TAKES_EFFECT_S:
-            _note(known.apply_delay_s, acted_s - known.asked_at_s)
+        took_s = acted_s - known.asked_at_s
+        # The first counts: others wait until there is room for one more to start.
+        if 0 <= took_s <= TAKES_EFFECT_S and (known.took_s is None or took_s < known.took_s):
+            known.took_s = took_s
 
     def _ask(self, assignments: Iterable[Assignment], gathered: Gathered) -> None:
         before = {(row.pool, row.host_id): row.workers for row in gathered.assignments}

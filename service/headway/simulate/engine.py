@@ -81,14 +81,18 @@ class _Run:
             rehearsal.behaviour, tick_s=rehearsal.tick_s, phase_s=rehearsal.tick_phase_s, seed=rehearsal.seed
         )
         self._last_s = max((pool.jobs.at_s[-1] for pool in self.pools if len(pool.jobs)), default=0.0) + OVERTIME_S
-        self._machines = None if rehearsal.cores is None else self._machines_of(rehearsal, rehearsal.cores)
+        self._machines = self._machines_of(rehearsal)
         self._is_simple = self._hosts is None and self._machines is None and self._times.apply_s is None
         """Whether what is decided is done at once, and touches nothing but its pool."""
 
-    def _machines_of(self, rehearsal: Rehearsal, cores: float) -> Machines:
+    def _machines_of(self, rehearsal: Rehearsal) -> Machines | None:
+        if rehearsal.cores is None and rehearsal.starting_max is None:
+            return None
+
         def busy_cores(host_id: str) -> float:
             return sum(pool.plan.job_cores * pool.crew.jobs_on(host_id) for pool in self.pools if pool.plan.job_cores)
 
+        cores = math.inf if rehearsal.cores is None else rehearsal.cores
         machines = Machines(cores, starting_max=rehearsal.starting_max, busy_cores=busy_cores)
         for pool in self.pools:
             pool.crew.machines = machines

@@ -48,6 +48,10 @@ class Setting:
     """When the first tick is, in seconds from the beginning of the workload."""
     host_cores: float | None = None
     """Of each host, shared by workers that start; ``None``: no start delays another."""
+    starting_max: int | None = None
+    """So many workers start on a host at once; ``None``: as many as an agent lets start on ``host_cores``, else any."""
+    job_cores: float = 0.0
+    """Cores that a job at work takes from workers that start."""
     goes_on_s: float = 0.0
     """How long workers are paid after the last job, until they have left."""
 
@@ -55,6 +59,10 @@ class Setting:
         breaches = []
         if self.host_cores is not None and not 0 < self.host_cores < math.inf:
             breaches.append(f"--host-cores={self.host_cores:g} must be above 0")
+        if self.starting_max is not None and self.starting_max < 1:
+            breaches.append(f"--starting-max={self.starting_max} must be 1 or more")
+        if not 0 <= self.job_cores < math.inf:
+            breaches.append(f"--job-cores={self.job_cores:g} must not be negative")
         if not 0 < self.tick_s <= 3600:
             breaches.append(f"--tick: {self.tick_s:g} s must lie above 0, up to an hour")
         if not 0 <= self.start_up_spread <= 3:
@@ -94,7 +102,7 @@ def rehearse(
         tick_phase_s=setting.tick_phase_s,
         behaviour=setting.behaviour or Behaviour(),
         cores=setting.host_cores,
-        starting_max=None if setting.host_cores is None else starting_max(setting.host_cores),
+        starting_max=_starting_max(setting),
         goes_on_s=setting.goes_on_s,
     )
     (result,) = simulate(
@@ -140,12 +148,15 @@ def plan_of(jobs: Jobs, profile: Profile, setting: Setting) -> PoolPlan:
         faults=setting.faults,
         behaviour=setting.behaviour or Behaviour(),
         is_live=setting.behaviour is not None,
+        job_cores=setting.job_cores,
     )
 
 
-def starting_max(cores: float) -> int:
-    """How many workers an agent lets start at once on so many cores."""
-    return max(STARTING_LEAST, int(STARTING_PER_CORE * cores))
+def _starting_max(setting: Setting) -> int | None:
+    """How many workers start at once: as is said, else as many as an agent lets start on so many cores."""
+    if setting.starting_max is not None or setting.host_cores is None:
+        return setting.starting_max
+    return max(STARTING_LEAST, int(STARTING_PER_CORE * setting.host_cores))
 
 
 def _host(number: int, setting: Setting, template: str) -> Host:
