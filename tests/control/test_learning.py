@@ -95,6 +95,7 @@ def test_how_old_samples_are_counts_while_jobs_wait() -> None:
     loop.evaluate(waiting_jobs=0, sampled_at_s=NOW_S - 10.0)
     for lag_s in (0.5, 1.5, 1.0):
         loop.evaluate(waiting_jobs=1, sampled_at_s=loop.now_s + TICK_S - lag_s)
+    loop.evaluate(waiting_jobs=1, sampled_at_s=loop.now_s - 300.0)  # a pipeline that is away is no lag
     assert loop.learned().behaviour.sample_lag == Spread(p50_s=1.0, p95_s=1.5, count=3)
 
 

@@ -96,6 +96,16 @@ async def test_a_worker_that_was_ready_before_the_sample_runs(migrated_url: str,
     assert (decision.running_workers, decision.starting_workers) == (1, 0)
 
 
+async def test_an_idle_worker_stays_while_jobs_wait_though_they_have_time(migrated_url: str, worked: Worked) -> None:
+    """Without a `ready_pattern` a worker counts as ready while it still imports what its jobs need."""
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, **WAITS)
+    worked.worker(1, ready_ago_s=4.0)
+    worked.assign(1)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert (decision.running_workers, decision.target_workers) == (1, 1)
+
+
 async def test_a_worker_that_began_a_job_after_the_sample_stays(migrated_url: str, worked: Worked) -> None:
     """In the sample nothing waits and nothing is at work; the broker has said since that a worker is."""
     worked.bucket(at_s=NOW_S - SAMPLED_AGO_S)

@@ -175,7 +175,7 @@ class Learning:
             return
         known = self._of(pool)
         at_s = instant_s(view.queues)
-        if is_waiting and at_s is not None:
+        if is_waiting and at_s is not None and outcome.decision.is_fresh:
             _note(known.sample_lag_s, now_s - at_s)
             _wakes(known, outcome)
             known.is_changed = True
