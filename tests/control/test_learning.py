@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headway.control import learning as module
 from headway.control.learning import Learning
 from headway.control.recent import RecentBuckets
 from headway.scaling.behaviour import Spread
@@ -246,3 +247,15 @@ def test_what_changed_is_written_once_a_minute_and_pools_that_are_gone_are_forgo
     assert loop.learning.due(now_s=loop.now_s) == {}
     assert set(loop.learning.due(now_s=loop.now_s + 60.0)) == {"mail"}
     assert loop.learning.due(now_s=loop.now_s + 120.0) == {}
+
+
+def test_of_many_pools_a_part_is_written_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WRITTEN_AT_ONCE", 2)
+    learning = Learning()
+    loop = Loop()
+    loop.learning = learning
+    loop.evaluate(waiting_jobs=1)
+    known = learning._pools["mail"]
+    learning._pools = {pool: replace(known, is_changed=True) for pool in ("a", "b", "c", "d", "e")}
+    written = [set(learning.due(now_s=loop.now_s + number)) for number in range(4)]
+    assert written == [{"a", "b"}, {"c", "d"}, {"e"}, set()]

@@ -3,6 +3,7 @@
 Kept in the leader's memory and written down once a minute, so that the next leader goes on from there.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,6 +24,7 @@ RECENT_MAX = 50  # observations that a spread is made of
 ERRORS_KEPT_S = 3600.0
 ERRORS_MAX = 200
 WRITTEN_EACH_S = 60.0
+WRITTEN_AT_ONCE = 500  # pools
 SCORED_EACH_S = 30.0
 GIVEN_UP_S = 240.0  # buckets are kept for longer; what has waited until then waits at least for so long
 TAKES_EFFECT_S = 10.0  # what a host did later was asked for by a later evaluation
@@ -55,6 +57,11 @@ class PoolMemory:
     took_s: float | None = None
     """How soon the first host began to, as far as the present look shows."""
     is_changed: bool = False
+    written_at_s: float = -math.inf
+
+    def is_due(self, *, now_s: float) -> bool:
+        """Whether there is news to write down, and it is time; also where the clock was set back."""
+        return self.is_changed and not 0 <= now_s - self.written_at_s < WRITTEN_EACH_S
 
 
 SPREADS = ("sample_lag_s", "worker_lag_s", "apply_delay_s", "wake_delay_s")
@@ -67,7 +74,6 @@ class Learning:
         self._pools: dict[str, PoolMemory] = {}
         self._evaluation_delay_s = _recent()
         self._gathered_at_s: float | None = None
-        self._written_at_s: float | None = None
 
     def take(self, bodies: Mapping[str, Mapping[str, Any]]) -> None:
         """Go on from what was written down."""
@@ -107,16 +113,14 @@ class Learning:
         self._evaluation_delay_s.append(round(max(0.0, late_s), 4))
 
     def due(self, *, now_s: float) -> dict[str, Learned]:
-        """What is to be written down now, by pool; once a minute, what has changed."""
-        if self._written_at_s is not None and 0 <= now_s - self._written_at_s < WRITTEN_EACH_S:
-            return {}
-        self._written_at_s = now_s
-        changed = {pool: known for pool, known in self._pools.items() if known.is_changed}
-        for known in changed.values():
-            known.is_changed = False
-        return {pool: self._written(known, now_s=now_s) for pool, known in changed.items()}
+        """What is to be written down now, by pool: what has changed, each pool once a minute at most."""
+        due = [pool for pool, known in self._pools.items() if known.is_due(now_s=now_s)]
+        # Whose turn was longest ago, first. Of ten thousand pools at once the rows would hold up the tick that writes.
+        due.sort(key=lambda pool: self._pools[pool].written_at_s)
+        return {pool: self._written(self._pools[pool], now_s=now_s) for pool in due[:WRITTEN_AT_ONCE]}
 
     def _written(self, known: PoolMemory, *, now_s: float) -> Learned:
+        known.is_changed, known.written_at_s = False, now_s
         return Learned(
             body=_to_json(known),
             behaviour=Behaviour(
