@@ -111,6 +111,37 @@ def test_a_queue_may_move_from_one_pool_to_another_whatever_their_order(served: 
     assert apply_profiles(served.url, TOKEN, [pool("d", "q/4")]) == [("d", "unchanged")]  # the good one was applied
 
 
+def test_what_one_file_excludes_no_other_file_may_serve(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = profiles_file(tmp_path, "exclude: [redis/test-*]\n", "one.yaml")
+    two = profiles_file(tmp_path, "pools:\n  tests: {queues: [redis/test-1], template: rq}\n", "two.yaml")
+    for files in ((one, two), (two, one)):
+        assert main(["apply", *files]) == 2
+        assert f"{two}: profile 'tests': queue 'redis/test-1' is excluded by 'redis/test-*'" in capsys.readouterr().err
+    assert main(["get", "profiles"]) == 0
+    assert "no profiles" in capsys.readouterr().out
+
+
+def test_what_a_file_excludes_is_checked_against_every_pool_that_the_control_plane_holds(
+    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one that another file brought, or an earlier version of this one. What the file itself brings is applied."""
+    seed.profile(Profile(pool="tests", queues=("redis/a", "redis/test-1"), template="rq"))
+    file = profiles_file(tmp_path, "exclude: [redis/test-*]\npools:\n  mail: {queues: [redis/mail], template: rq}\n")
+    sentence = (
+        "profile 'tests': queue 'redis/test-1' is excluded by 'redis/test-*'; the control plane holds that profile: "
+        "change it, or delete it with DELETE /v1/profiles/tests"
+    )
+    assert main(["apply", file]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("created mail\n", f"headway: {sentence}\n")
+    warned: list[str] = []
+    mail = Profile(pool="mail", queues=("redis/mail",), template="rq")
+    apply_profiles(served.url, TOKEN, [mail], exclude=("redis/test-*",), warn=warned.append)
+    assert warned == [sentence]
+
+
 @pytest.mark.parametrize("what", ["decisions", "queues", "profiles"])
 def test_get_refuses_a_pool_that_there_is_not(served: Served, capsys: pytest.CaptureFixture[str], what: str) -> None:
     assert main(["get", what, "--pool", "mial"]) == 2

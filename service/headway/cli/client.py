@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from headway.cli.api import Api, api_of
-from headway.cli.files import load_profiles_file
+from headway.cli.files import excluded, load_profiles_file
 from headway.cli.listing import decisions, health, hosts, profiles, queues, wanted
 from headway.cli.measured import behaviour
 from headway.cli.typed import called
@@ -57,15 +57,26 @@ def main(words: list[str]) -> int:
 
 
 def apply_profiles(
-    url: str, token: str | None, profiles: Iterable[Profile], *, tls: ClientTls | None = None
+    url: str,
+    token: str | None,
+    profiles: Iterable[Profile],
+    *,
+    exclude: Sequence[str] = (),
+    warn: Callable[[str], None] = lambda _: None,
+    tls: ClientTls | None = None,
 ) -> list[tuple[str, Outcome]]:
     """Make the control plane at ``url`` hold ``profiles``. What became of each, by pool, in their order.
+
+    ``warn`` receives a sentence for each queue that a pattern of ``exclude`` matches and that another pool serves which
+    the control plane holds: that pool goes on until somebody changes it.
 
     Raises:
         HeadwayError: it does not answer, or refuses any; the others are applied all the same.
     """
     with Api(url, token, tls=tls) as api:
         applied, refusals = _applied(api, list(profiles))
+        for sentence in _excluded_elsewhere(api, exclude):
+            warn(sentence)
     if refusals:
         raise Invalid(*refusals)
     return [(each.pool, each.outcome) for each in applied]
@@ -76,10 +87,11 @@ def apply_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files like profiles.yaml.")],
 ) -> None:
     """Send profiles to the control plane; profiles that the files do not name are left alone."""
-    wanted = _profiles_of(files)
+    wanted, exclude = _profiles_of(files)
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         applied, refusals = _applied(api, wanted)
+        refusals += _excluded_elsewhere(api, exclude)
     for each in applied:
         print(f"{each.outcome} {each.pool}")
         for note in each.notes:
@@ -156,9 +168,10 @@ def _of_pool(api: Api, answer: dict[str, Any], rows: str, pool: str | None) -> d
     return answer
 
 
-def _profiles_of(files: Sequence[Path]) -> list[Profile]:
-    """The profiles of all files. Raises ``Invalid`` with what is wrong in any of them."""
+def _profiles_of(files: Sequence[Path]) -> tuple[list[Profile], list[str]]:
+    """The profiles of all files, and what the files exclude. Raises ``Invalid`` with what is wrong in any of them."""
     breaches: list[str] = []
+    exclude: dict[str, Path] = {}
     found: dict[str, tuple[Profile, Path]] = {}
     for file in files:
         try:
@@ -166,13 +179,28 @@ def _profiles_of(files: Sequence[Path]) -> list[Profile]:
         except Invalid as error:
             breaches += error.breaches
             continue
+        exclude.update(dict.fromkeys(loaded.exclude, file))
         for profile in loaded.profiles:
             if profile.pool in found:
                 breaches.append(f"{file}: pool {profile.pool!r} is in {found[profile.pool][1]} already")
             found[profile.pool] = profile, file
+    for profile, file in found.values():
+        others = [pattern for pattern, named_in in exclude.items() if named_in != file]
+        breaches += [f"{file}: {sentence}" for sentence in excluded(profile.pool, profile.queues, others)]
     if breaches:
         raise Invalid(*breaches)
-    return [profile for profile, _ in found.values()]
+    return [profile for profile, _ in found.values()], list(exclude)
+
+
+def _excluded_elsewhere(api: Api, exclude: Sequence[str]) -> list[str]:
+    """A sentence for each queue that is excluded and served by a pool that the control plane holds."""
+    if not exclude:
+        return []
+    return [
+        f"{sentence}; the control plane holds that profile: change it, or delete it with DELETE {_path(row['pool'])}"
+        for row in api.get("/v1/profiles")["profiles"]
+        for sentence in excluded(row["pool"], row["profile"]["queues"], exclude)
+    ]
 
 
 def _applied(api: Api, wanted: list[Profile]) -> tuple[list[Applied], list[str]]:

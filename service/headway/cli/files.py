@@ -1,7 +1,7 @@
 """``profiles.yaml``: brokers by connection name, and what is wanted of each pool. Every mistake is told at once."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,7 +23,7 @@ class ProfilesFile:
     """Connection name -> broker URL."""
     profiles: tuple[Profile, ...]
     exclude: tuple[str, ...] = ()
-    """Patterns of queues that no pool may serve."""
+    """Patterns of queues that no pool may serve, in this file, in others or in the control plane."""
 
 
 def load_profiles_file(path: Path) -> ProfilesFile:
@@ -137,11 +137,14 @@ def _patterns(value: Any, breaches: list[str]) -> tuple[str, ...]:
 
 
 def _excluded(profiles: list[Profile], exclude: tuple[str, ...]) -> list[str]:
-    """Queues that a pool names and a pattern excludes."""
+    return [breach for profile in profiles for breach in excluded(profile.pool, profile.queues, exclude)]
+
+
+def excluded(pool: str, queues: Iterable[str], exclude: Iterable[str]) -> list[str]:
+    """A sentence for each of ``queues``, which ``pool`` serves, and pattern of ``exclude`` that matches it."""
     return [
-        f"profile {profile.pool!r}: queue {queue!r} is excluded by {pattern!r}"
-        for profile in profiles
-        for queue in profile.queues
+        f"profile {pool!r}: queue {queue!r} is excluded by {pattern!r}"
+        for queue in queues
         for pattern in exclude
         if fnmatchcase(queue, pattern)
     ]

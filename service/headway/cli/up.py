@@ -53,9 +53,7 @@ def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, ter
         _check_outside(brokers, layout)
     machine = Machine(plan, stopping=stopping, terminal=terminal)
     try:
-        machine.start(
-            brokers=brokers, apply_profiles=lambda: apply_profiles(plan.url, plan.token, file.profiles, tls=plan.tls)
-        )
+        machine.start(brokers=brokers, apply_profiles=lambda: _apply(plan, file, terminal))
         terminal.say(f"dashboard: {plan.url}")
         terminal.say(f"logs: {layout.log('*')}; Ctrl-C ends Headway, and workers go on")
         while not stopping.wait(LOOK_S):
@@ -65,6 +63,10 @@ def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, ter
             machine.stop_children()
             machine.supervisor.stop_servers()
         _tell_workers(layout, terminal)
+
+
+def _apply(plan: Plan, file: ProfilesFile, terminal: Terminal) -> None:
+    apply_profiles(plan.url, plan.token, file.profiles, exclude=file.exclude, warn=terminal.say, tls=plan.tls)
 
 
 def _present(path: Path) -> Path:
