@@ -19,7 +19,8 @@ RUN apt-get update \
  && useradd --uid 10001 --gid headway --no-create-home --home-dir /var/lib/headway --shell /usr/sbin/nologin headway \
  # A volume that is mounted on one of these for the first time takes its owner and mode over.
  && install --directory --owner=headway --group=headway --mode=0700 \
-      /var/lib/headway /var/lib/headway/events /var/lib/headway/checkpoint /var/lib/headway/state
+      /var/lib/headway /var/lib/headway/events /var/lib/headway/checkpoint /var/lib/headway/state \
+      /var/lib/headway/collect-token /var/lib/headway/apply-token /var/lib/headway/join-token
 COPY --from=build /opt/headway /opt/headway
 ENV PATH=/opt/headway/bin:$PATH PYTHONUNBUFFERED=1 TZ=UTC
 USER 10001:10001

@@ -15,7 +15,7 @@ SLOW := spark or e2e or install or browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check proof format lint types contracts fast slow proto proto-check bench image clean
+.PHONY: help install demo test check proof format lint types contracts fast slow proto proto-check bench wheel image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -82,6 +82,9 @@ proto: install ## regenerate service/headway/wire/v1 from proto/
 
 proto-check: install ## buf: lint, format and what would break those who speak today's contracts
 	@cd proto && ../$(BIN)/buf lint && ../$(BIN)/buf format --diff --exit-code && ../$(BIN)/buf breaking --against baseline.binpb
+
+wheel: install ## build the wheel, dist/headway-VERSION-py3-none-any.whl: what other machines install
+	@$(BIN)/uv --quiet build --wheel --out-dir dist . && ls dist/*.whl
 
 image: ## build the container image, headway:local
 	@docker build --tag headway:local .

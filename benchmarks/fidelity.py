@@ -114,16 +114,20 @@ def _one(system: System, workload: Workload, number: int, name: str, *, runs: in
     jobs = workload.other_jobs() if is_calibration else workload.jobs()
     run = live_run(system, workload, jobs, name=name, queue=name, phase_s=phase_s)
     (system.folder / f"{name}.json").write_text(json.dumps(run.details()))
-    time.sleep(LEARNED_WITHIN_S)
-    return {
+    row = {
         "workload": workload.name,
         "run": number,
         "began_at_s": run.began_at_s,
         "phase_s": phase_s,
         "live": run.figures(objective_s=workload.objective.target_s),
         "load": [round(before[0], 2), round(os.getloadavg()[0], 2)],
-        "behaviour": system.behaviour(name),
     }
+    return row | {"behaviour": _learned(system, name)} if is_calibration else row
+
+
+def _learned(system: System, name: str) -> dict[str, Any]:
+    time.sleep(LEARNED_WITHIN_S)
+    return system.behaviour(name)
 
 
 def _compared(workload: Workload, ledger: Ledger) -> Comparison | None:

@@ -14,7 +14,7 @@ import pytest
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, database=None, deadline=None, max_examples=30)
-hypothesis.settings.register_profile("searching", deadline=None, max_examples=1_000)
+hypothesis.settings.register_profile("searching", deadline=None, max_examples=2_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from headway.scaling.behaviour import Behaviour, behaviour_from_mapping
 from headway.simulate.jobs import Jobs
 from headway.simulate.single import Setting, rehearse
+from live_runs.live import GOES_ON_S
 from live_runs.workloads import Workload
 
 FIGURES = ("attainment_percent", "worker_s", "starts")
@@ -19,7 +20,6 @@ STARTING_MAX = max(
     8, 4 * (os.cpu_count() or 1)
 )  # what an agent lets start at once, unless its host file says otherwise
 SEEDS = 8
-GOES_ON_S = 240.0
 POOL, QUEUE = "rehearsed", "live/rehearsed"
 
 
@@ -30,6 +30,8 @@ class Comparison:
     workload: Workload
     behaviour: Behaviour
     live: Mapping[str, Sequence[float]]
+    live_until_done_s: Sequence[float]
+    """The worker-seconds of each live run up to the end of its last job."""
     rehearsed: Mapping[str, Sequence[float]]
     """With the behaviour of the calibration, at the ticks that the live runs had."""
     plain: Mapping[str, Sequence[float]]
@@ -59,6 +61,7 @@ def compared(workload: Workload, calibration: Mapping[str, Any], rows: Sequence[
         workload=workload,
         behaviour=behaviour,
         live={name: [row["live"][name] for row in rows] for name in FIGURES},
+        live_until_done_s=[row["live"]["worker_s_until_done"] for row in rows],
         rehearsed=_all(workload, rows, behaviour),
         plain=_gathered([_rehearsed(workload, row, 0, start_up_s=behaviour.start_up.p50_s) for row in rows]),
         without={

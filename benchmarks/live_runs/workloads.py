@@ -46,20 +46,20 @@ def _recording(*, from_s: float, for_s: float) -> Sequence[RecordedJob]:
 
 
 def _short_jobs(*, seed: int) -> Sequence[RecordedJob]:
-    """Five jobs of 0.15 s a second at random, and twelve a second for a minute in the middle."""
+    """Five jobs of 0.15 s a second at random, and twelve a second for 40 s in the middle."""
     chance, at_s, found = Random(seed), 0.0, []
-    while at_s < 180.0:
-        at_s += chance.expovariate(12.0 if 60.0 <= at_s < 120.0 else 5.0)
+    while at_s < 120.0:
+        at_s += chance.expovariate(12.0 if 40.0 <= at_s < 80.0 else 5.0)
         found.append(RecordedJob(at_s=at_s, service_s=chance.expovariate(1 / 0.15)))
     return tuple(found)
 
 
 def _batches(*, jobs: int, every_s: float, seed: int) -> Sequence[RecordedJob]:
-    """So many jobs of 2 s at once, five times, and nothing between: every batch wakes the pool from zero."""
+    """So many jobs of 2 s at once, four times, and nothing between: every batch wakes the pool from zero."""
     chance = Random(seed)
     return tuple(
         RecordedJob(at_s=turn * every_s + offset_s, service_s=2.0)
-        for turn in range(5)
+        for turn in range(4)
         for offset_s in sorted(chance.uniform(0.0, 1.0) for _ in range(jobs))
     )
 
@@ -74,7 +74,7 @@ WORKLOADS = {
             name="bursts",
             what="three minutes of a recording of requests to a language model: two large bursts, a pause, a small one",
             jobs=partial(_recording, from_s=0.0, for_s=180.0),
-            other_jobs=partial(_recording, from_s=400.0, for_s=300.0),
+            other_jobs=partial(_recording, from_s=800.0, for_s=180.0),
             objective=Objective(target_s=10.0, percentile=95.0, window_s=120.0),
             workers_max=24,
             worker_class=SIMPLE,
@@ -82,7 +82,7 @@ WORKLOADS = {
         ),
         Workload(
             name="short",
-            what="5 jobs of 0.15 s a second, 12 a second for the minute in the middle, a process for each job",
+            what="5 jobs of 0.15 s a second, 12 a second for 40 s in the middle, a process for each job",
             jobs=partial(_short_jobs, seed=1),
             other_jobs=partial(_short_jobs, seed=2),
             objective=Objective(target_s=10.0, percentile=99.0, window_s=120.0),
@@ -91,9 +91,9 @@ WORKLOADS = {
         ),
         Workload(
             name="batches",
-            what="14 jobs of 2 s within a second, each 40 s, from zero",
-            jobs=partial(_batches, jobs=14, every_s=40.0, seed=3),
-            other_jobs=partial(_batches, jobs=10, every_s=35.0, seed=4),
+            what="14 jobs of 2 s within a second, each 30 s, from zero",
+            jobs=partial(_batches, jobs=14, every_s=30.0, seed=3),
+            other_jobs=partial(_batches, jobs=10, every_s=25.0, seed=4),
             objective=Objective(target_s=10.0, percentile=95.0, window_s=120.0),
             workers_max=24,
             worker_class=SIMPLE,

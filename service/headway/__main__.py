@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from headway import __version__
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,12 @@ class Command:
     summary: str
 
 
-GRPC_VERBOSITY = "GRPC_VERBOSITY"
+GRPC_SETTINGS = {
+    # A line of its own for each failed handshake, which ours tells once and in words for a person.
+    "GRPC_VERBOSITY": "ERROR",
+    # What it would do in each child before that is another program: some of those that become another user's die of it.
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
+}
 
 COMMANDS = {
     "demo": Command("headway.cli.demo", "all", "everything on this machine, with real jobs and real workers"),
@@ -37,6 +42,7 @@ COMMANDS = {
     "migrate": Command("headway.cli.migrate", "control", "bring the database to this version's tables"),
     "conformance": Command("headway.cli.conformance", "", "replay recorded answers of other autoscalers' formulas"),
     "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
+    "delete": Command("headway.cli.delete", "cli", "take a pool's profile out of the control plane"),
     "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts (wanted, too), decisions or health"),
     "describe": Command("headway.cli.describe", "cli", "show all that is known of a pool, a queue or a host"),
     "top": Command("headway.cli.top", "cli", "show every pool, drawn anew while you look"),
@@ -45,6 +51,7 @@ COMMANDS = {
     "resume": Command("headway.cli.by_hand", "cli", "end a pause"),
     "token": Command("headway.cli.token", "cli", "make, list and revoke tokens"),
     "host": Command("headway.cli.host", "cli", "take a host out of service and back; its credential"),
+    "queue": Command("headway.cli.queue", "cli", "forget a queue that is gone"),
     "restart": Command("headway.cli.restart", "cli", "replace a pool's workers, one by one"),
     "keys": Command("headway.cli.keys", "control", "make a CA and certificates for TLS"),
     "simulate": Command("headway.cli.simulate", "cli", "rehearse workloads under strategies on a virtual clock"),
@@ -60,7 +67,7 @@ COMMANDS = {
 GROUPS = {
     "On one machine": ("demo", "up", "init"),
     "The roles, each where it belongs": ("control", "pipeline", "collect", "agent", "migrate", "keys"),
-    "Say what you want": ("apply", "scale", "pause", "resume", "restart", "host", "token"),
+    "Say what you want": ("apply", "delete", "scale", "pause", "resume", "restart", "host", "queue", "token"),
     "See what is done, and why": ("top", "get", "describe", "explain"),
     "Plan, rehearse and learn": ("plan", "simulate", "backtest", "tune", "topology", "seasons", "conformance"),
 }
@@ -79,7 +86,7 @@ def main(argv: list[str] | None = None) -> int:
     if command is None:
         return _fail(f"no command {words[0]!r}; {_meant(words[0])}`headway --help` lists them")
     try:
-        with _quiet_grpc():
+        with _grpc_settings():
             module = importlib.import_module(command.module)
         status: int = module.main(words)
         sys.stdout.flush()
@@ -87,8 +94,11 @@ def main(argv: list[str] | None = None) -> int:
         missing = (error.name or "").split(".")[0]
         if missing in {"", "headway", "headway_spark"}:
             raise
-        what = f"headway[{command.extra}]" if command.extra else "headway"
-        return _fail(f"`headway {words[0]}` needs the package {missing!r}: pip install '{what}'")
+        extra = f"[{command.extra}]" if command.extra else ""
+        return _fail(
+            f"`headway {words[0]}` needs the package {missing!r}: pip install 'headway-{__version__}-py3-none-any.whl"
+            f"{extra}', the wheel that this came from; in a clone, pip install '.{extra}'"
+        )
     except HeadwayError as error:
         return _fail(str(error))
     except BrokenPipeError:
@@ -101,19 +111,18 @@ def main(argv: list[str] | None = None) -> int:
 
 
 @contextmanager
-def _quiet_grpc() -> Iterator[None]:
-    """Keep gRPC from a line of its own for each failed handshake, which ours tells once and in words for a person.
+def _grpc_settings() -> Iterator[None]:
+    """Keep gRPC from what it does unasked, unless the environment says otherwise.
 
-    It looks at its variable when it is imported; workers, which get this environment, shall not have it.
+    It looks at its variables when it is imported; workers, which get this environment, shall not have them.
     """
-    if GRPC_VERBOSITY in os.environ:
-        yield
-        return
-    os.environ[GRPC_VERBOSITY] = "ERROR"
+    ours = {name: value for name, value in GRPC_SETTINGS.items() if name not in os.environ}
+    os.environ.update(ours)
     try:
         yield
     finally:
-        del os.environ[GRPC_VERBOSITY]
+        for name in ours:
+            del os.environ[name]
 
 
 def _usage() -> str:
@@ -132,7 +141,7 @@ def _meant(word: str) -> str:
 
 
 def _fail(message: str) -> int:
-    print(f"headway: {message}", file=sys.stderr)
+    print(f"headway: {printable(message)}", file=sys.stderr)
     return 2
 
 

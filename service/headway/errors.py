@@ -16,6 +16,13 @@ in one table; no other file knows a code.
 """
 
 
+def printable(text: str) -> str:
+    """``text`` in one line: names come from outside, and an ESC or a newline in one would forge what people read."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 class HeadwayError(Exception):
     """Anything Headway raises on purpose. Its text is one sentence for the person who reads it."""
 

@@ -16,6 +16,23 @@ from headway.errors import Invalid, Misconfigured
 HTTP_ADDRESS = "127.0.0.1:8460"
 GRPC_ADDRESS = "127.0.0.1:8461"
 DATA_DIR = ".headway"
+COUNT_MAX = 10**9
+TOKEN_BITS_MIN = 64  # 16 characters drawn from 16; at a million guesses a second half a million years
+BOUNDS: Mapping[str, tuple[str, int]] = {
+    "HEADWAY_QUEUES": ("queues_max", 10_000),
+    "HEADWAY_QUEUES_PER_TOKEN": ("queues_per_token_max", 5_000),
+    "HEADWAY_PRODUCERS": ("producers_max", 10_000),
+    "HEADWAY_PRODUCERS_PER_TOKEN": ("producers_per_token_max", 2_000),
+    "HEADWAY_HOSTS": ("hosts_max", 20_000),
+    "HEADWAY_WORKERS_PER_HOST": ("workers_per_host_max", 2_000),
+    "HEADWAY_TEMPLATES_PER_HOST": ("templates_per_host_max", 200),
+    "HEADWAY_LABELS": ("labels_max", 50),
+    "HEADWAY_START_UPS_PER_REPORT": ("start_ups_per_report_max", 1_000),
+    "HEADWAY_HTTP_CONNECTIONS": ("http_connections_max", 1_000),
+    "HEADWAY_GRPC_CONNECTIONS": ("grpc_connections_max", 20_000),
+    "HEADWAY_METRICS_SERIES": ("metrics_series_max", 100_000),
+}
+"""Setting -> the bound that it sets, and its default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +101,8 @@ class ControlSettings:
     grpc: Address
     token: str | None
     tls: ServerTls | None
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    """Name of a bound of ``headway.control.bounds`` -> its value."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "ControlSettings":
@@ -103,7 +122,13 @@ class ControlSettings:
             grpc=read.address("HEADWAY_GRPC_ADDRESS", GRPC_ADDRESS),
             token=read.token(),
             tls=read.server_tls(),
+            bounds={name: read.count(setting, default) for setting, (name, default) in BOUNDS.items()},
         )
+        if settings.token is not None and (bits := _bits(settings.token)) < TOKEN_BITS_MIN:
+            read.refuse(
+                f"HEADWAY_TOKEN can be guessed: it has {bits:.0f} bits at most, and {TOKEN_BITS_MIN} are needed; "
+                "`openssl rand -hex 32` makes one"
+            )
         is_elsewhere = read.one_of("HEADWAY_TLS", ("here", "elsewhere")) == "elsewhere"
         read.close()
         for name, address in (("HEADWAY_HTTP_ADDRESS", settings.http), ("HEADWAY_GRPC_ADDRESS", settings.grpc)):
@@ -186,7 +211,7 @@ class AgentSettings:
     host_file: Path
     state_dir: Path
     host_name: str
-    token: str | None
+    token: str | None = field(repr=False)
     join_token: str | None = field(repr=False)
     join_token_file: Path | None
     tls: ClientTls | None
@@ -253,6 +278,11 @@ class ClientSettings:
         return settings
 
 
+def _bits(token: str) -> float:
+    """The most that somebody has to guess of ``token``: its length times what its alphabet is good for."""
+    return len(token) * math.log2(len(set(token)))
+
+
 class _Reader:
     """Reads values and gathers what is wrong with them, so that one message names every mistake."""
 
@@ -305,8 +335,32 @@ class _Reader:
             return default
         return number
 
+    def count(self, name: str, default: int) -> int:
+        value = self._env.get(name) or str(default)
+        if not value.isdecimal() or not 0 < int(value) <= COUNT_MAX:
+            self.refuse(f"{name}={value!r}: expected a whole number from 1 to {COUNT_MAX}, as in {default}")
+            return default
+        return int(value)
+
     def token(self) -> str | None:
-        return self._env.get("HEADWAY_TOKEN") or None
+        given, file = self._env.get("HEADWAY_TOKEN") or None, self.file("HEADWAY_TOKEN_FILE")
+        if file is None:
+            return given
+        if given is not None:
+            self.refuse("HEADWAY_TOKEN and HEADWAY_TOKEN_FILE exclude each other: keep the file")
+        return self._content("HEADWAY_TOKEN_FILE", file)
+
+    def _content(self, name: str, file: Path) -> str | None:
+        """The secret that a file holds. It is in no message."""
+        try:
+            secret = file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            self.refuse(f"{name}={file} cannot be read: {why}")
+            return None
+        if not secret:
+            self.refuse(f"{name}={file} is empty: it holds the token, as `headway token create` prints it")
+        return secret or None
 
     def server_tls(self) -> ServerTls | None:
         certificate, key = self.pair()
@@ -350,11 +404,13 @@ class _Reader:
     def brokers(self) -> Mapping[str, str]:
         value = self._env.get("HEADWAY_BROKERS", "")
         brokers: dict[str, str] = {}
-        for part in filter(None, (piece.strip() for piece in value.split(","))):
+        pieces = list(filter(None, (piece.strip() for piece in value.split(","))))
+        for number, part in enumerate(pieces, 1):
             name, separator, url = part.partition("=")
-            if not separator or "/" in name or not name or "://" not in url:
+            if not separator or set(name) & set("/@:") or not name or "://" not in url:
                 self._breaches.append(
-                    f"HEADWAY_BROKERS: {part!r} is not NAME=URL, as in redis=redis://127.0.0.1:6379/0"
+                    f"HEADWAY_BROKERS: number {number} of {len(pieces)} is not NAME=URL, as in "
+                    "redis=redis://127.0.0.1:6379/0 (it may hold a password and is not repeated here)"
                 )
             elif name in brokers:
                 self._breaches.append(f"HEADWAY_BROKERS names the connection {name!r} twice")

@@ -1,4 +1,4 @@
-"""The time zones that schedules and seasons name, read from this machine: scaling itself reads nothing."""
+"""The time zones that schedules, budgets and seasons name, read from this machine: scaling itself reads nothing."""
 
 from datetime import UTC, tzinfo
 from functools import lru_cache
@@ -10,17 +10,19 @@ from headway.scaling.schedule import UTC_NAME, Zones
 
 
 def zones_of(profile: Profile) -> Zones:
-    """The zones that the schedules of ``profile`` name, as far as this machine knows them."""
+    """The zones that ``profile`` names in schedules and for its budget, as far as this machine knows them."""
     found = {name: _zone(name) for name in _names(profile)}
     return {name: zone for name, zone in found.items() if zone is not None}
 
 
 def refuse_unknown_zones(profile: Profile) -> None:
     """Return if this machine knows every zone that ``profile`` names. Raises ``Invalid`` with those it does not."""
-    unknown = [name for name in _names(profile) if _zone(name) is None]
+    scheduled = sorted({schedule.time_zone for schedule in profile.schedules})
+    named = [*(("schedules: time_zone", name) for name in scheduled), ("budget_time_zone", profile.budget_time_zone)]
+    unknown = [(key, name) for key, name in named if name != UTC_NAME and _zone(name) is None]
     if unknown:
-        where = f"profile {profile.pool!r}: schedules"
-        raise Invalid(*(f"{where}: time_zone {name!r} is not known; write it as Europe/Berlin" for name in unknown))
+        where = f"profile {profile.pool!r}"
+        raise Invalid(*(f"{where}: {key} {name!r} is not known; write it as Europe/Berlin" for key, name in unknown))
 
 
 def zone_of(name: str, *, of: str = "time zone") -> tzinfo:
@@ -32,7 +34,7 @@ def zone_of(name: str, *, of: str = "time zone") -> tzinfo:
 
 
 def _names(profile: Profile) -> list[str]:
-    return sorted({schedule.time_zone for schedule in profile.schedules} - {UTC_NAME})
+    return sorted({profile.budget_time_zone, *(each.time_zone for each in profile.schedules)} - {UTC_NAME})
 
 
 @lru_cache(maxsize=1024)

@@ -214,8 +214,10 @@ def _rehearsed(
             pool = batch.column("pool")[row].as_py()
             asked = [(each["candidate"], each["phase"]) for each in batch.column("asked")[row].as_py()]
             begins_at_s = batch.column("begins_at_s")[row].as_py()
-            at_s, service_s = (batch.column(name)[row].values.to_pylist() for name in ("at_s", "service_s"))
-            gathered.add(list(_outcomes(pool, asked, begins_at_s, at_s, service_s, work)))
+            at_s, service_s, retries = (
+                batch.column(name)[row].values.to_pylist() for name in ("at_s", "service_s", "retries")
+            )
+            gathered.add(list(_outcomes(pool, asked, begins_at_s, at_s, service_s, retries, work)))
         yield pa.RecordBatch.from_pydict({"pool": pa.array([], pa.string())})
 
 
@@ -225,11 +227,13 @@ def _outcomes(
     begins_at_s: float,
     at_s: Sequence[float],
     service_s: Sequence[float | None],
+    retries: Sequence[bool],
     work: Work,
 ) -> Iterator[str]:
     candidates = {each.name: each for each in work.candidates}
     try:
-        jobs = Jobs(at_s=at_s, service_s=filled(service_s, pool=pool, seed=work.setting.seed))
+        filled_s = filled(service_s, pool=pool, seed=work.setting.seed)
+        jobs = Jobs(at_s=at_s, service_s=filled_s, retries=retries)
         if pool in work.parts:
             jobs, begins_at_s = part_of(jobs, *work.parts[pool], begins_at_s=begins_at_s)
     except HeadwayError as error:
@@ -274,8 +278,7 @@ def filled(service_s: Sequence[float | None], *, pool: str, seed: int) -> Sequen
 def part_of(jobs: Jobs, from_s: float, until_s: float, *, begins_at_s: float) -> tuple[Jobs, float]:
     """The jobs that came in [from_s, until_s), and when that begins by the clock. ``from_s`` is whole seconds."""
     first, end = bisect_left(jobs.at_s, from_s), bisect_left(jobs.at_s, until_s)
-    moved = [each - from_s for each in jobs.at_s[first:end]]
-    return Jobs(at_s=moved, service_s=jobs.service_s[first:end]), begins_at_s + from_s
+    return jobs.part(first, end, from_s=from_s), begins_at_s + from_s
 
 
 def _text(outcome: Outcome) -> str:

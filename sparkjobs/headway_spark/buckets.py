@@ -1,6 +1,8 @@
 """Events to buckets: the definitions of ``headway.scaling.measure``, as one aggregation without a Python worker."""
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -23,7 +25,7 @@ from headway.scaling.model import EventKind
 INDEXES = sketch_index(LONGEST_S) - sketch_index(SHORTEST_S) + 1
 
 _SAMPLE_FIELDS = ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
-_USED = ("queue", "kind", "received_at_s", "service_s", "pickup_s", "sample")
+_USED = ("queue", "kind", "attempt", "received_at_s", "service_s", "pickup_s", "sample")
 
 
 def with_bucket(events: DataFrame, *, lateness_s: float) -> DataFrame:
@@ -65,7 +67,7 @@ def buckets(events: DataFrame) -> DataFrame:
         _count("started").alias("started_jobs"),
         _count("finished").alias("finished_jobs"),
         _count("failed").alias("failed_jobs"),
-        _count("retried").alias("retried_jobs"),
+        _count("enqueued", F.col("attempt") > 1).alias("retried_jobs"),  # an attempt that is not known is the first
         F.coalesce(F.sum("service_s"), F.lit(0.0)).alias("service_sum_s"),
         F.max("pickup_s").alias("pickup_max_s"),
         _sketch("service_s").alias("service_sketch"),
@@ -105,9 +107,9 @@ def _start(span_s: float) -> Column:
     return F.timestamp_seconds(F.floor(F.col("at_s") / span_s) * int(span_s))
 
 
-def _count(kind: str) -> Column:
+def _count(kind: str, *conditions: Column) -> Column:
     # Spark turns `count_if` into one more step, which writes every row anew.
-    return F.count(F.when(F.col("kind") == kind, 1))
+    return F.count(F.when(reduce(and_, conditions, F.col("kind") == kind), 1))
 
 
 def _sketch(name: str) -> Column:

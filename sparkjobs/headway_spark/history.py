@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
-from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DoubleType, StringType, StructField, StructType
 
 from headway.errors import Misconfigured
 from headway.simulate.jobs import Jobs
@@ -26,10 +26,11 @@ LOADS = StructType(
         StructField("begins_at_s", DoubleType()),
         StructField("at_s", ArrayType(DoubleType())),
         StructField("service_s", ArrayType(DoubleType())),
+        StructField("retries", ArrayType(BooleanType())),
     ]
 )
 """One row a pool: its jobs in order of arrival, in seconds from ``begins_at_s``, which is Unix time. A service time is
-null where no end of the job was seen."""
+null where no end of the job was seen. ``retries`` says which of them came back for another attempt; empty: none did."""
 
 _ARROW = pa.schema(
     [
@@ -37,6 +38,7 @@ _ARROW = pa.schema(
         ("begins_at_s", pa.float64()),
         ("at_s", pa.list_(pa.float64())),
         ("service_s", pa.list_(pa.float64())),
+        ("retries", pa.list_(pa.bool_())),
     ]
 )
 
@@ -70,6 +72,15 @@ def held_events(
         yield session.read.schema(EVENTS).parquet(*map(str, paths))
 
 
+def fresh(events: DataFrame) -> DataFrame:
+    """``events`` without the entries of jobs that came back for another attempt.
+
+    ``jobs_of`` takes all tries of such a job for one then, which came when the first did. In and out as
+    ``schema.EVENTS``.
+    """
+    return events.where((F.col("kind") != "enqueued") | (F.coalesce("attempt", F.lit(1)) <= 1))
+
+
 def jobs_of(events: DataFrame, *, from_s: float | None = None, until_s: float | None = None) -> DataFrame:
     """The jobs that were enqueued in [from_s, until_s).
 
@@ -77,7 +88,7 @@ def jobs_of(events: DataFrame, *, from_s: float | None = None, until_s: float | 
     says when that was; where it was tried several times, all its tries together are its service time.
 
     In:  one row an event or sample, as in ``schema.EVENTS``.
-    Out: one row a job: queue string, job_class string or null, at_s double, service_s double or null.
+    Out: one row a job: queue string, job_class string or null, at_s double, service_s double or null, is_retry boolean.
     """
     if from_s is not None:
         events = events.where(F.col("at_s") >= from_s)
@@ -97,13 +108,14 @@ def jobs_of(events: DataFrame, *, from_s: float | None = None, until_s: float | 
             "arrived_at_s"
         ),
         F.sum(F.when(is_end, served_s)).alias("service_s"),
+        F.coalesce(F.max(F.when(is_enqueued, F.col("attempt") > 1)), F.lit(False)).alias("is_retry"),  # noqa: FBT003
     )
     jobs = jobs.where(F.col("arrived_at_s").isNotNull())
     if from_s is not None:
         jobs = jobs.where(F.col("arrived_at_s") >= from_s)
     if until_s is not None:
         jobs = jobs.where(F.col("arrived_at_s") < until_s)
-    return jobs.select("queue", "job_class", F.col("arrived_at_s").alias("at_s"), "service_s")
+    return jobs.select("queue", "job_class", F.col("arrived_at_s").alias("at_s"), "service_s", "is_retry")
 
 
 def loads_of(jobs: DataFrame, *, pools: Mapping[str, str] | None) -> DataFrame:
@@ -116,13 +128,16 @@ def loads_of(jobs: DataFrame, *, pools: Mapping[str, str] | None) -> DataFrame:
     else:
         members = jobs.sparkSession.createDataFrame(list(pools.items()), "queue string, pool string")
         of_pool = jobs.join(F.broadcast(members), on="queue", how="inner")
-    ordered = of_pool.groupBy("pool").agg(F.array_sort(F.collect_list(F.struct("at_s", "service_s"))).alias("jobs"))
+    ordered = of_pool.groupBy("pool").agg(
+        F.array_sort(F.collect_list(F.struct("at_s", "service_s", "is_retry"))).alias("jobs")
+    )
     begins_at_s = F.floor(F.col("jobs")[0]["at_s"]).cast("double")
     return ordered.select(
         "pool",
         begins_at_s.alias("begins_at_s"),
         F.transform("jobs", lambda job: job["at_s"] - begins_at_s).alias("at_s"),
         F.transform("jobs", lambda job: job["service_s"]).alias("service_s"),
+        F.transform("jobs", lambda job: job["is_retry"]).alias("retries"),
     )
 
 
@@ -138,6 +153,7 @@ def given_loads(session: SparkSession, loads: Sequence[Load], *, folder: Path) -
             "begins_at_s": [load.begins_at_s for load in loads],
             "at_s": [pa.array(load.jobs.at_s, pa.float64()) for load in loads],
             "service_s": [pa.array(load.jobs.service_s, pa.float64()) for load in loads],
+            "retries": [pa.array(load.jobs.retries, pa.bool_()) for load in loads],
         },
         schema=_ARROW,
     )

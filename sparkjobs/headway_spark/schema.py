@@ -28,6 +28,7 @@ EVENTS = StructType(
         StructField("in_flight_jobs", LongType()),
         StructField("delayed_jobs", LongType()),
         StructField("oldest_age_s", DoubleType()),
+        StructField("attempt", LongType()),
         StructField("producer", StringType()),
         StructField("sequence", LongType()),
     ]

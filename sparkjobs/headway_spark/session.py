@@ -168,6 +168,11 @@ def has_jvm(session: SparkSession, *, after_s: float = 0.0) -> bool:
     return False
 
 
+def ask(session: SparkSession) -> None:
+    """Return once the JVM has answered a question; of one that is stopped, never. From any thread."""
+    session.sparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]  # noqa: SLF001 - as below
+
+
 def close(session: SparkSession) -> None:
     """Stop Spark and see its JVM off, if this process started it."""
     gateway = _gateway(session)

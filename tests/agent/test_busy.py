@@ -4,9 +4,9 @@ from subprocess import PIPE, Popen
 import pytest
 
 from agent.workers import eventually
+from agent.workers import record as a_record
 from headway.agent import procfs
 from headway.agent.busy import HINT_FRESH_S, NOT_KNOWN, Activity, Hint, Lookout, Sample, Watch, by_hint
-from headway.agent.records import unrecorded
 
 NOW_S = 1_000.0
 CREW = frozenset({(11, 1), (12, 1)})
@@ -63,7 +63,7 @@ def test_a_process_that_spins_is_seen_to_be_busy_and_one_that_sleeps_is_not() ->
         with Popen([sys.executable, "-c", f"import time; print(flush=True)\n{code}"], stdout=PIPE) as process:
             process.stdout.readline()  # it has taken what it takes to begin
             known = procfs.stat(process.pid)
-            record = unrecorded("w", pid=process.pid, started_ticks=known.started_ticks, pool="mail")
+            record = a_record("w", pid=process.pid, started_ticks=known.started_ticks, pool="mail")
             lookout, now_s = Lookout(), procfs.since_boot_s()
             lookout.look([record], now_s=now_s)
             eventually(lambda: procfs.stat(process.pid).cpu_s >= known.cpu_s + takes_cpu_s)
@@ -77,7 +77,7 @@ def test_a_process_that_spins_is_seen_to_be_busy_and_one_that_sleeps_is_not() ->
 
 def test_the_brokers_word_counts_more_than_what_the_processes_show() -> None:
     lookout = Lookout()
-    record = unrecorded("w", pid=1, started_ticks=0, pool="mail")
+    record = a_record("w", pid=1, started_ticks=0, pool="mail")
     lookout.look([record], now_s=0.0)
     lookout.look([record], now_s=500.0)
     assert lookout.activity(record, now_s=NOW_S).is_busy is not None
@@ -87,7 +87,7 @@ def test_the_brokers_word_counts_more_than_what_the_processes_show() -> None:
 
 def test_who_is_gone_is_forgotten() -> None:
     lookout = Lookout()
-    record = unrecorded("w", pid=1, started_ticks=0, pool="mail")
+    record = a_record("w", pid=1, started_ticks=0, pool="mail")
     lookout.look([record], now_s=0.0)
     lookout.look([], now_s=5.0)
     assert lookout._watches == {}

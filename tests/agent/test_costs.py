@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.workers import SLEEP, template
+from agent.workers import record as a_record
 from headway.agent import procfs
 from headway.agent.costs import BAND, CPU_CORES_LEAST, ENOUGH, FLOOR, MEMORY_BYTES_LEAST, Cost, Costs, learnt
-from headway.agent.records import unrecorded
 from headway.agent.weighing import Scales, Weight, weighed
 
 MB = 10**6
@@ -111,7 +111,7 @@ def test_a_worker_is_weighed_with_its_children() -> None:
         try:
             for _ in range(2):  # the child is as large as the worker by then
                 worker.stdout.readline()
-            record = unrecorded("w", pid=worker.pid, started_ticks=0, pool="mail")
+            record = a_record("w", pid=worker.pid, started_ticks=0, pool="mail")
             scales = Scales()
             total = scales.weigh([record], now_s=0.0, again=0)
             assert total == scales.weight("w").memory_bytes > procfs.proportional_memory_bytes(worker.pid) > MB
@@ -124,7 +124,7 @@ def test_a_worker_is_weighed_with_its_children() -> None:
 
 
 def test_the_new_are_weighed_at_once_and_the_others_in_turns() -> None:
-    mine = [unrecorded(f"w{number}", pid=os.getpid(), started_ticks=0, pool="mail") for number in range(4)]
+    mine = [a_record(f"w{number}", pid=os.getpid(), started_ticks=0, pool="mail") for number in range(4)]
     scales = Scales()
     weighed_at_s = []
     for now_s in range(5):

@@ -1,5 +1,6 @@
 """Fleets of real, small processes."""
 
+import json
 import os
 import shlex
 import signal
@@ -7,19 +8,21 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.workers import BUSY, SLEEP, STUBBORN, Stage, eventually, look_until, start, template
 from headway.agent import procfs
 from headway.agent.fleet import Fleet
-from headway.agent.host_file import HostFile
 from headway.agent.orders import Orders
 from headway.agent.templates import Ready, Stop
-from headway.scaling.model import WorkerState
-from headway.scaling.reconcile import Drain
+from headway.scaling.model import Assignment, Worker, WorkerState
+from headway.scaling.reconcile import Drain, reconcile
 from processes import runs
 
+# Runs on when a signal interrupts it.
+STAYS = "\nwhile True: time.sleep(600)"
 PRINTS_READY = Ready(pattern="ready", timeout_s=30.0)
 
 
@@ -280,7 +283,7 @@ def test_what_a_worker_has_left_that_no_file_tells_of_is_taken_for_no_worker(sta
     os.waitpid(worker.pid, 0)
     stage.folder.workers.unlink()
     with stage.fleet(template()) as fleet:
-        assert fleet.workers() == ()
+        assert fleet.all_workers() == ()
         assert runs(child.pid)
     os.kill(child.pid, signal.SIGKILL)
 
@@ -333,7 +336,7 @@ def test_what_a_worker_leaves_that_ends_well_is_no_worker_of_the_next_agent(stag
         (stage.folder.logs / f"{worker.worker_id}.log").unlink()
         stage.folder.workers.write_text(stage.folder.workers.read_text().replace(worker.worker_id, "another"))
     with stage.fleet(template()) as fleet:
-        assert fleet.workers() == ()
+        assert fleet.all_workers() == ()
         stage.clock.ahead_s += 1_000.0
         fleet.look()
         assert runs(child)
@@ -521,6 +524,35 @@ def test_after_a_reboot_nothing_is_taken_over_but_the_orders(stage: Stage) -> No
         assert (fleet.workers(), fleet.orders.revision) == ((), 7)
 
 
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_a_worker_is_taken_over_by_an_agent_whose_boot_clock_is_another(stage: Stage, is_readable: bool) -> None:
+    """The records were written in a time namespace that is 50 s ahead; without the ledger by the record of starts."""
+    with stage.fleet(template()) as fleet:
+        fleet.obey(Orders(cluster_id="c", epoch=2, revision=7, assignments=()))
+        fleet.act([start()])
+        (worker,) = fleet.workers()
+    for path in (stage.folder.workers, stage.folder.workers.with_name("starts.jsonl")):
+        path.write_text("".join(f"{json.dumps(_ahead(json.loads(line)))}\n" for line in path.read_text().splitlines()))
+    if not is_readable:
+        stage.folder.workers.write_text("{")
+    with stage.fleet(template()) as fleet:
+        (taken,) = fleet.workers()
+        assert (taken.worker_id, taken.pid, taken.state) == (worker.worker_id, worker.pid, worker.state)
+        assert taken.started_at_s == pytest.approx(worker.started_at_s)
+    os.kill(worker.pid, signal.SIGKILL)
+    os.waitpid(worker.pid, 0)
+
+
+def _ahead(body: dict[str, Any]) -> dict[str, Any]:
+    """A record as an agent writes it whose boot clock is 50 s ahead."""
+    workers = body["workers"] if "workers" in body else [body["worker"]]
+    for worker in workers:
+        worker["started_ticks"] += 50 * procfs.TICKS_PER_S
+        for name in ("started_at_s", "since_s"):
+            worker["life"][name] += 50.0
+    return {**body, "boot_id": f"{procfs.boot_id()}+50"}
+
+
 @pytest.mark.parametrize(
     ("offsets", "name"),
     [
@@ -547,51 +579,114 @@ LONG = Stop(stop_signal=signal.SIGINT, drain_timeout_s=600.0)
 SAME = ("worker_id", "pid", "pool", "template", "template_hash", "restart_generation", "is_burst")
 
 
-@pytest.mark.parametrize("written", [None, "", "{", '{"version": 99}', '{"version": 1}', "[]"])
-def test_a_worker_that_no_file_tells_of_is_found_by_its_marks(stage: Stage, written: str | None) -> None:
+@pytest.mark.parametrize("written", [None, "", "{", '{"version": 99}', '{"version": 1}', "[]", "[" * 100_000])
+def test_a_worker_whose_file_cannot_be_read_is_known_by_the_record_of_its_start(
+    stage: Stage, written: str | None
+) -> None:
     with stage.fleet(template(stop=LONG)) as fleet:
         fleet.act([start(restart_generation=4)])
         (before,) = fleet.workers()
-        eventually(lambda: "HEADWAY_POOL" in procfs.environment(before.pid))
     if written is None:
         stage.folder.workers.unlink()
     else:
         stage.folder.workers.write_text(written)
     with stage.fleet() as fleet:
         (found,) = fleet.workers()
-        assert found.state is WorkerState.RUNNING
         assert [getattr(found, name) for name in SAME] == [getattr(before, name) for name in SAME]
         assert [each.stop for each in fleet.running()] == [LONG], "or a long job would be cut short"
 
 
-def test_a_start_that_the_agent_did_not_live_to_record_is_found_by_its_marks(stage: Stage) -> None:
+def test_a_start_that_the_agent_did_not_live_to_write_down_with_the_others_is_known_all_the_same(stage: Stage) -> None:
     with stage.fleet(template()) as fleet:
         fleet.save = lambda **_: type(fleet).save(fleet) if not fleet.running() else None  # dies after the spawn
         fleet.act([start(restart_generation=4)])
         (before,) = fleet.workers()
-        eventually(lambda: "HEADWAY_POOL" in procfs.environment(before.pid))
     with stage.fleet(template()) as fleet:
         (found,) = fleet.workers()
         assert (found.pid, found.template, found.restart_generation) == (before.pid, "py", 4)
 
 
-def test_a_worker_that_overwrote_its_environment_is_found_by_where_it_prints_to(stage: Stage) -> None:
-    """As those do that set their process title."""
-    code = f"import os, sys; os.execve(sys.executable, [sys.executable, '-c', {SLEEP!r}], {{}})"
-    with stage.fleet(template(code)) as fleet:
+def unrecorded_after(stage: Stage, before: Worker) -> None:
+    """No record tells of the worker that is left: it is counted and shown, and nothing is done about it."""
+    with stage.fleet(template(), gpus=1) as fleet:
+        assert (fleet.workers(), fleet.running()) == ((), ())
+        (found,) = fleet.all_workers()
+        assert (found.worker_id, found.pid, found.state) == (before.worker_id, before.pid, WorkerState.UNKNOWN)
+        wanted = [Assignment(pool="mail", host_id="h", template="py", base_workers=1)]
+        assert reconcile(fleet.all_workers(), wanted) == (), "no second set"
+        assert reconcile(fleet.all_workers(), []) == (), "and it is not let go of by its marks' word alone"
+        fleet.drain_all()
+        stage.clock.ahead_s += 10_000.0
+        assert not fleet.look()
+        assert printed(stage, before.worker_id) == "ready\n", "it was signalled"
+    with stage.fleet(template()) as fleet:  # this one knows it by what the last one wrote down
+        (found,) = fleet.all_workers()
+        assert (found.worker_id, found.state) == (before.worker_id, WorkerState.UNKNOWN)
+        os.kill(before.pid, signal.SIGKILL)
+        look_until(fleet, lambda: fleet.all_workers() == ())
+
+
+TELLS = "import signal, time; signal.signal(15, lambda *_: print('told', flush=True)); print('ready', flush=True);"
+
+
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_what_no_record_tells_of_is_counted_and_left_alone(stage: Stage, is_bare: bool) -> None:
+    """As where both files are lost. Of one that overwrote its environment only its output tells."""
+    bare = f"import os, sys; os.execve(sys.executable, [sys.executable, '-c', {TELLS + STAYS!r}], {{}})"
+    with stage.fleet(template(bare if is_bare else TELLS + STAYS)) as fleet:
         fleet.act([start()])
         (before,) = fleet.workers()
-        eventually(lambda: procfs.environment(before.pid) == {} and runs(before.pid))
+        eventually(lambda: printed(stage, before.worker_id) == "ready\n")
     stage.folder.workers.unlink()
-    with stage.fleet() as fleet:
-        (found,) = fleet.workers()
-        assert (found.pid, found.worker_id) == (before.pid, before.worker_id)
-        templates = {each.name: each for each in (template(stop=LONG), template(name="short"))}
-        fleet.use(HostFile(templates=templates))
-        assert [each.stop.drain_timeout_s for each in fleet.running()] == [600.0], "nobody knows how long its jobs take"
+    (stage.folder.root / "starts.jsonl").unlink()
+    unrecorded_after(stage, before)
 
 
-def test_of_a_workers_family_its_main_process_is_found(stage: Stage) -> None:
+def test_a_start_that_the_agent_did_not_live_to_record_at_all_is_counted_and_left_alone(stage: Stage) -> None:
+    with stage.fleet(template(TELLS + STAYS)) as fleet:
+        fleet.save = lambda **_: type(fleet).save(fleet) if not fleet.running() else None  # dies after the spawn
+        fleet._starts.note = lambda _: None
+        fleet.act([start(restart_generation=4)])
+        (before,) = fleet.workers()
+        eventually(lambda: printed(stage, before.worker_id) == "ready\n")
+    unrecorded_after(stage, before)
+
+
+def test_a_worker_is_recorded_before_it_is_started(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an agent that is killed between the two leaves a worker in whose place the next one starts another."""
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with stage.fleet(template()) as fleet:
+        monkeypatch.setattr("headway.agent.processes.spawn", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fleet.act([start(pool="bills")])
+        (placed,) = stage.folder.read("workers.json")["workers"]
+        assert (placed["pool"], placed["pid"], placed["life"]["state"]) == ("bills", 0, "starting")
+        fleet._held.clear()
+
+
+def test_a_worker_is_recorded_as_about_to_be_stopped_before_it_is_told(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next agent tells it a second time, and to many workers that means to drop the job."""
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        seen: list[bool] = []
+
+        def told(*_: object) -> None:
+            (row,) = stage.folder.read("workers.json")["workers"]
+            seen.append(row["life"]["is_being_told"])
+
+        monkeypatch.setattr("headway.agent.processes.Process.ask_to_end", told)
+        drain(fleet)
+        assert seen == [True]
+        (row,) = stage.folder.read("workers.json")["workers"]
+        assert row["life"]["is_being_told"] is False
+
+
+def test_of_a_workers_family_its_main_process_is_counted(stage: Stage) -> None:
     horse = f"subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True)"
     code = f"import subprocess, sys, time; {horse}; {SLEEP}"
     with stage.fleet(template(code)) as fleet:
@@ -599,8 +694,46 @@ def test_of_a_workers_family_its_main_process_is_found(stage: Stage) -> None:
         (before,) = fleet.workers()
         eventually(lambda: procfs.descendants(before.pid))
     stage.folder.workers.unlink()
+    (stage.folder.root / "starts.jsonl").unlink()
     with stage.fleet() as fleet:
-        assert [worker.pid for worker in fleet.workers()] == [before.pid]
+        assert [worker.pid for worker in fleet.all_workers()] == [before.pid]
+    os.kill(before.pid, signal.SIGKILL)
+
+
+def test_a_process_that_is_another_users_by_now_is_not_taken_over(stage: Stage) -> None:
+    """A record says whose the worker is."""
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        (before,) = fleet.workers()
+    path = stage.folder.workers
+    assert f'"uid":{os.geteuid()}' in path.read_text()
+    path.write_text(path.read_text().replace(f'"uid":{os.geteuid()}', '"uid":12345'))
+    with stage.fleet() as fleet:
+        assert fleet.running() == ()
+        assert [each.state for each in fleet.all_workers()] == [WorkerState.UNKNOWN]
+    os.kill(before.pid, signal.SIGKILL)
+
+
+def test_records_that_an_earlier_version_wrote_after_forged_marks_are_left_out(stage: Stage) -> None:
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        (before,) = fleet.workers()
+    body = stage.folder.read("workers.json")
+    (row,) = body["workers"]
+    forged = [{**row, "worker_id": "../../etc/x"}, {**row, "stop": {**row["stop"], "stop_signal": "TERM"}}]
+    stage.folder.write("workers.json", {**body, "workers": [*forged, row]})
+    with stage.fleet() as fleet:
+        assert [each.worker_id for each in fleet.workers()] == [before.worker_id]
+
+
+def test_the_record_of_starts_does_not_grow_for_ever(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.agent.starts.LINES_MAX", 3)
+    with stage.fleet(template()) as fleet:
+        for _ in range(7):
+            fleet.act([start()])
+            drain(fleet)
+            look_until(fleet, lambda: fleet.workers() == ())
+        assert (stage.folder.root / "starts.jsonl").read_text().count("\n") < 3
 
 
 def test_workers_of_another_agent_on_this_machine_are_left_alone(stage: Stage, tmp_path: Path) -> None:

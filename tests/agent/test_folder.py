@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headway.agent import tenancy
-from headway.agent.folder import Identity, StateFolder, read_json, write_json
+from headway.agent.folder import Identity, StateFolder
 from headway.agent.tenancy import as_host
 from headway.errors import Misconfigured, Refused
 
@@ -62,11 +62,11 @@ def test_an_identity_that_cannot_be_had_just_now_is_not_replaced(
     folder = StateFolder(tmp_path)
     before = folder.identity()
 
-    def broken(_: Path) -> str:
+    def broken(*_: object) -> str:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "read_text", broken)
+        patched.setattr(StateFolder, "text", broken)
         with pytest.raises(Misconfigured, match="cannot be used: Input/output error"):
             folder.identity()
     assert folder.identity() == before
@@ -78,7 +78,7 @@ def test_on_a_disk_that_is_full_at_the_first_start_an_agent_says_so(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("headway.agent.folder.write_json", full)
+    monkeypatch.setattr(StateFolder, "replace", full)
     with pytest.raises(Misconfigured, match="cannot be used: No space left on device; choose another"):
         StateFolder(tmp_path).identity()
 
@@ -102,13 +102,13 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    write_json(path, {"a": 1})
+    folder = StateFolder(tmp_path)
+    folder.write("a.json", {"a": 1})
     with pytest.raises(TypeError):
-        write_json(path, {"a": object()})
-    assert read_json(path) == {"a": 1}
-    write_json(path, {"a": 2}, is_durable=False)
-    assert read_json(path) == {"a": 2}
+        folder.write("a.json", {"a": object()})
+    assert folder.read("a.json") == {"a": 1}
+    folder.write("a.json", {"a": 2}, is_durable=False)
+    assert folder.read("a.json") == {"a": 2}
 
 
 # --- one agent -------------------------------------------------------------------------------------------------------

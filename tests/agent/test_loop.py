@@ -371,7 +371,7 @@ def test_a_second_agent_in_another_folder_is_not_the_same_host(host: Host) -> No
 
 
 def test_kill_9_in_the_middle_of_starting_makes_no_doubles(host: Host) -> None:
-    """Killed after some were started and before that was written down: they are found by their marks."""
+    """Killed after some were started and before that was written down: each start is recorded by itself."""
     first = host.agent()
     eventually(lambda: host.control.polls)
     host.control.assign(row(40))
@@ -382,10 +382,9 @@ def test_kill_9_in_the_middle_of_starting_makes_no_doubles(host: Host) -> None:
     host.control.reports.clear()
     host.agent()
     after = host.control.running(40)
-    marked = {
-        pid for pid in psutil.pids() if f"{host.state_dir.resolve()}/workers/" in "".join(procfs.output_files(pid))
-    }
-    assert marked == after
+    folder = f"{host.state_dir.resolve()}/workers/"
+    printing = {pid for pid in psutil.pids() if any(folder in path for path in procfs.output_files(pid).values())}
+    assert printing == after
 
 
 def test_its_workers_run_on_when_it_is_ended_and_it_says_which(host: Host) -> None:
@@ -510,3 +509,14 @@ def test_with_many_workers_it_takes_next_to_no_cpu(host: Host) -> None:
         return after.user + after.system - before.user - before.system
 
     eventually(lambda: used_s() / 3.0 < 0.05)  # 0.2 % on a quiet machine, once what it takes to begin is over
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as another user")
+def test_workers_of_another_user_survive_their_start(host: Host) -> None:
+    """What gRPC does in a child before that becomes its program ended one in four."""
+    how = 'argv = ["/bin/sleep", "600"]\nworking_directory = "/"\nuser = "nobody"\nready_after_s = 0.0\n'
+    host.host_file.write_text(f"[templates.sleep]\n{how}")
+    host.agent()
+    host.control.assign(row(30))
+    host.control.running(30)
+    assert "exit=-11" not in host.logged()

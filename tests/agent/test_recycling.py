@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.workers import record as a_record
 from agent.workers import template
 from headway.agent.busy import NOT_KNOWN, Activity
-from headway.agent.records import Record, unrecorded
+from headway.agent.records import Record
 from headway.agent.recycling import FAIR_TRIAL_S, JITTER, Recycling, worn_by
 from headway.agent.templates import Recycle
 from headway.scaling.model import WorkerState
@@ -17,7 +18,7 @@ FIRST, LAST = "00000000" + "0" * 24, "ffffffff" + "0" * 24  # whose lots are 0 a
 
 
 def record(age_s: float, worker_id: str = FIRST) -> Record:
-    found = unrecorded(worker_id, pid=7, started_ticks=0, pool="mail")
+    found = a_record(worker_id, pid=7, started_ticks=0, pool="mail")
     return replace(found, template="py", life=replace(found.life, started_at_s=NOW_S - age_s))
 
 

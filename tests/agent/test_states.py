@@ -148,7 +148,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize("move", MOVES)
-@pytest.mark.parametrize("state", WorkerState)
+@pytest.mark.parametrize("state", sorted({*WorkerState} - {WorkerState.UNKNOWN}))
 def test_no_move_begins_where_the_drawing_has_none(move: str, state: WorkerState) -> None:
     make, allowed = MOVES[move]
     if state in allowed:

@@ -12,7 +12,10 @@ from headway.agent import procfs
 from headway.agent.fleet import Fleet
 from headway.agent.folder import StateFolder
 from headway.agent.host_file import HostFile
+from headway.agent.records import Record
+from headway.agent.states import Life
 from headway.agent.templates import Ready, Stop, Template
+from headway.scaling.model import WorkerState
 from headway.scaling.reconcile import Start
 
 SLEEP = "import time; time.sleep(600)"
@@ -98,3 +101,20 @@ def start(pool: str = "mail", template: str = "py", **values: Any) -> Start:
 def look_until(fleet: Fleet, holds: Callable[[], Any]) -> Any:
     """Look after the fleet until it is so."""
     return eventually(lambda: (fleet.look(), holds())[1])
+
+
+def record(worker_id: str, *, pid: int, started_ticks: int, pool: str = "mail") -> Record:
+    """A worker that runs, by its record."""
+    started_at_s = started_ticks / procfs.TICKS_PER_S
+    return Record(
+        worker_id=worker_id,
+        pool=pool,
+        template="",
+        template_hash="",
+        restart_generation=0,
+        ready=Ready(),
+        stop=Stop(),
+        life=Life(state=WorkerState.RUNNING, started_at_s=started_at_s, since_s=started_at_s),
+        pid=pid,
+        started_ticks=started_ticks,
+    )

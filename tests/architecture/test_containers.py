@@ -84,8 +84,11 @@ def test_a_service_that_stays_says_whether_it_is_healthy(name: str) -> None:
 @services
 def test_a_service_waits_until_what_it_needs_is_healthy(name: str) -> None:
     for needed, how in SERVICES[name].get("depends_on", {}).items():
-        assert how == {"condition": "service_healthy"}
-        assert "healthcheck" in SERVICES[needed]
+        if SERVICES[needed]["restart"] == "on-failure":  # it ends when it is done
+            assert how == {"condition": "service_completed_successfully"}
+        else:
+            assert how == {"condition": "service_healthy"}
+            assert "healthcheck" in SERVICES[needed]
 
 
 @services
@@ -111,7 +114,7 @@ def test_every_volume_and_configuration_that_is_named_exists(name: str) -> None:
 @services
 def test_a_role_is_given_settings_that_it_reads(name: str) -> None:
     readers = read_by()
-    role = "client" if name == "apply" else name
+    role = "client" if name in {"apply", "tokens"} else name
     given = {variable for variable in _environment(name) if variable.startswith("HEADWAY_")}
     assert sorted(variable for variable in given if role not in readers.get(variable, set())) == []
 
@@ -123,11 +126,30 @@ def test_a_command_is_one_of_ours(name: str) -> None:
     assert SERVICES[name]["command"][0] in COMMANDS
 
 
-def test_the_token_is_required_and_given_to_all_who_send_it() -> None:
-    required = [name for name in SERVICES if "${HEADWAY_TOKEN:?" in str(_environment(name))]
-    assert required  # compose stops here where it is not set, whichever service is started
-    for name in ("control", "collect", "agent", "apply"):
-        assert _environment(name)["HEADWAY_TOKEN"] == "${HEADWAY_TOKEN}"
+def test_every_role_has_its_own_least_token_in_a_file() -> None:
+    """What a job of the agent's host can read in its environment or its files opens nothing else."""
+    for name in SERVICES:
+        assert "HEADWAY_TOKEN" not in _environment(name)
+        assert "${HEADWAY_TOKEN" not in str(SERVICES[name])
+    assert COMPOSE["secrets"]["admin-token"] == {"environment": "HEADWAY_TOKEN"}
+    assert {name for name in SERVICES if "secrets" in SERVICES[name]} == {"control", "tokens"}
+    made = SERVICES["tokens"]["command"][0]
+    for name, role, variable in (
+        ("collect", "--role ingest", "HEADWAY_TOKEN_FILE"),
+        ("apply", "--role operator", "HEADWAY_TOKEN_FILE"),
+        ("agent", "--join", "HEADWAY_JOIN_TOKEN_FILE"),
+    ):
+        file = _environment(name)[variable].removeprefix("/var/lib/headway/")
+        assert f"make {file} {role}" in made
+        volume = file.split("/")[0]
+        assert _mounts(name)[volume].endswith(":ro")
+        assert {each for each in SERVICES if volume in _mounts(each)} == {name, "tokens"}
+
+
+def test_the_databases_password_is_given_to_who_speaks_with_it_alone() -> None:
+    required = [name for name in SERVICES if "${HEADWAY_DATABASE_PASSWORD" in str(SERVICES[name])]
+    assert required == ["postgres", "control", "pipeline"]
+    assert "${HEADWAY_DATABASE_PASSWORD:?" in str(_environment("postgres"))  # compose stops here where it is not set
 
 
 def test_the_image_runs_as_nobody_in_particular_and_takes_the_role_as_its_command() -> None:

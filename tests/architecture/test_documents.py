@@ -18,7 +18,7 @@ from headway.agent.toml_table import TomlTable
 from headway.cli.candidates import read_candidates
 from headway.cli.files import load_profiles_file
 from headway.scaling import limits
-from headway.scaling.model import Mode, Objective, QueueMetrics
+from headway.scaling.model import FailureLimit, Mode, Objective, QueueMetrics
 from headway.scaling.presets import PRESETS
 from headway.scaling.profile import Override, Pause, Placement, Profile, profile_from_mapping
 from headway.scaling.schedule import Schedule
@@ -104,6 +104,7 @@ def test_every_command_is_documented_with_its_extra() -> None:
     [
         ("Keys", Profile, {"pool"}),
         ("Objective", Objective, set()),
+        ("Failure limit", FailureLimit, set()),
         ("Placement", Placement, set()),
         ("Schedules", Schedule, set()),
         ("Override", Override, set()),
@@ -291,3 +292,11 @@ def test_the_readme_claims_no_more_faults_than_the_ledger_has() -> None:
     for row in ledger:
         assert row["jobs_done"] == row["jobs_in"]
         assert (row["jobs_doubled"], row["busy_killed"], row.get("jobs_lost_by_rq", 0)) == (0, 0, 0)
+
+
+def test_no_page_installs_from_an_index_on_which_headway_is_not() -> None:
+    """`pip install headway` finds nothing, or somebody else's package."""
+    for page in PAGES:
+        for line in re.findall(r"pip install[^`\n]*", page.read_text()):
+            named = re.search(r"(?<![\w./-])headway(\[|['\s]|$)", line.removeprefix("pip install"))
+            assert named is None, f"{page}: {line}"

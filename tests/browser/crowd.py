@@ -35,6 +35,7 @@ def _queue(seed: Seed, pool: str, number: int, *, now_s: float, host: str) -> No
         in_flight_jobs=number % 3,
         oldest_age_s=oldest_age_s,
     )
+    seed.bucket(queue, at_s=now_s, pickups_s=[1.0], arrived_jobs=1, waiting_jobs=None, sampled_at_s=None)
     seed.worker(host, pool, number)
     if number % (4 * len(LIBRARIES)) == 0:
         decide(seed, pool, now_s=now_s, ago_s=number)

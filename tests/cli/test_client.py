@@ -73,16 +73,17 @@ def profiles_file(folder: Path, text: str, name: str = "profiles.yaml") -> str:
     return str(folder / name)
 
 
-def test_apply_tells_what_became_of_each_pool(
-    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_apply_tells_what_became_of_each_pool_and_where(
+    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "pools:\n  mail: {queues: [redis/mail], template: rq}\n  news: {queues: [redis/news], template: rq}\n"
+    seed.host("a")
     assert main(["apply", profiles_file(tmp_path, text)]) == 0
-    assert capsys.readouterr().out == "created mail\ncreated news\n"
+    assert capsys.readouterr().out == f"created mail at {served.url}\ncreated news at {served.url}\n"
     assert (
         main(["apply", profiles_file(tmp_path, text.replace("[redis/news], ", "[redis/news], workers_max: 3, "))]) == 0
     )
-    assert capsys.readouterr().out == "unchanged mail\nupdated news\n"
+    assert capsys.readouterr().out == f"unchanged mail at {served.url}\nupdated news at {served.url}\n"
 
 
 def test_apply_refuses_with_every_breach_and_changes_nothing(
@@ -131,11 +132,11 @@ def test_what_a_file_excludes_is_checked_against_every_pool_that_the_control_pla
     file = profiles_file(tmp_path, "exclude: [redis/test-*]\npools:\n  mail: {queues: [redis/mail], template: rq}\n")
     sentence = (
         "profile 'tests': queue 'redis/test-1' is excluded by 'redis/test-*'; the control plane holds that profile: "
-        "change it, or delete it with DELETE /v1/profiles/tests"
+        "change it, or `headway delete tests`"
     )
     assert main(["apply", file]) == 2
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("created mail\n", f"headway: {sentence}\n")
+    assert (said.out.splitlines()[0], said.err) == (f"created mail at {served.url}", f"headway: {sentence}\n")
     warned: list[str] = []
     mail = Profile(pool="mail", queues=("redis/mail",), template="rq")
     apply_profiles(served.url, TOKEN, [mail], exclude=("redis/test-*",), warn=warned.append)
@@ -166,7 +167,8 @@ def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
         return capsys.readouterr().out
 
     assert "99 % within 10 s" in listed("profiles", "--pool", "mail")
-    assert [word for word in listed("queues").splitlines()[1].split() if word == "unknown"] == ["unknown"] * 4
+    # how long the oldest has waited, what is at work, what arrives, p50, the objective's percentile, what failed
+    assert [word for word in listed("queues").splitlines()[1].split() if word == "unknown"] == ["unknown"] * 6
     assert "unknown (was 1)" in listed("hosts")
     assert "2 → 4" in listed("decisions", "--pool", "mail")
     assert "profile's maximum" in listed("decisions")
@@ -247,24 +249,27 @@ def test_who_does_not_answer_or_asks_for_a_token_is_named(served: Served) -> Non
 
 
 def test_apply_tells_what_a_profile_cannot_keep(
-    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    seed.host("a")
     text = "pools:\n  mail: {queues: [redis/mail], template: rq, objective: {target_s: 7}}\n"
     assert main(["apply", profiles_file(tmp_path, text)]) == 0
     assert capsys.readouterr().out == (
-        "created mail\n  note: needs 1 standing worker: start-up 3 s (a guess) + tick 5 s > 7 s\n"
+        f"created mail at {served.url}\n  note: needs 1 standing worker: start-up 3 s (a guess) + tick 5 s > 7 s\n"
     )
     assert main(["get", "profiles"]) == 0
     assert "needs 1 standing worker" in capsys.readouterr().out
 
 
 def test_apply_says_that_a_forecast_policy_means_auto(
-    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    seed.host("a")
     text = "pools:\n  mail: {queues: [redis/mail], template: rq, forecast: aggressive}\n"
     assert main(["apply", profiles_file(tmp_path, text)]) == 0
     assert capsys.readouterr().out == (
-        "created mail\n  note: forecast=aggressive means auto to strategy 'hybrid' (deprecated): write auto or off\n"
+        f"created mail at {served.url}\n"
+        "  note: forecast=aggressive means auto to strategy 'hybrid' (deprecated): write auto or off\n"
     )
 
 
@@ -275,7 +280,7 @@ def test_a_pool_is_set_by_hand_and_left_to_itself_again(
 
     def said(*words: str) -> str:
         assert main(list(words)) == 0
-        return capsys.readouterr().out.strip()
+        return capsys.readouterr().out.strip().replace(f" at {served.url}", "")
 
     assert re.fullmatch(
         r"mail: 12 workers until \d{4}-\d\d-\d\d \d\d:\d\d \S+: sale",
@@ -296,7 +301,7 @@ def test_a_pause_says_why_and_until_when(served: Served, seed: Seed, capsys: pyt
 
     def said(*words: str) -> str:
         assert main(list(words)) == 0
-        return capsys.readouterr().out.strip()
+        return capsys.readouterr().out.strip().replace(f" at {served.url}", "")
 
     moment = r"until \d{4}-\d\d-\d\d \d\d:\d\d \S+"
     assert re.fullmatch(
@@ -318,7 +323,7 @@ def test_a_pause_says_why_and_until_when(served: Served, seed: Seed, capsys: pyt
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["scale", "mail", "many", "--reason", "x"], "'many': expected a number of workers, or auto"),
+        (["scale", "mail", "many", "--reason", "x"], "'many' is no number of workers: expected 0 or more, or auto"),
         (["scale", "mail", "3"], "say why"),
         (["scale", "mail", "3", "--for", "soon", "--reason", "x"], "--for='soon' is no duration above 0"),
         (["scale", "mail", "99", "--reason", "x"], "lies outside workers_min=0..workers_max=20"),
@@ -340,3 +345,33 @@ def test_what_cannot_be_set_by_hand_is_one_line(
     said = capsys.readouterr().err
     assert says in said
     assert said.count("\n") == 1
+
+
+def test_a_template_that_no_host_has_is_a_warning(
+    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.host("a")  # whose template is rq
+    text = "pools:\n  mail: {queues: [redis/mail], template: qr, objective: {target_s: 60}}\n"
+    assert main(["apply", profiles_file(tmp_path, text)]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  note: no reachable host has template 'qr': nothing can run its workers until a host.toml names it"
+    ]
+
+
+def test_a_count_by_hand_names_the_installation(served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    assert main(["scale", "mail", "auto"]) == 0
+    assert capsys.readouterr().out == f"mail at {served.url}: goes by its profile, whose mode is act\n"
+
+
+def test_a_profile_is_deleted_and_a_name_that_is_none_deletes_nothing(
+    served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for pool in ("mail", "news"):
+        seed.profile(Profile(pool=pool, queues=(f"redis/{pool}",), template="rq"))
+    assert main(["delete", "mail", "nwes"]) == 2
+    assert "no profile 'nwes'" in capsys.readouterr().err
+    assert main(["delete", "mail", "news"]) == 0
+    assert capsys.readouterr().out == f"deleted mail at {served.url}\ndeleted news at {served.url}\n"
+    assert main(["get", "profiles"]) == 0
+    assert "no profiles" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 """`headway describe` and `headway top` against a real control plane's HTTP door."""
 
 import json
+import re
 import time
 
 import pytest
@@ -12,7 +13,7 @@ from headway.cli import top as top_module
 from headway.cli.top import looked
 from headway.errors import Unavailable
 from headway.scaling.behaviour import Behaviour, Spread
-from headway.scaling.model import Decision, Demand, QueueMetrics, Step
+from headway.scaling.model import DayBudget, Decision, Demand, QueueMetrics, Step
 from headway.scaling.profile import Profile
 from headway.scaling.scoring import PredictionError
 from headway.store.behaviours import Learned
@@ -66,6 +67,7 @@ def test_a_queue_has_its_depths_and_four_windows(capsys: pytest.CaptureFixture[s
     assert found["60"] == ["60", "s", "5", "min", "15", "min", "60", "min"]
     assert found["arriving"] == ["arriving", "5.0/s", "1.0/s", "0.3/s", "0.1/s"]
     assert found["service"] == ["service", "p99", *["unknown"] * 4]
+    assert found["measured"][:2] == ["measured", "until"]
 
 
 def test_a_pool_has_its_promise_its_reasons_and_its_queues(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,6 +77,22 @@ def test_a_pool_has_its_promise_its_reasons_and_its_queues(capsys: pytest.Captur
     assert "Pool mail should have 5 workers" in told
     assert "redis/news" in told
     assert "utilization" in told
+
+
+def test_what_of_the_days_budget_is_paid_is_said_with_its_overrun(
+    seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spent = DayBudget(day="2026-11-23", budget_worker_s=7200.0, paid_worker_s=9000.0, overrun_worker_s=1800.0)
+    note = "the budget of 2026-11-23 is spent, overrun 0.50 worker-hours"
+    seed.decision(
+        Decision(pool="idle", at_s=time.time(), target_workers=0, binding="budget", day_budget=spent, notes=(note,))
+    )
+    assert main(["describe", "pool", "idle"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "2.50 of 2.00 worker-hours of 2026-11-23 paid; overrun 0.50" in told
+    assert "T" + note[1:] in told
+    assert main(["describe", "pool", "mail"]) == 0
+    assert "worker-hours" not in capsys.readouterr().out
 
 
 def learned(seed: Seed) -> None:
@@ -156,12 +174,39 @@ def test_the_answers_are_given_as_they_are(capsys: pytest.CaptureFixture[str]) -
 
 def test_top_shows_every_pool_the_one_furthest_behind_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top"]) == 0
-    summary, names, first, second = capsys.readouterr().out.splitlines()
-    assert summary == "2 pools, 2 workers, 10 jobs waiting"
-    assert names.split()[:3] == ["pool", "workers", "wanted"]
-    assert first.split()[:8] == ["mail", "2", "+1", "starting", "5", "10", "12", "s"]
+    summary, names, first, second, *wrong = capsys.readouterr().out.splitlines()
+    assert summary.partition(": ")[2] == "2 pools, 2 workers, 10 jobs waiting"
+    assert names.split()[:4] == ["pool", "state", "workers", "wanted"]
+    # Two workers run, as the agent reports; the decision had seen another that started.
+    assert first.split()[:9] == ["mail", "late", "2", "5", "10", "12", "s", "p99", "10"]
+    assert "p99 2 s" in first
+    assert "0 % of 4" in first
     assert first.endswith("starting all that wait in time")
-    assert second.split()[:3] == ["idle", "unknown", "unknown"]
+    assert second.split()[:7] == ["idle", "not", "seen", "yet", "0", "unknown", "unknown"]
+    assert any("the oldest job had waited" in line for line in wrong)
+    assert any("no control plane has led yet" in line for line in wrong)
+
+
+def test_failures_and_what_runs_now_are_told_wherever_one_looks(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
+    seed.bucket("redis/mail", at_s=time.time() - 5, failed_jobs=40)
+    for words in (["top"], ["describe", "pool", "mail"], ["explain", "mail"], ["get", "queues"]):
+        assert main(words) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        if words[0] != "get":
+            assert "40 of 44 jobs (90 %) failed in the last 5 min" in told, words
+        if words[0] != "explain":
+            assert "90 % of 44" in told, words
+        if words[0] == "explain":
+            assert re.search(r"Now, as agents reported \d+ s ago: 2 running\.", told)
+            assert "What is predicted is when jobs start, and not that they succeed." in told
+
+
+def test_utilization_above_the_whole_says_why(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
+    seed.bucket("redis/mail", at_s=time.time() - 5, finished_jobs=4, service_sum_s=400.0, service_sketch='{"7": 4}')
+    assert main(["describe", "pool", "mail"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"utilization \d{3,}\.\d % \*", told)
+    assert "* above 100 %: a job counts in the window in which it ends" in told
 
 
 def test_while_nobody_answers_top_keeps_what_it_showed_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,11 +214,10 @@ def test_while_nobody_answers_top_keeps_what_it_showed_and_says_why(monkeypatch:
         raise Unavailable("the control plane does not answer")
 
     monkeypatch.setattr(top_module, "picture", away)
-    shown = looked(None, "the picture")  # type: ignore[arg-type]
-    assert [str(part) for part in shown.renderables] == [  # type: ignore[union-attr]
-        "as it was: the control plane does not answer",
-        "the picture",
-    ]
+    shown: object = "the picture"
+    for _ in range(3):  # however often: the line is said once, above the picture
+        shown, problem = looked(None, shown)  # type: ignore[arg-type]
+        assert (shown, str(problem)) == ("the picture", "as it was: the control plane does not answer")
 
 
 def test_top_does_not_look_too_often(capsys: pytest.CaptureFixture[str]) -> None:

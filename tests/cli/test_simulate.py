@@ -38,6 +38,13 @@ def profiles(folder: Path, text: str) -> str:
     return str(folder / "profiles.yaml")
 
 
+def test_strategies_may_be_named_one_by_one(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["simulate", str(trace), "--phases", "1", "--floor", "3", "--strategy", "hybrid", "--strategy", "fixed"]
+    assert main(words) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed if line.split()[:1] in (["hybrid"], ["fixed"])] == ["hybrid", "fixed"]
+
+
 def test_each_strategy_has_its_row(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--trace", str(trace), "--strategy", "hybrid,fixed", "--floor", "3", "--phases", "1"]) == 0
     promised, _, head, *rows = capsys.readouterr().out.splitlines()

@@ -411,3 +411,59 @@ def test_a_data_folder_has_one_parent(tmp_path):
 
 def _fields(started: leftovers.Started) -> dict:
     return {name: getattr(started, name) for name in ("name", "pid", "created_at_s", "argv", "stop_within_s")}
+
+
+def beating(file: Path) -> str:
+    return f"import pathlib, time\nwhile True:\n    pathlib.Path({str(file)!r}).touch()\n    time.sleep(0.02)"
+
+
+def test_a_child_without_a_heartbeat_is_named_and_replaced(stage, tmp_path):
+    """One that is stopped does not end, so only its silence tells; what is hung answers no request to stop either."""
+    file = tmp_path / "heartbeat"
+    stage.supervisor.start(stage.child("pipeline", beating(file), heartbeat=file))
+    stage.tend_until(file.exists)
+    stage.tend_until(lambda: stage.supervisor.pid("pipeline"))
+    before = stage.supervisor.pid("pipeline")
+    os.kill(before, signal.SIGSTOP)
+    stage.clock.stopped_at_s = time.monotonic()
+    said = []
+    for _ in range(24):
+        stage.supervisor.tend()
+        said.append(list(stage.said))
+        stage.clock.ahead_s += 1
+    first = next(number for number, lines in enumerate(said) if any("not responding" in line for line in lines))
+    assert first <= 8, "within ten seconds"
+    assert f"pipeline (process {before}) has had no heartbeat for 20 s: killed" in stage.said
+    stage.clock.stopped_at_s = None
+    stage.tend_until(lambda: not runs(before))
+    stage.tend_until(lambda: stage.supervisor.pid("pipeline") not in {None, before})
+
+
+def test_a_child_that_was_stopped_for_a_moment_is_left_alone(stage, tmp_path):
+    file = tmp_path / "heartbeat"
+    stage.supervisor.start(stage.child("pipeline", beating(file), heartbeat=file))
+    stage.tend_until(file.exists)
+    before = stage.supervisor.pid("pipeline")
+    os.kill(before, signal.SIGSTOP)
+    stage.clock.stopped_at_s = time.monotonic()
+    for _ in range(8):
+        stage.supervisor.tend()
+        stage.clock.ahead_s += 1
+    os.kill(before, signal.SIGCONT)
+    stage.tend_until(lambda: stage.said[-1:] == [f"pipeline (process {before}) responds again"])
+    assert stage.supervisor.pid("pipeline") == before
+
+
+def test_a_parent_that_stood_still_itself_takes_nobody_for_hung(stage, tmp_path):
+    """A machine that was suspended stops all: the parent may look before its child could beat."""
+    file = tmp_path / "heartbeat"
+    stage.supervisor.start(stage.child("pipeline", beating(file), heartbeat=file))
+    stage.tend_until(file.exists)
+    before = stage.supervisor.pid("pipeline")
+    os.kill(before, signal.SIGSTOP)
+    stage.clock.stopped_at_s = time.monotonic()
+    stage.supervisor.tend()
+    stage.clock.ahead_s += 3600
+    stage.supervisor.tend()
+    assert stage.said == []
+    os.kill(before, signal.SIGCONT)

@@ -1,6 +1,7 @@
 """`headway up`: what it checks before it starts anything, and what it says at the end."""
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from rich.console import Console
 
 from headway.__main__ import main
 from headway.agent import procfs
-from headway.agent.folder import write_json
+from headway.agent.folder import StateFolder
 from headway.cli import up
 from headway.cli.layout import Layout
+from headway.cli.machine import Plan, where_to_look
 from headway.cli.view import Terminal
+from headway.settings import Address
 from ports import free_port
 
 PROFILES = """
@@ -108,6 +111,8 @@ def test_a_door_that_is_open_to_the_network_needs_a_token(folder, capsys, monkey
     monkeypatch.setenv("HEADWAY_HTTP_ADDRESS", "0.0.0.0:0")
     assert "set HEADWAY_TOKEN" in refused(capsys)
     monkeypatch.setenv("HEADWAY_TOKEN", "s3cret")
+    assert "HEADWAY_TOKEN can be guessed" in refused(capsys)
+    monkeypatch.setenv("HEADWAY_TOKEN", secrets.token_hex(32))
     assert "set HEADWAY_TLS_CERT and HEADWAY_TLS_KEY" in refused(capsys)
     monkeypatch.setenv("HEADWAY_TLS", "somewhere")
     assert "HEADWAY_TLS='somewhere': expected here or elsewhere" in refused(capsys)
@@ -118,6 +123,33 @@ def test_a_door_that_is_open_to_the_network_needs_a_token(folder, capsys, monkey
     assert "HEADWAY_TLS_CERT and HEADWAY_TLS_KEY: one needs the other" in refused(capsys)
     monkeypatch.setenv("HEADWAY_TLS_KEY", "server.key")
     assert "needs HEADWAY_TLS_CA, too" in refused(capsys)
+
+
+@pytest.mark.parametrize(
+    ("http", "lines"),
+    [
+        (Address(host="127.0.0.1", port=8460), ["dashboard: http://127.0.0.1:8460"]),
+        (
+            Address(host="0.0.0.0", port=9460),
+            [
+                "dashboard: http://127.0.0.1:9460",
+                "for `headway get`, `top` and the others, in their shell: export HEADWAY_URL=http://127.0.0.1:9460",
+            ],
+        ),
+    ],
+)
+def test_at_another_port_it_says_what_the_other_commands_need(tmp_path, http, lines):
+    plan = Plan(
+        layout=Layout(tmp_path),
+        http=http,
+        grpc=http,
+        token=None,
+        database_url=None,
+        host_file="host.toml",
+        stops_workers=False,
+        agent_stop_within_s=1.0,
+    )
+    assert list(where_to_look(plan)) == lines
 
 
 def test_it_says_which_workers_go_on_and_how_to_end_them(tmp_path, capsys):
@@ -133,7 +165,7 @@ def test_it_says_which_workers_go_on_and_how_to_end_them(tmp_path, capsys):
         {"pool": "mail", "pid": ended.pid, "started_ticks": me.started_ticks},
         {"pool": "mail", "pid": 0, "started_ticks": 0},  # backs off
     ]
-    write_json(folder / "workers.json", {"workers": rows})
+    StateFolder(folder).write("workers.json", {"workers": rows})
     up._tell_workers(layout, Terminal(console=Console()))
     out = capsys.readouterr().out
     assert f"these workers go on: mail (process {os.getpid()})" in out

@@ -8,7 +8,7 @@ from rich.console import Console
 from headway.cli import view
 from headway.cli.view import BARS, Progress, Terminal, picture, progress_line, reason, sparkline
 
-METRICS = {"waiting_jobs": 7, "in_flight_jobs": 3, "oldest_age_s": 4.25, "pickup_p95_s": None}
+METRICS = {"waiting_jobs": 7, "in_flight_jobs": 3, "oldest_age_s": 4.25, "pickup_objective_s": None}
 DECISION = {
     "target_workers": 9,
     "binding": "backlog_drain",
@@ -18,7 +18,7 @@ DECISION = {
 OVERVIEW = {
     "at_s": 1003.0,
     "pools": [{"pool": "demo", "running_workers": 4, "starting_workers": 2, "target_workers": 9}],
-    "queues": [{"queue": "demo/llm-code", "pool": "demo", "metrics": METRICS}],
+    "queues": [{"queue": "demo/llm-code", "pool": "demo", "objective": None, "metrics": METRICS}],
     "decisions": [{"decided_at_s": 1000.0, "previous_workers": 4, "decision": DECISION}],
 }
 

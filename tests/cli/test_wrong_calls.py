@@ -25,6 +25,8 @@ from headway.__main__ import main
             ["host", "drain", "web-1"],
             "host drain: missing option '--reason'; `headway host drain --help` tells what it takes",
         ),
+        (["scale", "quick", "-1", "--reason", "x"], "'-1' is no number of workers: expected 0 or more, or auto"),
+        (["scale", "quick", "2", "--for", "10", "--reason", "x"], "--for='10' has no unit: 10s, 10m or 10h"),
         (["up", "--prot", "3"], "up: unrecognized arguments: --prot 3; `headway up --help` tells what it takes"),
         (["init"], "init: the following arguments are required: --broker; `headway init --help` tells what it takes"),
         (

@@ -114,7 +114,83 @@ def test_only_a_running_job_that_left_no_record_is_known_to_have_ended() -> None
     ],
 )
 def test_a_record_is_read_as_rq_writes_it(values: list[str | None], expected: JobRecord | None) -> None:
-    assert record_from(values) == expected
+    found = record_from([*values, None, None, None])
+    assert found is None if expected is None else found == replace(expected, created_at_s=found and found.created_at_s)
+
+
+@pytest.mark.parametrize(
+    ("left", "retries", "repeats", "expected"),
+    [
+        ("2", None, None, (2, None, False)),
+        ("0", "", None, (0, None, False)),
+        (None, "3", None, (None, 3, False)),
+        (None, None, "4", (None, None, True)),
+        ("-1", "x", None, (None, None, False)),
+        ("9" * 30, None, None, (None, None, False)),
+    ],
+)
+def test_what_rq_writes_of_retries_is_read(
+    left: str | None, retries: str | None, repeats: str | None, expected: tuple[int | None, int | None, bool]
+) -> None:
+    found = record_from(["queued", None, "1970-01-01T00:00:10Z", None, None, left, retries, repeats])
+    assert found is not None
+    assert (found.retries_left, found.retries, found.is_repeated) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "now", "seen", "attempts"),
+    [
+        (None, record("queued"), SEEN, [None]),
+        (None, replace(record("queued"), retries_left=3), SEEN, [None]),
+        # put back at once after a failure
+        (runs(), record("queued", 13, 11, 12), SEEN, [2]),
+        (replace(runs(), attempt=2), record("queued", 13, 11, 12), SEEN, [3]),
+        # several times between two looks: what RQ has left says how often
+        (replace(runs(), retries_left=3), replace(record("queued", 13, 11, 12), retries_left=1), SEEN, [3]),
+        # failed, and its retry or the hand that puts it back came later
+        (replace(OVER, has_failed=True), record("queued", 70, 11, 12), SEEN, [2]),
+        (replace(OVER, has_failed=True, attempt=2, is_aside=True), record("finished", 70, 71, 72), SEEN, [3]),
+        # ended well, and came again: a repetition, or another job under the same id
+        (OVER, record("queued", 70, 11, 12), SEEN, [None]),
+        (replace(OVER, retries_left=3), replace(record("queued", 70, 11, 12), retries_left=2), SEEN, [None]),
+        (runs(), record("queued", 13, 11, 12), FINISHED_SEEN, [None]),
+        # nothing is remembered: the record shows an end before, and that RQ may put it back
+        (None, replace(record("queued", 13, 11, 12), retries_left=0), SEEN, [2]),
+        (None, record("queued", 13, 11, 12), SEEN, [None]),
+        (None, replace(record("queued", 13, 11, 12), retries_left=0, is_repeated=True), SEEN, [None]),
+        # what came since the look before has an entry that was never told: the first that is told counts as fresh
+        (
+            None,
+            replace(record("queued", 13, 11, 12), retries_left=0, created_at_s=9.0),
+            replace(SEEN, looked_at_s=8.0),
+            [None],
+        ),
+        (
+            None,
+            replace(record("queued", 13, 11, 12), retries_left=0, created_at_s=9.0),
+            replace(SEEN, looked_at_s=9.5),
+            [2],
+        ),
+        # a job that asks to be tried again is counted by RQ
+        (None, replace(record("queued", 13, 11, 12), retries=2), SEEN, [3]),
+        (runs(), replace(record("queued", 13, 11, 12), retries=4), SEEN, [5]),
+    ],
+)
+def test_an_entry_says_which_attempt_it_begins(
+    told: Told | None, now: JobRecord, seen: Sighting, attempts: list[int | None]
+) -> None:
+    new, _ = progress(told, now, seen)
+    assert [event.attempt for event in new if event.kind is EventKind.ENQUEUED] == attempts
+
+
+def test_a_job_put_aside_until_its_retry_is_known_to_have_failed_however_often_it_is_looked_at() -> None:
+    later = replace(record("scheduled", 10, 11, 12), retries_left=1)
+    told: Told | None = runs()
+    for _ in range(3):
+        assert told is not None
+        _, told = progress(told, later, SEEN)
+    assert told is not None
+    assert (told.has_failed, told.is_aside) == (True, True)
 
 
 @pytest.mark.parametrize(

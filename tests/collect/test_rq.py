@@ -129,6 +129,7 @@ def test_a_retry_is_a_failure_and_a_new_entry(rq: Rq, watch: Watch) -> None:
     rq.run()
     watch.look()
     assert watch.told() == [ENQUEUED, STARTED, FAILED, RETRIED, ENQUEUED, STARTED, FAILED]
+    assert attempts(watch) == [None, 2]
     first, second = [event for event in watch.events if event.kind is FAILED]
     assert first.at_s < second.started_at_s < second.at_s
     assert second.at_s == rq.job(job.id).ended_at.timestamp()
@@ -145,8 +146,45 @@ def test_a_retry_that_has_to_wait_enters_when_it_is_due(rq: Rq, watch: Watch) ->
     rq.queue().scheduled_job_registry.remove(again)
     rq.queue()._enqueue_job(again)  # what RQ's scheduler does
     rq.run()
-    watch.look()
+    watch.look(later_s=300.0)  # long after what ended is remembered one by one
     assert watch.told()[4:] == [ENQUEUED, STARTED, FAILED]
+    assert attempts(watch) == [None, 2]
+
+
+def test_retries_that_wait_are_told_as_such_however_late_they_come(rq: Rq, watch: Watch) -> None:
+    """What ended well is forgotten within a minute; what waits for its retry is not."""
+    jobs = [rq.queue().enqueue(fail, retry=Retry(max=2, interval=[60, 60])) for _ in range(3)]
+    watch.look()
+    for later_s in (0.0, 100.0, 200.0):
+        rq.run()
+        watch.look(later_s=later_s)
+        watch.look(later_s=later_s + 90.0)
+        for job in jobs:
+            again = rq.job(job.id)
+            if again.get_status() == "scheduled":
+                rq.queue().scheduled_job_registry.remove(again)
+                rq.queue()._enqueue_job(again)
+        watch.look(later_s=later_s + 95.0)
+    assert sorted(attempts(watch), key=str) == [2, 2, 2, 3, 3, 3, None, None, None]
+
+
+def test_of_a_job_that_fails_and_comes_back_between_two_looks_one_entry_is_fresh(rq: Rq, watch: Watch) -> None:
+    rq.queue().enqueue(fail, retry=Retry(max=3))
+    rq.run(jobs=2)  # it waits for its third attempt, and nobody has looked
+    watch.look()
+    assert attempts(watch) == [None]
+    rq.run()
+    watch.look()
+    assert attempts(watch)[0] is None
+    assert all(attempt and attempt > 1 for attempt in attempts(watch)[1:])
+
+
+def test_a_job_that_asks_to_be_tried_again_is_counted(rq: Rq, watch: Watch) -> None:
+    rq.queue().enqueue(work, Retry(max=2))
+    while_running.append(watch.look)
+    rq.run()
+    watch.look()
+    assert attempts(watch) == [None, 2, 3]
 
 
 def test_a_repeated_job_finishes_each_time(rq: Rq, watch: Watch) -> None:
@@ -155,6 +193,12 @@ def test_a_repeated_job_finishes_each_time(rq: Rq, watch: Watch) -> None:
     rq.run()
     watch.look()
     assert watch.told() == [ENQUEUED, STARTED, FINISHED] * 3
+    assert attempts(watch) == [None] * 3
+
+
+def attempts(watch: Watch) -> list[int | None]:
+    """Of the entries that were told."""
+    return [event.attempt for event in watch.events if event.kind is ENQUEUED]
 
 
 def test_a_failed_job_put_back_by_hand_is_a_new_entry(rq: Rq, watch: Watch) -> None:
@@ -166,6 +210,7 @@ def test_a_failed_job_put_back_by_hand_is_a_new_entry(rq: Rq, watch: Watch) -> N
     rq.run()
     watch.look()
     assert watch.told() == [ENQUEUED, STARTED, FAILED] * 2
+    assert attempts(watch) == [None, 2]
 
 
 def test_an_id_used_again_at_once_is_a_new_job(rq: Rq, watch: Watch) -> None:

@@ -61,7 +61,10 @@ def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None
     assert {command[0] for command in seen} <= READING
     read = {(key.split(":")[1], *fields) for name, key, *fields in (each for each in seen if each[0] == "HMGET")}
     assert read == {
-        ("job", "status", "created_at", "enqueued_at", "started_at", "ended_at"),
+        (
+            *("job", "status", "created_at", "enqueued_at", "started_at", "ended_at"),
+            *("retries_left", "number_of_retries", "repeats_left"),
+        ),
         ("worker", "state", "pid", "hostname", "current_job", "successful_job_count", "failed_job_count"),
     }
 

@@ -68,7 +68,9 @@ def test_a_batch_wrong_throughout_is_told_so_in_a_few_words() -> None:
 def test_events_and_samples_become_rows_with_nothing_lost() -> None:
     told = batch(
         sequence=7,
-        events=[event(kind=EventKind.FINISHED, job_class="Mail", enqueued_at_s=NOW_S - 5, started_at_s=NOW_S - 2)],
+        events=[
+            event(kind=EventKind.FINISHED, job_class="Mail", enqueued_at_s=NOW_S - 5, started_at_s=NOW_S - 2, attempt=2)
+        ],
         samples=[sample(waiting_jobs=3, in_flight_jobs=2, delayed_jobs=1, oldest_age_s=0.5)],
     )
     made = rows_of(told, received_at_s=NOW_S + 0.5, offset_s=0.0)
@@ -76,7 +78,7 @@ def test_events_and_samples_become_rows_with_nothing_lost() -> None:
         {
             "schema_version": 1, "queue": "redis/mail", "kind": "finished", "job_id": "a", "job_class": "Mail",
             "at_s": NOW_S, "received_at_s": NOW_S + 0.5, "enqueued_at_s": NOW_S - 5, "started_at_s": NOW_S - 2,
-            "producer": "app", "sequence": 7,
+            "attempt": 2, "producer": "app", "sequence": 7,
         },
         {
             "schema_version": 1, "queue": "redis/mail", "kind": "sample", "at_s": NOW_S, "received_at_s": NOW_S + 0.5,

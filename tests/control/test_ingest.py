@@ -402,7 +402,7 @@ async def test_one_batch_that_cannot_be_written_does_not_take_its_group_along(
         await until_writing(log)
         group = [
             asyncio.create_task(ingest.accept(told))
-            for told in (batch(2), batch(3, samples=(sample("a\0", 1),)), batch(4))
+            for told in (batch(2), batch(3, samples=(sample("redis/mail", 2**70),)), batch(4))
         ]
         log.may_write.set()
         assert await writing == TAKEN

@@ -109,6 +109,13 @@ def test_a_wake_is_as_late_as_its_oldest_job_has_waited() -> None:
     assert loop.learned().behaviour.wake_delay == Spread(p50_s=1.4, p95_s=1.4, count=1)
 
 
+def test_jobs_that_were_held_back_make_no_late_wake() -> None:
+    loop = Loop()
+    loop.memory = Memory(target_workers=0, held_since_s=NOW_S - 60.0)
+    loop.evaluate(waiting_jobs=2, oldest_age_s=60.0, is_whole=False)
+    assert loop.learned().behaviour.wake_delay is None
+
+
 def test_how_soon_hosts_act_and_how_soon_that_is_known() -> None:
     loop = Loop()
     loop.evaluate(waiting_jobs=1, after=(Assignment(pool="mail", host_id="a", template="mail", base_workers=1),))

@@ -30,6 +30,18 @@ def test_a_newer_version_of_a_bucket_takes_the_place_of_the_older() -> None:
     assert recent.revision == 2
 
 
+def test_what_came_this_minute_leaves_retries_out() -> None:
+    """Also in rows of an earlier version, which may count more retries than came in their span."""
+    recent = RecentBuckets()
+    rows = [
+        row(60.0, arrived_jobs=5, retried_jobs=3),
+        row(65.0, arrived_jobs=1, retried_jobs=4),
+        row(55.0, arrived_jobs=9),
+    ]
+    recent.take(rows, revision=1)
+    assert recent.arrived_jobs("redis/mail", from_s=60.0) == 2
+
+
 def test_the_queues_in_which_jobs_wait_are_named() -> None:
     recent = RecentBuckets()
     assert recent.take([row(5.0, waiting_jobs=2), row(5.0, queue="redis/idle")], revision=1) == {"redis/mail"}

@@ -195,8 +195,11 @@ async def test_a_host_that_nobody_knows_is_told_to_enrol(reports: Reports) -> No
     assert reports._held == {}
 
 
-async def test_hundreds_of_held_polls_wake_and_leave_nothing_behind(engine: Engine, reports: Reports) -> None:
+async def test_hundreds_of_held_polls_wake_and_leave_nothing_behind(
+    engine: Engine, reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """More than there are connections: they queue for one, and none is refused."""
+    monkeypatch.setattr("headway.control.reports.POLLS_PER_HOST_MAX", 300)
     host_id = await enrolled(reports)
     asked = await having(reports, host_id)
     polls = [asyncio.create_task(reports.poll(asked, wait_s=60.0)) for _ in range(300)]

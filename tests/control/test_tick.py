@@ -17,6 +17,7 @@ from headway.scaling.decide import decide
 from headway.scaling.model import (
     MEMORY_VERSION,
     Assignment,
+    DayPaid,
     Decision,
     Demand,
     HoldCosts,
@@ -215,6 +216,23 @@ async def test_metrics_wake_a_pool_at_zero_and_no_other(migrated_url: str, datab
     assert database.assigned() == {("asleep", "a"): 1, ("awake", "a"): 1}
 
 
+async def test_a_pool_that_is_told_to_wake_keeps_to_its_threshold(migrated_url: str, database: Database) -> None:
+    database.profile(activation_jobs=2, objective=Objective(target_s=300.0))
+    database.host()
+    database.bucket()
+    times_s = [NOW_S]
+    async with leading(migrated_url) as (ticker, epoch):
+        ticker._clock = lambda: times_s[-1]
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        for waiting_jobs in (2, 3):
+            assert database.assigned() == {}
+            times_s.append(times_s[-1] + 5.0)
+            database.bucket(at_s=times_s[-1], waiting_jobs=waiting_jobs)
+            await ticker.tick(epoch=epoch, is_all_due=False)
+    assert [binding for _, _, binding in database.decisions()] == ["idle", "activation", "wake"]
+    assert database.assigned() == {("mail", "a"): 1}
+
+
 async def test_a_profile_that_cannot_be_read_touches_no_other_pool(migrated_url: str, database: Database) -> None:
     """Law 10: one pool's failure is its own."""
     database.body("broken", {"queues": ["redis/broken"], "template": "mail", "no_such_key": 1})
@@ -304,6 +322,22 @@ async def test_a_new_leader_goes_on_from_what_is_remembered(migrated_url: str, d
     assert database.decisions()[-1] == ("mail", 4, "hold_down")
 
 
+async def test_a_new_leader_goes_on_counting_evaluations_without_metrics(migrated_url: str, database: Database) -> None:
+    """Each leads for one evaluation: at the third the fallback begins, and at the fourth it still holds."""
+    database.profile(fallback_workers=2, fallback_after_evaluations=3)
+    database.host()
+    database.bucket(**LATE)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    targets = []
+    for number in range(1, 5):
+        async with leading(migrated_url, now_s=NOW_S + 60 + 5 * number) as (ticker, epoch):
+            await ticker.tick(epoch=epoch, is_all_due=True)
+        targets.append(sum(database.assigned().values()))
+    assert targets == [4, 4, 2, 2]
+    assert database.decisions()[-1] == ("mail", 2, "fallback")
+
+
 async def test_everything_that_is_remembered_comes_back_as_it_was(migrated_url: str, database: Database) -> None:
     database.profile()
     remembered = Memory(
@@ -314,6 +348,9 @@ async def test_everything_that_is_remembered_comes_back_as_it_was(migrated_url: 
         hold_costs=HoldCosts(
             began_at_s=NOW_S - 60, at_s=NOW_S, levels=(0,) * 8 + (4,), bands=((150.5,) * 9, (170.25,) * 9)
         ),
+        missed_evaluations=2,
+        held_since_s=NOW_S - 3.5,
+        day_paid=DayPaid(day="1970-01-12", at_s=NOW_S, paid_worker_s=7.5, workers=4, since_s=NOW_S - 60),
         strategy_state={"asked": [[NOW_S, 4]]},
     )
     decision = Decision(pool="mail", at_s=NOW_S, target_workers=4, binding="backlog_drain")
@@ -507,6 +544,29 @@ async def test_a_budget_of_the_day_counts_what_was_decided_since_midnight(
     await engine.dispose()
     since_midnight_h = database.read("select extract(epoch from (now() at time zone 'utc')::time) / 3600")
     assert gathered.worker_hours_today == {"mail": pytest.approx(10 * float(since_midnight_h), abs=0.01)}
+
+
+async def test_what_a_day_has_cost_outlives_the_leader(migrated_url: str, database: Database) -> None:
+    """20 of 24 worker-hours are paid at noon; the next leader counts on from there, and reads no decisions for it."""
+    noon_s = 12 * 3600.0 + 86_400.0 * 20_000
+    database.profile(cost_per_worker_hour=1.0, budget_per_day=24.0, workers_min=1, service_time_guess_s=1.0)
+    database.host()
+    database.bucket(at_s=noon_s)
+    async with leading(migrated_url, now_s=noon_s) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        first = database.read("select memory -> 'day_paid' from pool_states")
+        database.run("update pool_states set memory = jsonb_set(memory, '{day_paid,paid_worker_s}', '72000')")
+    assert (first["day"], first["paid_worker_s"]) == ("2024-10-04", 0.0)
+    database.bucket(at_s=noon_s + 5, waiting_jobs=600, oldest_age_s=60.0)
+    async with leading(migrated_url, now_s=noon_s + 5) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    engine = create_engine(migrated_url)
+    gathered = await gather(engine, revision=0, from_s=0.0)
+    await engine.dispose()
+    assert gathered.worker_hours_today == {}
+    assert database.decisions()[-1] == ("mail", 0, "budget")  # 4 h do not pay for a floor of one until midnight
+    spent = database.read("select body -> 'day_budget' from decisions order by decided_at desc limit 1")
+    assert spent["paid_worker_s"] == pytest.approx(72_000, abs=60)
 
 
 async def test_a_pool_that_wakes_is_shared_with_those_that_are_not_due(migrated_url: str, database: Database) -> None:

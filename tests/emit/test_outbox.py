@@ -11,7 +11,7 @@ import pytest
 
 from emit.service import Service, serving
 from headway.emit import outbox as module
-from headway.emit.client import TelemetryClient
+from headway.emit.client import Receipt, TelemetryClient
 from headway.emit.folder import StateFolder
 from headway.emit.outbox import RESERVED_AT_ONCE, Outbox
 from headway.errors import Invalid, Misconfigured, Unavailable
@@ -247,3 +247,23 @@ def test_answers_that_got_lost_on_a_real_wire_change_nothing(tmp_path: Path) -> 
         assert service.events == [event(1)]
         hasty.close()
         patient.close()
+
+
+def test_what_a_control_plane_leaves_out_is_logged_when_it_begins_and_when_it_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = iter(("10 queues are known", "10 queues are known", ""))
+    outbox = Outbox(
+        tmp_path / "state.json",
+        name="test",
+        send=lambda _: Receipt(is_duplicate=False, refused=next(refused)),
+        clock=lambda: 5.0,
+    )
+    with caplog.at_level("INFO"):
+        for _ in range(3):
+            outbox.offer(samples=[SAMPLE])
+            assert outbox.push()
+    assert [record.getMessage().split(" producer=")[0] for record in caplog.records] == [
+        "telemetry refused in part",
+        "telemetry taken whole again",
+    ]

@@ -1,6 +1,7 @@
 """A role installs its own extra and no more, and runs."""
 
 from collections.abc import Callable
+from importlib.metadata import version
 
 import pytest
 
@@ -76,7 +77,10 @@ def test_a_role_that_helps_without_its_extra_names_it_when_it_shall_run(
 def assert_names_the_extra(said: str, command: str, extra: str) -> None:
     assert len(said.splitlines()) == 1
     assert said.startswith(f"headway: `headway {command}` needs the package ")
-    assert said.endswith(f"pip install 'headway[{extra}]'\n")
+    assert said.endswith(
+        f"pip install 'headway-{version('headway')}-py3-none-any.whl[{extra}]', the wheel that this came from; "
+        f"in a clone, pip install '.[{extra}]'\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ class Machine:
         self.host_file = root / "etc/host.toml"
         self._places = {
             "python3 -m venv /opt/headway": "true",
-            "/opt/headway/bin/pip install --upgrade headway": (
+            "/opt/headway/bin/pip install --upgrade --force-reinstall --no-deps ./headway-0.1.0-py3-none-any.whl": (
                 f"{UV} --quiet pip install --python {environment.folder} --reinstall --no-deps {wheel}"
             ),
             "/opt/headway": str(environment.folder),
@@ -160,7 +160,9 @@ def test_the_page_installs_changes_upgrades_and_removes_an_agent_and_no_worker_m
 ) -> None:
     plane = control[0]
     # Install.
-    assert "pip install headway" in block("python3 -m venv")  # the environment has it, from the wheel
+    assert "pip install ./headway-0.1.0-py3-none-any.whl" in block(
+        "python3 -m venv"
+    )  # the environment has it, from the wheel
     assert "wrote host.toml with templates: celery" in machine.type(block("agent init"))
     told = machine.type(block("agent check --host-file /etc/headway/host.toml --control"))
     assert f"{machine.root}/bin/celery" in told

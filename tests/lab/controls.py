@@ -10,7 +10,7 @@ from lab.network import Network
 from lab.programs import Program
 
 GRPC_PORT, HTTP_PORT = 8461, 8460
-TOKEN = "of-the-lab"  # it opens nothing else
+TOKEN = "of-the-lab-4Zp8Qw2x"  # it opens nothing else
 NO_POSTGRES = "headway: no Postgres answers at "
 
 

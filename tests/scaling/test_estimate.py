@@ -36,6 +36,13 @@ def rates(*spans: dict[str, Any]) -> tuple[float | None, ...]:
     return seen.arrival_rate_per_s, seen.start_rate_per_s, seen.completion_rate_per_s
 
 
+def test_arrivals_that_come_back_are_counted_apart() -> None:
+    seen = watched({"arrived_jobs": 9, "retried_jobs": 6}, {"arrived_jobs": 3, "retried_jobs": 1})
+    assert (seen.arrived_jobs, seen.retried_jobs, seen.fresh_jobs) == (3, 1, 2)
+    assert (seen.arrival_rate_per_s, seen.retry_rate_per_s, seen.fresh_rate_per_s) == (1.2, 0.7, 0.5)
+    assert watched({"arrived_jobs": 9, "retried_jobs": 6}, *[{}] * 12).retry_rate_per_s == 0.0
+
+
 BURST = {"arrived_jobs": 60, "started_jobs": 30, "finished_jobs": 15}
 
 

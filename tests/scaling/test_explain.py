@@ -13,6 +13,9 @@ from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategies.coming_down import at_once
 from headway.scaling.view import PoolView
+from scaling.pools import NOW_S as POOL_NOW_S
+from scaling.pools import queue
+from scaling.pools import view as pool_view
 
 NOW_S = 1_800_000_000.0
 QUEUE = QueueMetrics(
@@ -93,6 +96,21 @@ def test_every_limit_that_headway_has_is_told_in_words() -> None:
     ways_down = {strategy.come_down for strategy in BUILT_IN.values()} - {at_once}
     names = {limit.__name__ for way in ways_down for limit in in_order(way)}
     assert sorted(names - LIMITS.keys()) == []
+
+
+@pytest.mark.parametrize(
+    ("retry_rate_per_s", "says"),
+    [
+        (4.0, "10 a second arrive, 40 % of them for another attempt, each for 2 s of work"),
+        (0.01, "10 a second arrive, each"),
+    ],
+)
+def test_how_many_of_the_arrivals_came_back_is_said_where_any_did(retry_rate_per_s: float, says: str) -> None:
+    busy = queue(
+        waiting_jobs=1, arrival_rate_per_s=10.0, retry_rate_per_s=retry_rate_per_s, service_time_s=2.0, oldest_age_s=0.0
+    )
+    told = explained(decide(pool_view(busy), Memory(), now_s=POOL_NOW_S)[0])
+    assert any(says in sentence for sentence in told)
 
 
 def moved(name: str, before: int, after: int, **changes: Any) -> str:

@@ -82,6 +82,18 @@ def test_what_came_beyond_the_recent_rate_is_learned() -> None:
     assert after({"arrived_jobs": 9}, guard=guard, first=1).by_rate.least_spare(0.0) == 0.0
 
 
+def test_jobs_that_come_back_teach_nothing_of_what_will_come() -> None:
+    """Neither how far the rate fell short, nor a rhythm, nor what is expected next."""
+    calm = [{"arrived_jobs": 2, "arrival_rate_per_s": 0.4} for _ in range(40)]
+    storm = [
+        {**each, "arrived_jobs": 2 + 12 * (tick % 4 == 0), "retried_jobs": 12 * (tick % 4 == 0)}
+        for tick, each in enumerate(calm)
+    ]
+    raised = [{**each, "arrival_rate_per_s": 1.0, "retry_rate_per_s": 0.6} for each in storm]
+    assert after(*raised).expected_jobs == pytest.approx(2.0)
+    assert asdict(after(*storm)) == asdict(after(*calm))
+
+
 def test_a_span_that_is_seen_twice_counts_once() -> None:
     once = after({"arrived_jobs": 3}, {"arrived_jobs": 4})
     again = learned(once, looked(tick=1, arrived_jobs=4), pool(), now_s=NOW_S + 7.0)
@@ -211,6 +223,14 @@ def test_earlier_days_count_only_while_they_ask_for_fewer_to_stand(
     recalled_jobs: float, mean_jobs: float, spare: float
 ) -> None:
     assert spare_now(told(recalled_jobs=recalled_jobs, mean_jobs=mean_jobs)) == pytest.approx(spare)
+
+
+def test_in_its_first_hour_what_earlier_days_tell_only_adds() -> None:
+    """That they fell short of nothing yet proves nothing: what the rate teaches stands all the same."""
+    judged = told(recalled_jobs=0.0, mean_jobs=2.0)
+    first_hour = replace(judged, by_recall=replace(judged.by_recall, time_s=RECALL_TIME_S / 2))
+    assert [spare_now(guard) for guard in (judged, first_hour)] == pytest.approx([0.99, 19.99])
+    assert spare_now(replace(first_hour, recalled_jobs=30.0)) == pytest.approx(30.99)
 
 
 def test_what_weeks_tell_has_been_judged_and_counts_also_where_standing_for_it_costs_more() -> None:

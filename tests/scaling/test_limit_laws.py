@@ -51,6 +51,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         "step_down_workers": draw(MAYBE_COUNT),
         "step_up_fraction": draw(MAYBE_PART),
         "step_down_fraction": draw(MAYBE_PART),
+        "activation_jobs": draw(st.sampled_from([0, 0, 7])),
         "fallback_workers": draw(MAYBE_COUNT),
         "rate_limit_per_s": draw(st.none() | st.floats(0.1, 100.0)),
         "cost_per_worker_hour": 0.5,

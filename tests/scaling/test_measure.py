@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.errors import Invalid
 from headway.scaling.measure import (
     BucketRow,
     MovingSketch,
@@ -140,6 +141,43 @@ def test_jobs_in_flight_are_averaged_back_from_the_newest_sample() -> None:
     ended = metrics(row(70.0, finished_jobs=2, failed_jobs=1), sampled, now_s=100.0)
     assert ended.in_flight_mean_jobs == pytest.approx(4 + 3 * 32.5 / 60)
     assert metrics(row(70.0, started_jobs=3), now_s=100.0).in_flight_mean_jobs is None
+
+
+def test_arrivals_that_come_back_are_counted_apart_and_are_no_trend() -> None:
+    """One retry more in each bucket, beside two fresh jobs: twelve buckets of a rate that stands still."""
+    rows = [row(5.0 * number, arrived_jobs=2 + number, retried_jobs=number) for number in range(12)]
+    found = metrics(*rows, now_s=60.0)
+    assert (found.arrived_jobs, found.retried_jobs, found.fresh_jobs) == (13, 11, 2)
+    assert (found.arrival_rate_per_s, found.retry_rate_per_s) == (pytest.approx(90 / 60), pytest.approx(66 / 60))
+    assert found.fresh_rate_per_s == pytest.approx(24 / 60)
+    assert found.arrival_trend_per_s2 == pytest.approx(0.0)
+
+
+def test_a_retry_that_waits_tells_of_its_age_like_any_job() -> None:
+    found = metrics(row(50.0, arrived_jobs=3, retried_jobs=3, sampled_at_s=54.0, waiting_jobs=3), now_s=60.0)
+    assert found.arrivals == (Arrivals(jobs=3, ended_ago_s=5.0),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempt", "retried"),
+    [
+        (EventKind.ENQUEUED, None, 0),  # not known: the first
+        (EventKind.ENQUEUED, 1, 0),
+        (EventKind.ENQUEUED, 2, 1),
+        (EventKind.ENQUEUED, 9, 1),
+        (EventKind.STARTED, 2, 0),
+        (EventKind.RETRIED, 2, 0),  # says that it will come back, not that it has
+    ],
+)
+def test_a_retry_is_an_entry_of_a_later_attempt(kind: EventKind, attempt: int | None, retried: int) -> None:
+    (found,) = bucket_rows([JobEvent(queue="q", job_id="1", kind=kind, at_s=7.0, attempt=attempt)])
+    assert found.retried_jobs == retried
+    assert found.arrived_jobs == (kind is EventKind.ENQUEUED)
+
+
+def test_an_attempt_before_the_first_is_refused() -> None:
+    with pytest.raises(Invalid, match="attempt=0 is below 1, the first"):
+        JobEvent(queue="q", job_id="1", kind=EventKind.ENQUEUED, at_s=7.0, attempt=0)
 
 
 def test_late_jobs_are_the_starts_beyond_the_objective() -> None:

@@ -68,7 +68,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(ceilings=st.tuples(st.integers(1, 4), st.integers(1, 4)), names=st.integers(1, 3), steps=STEPS)
 # Up, down and up again while the first ones finish long jobs: with a ceiling of two, four were at work.
 @example(ceilings=(2, 1), names=2, steps=[("wait", 0, 2, 0), ("wait", 0, 0, 0), ("wait", 0, 2, 0)])
@@ -91,7 +91,7 @@ def test_law_6_no_start_exceeds_the_ceiling_or_the_host_while_others_still_leave
         site.report()
 
 
-@settings(max_examples=50)
+@settings(max_examples=max(50, settings.default.max_examples))
 @given(ceilings=st.tuples(st.integers(1, 4), st.integers(1, 4)), names=st.integers(1, 3), steps=STEPS)
 def test_once_what_leaves_has_left_every_pool_has_what_it_wants(
     ceilings: tuple[int, int], names: int, steps: list[tuple[str, int, int, int]]

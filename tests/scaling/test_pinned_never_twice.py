@@ -42,7 +42,7 @@ def ticked(
     return list(rolled(exclusive, hosts, {"mail": generation})), outcome.memory
 
 
-@settings(max_examples=100)
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(
     pinned=st.integers(1, 3),
     names=st.integers(1, 4),

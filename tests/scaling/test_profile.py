@@ -130,11 +130,11 @@ def test_every_mistake_is_reported_at_once() -> None:
             "strategy_options": {"x": "y"},
         }
     )
-    assert told[1].startswith("unknown key 'wokers_max'; known: budget_per_day, ")
+    assert told[1] == "unknown key 'wokers_max'; did you mean 'workers_max'?"
     del told[1]
     assert told == [
         "queues='redis/mail': expected a list of text",
-        "objective: unknown key 'target'; known: percentile, target_s, window_s",
+        "objective: unknown key 'target'; did you mean 'target_s'?",
         "mode='go': expected one of act, recommend, pause, pause_up, pause_down",
         "workers_max='many': expected a whole number",
         "member_objectives.redis/other: target_s='soon': expected a number",
@@ -177,6 +177,28 @@ def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
         (
             {"fallback_workers": 2, "fallback_after_s": 10},
             "fallback_after_s=10 is below stale_after_s=20",
+        ),
+        (
+            {"fallback": "if_highr", "fallback_workers": 2},
+            "fallback='if_highr': expected one of fixed, current, if_higher, if_lower; did you mean 'if_higher'?",
+        ),
+        ({"fallback": "currentReplicas"}, "fallback='currentReplicas': expected one of fixed, current"),
+        ({"fallback": "if_lower"}, "fallback=if_lower needs fallback_workers, to compare the present count with"),
+        (
+            {"fallback": "current", "fallback_workers": 2},
+            "fallback=current keeps the present count, not fallback_workers=2: leave out one of them",
+        ),
+        (
+            {"fallback_workers": 2, "fallback_after_evaluations": 0},
+            "fallback_after_evaluations=0 must lie in 1..17280",
+        ),
+        (
+            {"fallback_after_evaluations": 3},
+            "fallback_after_evaluations=3 needs fallback_workers, or fallback: current",
+        ),
+        (
+            {"fallback_workers": 2, "fallback_after_evalutions": 3},
+            "unknown key 'fallback_after_evalutions'; did you mean 'fallback_after_evaluations'?",
         ),
         ({"pause": {"reason": " "}}, "pause: reason is empty"),
         ({"pause": {"mode": "act"}}, "pause: pause.mode='act': expected one of pause, pause_up, pause_down"),

@@ -230,6 +230,25 @@ def test_where_there_is_no_room_for_one_more_one_goes_first_and_the_next_once_it
     assert drains(reconcile([replace(coming, state=RUNNING), there[1]], [row(2)], upkeep=cramped)) == ["b"]
 
 
+# --- what no record tells of -----------------------------------------------------------------------------------------
+
+
+def test_what_is_not_known_to_be_a_worker_takes_a_place_and_nobody_is_ended_for_it() -> None:
+    unknown = worker("u", state=WorkerState.UNKNOWN, template="", restart_generation=0)
+    assert starts(reconcile([unknown], [row(3)])) == starts(reconcile([worker("a")], [row(3)]))
+    assert reconcile([unknown, worker("a")], [row(1)]) == ()
+    assert drains(reconcile([unknown, worker("a"), worker("b")], [row(1)])) != []
+    assert reconcile([unknown], []) == ()
+    assert reconcile([unknown], [row(1, restart_generation=5)]) == (), "nor is it replaced"
+    assert reconcile([unknown], [replace(row(1), is_exclusive=True)]) == ()
+
+
+def test_what_may_be_any_pools_takes_a_place_in_any() -> None:
+    unknown = worker("u", pool="", state=WorkerState.UNKNOWN)
+    assert len(starts(reconcile([unknown], [row(1), row(2, pool="web")]))) == 2
+    assert len(starts(reconcile([], [row(1), row(2, pool="web")]))) == 3
+
+
 # --- laws ------------------------------------------------------------------------------------------------------------
 
 POOLS = st.sampled_from(["mail", "web"])
@@ -278,7 +297,7 @@ def test_only_workers_that_count_are_drained_and_each_once(
 ) -> None:
     drained = drains(reconcile(workers, rows, spent=spent))
     assert len(set(drained)) == len(drained)
-    assert set(drained) <= {each.worker_id for each in workers if each.state in COUNTED}
+    assert set(drained) <= {each.worker_id for each in workers if each.state in COUNTED - {WorkerState.UNKNOWN}}
 
 
 @given(WORKERS, ROWS, SPENT)
@@ -297,6 +316,8 @@ def test_no_pool_gets_more_than_assigned_but_for_one_replacement(
                 if (found.pool, found.is_burst) == (each.pool, is_burst) and found.state in COUNTED
             ]
             assert count <= len(there) <= max(count + SURGE_WORKERS, len(workers))
+            if any(found.state is WorkerState.UNKNOWN for found in there):
+                continue  # nobody is ended for what may be none
             if all(found.template == "rq" and found.restart_generation >= each.restart_generation for found in there):
                 assert len(there) == count
 
@@ -437,6 +458,7 @@ def test_upkeep_comes_to_an_end_with_what_is_assigned_all_of_it_current(
 def test_of_an_exclusive_pool_no_more_than_assigned_ever_exist_and_in_the_end_all_are_current(
     workers: list[Worker], rows: list[Assignment], upkeep: Upkeep, data: Any
 ) -> None:
+    workers = [each for each in workers if each.state is not WorkerState.UNKNOWN]  # which only a person ends
     rows = [replace(each, is_exclusive=True, burst_workers=0) for each in rows]
     most = {each.pool: each.base_workers for each in rows}
 

@@ -19,11 +19,12 @@ from headway.scaling.model import (
     QueueSample,
     Wanted,
 )
-from headway.scaling.profile import Override, Pause
+from headway.scaling.profile import Fallback, Override, Pause
 from headway.scaling.schedule import Schedule
 from headway.scaling.settle import Outcome
 from headway.scaling.standing import CLOCKLESS_LIMITS, STANDS_S_MAX, is_same, stands
 from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategies.hybrid import SILENT_S
 from headway.scaling.strategy import Advice, Strategy
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, profile, queue, view
@@ -158,6 +159,22 @@ def test_no_decision_stands_whose_strategy_keeps_a_state() -> None:
     assert not do_stand(decided(idle(), memory, strategy=strategy), strategy=strategy)
 
 
+def test_arrivals_without_a_rhythm_let_a_decision_stand_until_they_are_forgotten() -> None:
+    outcome = decided(view(queue(arrived_jobs=3, arrived_until_s=NOW_S)))
+    assert outcome.memory.strategy_state.keys() == {"periods"}
+    settled = Outcome(
+        view=outcome.view,
+        before=outcome.memory,
+        decision=outcome.decision,
+        memory=decided(outcome.view, outcome.memory).memory,
+    )
+    assert do_stand(settled)
+    forgotten_s = NOW_S + SILENT_S + 1.0
+    later = replace(read_again(outcome.view, after_s=SILENT_S + 1.0))
+    assert not HYBRID.is_at_rest(outcome.memory.strategy_state, forgotten_s)
+    assert not decided(later, outcome.memory, now_s=forgotten_s).memory.strategy_state
+
+
 def test_a_strategys_own_way_down_stands_only_where_nothing_is_to_change() -> None:
     def in_its_own_time(count: int, ground: Any) -> int:
         return ground.last_workers
@@ -185,8 +202,17 @@ QUEUES = st.builds(
     arrival_rate_per_s=st.sampled_from([0.0, 0.0, 0.0, 2.0]),
     sampled_at_s=st.sampled_from([NOW_S, NOW_S, NOW_S, NOW_S - 15.0, NOW_S - 50.0, None]),
 )
+
+
+def possible(policy: dict[str, Any]) -> dict[str, Any]:
+    """``policy`` without what contradicts something else of it."""
+    if policy["mode"] is Mode.RECOMMEND:
+        policy = {**policy, "pause": None}
+    return {**policy, "fallback_workers": None} if policy["fallback"] is Fallback.CURRENT else policy
+
+
 PROFILES = st.builds(
-    lambda special, **policy: profile(**policy, **special),
+    lambda special, **policy: profile(**possible(policy), **special),
     special=st.sampled_from(
         [
             {},
@@ -205,6 +231,8 @@ PROFILES = st.builds(
     stale_after_s=st.sampled_from([20.0, 90.0]),
     fallback_workers=st.sampled_from([None, 2]),
     fallback_after_s=st.just(100.0),
+    activation_jobs=st.sampled_from([0, 0, 2]),
+    fallback=st.sampled_from([Fallback.FIXED, Fallback.FIXED, Fallback.CURRENT]),
     override=st.sampled_from([None, None, Override(workers=2, until_s=NOW_S + 30, reason="a sale")]),
     pause=st.sampled_from([None, None, Pause(until_s=NOW_S + 25), Pause(mode=Mode.PAUSE_DOWN)]),
     cost_per_worker_hour=st.just(1.0),

@@ -92,7 +92,7 @@ def test_buckets_end_by_the_clock() -> None:
 def part(at_s: float, *, arrived: int = 0, waiting: int = 0) -> BucketRow:
     return row_of(
         QUEUE,
-        counts=(arrived, 0, 0),
+        counts=(arrived, 0, 0, 0),
         service_sum_s=0.0,
         pickups_s=(),
         sample=(at_s, waiting, 0, 1.0 if waiting else None),

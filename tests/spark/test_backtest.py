@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,7 +19,7 @@ from headway.simulate.jobs import Jobs
 from headway.simulate.phases import middle, phased
 from headway.simulate.single import Setting, rehearse
 from headway_spark.backtest import Outcome, Size, Work, backtest, filled, part_of, sizes_of, turns_of
-from headway_spark.history import Load, given_loads, held_events, jobs_of, loads_of
+from headway_spark.history import Load, fresh, given_loads, held_events, jobs_of, loads_of
 from spark.events import publish, table
 
 pytestmark = pytest.mark.timeout(300)
@@ -113,6 +114,34 @@ def test_only_what_was_enqueued_in_the_time_asked_for_is_played(spark: SparkSess
     base_s = START_S - START_S % 1
     assert sorted(row.at_s for row in found) == [at for each in given.at_s if from_s <= (at := base_s + each) < until_s]
     assert all(row.service_s is not None for row in found)  # also of a job that ended after the time
+
+
+def test_a_job_that_comes_back_for_another_attempt_is_known_for_a_retry(spark: SparkSession, tmp_path: Path) -> None:
+    """Played again it is work of its own; of what came afresh it is no more than its first attempt."""
+
+    def of(job_id: str, kind: EventKind, at_s: float, **known: Any) -> JobEvent:
+        return JobEvent(queue="redis/mail", job_id=job_id, kind=kind, at_s=START_S + at_s, **known)
+
+    told = [
+        of("a", EventKind.ENQUEUED, 0),
+        of("a", EventKind.FAILED, 3, started_at_s=START_S + 1),
+        of("b", EventKind.ENQUEUED, 20, attempt=1),
+        of("b", EventKind.FINISHED, 21, started_at_s=START_S + 20),
+        of("a", EventKind.ENQUEUED, 60, attempt=2),
+        of("a", EventKind.FINISHED, 65, started_at_s=START_S + 61),
+    ]
+    publish(tmp_path, "1.parquet", table(told))
+    with held_events(spark, tmp_path) as log:
+        played = jobs_of(log).orderBy("at_s").collect()
+        came_afresh = jobs_of(fresh(log)).orderBy("at_s").collect()
+        (load,) = loads_of(jobs_of(log), pools=None).collect()
+    assert [(row.at_s - START_S, row.service_s, row.is_retry) for row in played] == [
+        (0, 2, False),
+        (20, 1, False),
+        (60, 4, True),
+    ]
+    assert [(row.at_s - START_S, row.service_s) for row in came_afresh] == [(0, 6), (20, 1)]
+    assert load.retries == [False, False, True]
 
 
 def test_a_job_that_comes_again_under_its_id_is_another_job(spark: SparkSession, tmp_path: Path) -> None:

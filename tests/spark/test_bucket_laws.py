@@ -38,6 +38,7 @@ SPANS = st.sampled_from([0.0, 0.0004, 1.0, 5.0]) | st.floats(0, 100)
 SKEWS = st.sampled_from([0.0, 0.0, -3.0, 0.25]) | st.floats(-10, 10)
 CLASSES = st.sampled_from([None, "", "Mail", "app.jobs.Video"])
 ENDS = st.sampled_from([EventKind.FINISHED, EventKind.FAILED, EventKind.RETRIED])
+ATTEMPTS = st.sampled_from([None, 1, 2, 7])
 DEPTHS = st.none() | st.integers(0, 10**9)
 
 
@@ -47,7 +48,7 @@ def jobs(draw: st.DrawFn) -> list[JobEvent]:
     queued_s = BEGAN_S + draw(MOMENTS)
     started_s = queued_s + draw(SPANS) + draw(SKEWS)
     ended_s = started_s + draw(SPANS)
-    common: dict[str, Any] = {"queue": "q", "job_id": "1", "job_class": draw(CLASSES)}
+    common: dict[str, Any] = {"queue": "q", "job_id": "1", "job_class": draw(CLASSES), "attempt": draw(ATTEMPTS)}
     return [
         JobEvent(kind=EventKind.ENQUEUED, at_s=queued_s, **common),
         JobEvent(kind=EventKind.STARTED, at_s=started_s, enqueued_at_s=queued_s, **common),
@@ -73,6 +74,7 @@ def odd_events(times: Sequence[float]) -> st.SearchStrategy[JobEvent]:
         queue=st.just("q"),
         job_id=st.just("1"),
         job_class=CLASSES,
+        attempt=ATTEMPTS,
         kind=st.sampled_from([kind for kind in EventKind if kind is not EventKind.SAMPLE]),
         at_s=st.sampled_from([BEGAN_S, *times]),
         enqueued_at_s=st.sampled_from([None, *NO_TIMES, *FAR_TIMES]),

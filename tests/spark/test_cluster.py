@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -131,8 +131,12 @@ def test_a_backtest_on_a_cluster_gives_the_figures_that_simulate_gives(tmp_path:
 
 
 def await_rows(database_url: str, told: list[JobEvent | QueueSample], log: Path) -> None:
-    jobs = sum(isinstance(each, JobEvent) for each in told)
-    until(lambda: sum(totals(stored(database_url))[name] for name in COUNTS) == jobs, log)
+    until(lambda: counted(stored(database_url)) == counted(bucket_rows(told)), log)
+
+
+def counted(rows: Iterable[BucketRow]) -> int:
+    """How many counts there are in them: each event but those that put a job back has one, and a retry two."""
+    return sum(totals(list(rows))[name] for name in COUNTS)
 
 
 def embedded_rows(spark: SparkSession, folder: Path, files: list[list[JobEvent | QueueSample]]) -> Rows:
@@ -146,11 +150,11 @@ def embedded_rows(spark: SparkSession, folder: Path, files: list[list[JobEvent |
         for number, told in enumerate(files, 1):
             if number > 1:
                 publish(log_dir, f"{number}.parquet", table(told))
-            jobs += sum(isinstance(each, JobEvent) for each in told)
+            jobs += counted(bucket_rows(told))
             deadline_s = time.monotonic() + WITHIN_S
             stream.run(
                 is_stopping=lambda: (
-                    sum(totals(keyed(sink.rows).values())[name] for name in COUNTS) == jobs  # noqa: B023 - asked here
+                    counted(keyed(sink.rows).values()) == jobs  # noqa: B023 - asked here
                     or time.monotonic() > deadline_s  # noqa: B023 - asked here
                 )
             )

@@ -219,7 +219,7 @@ def test_an_older_files_missing_columns_are_unknown_and_newer_ones_are_not_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     kept, events = Kept(), jobs(0, 10)
-    older = of_version(0, events[:10]).drop_columns(["job_class", "delayed_jobs"])
+    older = of_version(0, events[:10]).drop_columns(["job_class", "delayed_jobs", "attempt"])
     oldest = table(events[10:12]).drop_columns(["schema_version"])
     wider = table(events[12:])
     publish(tmp_path / "log", "1.parquet", older)

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
 import pytest
 
+from headway.cli.heartbeat import FILE
 from headway.scaling.model import EventKind, JobEvent
 from processes import end, javas_below, runs
 from spark.events import publish, table
@@ -92,6 +94,7 @@ def test_the_pipeline_goes_on_where_it_was_and_ends_with_its_java(migrated_url: 
         until(lambda: query(started_jobs) == [(2,)], log)
         process.terminate()
         assert process.wait(120) == 0, log.read_text()
+        assert query("select stage, is_ready from pipeline_health") == [("stopped", False)]
         assert not runs(jvm.pid)
 
     publish(tmp_path / "log", "2.parquet", table([started(3)]))
@@ -101,6 +104,31 @@ def test_the_pipeline_goes_on_where_it_was_and_ends_with_its_java(migrated_url: 
         assert process.wait(120) == 2
     last = log.read_text().splitlines()[-1]
     assert last == "headway: Spark's JVM has ended; its last words are above, if it had any"
+
+
+def test_a_jvm_that_is_stopped_has_no_heartbeat_and_one_that_is_killed_has_crashed(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "pipeline.log"
+
+    def read(text: str) -> Any:
+        with psycopg.connect(migrated_url) as connection:
+            (row,) = connection.execute(f"select {text} from pipeline_health")  # type: ignore[arg-type]
+        return row[0]
+
+    beat_age_s = "extract(epoch from clock_timestamp() - beat_at)"
+    with running(tmp_path, migrated_url, until_said="ready after") as (process, jvm):
+        until(lambda: read("stage") == "ready" and read(beat_age_s) < 3, log)
+        file = tmp_path / "a state folder" / FILE
+        jvm.suspend()
+        until(lambda: read(beat_age_s) > 5, log, within_s=30)
+        stood = file.stat().st_mtime
+        assert process.poll() is None
+        jvm.resume()
+        until(lambda: read(beat_age_s) < 3 and file.stat().st_mtime > stood, log, within_s=60)
+        jvm.kill()
+        assert process.wait(120) == 2
+        assert read("stage") == "crashed"
 
 
 def test_a_killed_pipeline_leaves_no_orphan(migrated_url: str, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_published_file_has_exactly_the_columns_of_the_log(root: Path) -> None
     log = opened(root)
     name = log.new_name(100.0)
     sample = row(2, kind="sample", job_id=None, waiting_jobs=3, oldest_age_s=0.0)
-    size_bytes = log.write_tmp(name, [row(started_at_s=98.0), sample])
+    size_bytes = log.write_tmp(name, [row(started_at_s=98.0, attempt=3), sample])
     assert names(root / "hot") == []
     assert (root / "tmp" / name).stat().st_size == size_bytes
     log.publish(name)
@@ -58,8 +58,8 @@ def test_a_published_file_has_exactly_the_columns_of_the_log(root: Path) -> None
     assert table.schema.equals(SCHEMA)
     # fmt: off
     assert [list(each.values()) for each in table.to_pylist()] == [
-        [1, "redis/mail", "enqueued", "a", None, 99.5, 100.0, None, 98.0, None, None, None, None, "app", 1],
-        [1, "redis/mail", "sample", None, None, 99.5, 100.0, None, None, 3, None, None, 0.0, "app", 2],
+        [1, "redis/mail", "enqueued", "a", None, 99.5, 100.0, None, 98.0, None, None, None, None, 3, "app", 1],
+        [1, "redis/mail", "sample", None, None, 99.5, 100.0, None, None, 3, None, None, 0.0, None, "app", 2],
     ]
     # fmt: on
     assert table.column_names == [
@@ -76,6 +76,7 @@ def test_a_published_file_has_exactly_the_columns_of_the_log(root: Path) -> None
         "in_flight_jobs",
         "delayed_jobs",
         "oldest_age_s",
+        "attempt",
         "producer",
         "sequence",
     ]  # fmt: skip

@@ -137,15 +137,18 @@ async def test_a_worker_ended_by_force_counts_once_however_often_it_is_told(
     conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     host_id = await enrolled(conn)
-    await record_report(conn, report(host_id, 1, workers=(worker("w1"), worker("w2"), worker("w3"))))
+    await conn.execute(text("insert into profiles (pool, body) values ('mail', '{}')"))
+    made_up = worker("w4", pool="made up")
+    await record_report(conn, report(host_id, 1, workers=(worker("w1"), worker("w2"), worker("w3"), made_up)))
     draining = worker("w1", state=WorkerState.DRAINING, is_forced=True)
-    await record_report(conn, report(host_id, 2, workers=(draining, worker("w2"), worker("w3"))))
+    await record_report(conn, report(host_id, 2, workers=(draining, worker("w2"), worker("w3"), made_up)))
     assert await read_forced(conn) == {}
     by_force, by_itself, of_old = (
         worker(name, state=WorkerState.GONE, is_forced=is_forced)
         for name, is_forced in (("w1", True), ("w2", False), ("w3", None))
     )
-    await record_report(conn, report(host_id, 3, workers=(by_force, by_force, by_itself, of_old)))
+    gone_made_up = worker("w4", pool="made up", state=WorkerState.GONE, is_forced=True)
+    await record_report(conn, report(host_id, 3, workers=(by_force, by_force, by_itself, of_old, gone_made_up)))
     await record_report(conn, report(host_id, 4, workers=(by_force,)))  # the answer was lost
     assert await read_forced(conn) == {host_id: {"mail": 1}}
     assert [record.getMessage() for record in caplog.records if "by force" in record.getMessage()] == [

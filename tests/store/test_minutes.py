@@ -9,13 +9,21 @@ MINUTE = 28_000_000
 
 
 async def test_minutes_are_read_for_the_queues_and_minutes_asked_for(engine: Engine) -> None:
-    """Those of job classes are not added to their queue's, and a minute of which only depths are known has no jobs."""
-    rows = [("a", "", 0, 2), ("a", "", 1, 3), ("a", "Mail", 1, 3), ("a", "", 2, 2), ("b", "", 0, 2), ("b", "", 1, 0)]
+    """Those of job classes are not added to their queue's, and a minute of which only depths are known has no jobs.
+
+    Nor has one in which jobs only came back for another attempt.
+    """
+    rows = [
+        ("a", "", 0, 2, 0), ("a", "", 1, 7, 4), ("a", "Mail", 1, 3, 0), ("a", "", 2, 2, 0), ("a", "", 7, 2, 2),
+        ("b", "", 0, 2, 0), ("b", "", 1, 0, 0), ("b", "", 7, 1, 3),
+    ]  # fmt: skip
+    columns = "queue, job_class, bucket_s, arrived_jobs, retried_jobs"
+    insert = text(f"insert into rollup_minutes ({columns}) values (:q, :c, :s, :n, :r)")
     async with transaction(engine) as connection:
-        for queue, job_class, minute, arrived_jobs in rows:
+        for queue, job_class, minute, arrived_jobs, retried_jobs in rows:
+            at_s = (MINUTE + minute) * 60.0
             await connection.execute(
-                text("insert into rollup_minutes (queue, job_class, bucket_s, arrived_jobs) values (:q, :c, :s, :n)"),
-                {"q": queue, "c": job_class, "s": (MINUTE + minute) * 60.0, "n": arrived_jobs},
+                insert, {"q": queue, "c": job_class, "s": at_s, "n": arrived_jobs, "r": retried_jobs}
             )
         found = await read_minutes(connection, queues=["a", "b", "unknown"], minutes=[MINUTE + 1, MINUTE + 7])
     assert found == {

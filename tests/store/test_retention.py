@@ -33,6 +33,14 @@ ROWS = {
         ),
         ("queue", "29 days", "31 days"),
     ),
+    "queues": (
+        "insert into queues (queue, seen_at) values ('{name}', now() - interval '{age}')",
+        ("queue", "29 days", "31 days"),
+    ),
+    "producers": (
+        "insert into producers (producer, sent_by, seen_at) values ('{name}', 'app', now() - interval '{age}')",
+        ("producer", "6 days", "8 days"),
+    ),
     "queue_seasons": (
         (
             "insert into queue_seasons (queue, version, time_zone, body, source, from_s, until_s, trained_at) "

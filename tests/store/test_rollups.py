@@ -95,7 +95,9 @@ BUCKET = st.builds(
     pickup_max_s=st.none() | st.floats(0, 1e6),
     service_sketch=SKETCH,
     pickup_sketch=SKETCH,
-)
+).filter(
+    lambda row: any((row.arrived_jobs, row.started_jobs, row.finished_jobs, row.failed_jobs))
+)  # what has waits began
 IDLE = st.builds(BucketRow, queue=st.just("idle"), bucket_s=st.just(HOUR_S))
 SAMPLED = st.builds(
     lambda row, after_s, waiting_jobs, delayed_jobs: replace(

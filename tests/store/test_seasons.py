@@ -82,6 +82,15 @@ def test_minutes_are_counted_as_far_back_as_they_are_kept_and_hours_before(conne
     assert MINUTES_KEPT_S == 2 * WEEK_MINUTES * 60
 
 
+def test_jobs_that_came_back_for_another_attempt_are_not_counted(connection: SyncConnection) -> None:
+    jobs = mondays(weeks=4)
+    recorded(connection, "a", jobs, weeks=4)
+    known = counted(connection, queues=["a"], until_s=MONDAY * 60.0)
+    for table in ("rollup_minutes", "rollup_hours"):
+        connection.execute(f"update {table} set arrived_jobs = arrived_jobs + 30, retried_jobs = 30")
+    assert counted(connection, queues=["a"], until_s=MONDAY * 60.0) == known
+
+
 async def test_a_season_is_read_as_it_was_learned(connection: SyncConnection, engine: Engine) -> None:
     recorded(connection, "a", mondays(weeks=3), weeks=3)
     found = learned(counted(connection, queues=["a"], until_s=MONDAY * 60.0), BERLIN, source="a test")

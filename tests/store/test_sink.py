@@ -11,6 +11,7 @@ import pytest
 
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
+from headway.store.pipeline_beat import CRASHED, STOPPED, PipelineBeat
 from headway.store.sink import NEWS_BYTES_MAX, MetricsSink, news, wakes
 
 
@@ -76,6 +77,29 @@ def test_pools_at_zero_in_whose_queues_jobs_wait_are_told_to_wake(migrated_url: 
         sink.write([replace(ROW, queue=queue, waiting_jobs=int(queue != "d")) for queue in "abcd"], Progress())
         told = next(listener.notifies(timeout=60, stop_after=1))
     assert json.loads(told.payload)["wake"] == ["new", "zero"]
+
+
+def test_a_pool_of_one_queue_is_told_to_wake_only_for_more_jobs_than_its_threshold(
+    migrated_url: str, sink: MetricsSink
+) -> None:
+    """Of a pool with more queues one tells too little; what is no threshold keeps nobody asleep."""
+    bodies = {
+        "few": {"queues": ["a"], "activation_jobs": 3},
+        "taken": {"queues": ["b"], "activation_jobs": 3},
+        "more": {"queues": ["c"], "activation_jobs": 2},
+        "two": {"queues": ["d", "e"], "activation_jobs": 9},
+        "odd": {"queues": ["f"], "activation_jobs": "many"},
+        "broken": {"queues": 7, "activation_jobs": 9},
+    }
+    with psycopg.connect(migrated_url, autocommit=True) as listener:
+        for (pool, body), queue in zip(bodies.items(), "abcdfg", strict=True):
+            listener.execute("insert into profiles (pool, body) values (%s, %s)", [pool, json.dumps(body)])
+            listener.execute("insert into profile_queues (queue, pool, rank) values (%s, %s, 0)", [queue, pool])
+        listener.execute("listen headway_metrics")
+        rows = [replace(ROW, queue=queue, waiting_jobs=3, in_flight_jobs=int(queue == "b")) for queue in "abcdfg"]
+        sink.write(rows, Progress())
+        told = next(listener.notifies(timeout=60, stop_after=1))
+    assert json.loads(told.payload)["wake"] == ["broken", "more", "odd", "taken", "two"]
 
 
 def test_more_pools_than_a_notification_holds_wake_all_the_same() -> None:
@@ -211,6 +235,46 @@ def test_a_beat_says_that_the_pipeline_lives_and_leaves_its_last_batch(migrated_
     *same, beaten_at = health()
     assert same == batch == [7, 1, 1.0]
     assert beaten_at > written_at
+
+
+def test_who_begins_after_one_that_was_not_stopped_is_restarting(migrated_url: str, sink: MetricsSink) -> None:
+    def stage() -> object:
+        with psycopg.connect(migrated_url) as connection:
+            return connection.execute("select stage, is_ready from pipeline_health").fetchall()
+
+    beat = PipelineBeat(migrated_url)
+    with closing(beat):
+        sink.starting()
+        sink.ready()
+        beat.ended(STOPPED)
+        assert stage() == [("stopped", False)]
+        sink.starting()
+        assert stage() == [("starting", False)]
+        sink.ready()  # and is killed, which leaves no word
+        sink.starting()
+        assert stage() == [("restarting", False)]
+        beat.ended(CRASHED)
+        sink.starting()
+        assert stage() == [("restarting", False)]
+
+
+def test_a_sign_of_life_waits_for_no_batch_and_a_missing_database_is_no_error(
+    migrated_url: str, sink: MetricsSink
+) -> None:
+    def beat_age_s() -> float:
+        with psycopg.connect(migrated_url) as connection:
+            (row,) = connection.execute("select extract(epoch from clock_timestamp() - beat_at) from pipeline_health")
+        return float(row[0])
+
+    sink.ready()
+    with psycopg.connect(migrated_url) as connection, closing(PipelineBeat(migrated_url)) as beat:
+        connection.execute("update pipeline_health set beat_at = now() - interval '1 hour'")
+        connection.commit()
+        with sink._lock:
+            beat.tell()
+    assert beat_age_s() < 600
+    with closing(PipelineBeat(f"{migrated_url}_that_is_not_there")) as beat:
+        beat.tell()
 
 
 def test_what_the_pipeline_is_at_and_how_old_its_events_were_is_told(migrated_url: str, sink: MetricsSink) -> None:

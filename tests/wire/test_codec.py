@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from headway.scaling.model import (
     Assignment,
+    EventKind,
     Hint,
     HostCapacity,
+    JobEvent,
     TelemetryBatch,
     Template,
     Worker,
@@ -42,6 +44,17 @@ CAPACITIES = st.builds(
     gpus=COUNTS,
     cpu_pressure=st.none() | st.floats(0.0, 1.0),
     memory_pressure=st.none() | st.floats(0.0, 1.0),
+)
+EVENTS = st.builds(
+    JobEvent,
+    queue=TEXTS.filter(bool),
+    job_id=TEXTS.filter(bool),
+    kind=st.sampled_from([kind for kind in EventKind if kind is not EventKind.SAMPLE]),
+    at_s=NUMBERS,
+    enqueued_at_s=st.none() | NUMBERS,
+    started_at_s=st.none() | NUMBERS,
+    job_class=st.none() | TEXTS,
+    attempt=st.none() | st.integers(1, 2**32 - 1),
 )
 WORKERS = st.builds(
     Worker,
@@ -167,3 +180,9 @@ def test_what_an_older_side_does_not_say_is_not_known(told: Any, message: Any) -
 
 def _is_optional(kind: Any, name: str) -> bool:
     return "None" in str(kind.__dataclass_fields__[name].type)
+
+
+@given(st.lists(EVENTS, max_size=3))
+def test_a_job_event_comes_out_as_it_went_in(events: list[JobEvent]) -> None:
+    told = TelemetryBatch(producer="app", sequence=1, sent_at_s=1.0, events=tuple(events))
+    assert codec.batch_from_message(codec.batch_to_message(told)) == told

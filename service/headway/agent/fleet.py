@@ -7,7 +7,9 @@ be done. Nothing here waits.
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from headway.agent import gpus, processes, procfs, records, states
 from headway.agent.adoption import left_behind
@@ -18,10 +20,13 @@ from headway.agent.folder import StateFolder
 from headway.agent.held import LATER_S, Held
 from headway.agent.host_file import HostFile
 from headway.agent.logbook import Logbook
+from headway.agent.marks import marks_of
 from headway.agent.orders import Orders
 from headway.agent.output import Output
-from headway.agent.records import Ledger, Left, Record
+from headway.agent.records import Ledger, Left, Record, Unrecorded
 from headway.agent.remains import Remains
+from headway.agent.starts import Starts
+from headway.agent.unrecorded import UnrecordedWorkers
 from headway.errors import Unavailable
 from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
@@ -41,8 +46,9 @@ class Fleet:
         environment: Mapping[str, str],
         clock: Callable[[], float] = procfs.since_boot_s,
     ) -> None:
-        self.output = Output(folder.logs)
+        self.output = Output(folder.open_logs())
         self._folder = folder
+        self._starts = Starts(folder, boot_id=procfs.boot_id())
         self._logbook = Logbook(folder, clock=clock)
         self._host_file = host_file
         self._agent_id = agent_id
@@ -51,7 +57,8 @@ class Fleet:
         self._held: dict[str, Held] = {}
         self._backoff = Backoff({})
         self._orders = Orders()
-        self.remains = Remains(agent_id, folder.logs)
+        self.remains = Remains(agent_id, self.output)
+        self.unrecorded = UnrecordedWorkers()
         self._is_first_process = os.getpid() == 1
         self._ends = Ends()
         self._start_ups: list[StartUp] = []
@@ -73,14 +80,24 @@ class Fleet:
         """Every worker that is not gone."""
         return tuple(held.worker(activity(held.record)) for held in self._held.values())
 
+    def all_workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
+        """Every worker that is not gone, what others have left, and what may be one."""
+        return (*self.workers(activity), *self.remains.workers(), *self.unrecorded.workers())
+
+    def printing(self) -> frozenset[str]:
+        """The ids of all that may still print."""
+        return frozenset(each.worker_id for each in self.running()) | {each.worker_id for each in self.unrecorded.found}
+
     def running(self) -> tuple[Record, ...]:
         """The workers that have a process."""
         return tuple(held.record for held in self._held.values() if held.process is not None)
 
     def free_gpus(self) -> tuple[int, ...]:
-        """The numbers of the GPUs that no worker has, nor what one has left."""
+        """The numbers of the GPUs that no worker has, nor what one has left, nor what may be one."""
         taken = [held.record.gpus for held in self._held.values() if held.record.life.is_alive]
-        return gpus.free(self._host_file.gpus, [*taken, *(left.gpus for left in self.remains.left)])
+        taken += [left.gpus for left in self.remains.left]
+        taken += [each.gpus for each in self.unrecorded.found]
+        return gpus.free(self._host_file.gpus, taken)
 
     def watchable(self) -> frozenset[int]:
         """File descriptors that become readable when a worker ends which is not this agent's child."""
@@ -139,6 +156,7 @@ class Fleet:
         if self._is_first_process:
             processes.reap_orphans({held.record.pid for held in self._held.values()})
         self.remains.look(now_s=now_s)
+        self.unrecorded.look()
         if self._logbook.is_behind:
             self.save()
         return before != self._seen()
@@ -175,6 +193,7 @@ class Fleet:
         self.save()
         for held in self._held.values():
             held.let_go()
+        self.output.close()
 
     def save(self, *, is_durable: bool = False) -> None:
         """Write everything down, for the next agent."""
@@ -185,6 +204,7 @@ class Fleet:
             records=[held.record for held in self._held.values()],
             remains=self.remains.left,
             ended=tuple(self._ends.worker_ids),
+            unrecorded=tuple(self.unrecorded.found),
         )
         self._logbook.write(ledger, is_durable=is_durable)
 
@@ -192,16 +212,17 @@ class Fleet:
 
     def adopt(self) -> None:
         """Go on where the last agent of this folder ended: its orders, and every worker of its that still runs."""
-        ledger = left_behind(self._folder, self._agent_id)
+        ledger = left_behind(self._folder, self._agent_id, self.output, self._starts, self._host_file)
         self._orders, self._backoff = ledger.orders, Backoff(ledger.pauses)
         self._ends = Ends(spent=ledger.spent, worker_ids=ledger.ended)
-        self.remains.left = list(ledger.remains)
+        self.remains.left, self.unrecorded.found = list(ledger.remains), list(ledger.unrecorded)
         now_s = self._clock()
         for record in ledger.records:
             self._adopt(record, now_s)
         if self._held:
             log.info("took over workers=%d of an earlier agent", len(self.running()))
         self.save()
+        self._renew_starts()
 
     def _adopt(self, record: Record, now_s: float) -> None:
         held = self._held[record.worker_id] = Held(record=record, is_ours=False)
@@ -211,7 +232,7 @@ class Fleet:
         if process is None:
             self._take_note_of_end(held, exit_code=None, now_s=now_s)
         else:
-            held.runs_as(process, self.output.log(record.worker_id))
+            held.runs_as(process, self.output)
 
     # --- one worker --------------------------------------------------------------------------------------------------
 
@@ -229,21 +250,28 @@ class Fleet:
 
     def _spawn(self, held: Held, now_s: float) -> None:
         record = held.record
-        log_file = self.output.log(record.worker_id)
         try:
             process = processes.spawn(
                 self._host_file.templates[record.template],
-                marks=records.marks_of(record, agent_id=self._agent_id),
+                marks=marks_of(record, agent_id=self._agent_id),
                 environment=self._environment,
-                log=log_file,
+                log=partial(self.output.create, record.worker_id),
                 is_burst=record.life.is_burst,
             )
         except Unavailable as error:
             held.become(states.held_back(now_s=now_s, is_burst=record.life.is_burst))
             self._fail(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
             return
-        held.runs_as(process, log_file)
+        held.runs_as(process, self.output)
+        with suppress(OSError):  # the disk takes nothing more: what follows says so
+            self._starts.note(held.record)
+        if self._starts.is_long:
+            self._renew_starts()
         log.info("started pool=%s template=%s pid=%d", record.pool, record.template, process.pid)
+
+    def _renew_starts(self) -> None:
+        with suppress(OSError):
+            self._starts.renew(held.record for held in self._held.values())
 
     def _drain(self, held: Held, now_s: float) -> Sequence[Held]:
         """The worker, if there is a process to tell."""
@@ -278,9 +306,10 @@ class Fleet:
             held.force(now_s=now_s)
         return False
 
-    def _seen(self) -> tuple[dict[str, Record], list[Left]]:
+    def _seen(self) -> tuple[dict[str, Record], list[Left], list[Unrecorded]]:
         """What a look may change."""
-        return {worker_id: held.record for worker_id, held in self._held.items()}, self.remains.left
+        recorded = {worker_id: held.record for worker_id, held in self._held.items()}
+        return recorded, self.remains.left, list(self.unrecorded.found)
 
     def _must_end_in_time(self, held: Held) -> bool:
         """Whether the control plane goes by it that such a worker has ended when its time to drain is over."""
@@ -293,7 +322,7 @@ class Fleet:
         if held.is_ready(now_s=now_s):
             held.tail = None
             held.become(states.ready(life, now_s=now_s))
-            if held.is_ours:
+            if held.is_ours and held.was_seen_ready:
                 took_s, cpu_s = now_s - life.started_at_s, procfs.family_cpu_s(record.pid)
                 self._start_ups.append(StartUp(template=record.template, start_up_s=took_s, cpu_s=cpu_s))
         elif held.is_late(now_s=now_s):
@@ -307,6 +336,7 @@ class Fleet:
             self._exits.append(Exit(template=record.template, exit_s=now_s - record.life.since_s))
         life = states.ended(record.life, exit_code=exit_code, now_s=now_s)
         held.let_go()
+        self.output.release(record.worker_id)
         held.become(life)
         self._ends.note(Ended(worker=held.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
         if exit_code != 0:

@@ -3,6 +3,7 @@
     agent.lock      held by the one agent that works here
     identity.json   this agent, and how the control plane calls its host
     workers.json    the assignment in force and every worker, so that the next agent goes on where this one ended
+    starts.jsonl    a line for each worker that was started, written at once
     workers/        what each worker has printed
 
 Files are written whole or not at all, and readable by their owner only.
@@ -11,8 +12,9 @@ Files are written whole or not at all, and readable by their owner only.
 import json
 import logging
 import os
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,8 @@ from uuid import uuid4
 from headway.agent.tenancy import hold
 from headway.errors import Misconfigured
 
-IDENTITY = "identity.json"
+IDENTITY, WORKERS, LOGS = "identity.json", "workers.json", "workers"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 log = logging.getLogger(__name__)
 
@@ -40,20 +43,25 @@ class Identity:
 
 
 class StateFolder:
-    """The folder of one agent, held for as long as ``only_agent`` lasts."""
+    """The folder of one agent, held for as long as ``only_agent`` lasts.
+
+    Meanwhile it is open, and its files are opened by their names within it and through no link: whoever has a folder
+    above it moves nothing under the agent's hands.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._held: int | None = None
 
     @property
     def logs(self) -> Path:
         """What workers have printed."""
-        return self.root / "workers"
+        return self.root / LOGS
 
     @property
     def workers(self) -> Path:
         """The record of ``fleet``."""
-        return self.root / "workers.json"
+        return self.root / WORKERS
 
     @contextmanager
     def only_agent(self, *, takes_over: bool = False) -> Iterator[None]:
@@ -63,19 +71,118 @@ class StateFolder:
             Refused: an agent works there.
             Misconfigured: it cannot be written to.
         """
-        try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.logs.mkdir(mode=0o700, exist_ok=True)
-            lock = os.open(self.root / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise self._unusable(error) from error
-        try:
+        with ExitStack() as held:
+            try:
+                self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder = _kept_open(held, os.open(self.root, _FOLDER))
+                self._check(folder, self.root)
+                with suppress(FileExistsError):
+                    os.mkdir(LOGS, 0o700, dir_fd=folder)
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                self._check(_kept_open(held, os.open(LOGS, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)), self.root / LOGS)
+                lock = _kept_open(held, os.open("agent.lock", flags, 0o600, dir_fd=folder))
+            except OSError as error:
+                raise self._unusable(error) from error
             hold(lock, self.root / "agent.lock", takes_over=takes_over)
             # Paths that /proc tells have no links in them.
             self.root = self.root.resolve()
+            self._held = folder
+            held.callback(setattr, self, "_held", None)
             yield
+
+    def check(self) -> None:
+        """Raise ``Misconfigured`` where the folder is there and somebody else decides what is in it."""
+        with suppress(FileNotFoundError, NotADirectoryError), self._open() as folder:
+            self._check(folder, self.root)
+
+    @staticmethod
+    def _check(folder: int, path: Path) -> None:
+        """Raise ``Misconfigured`` where somebody else decides what is in the folder."""
+        found = os.fstat(folder)
+        if found.st_uid != os.geteuid():
+            raise Misconfigured(
+                f"state folder {path} belongs to uid {found.st_uid}, and this agent runs as uid {os.geteuid()}: "
+                "who owns it decides which workers the agent goes by; name another with --state-dir, or chown it"
+            )
+        if found.st_mode & 0o022:
+            raise Misconfigured(
+                f"state folder {path} can be written by others (mode {stat.S_IMODE(found.st_mode):04o}): take that "
+                "away with `chmod go-w`, or name a folder below it with --state-dir, which the agent makes"
+            )
+
+    def open_logs(self) -> int:
+        """The folder of what workers have printed, open. Raises ``OSError``."""
+        with self._open() as folder:
+            return os.open(LOGS, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def text(self, name: str) -> str:
+        """What the file holds. Raises ``OSError``, and ``ValueError`` where it is no text."""
+        with self._open() as folder, os.fdopen(self._file(folder, name, os.O_RDONLY), encoding="utf-8") as file:
+            return file.read()
+
+    def append(self, name: str, text: str) -> None:
+        """Add to the file. Raises ``OSError``."""
+        with self._open() as folder:
+            file = self._file(folder, name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            try:
+                os.write(file, text.encode())
+            finally:
+                os.close(file)
+
+    def replace(self, name: str, text: str, *, is_durable: bool = True) -> None:
+        """Write the file whole or not at all; if it is to be durable, also if the power goes. Raises ``OSError``."""
+        fresh = f"{name}.new"
+        with self._open() as folder:
+            with suppress(OSError):
+                os.unlink(fresh, dir_fd=folder)
+            file = self._file(folder, fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with os.fdopen(file, "w", encoding="utf-8") as writing:
+                writing.write(text)
+                writing.flush()
+                if is_durable:
+                    os.fsync(file)
+            os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def write(self, name: str, body: Mapping[str, Any], *, is_durable: bool = True) -> None:
+        """Write the values as JSON, as ``replace`` does."""
+        self.replace(name, json.dumps(body, separators=(",", ":")), is_durable=is_durable)
+
+    def read(self, name: str) -> Mapping[str, Any] | None:
+        """What ``write`` wrote; ``None`` where nothing is, or nothing that can be read."""
+        try:
+            return self._read(name)
+        except (OSError, ValueError) as error:
+            log.warning("unreadable file=%s: %s", self.root / name, error)
+            return None
+
+    def _read(self, name: str) -> Mapping[str, Any] | None:
+        """As ``read``. Raises ``OSError``, ``ValueError``."""
+        try:
+            found = json.loads(self.text(name))
+        except FileNotFoundError:
+            return None
+        except RecursionError as error:
+            raise ValueError("it is nested too deep") from error
+        return found if isinstance(found, dict) else None
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        """The open folder: the one that is held, else for the block."""
+        if self._held is not None:
+            yield self._held
+            return
+        folder = os.open(self.root, _FOLDER)
+        try:
+            yield folder
         finally:
-            os.close(lock)
+            os.close(folder)
+
+    def _file(self, folder: int, name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=folder)
+
+    # --- who this is -------------------------------------------------------------------------------------------------
 
     @property
     def was_used(self) -> bool:
@@ -90,7 +197,7 @@ class StateFolder:
                 leave workers that nobody finds, and a host that is let in no more.
         """
         try:
-            known = _read(self.root / IDENTITY)
+            known = self._read(IDENTITY)
         except OSError as error:
             raise self._unusable(error) from error
         except ValueError as error:
@@ -104,12 +211,9 @@ class StateFolder:
 
     def save_identity(self, identity: Identity) -> None:
         """Remember who this agent is, also if the power goes once this returns. Raises ``OSError``."""
-        write_json(self.root / IDENTITY, asdict(identity))
-        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        self.write(IDENTITY, asdict(identity))
+        with self._open() as folder:
             os.fsync(folder)
-        finally:
-            os.close(folder)
 
     def _new_identity(self) -> Identity:
         identity = Identity(agent_id=uuid4().hex)
@@ -125,33 +229,6 @@ class StateFolder:
         )
 
 
-def read_json(path: Path) -> Mapping[str, Any] | None:
-    """What ``write_json`` wrote; ``None`` where nothing is, or nothing that can be read."""
-    try:
-        return _read(path)
-    except (OSError, ValueError) as error:
-        log.warning("unreadable file=%s: %s", path, error)
-        return None
-
-
-def _read(path: Path) -> Mapping[str, Any] | None:
-    """What ``write_json`` wrote; ``None`` where nothing is, or something else. Raises ``OSError``, ``ValueError``."""
-    try:
-        found = json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def write_json(path: Path, body: Mapping[str, Any], *, is_durable: bool = True) -> None:
-    """Write the file whole or not at all; if it is to be durable, also if the power goes. Raises ``OSError``."""
-    fresh = path.with_name(f"{path.name}.new")
-    file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(file, "w", closefd=False) as text:
-            json.dump(body, text, separators=(",", ":"))
-        if is_durable:
-            os.fsync(file)
-    finally:
-        os.close(file)
-    fresh.replace(path)
+def _kept_open(held: ExitStack, opened: int) -> int:
+    held.callback(os.close, opened)
+    return opened

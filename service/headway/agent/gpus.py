@@ -1,6 +1,9 @@
 """The GPUs of this host by their numbers, and which a worker has to itself."""
 
+import re
 from collections.abc import Iterable, Sequence
+
+_NUMBER = re.compile(r"[0-9]{1,4}")
 
 
 def free(count: int, taken: Iterable[Sequence[int]]) -> tuple[int, ...]:
@@ -17,4 +20,4 @@ def text(numbers: Sequence[int]) -> str:
 def numbers(text: str) -> tuple[int, ...]:
     """What ``text`` wrote; of anything else none."""
     words = text.split(",")
-    return tuple(map(int, words)) if all(word.isdecimal() for word in words) else ()
+    return tuple(map(int, words)) if all(_NUMBER.fullmatch(word) for word in words) else ()

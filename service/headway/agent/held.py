@@ -2,17 +2,17 @@
 
 import logging
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from headway.agent import states
 from headway.agent.busy import Activity
-from headway.agent.output import Tail
+from headway.agent.output import Output, Tail
 from headway.agent.processes import Process
 from headway.agent.records import Record
 from headway.agent.states import Life
 from headway.scaling.model import Worker, WorkerState
 
 PATTERN_LOOK_S = 0.1
+UNSEEN_READY_S = 5.0  # what most libraries take to start; of a worker whose words the disk did not take
 FORCE_AGAIN_S = 5.0  # a process that is stuck in the kernel ends when it comes out of it
 LATER_S = 3600.0  # nothing to look at: its end is told by the kernel
 
@@ -31,6 +31,8 @@ class Held:
     forced_at_s: float = 0.0
     was_idle: bool = False
     """It had no job when it was asked to stop."""
+    was_seen_ready: bool = True
+    """Whether how long its start took is known."""
 
     @property
     def state(self) -> WorkerState:
@@ -61,18 +63,33 @@ class Held:
         """Note a move."""
         self.record = replace(self.record, life=life)
 
-    def runs_as(self, process: Process, log_file: Path) -> None:
-        """Note the process that it has now."""
+    def runs_as(self, process: Process, output: Output) -> None:
+        """Note the process that it has now, whose file is in ``output``."""
         self.process = process
-        self.record = replace(self.record, pid=process.pid, started_ticks=process.started_ticks)
+        record = self.record
+        uid = record.uid if process.uid is None else process.uid
+        self.record = replace(record, pid=process.pid, started_ticks=process.started_ticks, uid=uid)
         pattern = self.record.ready.pattern
         if self.state is WorkerState.STARTING and pattern is not None:
-            self.tail = Tail(log_file, pattern)
+            self.tail = output.tail(record.worker_id, pattern)
 
     def is_ready(self, *, now_s: float) -> bool:
         """Whether it has shown that it is ready."""
         age_s = now_s - self.record.life.started_at_s
-        return self.tail.sees() if self.tail else age_s >= self.record.ready.after_s
+        if self.tail is None:
+            return age_s >= self.record.ready.after_s
+        if self.tail.sees():
+            return True
+        if not self.tail.may_have_missed or age_s < UNSEEN_READY_S:
+            return False
+        log.warning(
+            "taken for ready pool=%s template=%s pid=%d: the disk was full, so its output could not show %r",
+            *self.record.kind,
+            self.record.pid,
+            self.record.ready.pattern,
+        )
+        self.was_seen_ready = False
+        return True
 
     def is_late(self, *, now_s: float) -> bool:
         """Whether it should have been ready by now."""

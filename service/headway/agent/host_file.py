@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ def load(path: Path) -> HostFile:
         Invalid: with every mistake in it, programs that are not there included.
     """
     try:
-        document = tomllib.loads(path.read_text())
+        document = tomllib.loads(_owners_text(path))
     except OSError as error:
         raise Misconfigured(
             f"{path} cannot be read: {error.strerror}; it says what this host can run, "
@@ -62,6 +63,31 @@ def load(path: Path) -> HostFile:
     if breaches:
         raise Invalid(f"{path}: {breaches[0]}", *breaches[1:])
     return found
+
+
+def _owners_text(path: Path) -> str:
+    """What the file holds, if only those decide it who may run programs as this agent anyway.
+
+    Raises:
+        OSError: it cannot be read.
+        Misconfigured: it belongs to somebody else, or others may write it.
+    """
+    with path.open(encoding="utf-8") as file:
+        found = os.fstat(file.fileno())
+        mode = f"{stat.S_IMODE(found.st_mode):04o}"
+        if found.st_uid not in {0, os.geteuid()}:
+            raise Misconfigured(
+                f"{path} belongs to uid {found.st_uid}, which is neither root nor this agent's user (uid "
+                f"{os.geteuid()}): who owns it decides what the agent runs; give it to one of the two with chown"
+            )
+        # Where everybody has a group of their own, files of theirs are often open to that group.
+        is_groups = found.st_mode & 0o020 and os.geteuid() == 0 and found.st_gid != 0
+        if found.st_mode & 0o002 or is_groups:
+            raise Misconfigured(
+                f"{path} can be written by others (mode {mode}): who writes it decides what the agent runs; "
+                "take that away with `chmod go-w`"
+            )
+        return file.read()
 
 
 def _host_file(document: Mapping[str, Any], *, folder: Path, breaches: list[str]) -> HostFile:

@@ -11,10 +11,11 @@ from contextlib import suppress
 from typing import Any
 
 from headway.agent import procfs
-from headway.agent.folder import StateFolder, read_json, write_json
+from headway.agent.folder import StateFolder
 from headway.agent.templates import Template
 from headway.scaling import model
 
+FILE = "contact.json"
 WRITE_EVERY_S = 5.0
 NEVER_S = float("-inf")
 FIRST_CALL_S = 10.0  # an agent that has just begun is given the time to call before it counts as cut off
@@ -27,11 +28,11 @@ class Contact:
     """When the control plane last heard of this host; the next agent of the folder knows it, too."""
 
     def __init__(self, folder: StateFolder, *, clock: Callable[[], float] = procfs.since_boot_s) -> None:
-        self._path = folder.root / "contact.json"
+        self._folder = folder
         self._clock = clock
         self._lock = threading.Lock()
         self._began_at_s = clock()
-        kept = read_json(self._path) or {}
+        kept = folder.read(FILE) or {}
         at_s = kept.get("at_s") if kept.get("boot_id") == procfs.boot_id() else None
         self._heard_at_s = at_s if isinstance(at_s, float) else NEVER_S
         self._promised = _promised(kept.get("promised"))
@@ -78,7 +79,7 @@ class Contact:
             body = {"boot_id": procfs.boot_id(), **heard, "promised": self._promised}
         # What could not be written makes the next agent count from its own beginning or earlier.
         with suppress(OSError):
-            write_json(self._path, body, is_durable=False)
+            self._folder.write(FILE, body, is_durable=False)
 
     def told(self, *, asked_at_s: float) -> None:
         """Note that the control plane has said what this host is to run, asked then. From any thread."""

@@ -1,14 +1,14 @@
 """The file of what runs and what is to run, written whole at each change, and again while the disk refuses it.
 
-A disk that takes nothing more stops no worker: what could not be written is found by its marks. But an agent after this
-one would go by the orders from before, so it is tried again, and told once.
+A disk that takes nothing more stops no worker: what could not be written shows by its marks that it is there. But an
+agent after this one would go by the orders from before, so it is tried again, and told once.
 """
 
 import logging
 from collections.abc import Callable
 
 from headway.agent import procfs, records
-from headway.agent.folder import StateFolder, write_json
+from headway.agent.folder import WORKERS, StateFolder
 from headway.agent.records import Ledger
 
 WRITE_AGAIN_S = 5.0
@@ -34,7 +34,9 @@ class Logbook:
         was_refused = self._refused_at_s is not None
         file = self._folder.workers
         try:
-            write_json(file, records.to_json(ledger, boot_id=procfs.boot_id()), is_durable=is_durable or was_refused)
+            self._folder.write(
+                WORKERS, records.to_json(ledger, boot_id=procfs.boot_id()), is_durable=is_durable or was_refused
+            )
         except OSError as error:
             self._refused_at_s = self._clock()
             if not was_refused:

@@ -187,7 +187,7 @@ class Agent:
         doubtful = self._isolation.doubtful(limits_s, contact)
         if self._isolation.wants_word:
             link.ask_anew()
-        workers = (*fleet.workers(self._measures.activity), *fleet.remains.workers())
+        workers = fleet.all_workers(self._measures.activity)
         wanted = unisolated(_within(fleet.orders.assignments, host_file), isolated)
         certain = held_back(wanted, doubtful, workers, is_perhaps_forgotten=contact.is_perhaps_forgotten())
         due = reconcile(workers, certain, spent=fleet.spent, upkeep=self._upkeep(fleet, workers))
@@ -223,14 +223,14 @@ class Agent:
         fleet.output.bound(
             {each.worker_id: templates[each.template].log if each.template in templates else Log() for each in running}
         )
-        fleet.output.clear(frozenset(record.worker_id for record in running))
+        fleet.output.clear(fleet.printing())
 
     def _publish(self, fleet: Fleet, link: Link, *, is_urgent: bool) -> None:
         link.publish(
             HostNews(
                 capacity=self._measures.capacity,
                 templates=self._measures.templates(self._host_file),
-                workers=(*fleet.workers(self._measures.activity), *fleet.remains.workers()),
+                workers=fleet.all_workers(self._measures.activity),
                 labels=self._host_file.labels,
             ),
             ended=fleet.take_ended(),
@@ -245,7 +245,7 @@ def _within(assignments: Iterable[Assignment], host_file: HostFile) -> tuple[Ass
 
 
 def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] = procfs.since_boot_s) -> int:
-    """End every worker that an agent has left behind. Returns how many still run, which is 0 unless told to stop.
+    """End every worker that an agent has left behind. Returns how many still run: when told to stop, or of no record.
 
     Raises:
         Refused: an agent works there, which would start them again; or none ever did.
@@ -265,7 +265,7 @@ def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] =
             fleet.look()
             wakes.wait(min(LOOK_S, fleet.next_look_s()), fleet.watchable())
         fleet.close()
-        return left
+        return left + len(fleet.unrecorded.found)
 
 
 def drain_bound_s(fleet: Fleet, *, now_s: float) -> float:

@@ -8,7 +8,7 @@ from math import ceil
 from headway.agent.busy import SAMPLE_EVERY_S, Activity, Hint, Lookout
 from headway.agent.capacity import capacity, measure, steadied
 from headway.agent.costs import WARM_S, Cost, Costs
-from headway.agent.folder import StateFolder, read_json, write_json
+from headway.agent.folder import StateFolder
 from headway.agent.host_file import HostFile
 from headway.agent.pressure import pressure
 from headway.agent.records import Record
@@ -16,6 +16,7 @@ from headway.agent.weighing import Scales
 from headway.scaling import model
 from headway.scaling.model import HostCapacity
 
+FILE = "costs.json"
 WEIGH_EVERY_S = 60.0  # each worker; neither cheap nor urgent
 
 
@@ -23,7 +24,7 @@ class Measures:
     """The newest of everything that is measured."""
 
     def __init__(self, folder: StateFolder, *, clock: Callable[[], float]) -> None:
-        self._file = folder.root / "costs.json"
+        self._folder = folder
         self._clock = clock
         self._lookout = Lookout()
         self._scales = Scales()
@@ -85,10 +86,10 @@ class Measures:
 
     def _kept(self) -> dict[str, Cost]:
         try:
-            return {name: Cost(**cost) for name, cost in (read_json(self._file) or {}).items()}
+            return {name: Cost(**cost) for name, cost in (self._folder.read(FILE) or {}).items()}
         except TypeError:
             return {}  # of another version: measured anew
 
     def _keep(self) -> None:
         with suppress(OSError):  # only lets the next agent begin with what host.toml says
-            write_json(self._file, {name: asdict(cost) for name, cost in self._costs.known.items()}, is_durable=False)
+            self._folder.write(FILE, {name: asdict(cost) for name, cost in self._costs.known.items()}, is_durable=False)

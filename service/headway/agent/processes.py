@@ -9,15 +9,13 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from headway.agent import gpus, procfs
+from headway.agent import procfs
 from headway.agent.accounts import account
-from headway.agent.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID, Template
+from headway.agent.templates import Template
 from headway.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -30,9 +28,17 @@ class Process:
     """One worker process: a child of this agent, or one that an earlier agent has left."""
 
     def __init__(
-        self, pid: int, *, started_ticks: int, child: subprocess.Popen[bytes] | None, pidfd: int | None
+        self,
+        pid: int,
+        *,
+        started_ticks: int,
+        child: subprocess.Popen[bytes] | None,
+        pidfd: int | None,
+        uid: int | None = None,
     ) -> None:
         self.pid = pid
+        self.uid = uid
+        """Who it was started as; ``None`` where only its record knows."""
         self.started_ticks = started_ticks
         self.is_child = child is not None
         self.pidfd = pidfd
@@ -116,9 +122,14 @@ def _untold(pid: int, number: int) -> list[procfs.Stat]:
 
 
 def spawn(
-    template: Template, *, marks: Mapping[str, str], environment: Mapping[str, str], log: Path, is_burst: bool
+    template: Template,
+    *,
+    marks: Mapping[str, str],
+    environment: Mapping[str, str],
+    log: Callable[[], int],
+    is_burst: bool,
 ) -> Process:
-    """A new process of ``template``, its output in ``log``.
+    """A new process of ``template``, its output in what ``log`` opens.
 
     Raises:
         Unavailable: it cannot be started.
@@ -127,7 +138,7 @@ def spawn(
     inherited = {name: value for name, value in environment.items() if not name.startswith(OWN_VARIABLES)}
     try:
         login, who = _login(template.user)
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        output = log()
         try:
             # No preexec_fn: slow, and unsafe beside threads. No death signal: it would come when a thread of ours ends.
             child = subprocess.Popen(
@@ -151,7 +162,13 @@ def spawn(
             os.setpriority(os.PRIO_PGRP, child.pid, template.niceness)
     # Not reaped yet, so it is there, if only as a zombie.
     known = procfs.stat(child.pid)
-    return Process(child.pid, started_ticks=known.started_ticks if known else 0, child=child, pidfd=None)
+    return Process(
+        child.pid,
+        started_ticks=known.started_ticks if known else 0,
+        child=child,
+        pidfd=None,
+        uid=who.get("user", os.geteuid()),
+    )
 
 
 def _login(user: str | None) -> tuple[Mapping[str, str], dict[str, Any]]:
@@ -160,16 +177,6 @@ def _login(user: str | None) -> tuple[Mapping[str, str], dict[str, Any]]:
     if found is None:
         return {}, {}
     return found.environment, {"user": found.uid, "group": found.gid, "extra_groups": found.groups}
-
-
-def marks_of(
-    *, worker_id: str, pool: str, agent_id: str, started_as: str = "", own_gpus: Sequence[int] = ()
-) -> dict[str, str]:
-    """What a worker's environment says of it, so that it is found also where no file tells of it."""
-    marks = {WORKER_ID: worker_id, POOL: pool, AGENT_ID: agent_id, STARTED_AS: started_as}
-    if own_gpus:
-        marks[GPUS] = marks[VISIBLE_GPUS] = gpus.text(own_gpus)
-    return marks
 
 
 def adopt(pid: int, started_ticks: int) -> Process | None:
@@ -193,57 +200,3 @@ def reap_orphans(ours: Collection[int]) -> None:
     with suppress(ChildProcessError):
         while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in ours:
             os.waitpid(ended.si_pid, 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
-    """A worker that was found by its marks. Its pool, and as what it was started, are empty where they are not told."""
-
-    worker_id: str
-    pid: int
-    started_ticks: int
-    pool: str
-    started_as: str
-    gpus: tuple[int, ...]
-
-
-def find_marked(agent_id: str, logs: Path) -> dict[str, Marked]:
-    """Every worker of this agent that ``/proc`` shows, by its id.
-
-    A process may overwrite its environment, as those do that set their title; then its output still leads to its log.
-    """
-    found: dict[str, list[tuple[procfs.Stat, Mapping[str, str]]]] = {}
-    for pid in procfs.pids():
-        worker_id, marks = marked(pid, agent_id, logs)
-        known = procfs.stat(pid) if worker_id else None
-        if known is not None and not known.is_over:
-            found.setdefault(worker_id, []).append((known, marks))
-    workers = {}
-    for worker_id, family in found.items():
-        # Its children bear its marks. It leads a session; they do only if they made one of their own, and later. Where
-        # nobody does, the worker has ended, and these are what it has left.
-        leaders = [each for each in family if each[0].session == each[0].pid]
-        if not leaders:
-            continue
-        main, marks = min(leaders, key=lambda each: (each[0].started_ticks, each[0].pid))
-        workers[worker_id] = Marked(
-            worker_id=worker_id,
-            pid=main.pid,
-            started_ticks=main.started_ticks,
-            pool=marks.get(POOL, ""),
-            started_as=marks.get(STARTED_AS, ""),
-            gpus=gpus.numbers(marks.get(GPUS, "")),
-        )
-    return workers
-
-
-def marked(pid: int, agent_id: str, logs: Path) -> tuple[str, Mapping[str, str]]:
-    """The id of the worker of this agent that the process belongs to, and its other marks; both empty if to none."""
-    environment = procfs.environment(pid)
-    if environment.get(AGENT_ID) == agent_id and WORKER_ID in environment:
-        return environment[WORKER_ID], environment
-    for output in procfs.output_files(pid):
-        folder, _, name = output.rpartition("/")
-        if folder == str(logs) and name.endswith(".log"):
-            return name.removesuffix(".log"), {}
-    return "", {}

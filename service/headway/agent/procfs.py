@@ -5,6 +5,7 @@ process's by now. Seconds are of the same clock, which counts from boot, sleep i
 """
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PROC = "/proc"
+ENVIRONMENT_BYTES_MAX = 2 * 1024 * 1024  # a process may make its own any length
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,20 @@ def boot_id() -> str:
     kernel = Path(_PROC, "sys/kernel/random/boot_id").read_text().strip()
     ahead_s = _ahead_of_boot_s()
     return f"{kernel}{ahead_s:+d}" if ahead_s else kernel
+
+
+def moved_s(then: str, now: str) -> int | None:
+    """By how many seconds the clock of boot ``now`` is ahead of that of ``then``; ``None`` if the kernel booted since.
+
+    A process that goes on has started by so much later, as that clock counts.
+    """
+    (kernel, ahead_s), (kernel_now, ahead_now_s) = _kernel_and_ahead_s(then), _kernel_and_ahead_s(now)
+    return ahead_now_s - ahead_s if kernel == kernel_now else None
+
+
+def _kernel_and_ahead_s(boot: str) -> tuple[str, int]:
+    found = re.fullmatch(r"(.{36})([+-]\d+)", boot)  # a UUID
+    return (found[1], int(found[2])) if found else (boot, 0)
 
 
 def _ahead_of_boot_s() -> int:
@@ -134,14 +150,29 @@ def _tells_children() -> bool:
     return Path(f"{_PROC}/self/task/{os.getpid()}/children").exists()
 
 
-def environment(pid: int) -> dict[str, str]:
-    """The environment that the process was started with; empty where it may not be read, or was overwritten."""
+def environment(pid: int, *, having: str = "") -> dict[str, str]:
+    """The environment that the process was started with, if ``having`` occurs in it.
+
+    Empty where it may not be read, was overwritten, or is longer than one that a program can be started with.
+    """
     try:
-        text = Path(f"{_PROC}/{pid}/environ").read_bytes()
+        with open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:  # noqa: PTH123
+            text = file.read(ENVIRONMENT_BYTES_MAX + 1) or b""
     except OSError:
+        return {}
+    if len(text) > ENVIRONMENT_BYTES_MAX or having.encode() not in text:
         return {}
     pairs = (entry.decode(errors="replace").partition("=") for entry in text.split(b"\0") if b"=" in entry)
     return {name: value for name, _, value in pairs}
+
+
+def uid(pid: int) -> int | None:
+    """Whose the process is: its real user, ``None`` if there is no such process."""
+    try:
+        text = Path(f"{_PROC}/{pid}/status").read_bytes()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith(b"Uid:")), None)
 
 
 def would_die_of(pid: int, number: int) -> bool:
@@ -154,12 +185,12 @@ def would_die_of(pid: int, number: int) -> bool:
     return not any(int(mask, 16) >> (number - 1) & 1 for _, mask in masks)
 
 
-def output_files(pid: int) -> list[str]:
-    """Where the standard output and standard error of the process go."""
-    found = []
+def output_files(pid: int) -> dict[int, str]:
+    """Where the standard output and standard error of the process go, by the descriptor's number."""
+    found = {}
     for number in (1, 2):
         with suppress(OSError):
-            found.append(os.readlink(f"{_PROC}/{pid}/fd/{number}"))  # noqa: PTH115
+            found[number] = os.readlink(f"{_PROC}/{pid}/fd/{number}")  # noqa: PTH115
     return found
 
 

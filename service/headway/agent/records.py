@@ -3,13 +3,16 @@
 A worker's record says all that is needed to end it, whatever ``host.toml`` says by then.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+import logging
+import math
+import re
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from headway.agent import processes, procfs
+from headway.agent import procfs
 from headway.agent.backoff import Pause
 from headway.agent.orders import Orders
 from headway.agent.states import Life
@@ -18,6 +21,10 @@ from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start
 
 VERSION = 1
+
+log = logging.getLogger(__name__)
+
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +43,8 @@ class Record:
     started_ticks: int = 0
     gpus: tuple[int, ...] = ()
     """The numbers of those that it has to itself."""
+    uid: int | None = None
+    """Who it was started as; ``None`` in records of earlier versions."""
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -73,55 +82,21 @@ def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Seq
     )
 
 
-def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
-    """What the environment of a worker tells the next agent, should no file do: whose it is, and as what it started."""
-    started_as = {
-        "template": record.template,
-        "template_hash": record.template_hash,
-        "restart_generation": record.restart_generation,
-        "is_burst": record.life.is_burst,
-        "stop": asdict(record.stop),
-    }
-    return processes.marks_of(
-        worker_id=record.worker_id,
-        pool=record.pool,
-        agent_id=agent_id,
-        started_as=json.dumps(started_as, separators=(",", ":")),
-        own_gpus=record.gpus,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrecorded:
+    """A process that says it is a worker of this agent, of which no record says that the agent started it.
 
-
-def unrecorded(worker_id: str, *, pid: int, started_ticks: int, pool: str, started_as: str = "") -> Record:
-    """A worker that only its marks tell of, as one that runs.
-
-    Where they do not say as what it was started, it has no template's name: it is replaced once its pool has workers.
+    It takes a place, and nothing else is done about it: it is not asked to stop, and nothing that it names is opened.
     """
-    started_at_s = started_ticks / procfs.TICKS_PER_S
-    life = Life(state=WorkerState.RUNNING, started_at_s=started_at_s, since_s=started_at_s)
-    record = Record(
-        worker_id=worker_id,
-        pool=pool,
-        template="",
-        template_hash="",
-        restart_generation=0,
-        ready=Ready(),
-        stop=Stop(),
-        life=life,
-        pid=pid,
-        started_ticks=started_ticks,
-    )
-    try:
-        told = json.loads(started_as)
-        return replace(
-            record,
-            template=str(told["template"]),
-            template_hash=str(told["template_hash"]),
-            restart_generation=int(told["restart_generation"]),
-            stop=Stop(**told["stop"]),
-            life=replace(life, is_burst=bool(told["is_burst"])),
-        )
-    except (ValueError, TypeError, KeyError):
-        return record
+
+    worker_id: str
+    pid: int
+    started_ticks: int
+    pool: str = ""
+    """Empty where that is not known: it may be any."""
+    template: str = ""
+    is_burst: bool = False
+    gpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +112,8 @@ class Ledger:
     """What workers have left that ended."""
     ended: Sequence[str] = ()
     """The ids of workers that ended of late: what bears one of them is no worker."""
+    unrecorded: Sequence[Unrecorded] = ()
+    """What may be workers, and has no record but this."""
 
 
 EMPTY = Ledger(orders=Orders(), spent={}, pauses={}, records=())
@@ -153,11 +130,14 @@ def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:
         "workers": [asdict(record) for record in ledger.records],
         "remains": [asdict(left) for left in ledger.remains],
         "ended": list(ledger.ended),
+        "unrecorded": [asdict(each) for each in ledger.unrecorded],
     }
 
 
 def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
     """The ledger that was written. Of an earlier boot the orders are left: its processes and its seconds are no more.
+
+    Of the same boot by another clock, as in a time namespace, all times are moved.
 
     Raises:
         ValueError: another version wrote it.
@@ -166,18 +146,26 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
         raise ValueError(f"version {body.get('version')!r} is not {VERSION}")
     try:
         orders = _orders(body["orders"])
-        if body["boot_id"] != boot_id:
+        moved_s = procfs.moved_s(body["boot_id"], boot_id)
+        if moved_s is None:
             return Ledger(orders=orders, spent=body["spent"], pauses={}, records=())
         return Ledger(
             orders=orders,
             spent=body["spent"],
             pauses={
-                (pool, template): Pause(failures=failures, until_s=until_s)
+                (pool, template): Pause(failures=failures, until_s=until_s + moved_s)
                 for pool, template, failures, until_s in body["pauses"]
             },
-            records=tuple(_record(each) for each in body["workers"]),
-            remains=tuple(_left(each) for each in body.get("remains", ())),
+            records=tuple(moved(each, moved_s) for each in _sound(record_from_json, body["workers"])),
+            remains=tuple(
+                replace(each, started_ticks=_ticks(each, moved_s), ends_by_s=each.ends_by_s + moved_s)
+                for each in _sound(_left, body.get("remains", ()))
+            ),
             ended=tuple(body.get("ended", ())),
+            unrecorded=tuple(
+                replace(each, started_ticks=_ticks(each, moved_s))
+                for each in _sound(_unrecorded, body.get("unrecorded", ()))
+            ),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"it is not as this version writes it: {error}") from error
@@ -188,13 +176,36 @@ def _orders(body: Mapping[str, Any]) -> Orders:
     return Orders(**{**body, "assignments": None if rows is None else tuple(Assignment(**row) for row in rows)})
 
 
+def _sound(read: Callable[[Mapping[str, Any]], _Row], rows: Iterable[Mapping[str, Any]]) -> Iterator[_Row]:
+    """The rows that are as an agent writes them. Earlier versions also wrote down what marks told them."""
+    for row in rows:
+        try:
+            yield read(row)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            log.warning("left out of the record of workers: %.200r (%s)", row, error)
+
+
 def _left(body: Mapping[str, Any]) -> Left:
-    return Left(**{**body, "gpus": tuple(body.get("gpus", ()))})
+    left = Left(**{**body, "gpus": tuple(body.get("gpus", ()))})
+    _check_process(left)
+    _check_numbers(left.ends_by_s)
+    return left
 
 
-def _record(body: Mapping[str, Any]) -> Record:
+def _unrecorded(body: Mapping[str, Any]) -> Unrecorded:
+    found = Unrecorded(**{**body, "gpus": tuple(body.get("gpus", ()))})
+    _check_process(found)
+    return found
+
+
+def record_from_json(body: Mapping[str, Any]) -> Record:
+    """The record that was written by ``asdict``.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: no agent writes such a one.
+    """
     life = {**body["life"], "state": WorkerState(body["life"]["state"])}
-    return Record(
+    record = Record(
         **{
             **body,
             "ready": Ready(**body["ready"]),
@@ -203,3 +214,46 @@ def _record(body: Mapping[str, Any]) -> Record:
             "gpus": tuple(body.get("gpus", ())),
         }
     )
+    _check_process(record)
+    ready, stop = record.ready, record.stop
+    _check_numbers(ready.after_s, ready.timeout_s, stop.drain_timeout_s, record.life.started_at_s, record.life.since_s)
+    _check_numbers(record.restart_generation, record.uid or 0)
+    signal.Signals(stop.stop_signal), signal.Signals(stop.force_signal)
+    re.compile(ready.pattern or "")
+    return record
+
+
+def moved(record: Record, seconds: int) -> Record:
+    """The record as a clock counts that is ahead by so many seconds of the one it was written by."""
+    life = record.life
+    started_at_s, since_s = (max(0.0, at_s + seconds) for at_s in (life.started_at_s, life.since_s))
+    life = replace(life, started_at_s=started_at_s, since_s=since_s) if seconds else life
+    return replace(record, started_ticks=_ticks(record, seconds), life=life)
+
+
+def _ticks(row: Record | Left | Unrecorded, moved_s: int) -> int:
+    return row.started_ticks + moved_s * procfs.TICKS_PER_S if row.pid else row.started_ticks
+
+
+def is_worker_id(value: Any) -> bool:
+    """Whether ``value`` has the form of the ids that agents give: it may name a file."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{32}", value) is not None
+
+
+def may_run_as(started_as: int | None, uid: int | None) -> bool:
+    """Whether a process of the user ``uid`` can be one that was started as the other: who is root becomes anybody."""
+    return started_as in {None, 0, uid}
+
+
+def _check_process(row: Record | Left | Unrecorded) -> None:
+    if not is_worker_id(row.worker_id):
+        raise ValueError("its worker_id is none")
+    if not (isinstance(row.pool, str) and isinstance(row.template, str)):
+        raise TypeError("its pool or its template is no text")
+    _check_numbers(row.pid, row.started_ticks, *row.gpus)
+
+
+def _check_numbers(*values: Any) -> None:
+    for value in values:
+        if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+            raise ValueError(f"{value!r} is no number of at least 0")

@@ -6,12 +6,10 @@ inherited, or by where they print to; the kernel tells of no parent any more.
 """
 
 import logging
-import os
 import signal
-from contextlib import suppress
-from pathlib import Path
 
-from headway.agent import processes, procfs
+from headway.agent import marks, processes, procfs, records
+from headway.agent.output import Output
 from headway.agent.records import Left, Record
 from headway.scaling.model import Worker, WorkerState
 
@@ -21,9 +19,9 @@ log = logging.getLogger(__name__)
 class Remains:
     """The processes that workers have left, until they have ended."""
 
-    def __init__(self, agent_id: str, logs: Path) -> None:
+    def __init__(self, agent_id: str, output: Output) -> None:
         self._agent_id = agent_id
-        self._logs = logs
+        self._output = output
         self._ended: dict[str, Record] = {}
         self.left: list[Left] = []
         """What is known of, for the next agent to go on with."""
@@ -58,9 +56,10 @@ class Remains:
             self._ended = {}
         self.left = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
         for each in self.left:
-            if now_s >= each.ends_by_s:
-                with suppress(OSError):
-                    os.kill(each.pid, signal.SIGKILL)
+            process = processes.adopt(each.pid, each.started_ticks) if now_s >= each.ends_by_s else None
+            if process is not None:
+                process.send(signal.SIGKILL)
+                process.close()
 
     def _found(self, *, now_s: float) -> list[Left]:
         found = []
@@ -92,8 +91,11 @@ class Remains:
         """The processes that the ended ones have left: one walk through all for however many workers."""
         found = []
         for pid in procfs.pids():
-            worker_id, _ = processes.marked(pid, self._agent_id, self._logs)
-            process = procfs.stat(pid) if worker_id in self._ended else None
-            if process is not None and not process.is_over:
-                found.append((process, self._ended[worker_id]))
+            worker_id, _ = marks.marked(pid, self._agent_id, self._output)
+            record = self._ended.get(worker_id)
+            process = procfs.stat(pid) if record is not None else None
+            if record is None or process is None or process.is_over:
+                continue
+            if process.started_ticks >= record.started_ticks and records.may_run_as(record.uid, procfs.uid(pid)):
+                found.append((process, record))
         return found

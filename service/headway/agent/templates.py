@@ -5,11 +5,13 @@
 
 import hashlib
 import json
+import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.agent.accounts import account
 from headway.scaling import model
 
 READY_AFTER_S = 1.0  # a program that cannot run as it was called has usually said so by then
@@ -123,3 +125,12 @@ class Template:
             isolation_drain_after_s=self.isolation_drain_after_s,
             drain_timeout_s=self.stop.drain_timeout_s,
         )
+
+
+def uid_of(template: Template) -> int | None:
+    """Who its workers run as; ``None`` where the user is not known here any more."""
+    try:
+        found = account(template.user) if template.user else None
+    except ValueError:
+        return None
+    return found.uid if found else os.geteuid()

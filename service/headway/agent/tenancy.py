@@ -15,11 +15,14 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import Refused
 
 KILL_BOUND_S = 5.0
+LISTENS_WITHIN_S = 0.2
+BACKLOG = 128  # of those who ask who has a name; nobody is answered
 
 log = logging.getLogger(__name__)
 
@@ -65,10 +68,24 @@ def as_host(control: Sequence[str], host_name: str, *, waits: bool = False) -> I
 
 def _hold_name(held: socket.socket, control: str, host_name: str, *, until_s: float) -> None:
     name = hashlib.sha256(f"{control}\n{host_name}".encode()).hexdigest()[:32]
+    # One that has taken the name listens a moment later, and can be asked who it is only then.
+    asked_until_s = max(until_s, time.monotonic() + LISTENS_WITHIN_S)
     while not _bind(held, f"\0headway-agent-{name}"):
+        owner = _owner(name)
+        if owner is None and time.monotonic() < asked_until_s:
+            time.sleep(0.01)
+            continue
+        if owner is None or owner.uid not in {0, os.geteuid()}:
+            # Anybody may take the name. Who is neither root nor this user is no agent that this one goes by.
+            log.warning(
+                "uid=%s holds the name by which agents of host %r avoid being the same: it is left out of account",
+                "unknown" if owner is None else owner.uid,
+                host_name,
+            )
+            return
         if time.monotonic() >= until_s:
             raise Refused(
-                f"an agent (process {_owner(name)}) is host {host_name!r} of the control plane {control} already, "
+                f"an agent (process {owner.pid}) is host {host_name!r} of the control plane {control} already, "
                 "in another state folder: end it, or give this one a name of its own with --host-name"
             )
         time.sleep(0.01)
@@ -77,21 +94,27 @@ def _hold_name(held: socket.socket, control: str, host_name: str, *, until_s: fl
 def _bind(held: socket.socket, address: str) -> bool:
     try:
         held.bind(address)
-        held.listen(1)
+        held.listen(BACKLOG)
     except OSError as error:
         # Where there are no such names, the state folder alone keeps agents apart.
         return error.errno != errno.EADDRINUSE
     return True
 
 
-def _owner(name: str) -> str:
-    """The process that has the name, as the kernel tells it."""
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    pid: int
+    uid: int
+
+
+def _owner(name: str) -> _Owner | None:
+    """Who has the name, as the kernel tells it; ``None`` where it does not."""
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
         asked.settimeout(0)
         asked.connect(f"\0headway-agent-{name}")
-        credentials = asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return str(struct.unpack("3i", credentials)[0])
-    return "unknown"
+        pid, uid, _ = struct.unpack("3i", asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return _Owner(pid, uid)
+    return None
 
 
 def _try(lock: int) -> bool:
@@ -112,7 +135,7 @@ def _end(pid: int, path: Path) -> None:
     with suppress(OSError):
         process = os.pidfd_open(pid)
         try:
-            if _has_open(pid, path):
+            if _holds_lock(pid, path) or _has_open(pid, path):
                 log.warning("taking over from process %d, which is killed; its workers run on", pid)
                 signal.pidfd_send_signal(process, signal.SIGKILL)
                 poll = select.poll()
@@ -122,9 +145,21 @@ def _end(pid: int, path: Path) -> None:
             os.close(process)
 
 
+def _holds_lock(pid: int, path: Path) -> bool:
+    """Whether the kernel says that the process holds a lock on the file. An agent lets nobody see what it has open."""
+    with suppress(OSError, ValueError, IndexError):
+        inode = path.stat().st_ino
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if words[1] == "FLOCK" and int(words[4]) == pid and int(words[5].rpartition(":")[2]) == inode:
+                return True
+    return False
+
+
 def _has_open(pid: int, path: Path) -> bool:
-    folder = Path(f"/proc/{pid}/fd")
-    return any(_same(each, path) for each in folder.iterdir())
+    with suppress(OSError):
+        return any(_same(each, path) for each in Path(f"/proc/{pid}/fd").iterdir())
+    return False
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -18,7 +18,7 @@ class Unit:
     control: str
     user: str
     environment_file: Path
-    """Where the token is; the file need not exist."""
+    """Where settings are; the file need not exist."""
 
 
 def unit_text(unit: Unit) -> str:
@@ -42,7 +42,7 @@ StartLimitIntervalSec=0
 
 [Service]
 User={user}
-# HEADWAY_TOKEN=…, readable by root only; systemd reads it before it becomes the user.
+# HEADWAY_JOIN_TOKEN_FILE=…, or other settings: the names of files, never what they hold.
 EnvironmentFile=-{environment_file}
 # /var/lib/{state}, owned by the user: which workers run, so that the next agent takes them over.
 StateDirectory={state}

@@ -18,6 +18,7 @@ from headway.cli import agent_setup, parent
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import laid_over
+from headway.cli.private import keep_private, warn_of_deprecated
 from headway.cli.stopping import ended_by, service_status
 from headway.cli.trust import grpc_tls
 from headway.errors import Misconfigured
@@ -40,6 +41,8 @@ def main(words: list[str]) -> int:
     log_to_stderr()
     if action == "stop-workers":
         return _stop_workers(settings)
+    warn_of_deprecated(name for name in ("HEADWAY_TOKEN", "HEADWAY_JOIN_TOKEN") if os.environ.get(name))
+    keep_private()
     return _run(settings, env, given)
 
 
@@ -119,6 +122,8 @@ def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namesp
     log.info(
         "agent of host=%s control=%s templates=%s", setup.host_name, settings.control, ",".join(host_file.now.templates)
     )
+    if shared := agent_setup.without_user(host_file.now):
+        log.warning("%s", agent_setup.shared_user(shared))
     left_running = Agent(setup, wakes=wakes).run()
     log.info("agent ended; %s", _told(left_running))
     return service_status(wakes.signal_number)

@@ -14,8 +14,9 @@ import grpc
 from headway.agent.capacity import capacity, measure
 from headway.agent.folder import StateFolder
 from headway.agent.host_file import HostFile, load
+from headway.agent.masking import shown as shown_command
 from headway.agent.starters import STARTERS, host_text
-from headway.agent.templates import Template
+from headway.agent.templates import Template, uid_of
 from headway.agent.unit import Unit, unit_text
 from headway.cli.trust import grpc_tls
 from headway.errors import Conflict, Misconfigured, Unavailable
@@ -68,6 +69,8 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
     print(f"{settings.host_file}: templates: {len(host_file.templates)}")
     for template in host_file.templates.values():
         print("\n".join(_told(template, room)))
+    if shared := without_user(host_file):
+        print(f"warning            {shared_user(shared)}")
     print(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{_kept_back(host_file)}")
     _check_state(settings.state_dir)
     if is_offline:
@@ -75,15 +78,30 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
     return _check_control(settings)
 
 
+def without_user(host_file: HostFile) -> list[str]:
+    """The names of templates whose workers run as the agent's own user."""
+    own = os.geteuid()
+    return [name for name, template in host_file.templates.items() if uid_of(template) == own]
+
+
+def shared_user(names: Iterable[str]) -> str:
+    """What jobs of these templates can do that run as the agent's user."""
+    can = "are root on this host" if os.geteuid() == 0 else "can read this host's credential and end the agent"
+    return (
+        f"templates {', '.join(names)} have no user of their own: their jobs {can}; give each a `user`, which an agent "
+        "that runs as root can become"
+    )
+
+
 def _told(template: Template, room: HostCapacity) -> Iterable[str]:
     ready, stop = template.ready, template.stop
-    shown = f"its output shows {ready.pattern!r}, within {ready.timeout_s:g} s" if ready.pattern else None
+    pattern = f"its output shows {ready.pattern!r}, within {ready.timeout_s:g} s" if ready.pattern else None
     yield f"  {template.name}"
-    yield f"    runs             {' '.join(template.argv)}"
+    yield f"    runs             {shown_command(template.argv)}"
     yield f"    in               {template.working_directory}"
     yield f"    program          {_program(template)}"
     yield f"    jobs at once     {template.slots}"
-    yield f"    ready when       {shown or f'it has lived for {ready.after_s:g} s'}"
+    yield f"    ready when       {pattern or f'it has lived for {ready.after_s:g} s'}"
     yield (
         f"    stopped by       {signal.Signals(stop.stop_signal).name}, and by "
         f"{signal.Signals(stop.force_signal).name} after {stop.drain_timeout_s:g} s"
@@ -98,9 +116,8 @@ def _gpus(template: Template) -> str:
 
 
 def _looked_after(template: Template) -> Iterable[str]:
-    """What is said beyond the defaults of who it runs as and when it goes."""
-    if template.user:
-        yield f"    runs as          {template.user}"
+    """Who it runs as, and what is said beyond the defaults of when it goes."""
+    yield f"    runs as          {template.user or 'the user of the agent'}"
     recycle = template.recycle
     limits = (
         f"{recycle.after_s:g} s" if recycle.after_s is not None else None,
@@ -142,6 +159,7 @@ def _size(size_bytes: float) -> str:
 
 
 def _check_state(state_dir: Path) -> None:
+    StateFolder(state_dir).check()
     was_used = StateFolder(state_dir).was_used
     nearest = next(folder for folder in (state_dir.absolute(), *state_dir.absolute().parents) if folder.exists())
     if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
@@ -179,7 +197,10 @@ def add_unit(parser: argparse.ArgumentParser) -> None:
     """The words of ``unit``."""
     parser.add_argument("--user", default=None, help="who the agent and its workers run as (you)")
     parser.add_argument(
-        "--environment-file", type=Path, default=ENVIRONMENT_FILE, help="where HEADWAY_TOKEN is (%(default)s)"
+        "--environment-file",
+        type=Path,
+        default=ENVIRONMENT_FILE,
+        help="where HEADWAY_JOIN_TOKEN_FILE is set (%(default)s)",
     )
 
 

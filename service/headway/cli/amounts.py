@@ -31,6 +31,14 @@ def seconds(text: str, *, option: str, above_s: float | None = None) -> float:
     return value
 
 
+def span_s(text: str, *, option: str) -> float:
+    """A duration in seconds, above 0, that has a unit: a bare 10 may be meant as minutes."""
+    value = seconds(text, option=option, above_s=0)
+    if not text.strip()[-1].isalpha():
+        raise Invalid(f"{option}={text!r} has no unit: {text.strip()}s, {text.strip()}m or {text.strip()}h")
+    return value
+
+
 def bytes_(text: str, *, option: str) -> int:
     """An amount of memory, as in ``256M`` or ``1.5G``, in powers of 1024."""
     return round(_read(text, BYTES, f"{option}={text!r} is no amount of memory, as in 256M or 1.5G"))

@@ -17,10 +17,11 @@ from headway.cli.amounts import seconds
 from headway.cli.behaviour import given_behaviour, takes_learned
 from headway.cli.bench import Bench, bench, check_cores, rehearsed, rows_of
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
+from headway.cli.figures import check_writable, write
 from headway.cli.past import Asked, moment_s, past_of
 from headway.cli.rehearsal_table import SPREADS_SHOWN, phases_told, start_up_told
 from headway.cli.rehearsal_table import table as rehearsals_table
-from headway.cli.simulate import ENDED_BY_CTRL_C, check_writable, write
+from headway.cli.simulate import ENDED_BY_CTRL_C
 from headway.cli.typed import output, run
 from headway.scaling.behaviour import behaviour_to_mapping
 from headway.scaling.explain import counted, duration

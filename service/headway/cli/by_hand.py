@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.amounts import seconds
+from headway.cli.amounts import span_s
 from headway.cli.api import api_of
 from headway.cli.modes import PAUSED, mode_of, until
 from headway.cli.typed import called
@@ -34,7 +34,8 @@ def main(words: list[str]) -> int:
     return called(app, words)
 
 
-@app.command("scale")
+# What begins with a dash is a count that somebody has miscounted, and no option: it is refused as such.
+@app.command("scale", context_settings={"ignore_unknown_options": True})
 def scale(
     pool: Pool,
     workers: Annotated[str, typer.Argument(metavar="N|auto", help="So many workers; `auto` decides again.")],
@@ -48,10 +49,10 @@ def scale(
         _tell(_sent("DELETE", path))
         return
     if not workers.isdecimal():
-        raise Invalid(f"{workers!r}: expected a number of workers, or {AUTO}")
+        raise Invalid(f"{workers!r} is no number of workers: expected 0 or more, or {AUTO}")
     if reason is None:
         raise Refused('say why, for those who read the decision: --reason "…"')
-    body = {"workers": int(workers), "for_s": seconds(duration, option="--for", above_s=0), "reason": reason}
+    body = {"workers": int(workers), "for_s": span_s(duration, option="--for"), "reason": reason}
     _tell(_sent("PUT", path, json=body))
 
 
@@ -70,7 +71,7 @@ def pause(
     """
     said: dict[str, Any] = {} if reason is None else {"reason": reason}
     if duration is not None:
-        said["for_s"] = seconds(duration, option="--for", above_s=0)
+        said["for_s"] = span_s(duration, option="--for")
     name, before = _paused(pool)
     _set(name, before, DIRECTIONS[before["pause"]] | _asked(up=up, down=down), said)
 
@@ -109,10 +110,11 @@ def _set(name: str, before: dict[str, Any], left: frozenset[str], said: dict[str
 
 
 def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
+    """The answer, and under ``at`` which installation gave it."""
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         answer: dict[str, Any] = api.send(method, path, **options).json()
-    return answer
+        return {**answer, "at": api.url}
 
 
 def _tell(answer: dict[str, Any]) -> None:
@@ -127,4 +129,4 @@ def _tell(answer: dict[str, Any]) -> None:
         told.append(f"{override['workers']} workers {until(override['until_s'])}: {override['reason']}")
     if not told:
         told = [f"goes by its profile, whose mode is {mode_of(answer)}"]
-    print(f"{answer['pool']}: {'; '.join(told)}")
+    print(f"{answer['pool']} at {answer['at']}: {'; '.join(told)}")

@@ -1,7 +1,9 @@
 """Values in the cells of a terminal's tables. What is not known is called unknown and is never 0."""
 
+import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -39,6 +41,30 @@ def duration(seconds: float | None) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def promised(objective: Mapping[str, Any]) -> str:
+    """An objective in a cell: ``p99 10 s``."""
+    return f"p{objective['percentile']:g} {duration(objective['target_s'])}"
+
+
+def within(metrics: Mapping[str, Any], objective: Mapping[str, Any] | None) -> str:
+    """The pickup time that the objective is about: its own percentile over its own window."""
+    if objective is None:
+        return duration(metrics["pickup_objective_s"])
+    if metrics["pickup_objective_s"] is None:
+        return UNKNOWN
+    return f"p{objective['percentile']:g} {duration(metrics['pickup_objective_s'])}"
+
+
+def failed(failures: Mapping[str, Any] | None) -> str:
+    """The share of jobs that failed, and of how many: ``100 % of 40``."""
+    if failures is None:
+        return UNKNOWN
+    if not failures["ended_jobs"]:
+        return "none ended"
+    # Down to the whole: what is shown as 100 % must be all.
+    return f"{math.floor(100 * failures['share'])} % of {failures['ended_jobs']}"
 
 
 def ago(at_s: float) -> str:

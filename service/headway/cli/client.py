@@ -17,6 +17,7 @@ from headway.cli.api import Api, api_of
 from headway.cli.files import excluded, load_profiles_file
 from headway.cli.listing import decisions, health, hosts, profiles, queues, wanted
 from headway.cli.measured import behaviour
+from headway.cli.queue import queues_of
 from headway.cli.typed import called
 from headway.errors import Conflict, Invalid, NotFound, Refused
 from headway.scaling.profile import Profile, profile_to_mapping
@@ -92,8 +93,9 @@ def apply_files(
     with api_of(settings) as api:
         applied, refusals = _applied(api, wanted)
         refusals += _excluded_elsewhere(api, exclude)
+        where = api.url
     for each in applied:
-        print(f"{each.outcome} {each.pool}")
+        print(f"{each.outcome} {each.pool} at {where}")
         for note in each.notes:
             print(f"  note: {note}")
     if refusals:
@@ -134,7 +136,7 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, A
     _check(what, pool)
     match what:
         case What.QUEUES:
-            return _of_pool(api, api.get("/v1/queues", pool=pool), "queues", pool)
+            return _of_pool(api, queues_of(api, pool=pool), "queues", pool)
         case What.DECISIONS:
             return _of_pool(api, api.get("/v1/decisions", pool=pool, limit=limit), "decisions", pool)
         case What.BEHAVIOUR:
@@ -197,7 +199,7 @@ def _excluded_elsewhere(api: Api, exclude: Sequence[str]) -> list[str]:
     if not exclude:
         return []
     return [
-        f"{sentence}; the control plane holds that profile: change it, or delete it with DELETE {_path(row['pool'])}"
+        f"{sentence}; the control plane holds that profile: change it, or `headway delete {row['pool']}`"
         for row in api.get("/v1/profiles")["profiles"]
         for sentence in excluded(row["pool"], row["profile"]["queues"], exclude)
     ]

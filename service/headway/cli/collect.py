@@ -8,6 +8,7 @@ from functools import partial
 from headway.cli import parent
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
+from headway.cli.private import keep_private, warn_of_deprecated
 from headway.cli.stopping import Stopping, service_status
 from headway.cli.trust import grpc_tls
 from headway.collect.broker import shown
@@ -31,6 +32,8 @@ def main(words: list[str]) -> int:
     if is_check:
         return _check(settings)
     log_to_stderr()
+    warn_of_deprecated(name for name in ("HEADWAY_TOKEN",) if os.environ.get(name))
+    keep_private()
     stopping = Stopping()
     with stopping.listening(repeated=lambda: None), StateFolder(settings.state_dir) as folder:
         main_thread = threading.get_ident()

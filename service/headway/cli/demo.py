@@ -12,13 +12,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from headway.cli import leftovers
-from headway.cli.amounts import seconds
+from headway.cli.amounts import span_s
 from headway.cli.arguments import Arguments
 from headway.cli.client import apply_profiles
 from headway.cli.demo_run import Demo, Script, objectives
 from headway.cli.demo_workloads import DEFAULT, WORKLOADS, Workload
 from headway.cli.layout import Layout
-from headway.cli.machine import Machine, Plan
+from headway.cli.machine import Machine, Plan, where_to_look
 from headway.cli.options import add_machine_flags, control_settings, positive
 from headway.cli.ports import free_address, require_free
 from headway.cli.report import Report
@@ -80,7 +80,8 @@ def _run(
         demo.start(began_s=began_s, apply_profiles=lambda: apply_profiles(plan.url, plan.token, profiles))
         for line in announced(script):
             terminal.say(line)
-        terminal.say(f"dashboard: {plan.url}")
+        for line in where_to_look(plan):
+            terminal.say(line)
         if not options.no_browser:
             _open_browser(plan.url)
         demo.run()
@@ -209,5 +210,5 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--no-browser", action="store_true", help="do not open the dashboard")
     add_machine_flags(parser)
     given = parser.parse_args(words[1:])
-    given.for_s = seconds(given.for_s, option="--for", above_s=0) if given.for_s is not None else None
+    given.for_s = span_s(given.for_s, option="--for") if given.for_s is not None else None
     return given

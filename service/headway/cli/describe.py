@@ -14,12 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from headway.cli.api import Api, api_of
-from headway.cli.cells import UNKNOWN, ago, count, duration, mib, rate, table
+from headway.cli.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
 from headway.cli.client import behaviour_path
 from headway.cli.measured import predicted
 from headway.cli.modes import mode_of, paused
+from headway.cli.queue import queues_of
+from headway.cli.top import running_of
 from headway.cli.typed import output, run
-from headway.cli.words import AT_WORK, LONGEST_WAIT, WITHIN
+from headway.cli.words import AT_WORK, LONGEST_WAIT, STATES, WITHIN
 from headway.errors import NotFound
 from headway.scaling.explain import explained
 from headway.scaling.record import decision_from_mapping
@@ -73,15 +75,16 @@ def _pool(api: Api, name: str) -> Body:
     return {
         "profile": api.get(f"/v1/profiles/{path}"),
         "metrics": api.get(f"/v1/pools/{path}/metrics"),
-        "queues": api.get("/v1/queues", pool=name)["queues"],
+        "queues": queues_of(api, pool=name)["queues"],
         "decision": found[0] if found else None,
         "behaviour": api.get(behaviour_path(name)),
+        "pool": next(iter(api.get("/v1/pools", pool=name)["pools"]), None),
     }
 
 
 def _queue(api: Api, name: str) -> Body:
     metrics = api.get(f"/v1/queues/{quote(name, safe='')}/metrics")
-    return {"queue": _named(api.get("/v1/queues")["queues"], "queue", name), "metrics": metrics}
+    return {"queue": _named(queues_of(api, queue=name)["queues"], "queue", name), "metrics": metrics}
 
 
 def _host(api: Api, name: str) -> Body:
@@ -105,6 +108,8 @@ def _of_pool(known: Body) -> Iterator[Part]:
         ("workers", f"{profile['workers_min']}..{profile['workers_max']}, template {profile['template']}"),
         ("mode", mode_of(row)),
         ("paused", paused(row)),
+        ("budget", _day_budget(known["decision"])),
+        *_now(known["pool"]),
         ("notes", "; ".join(row["notes"])),
     )
     decision = known["decision"]
@@ -116,12 +121,43 @@ def _of_pool(known: Body) -> Iterator[Part]:
         yield Text(fill(predicted(known["behaviour"]["prediction"]), WIDE_COLUMNS))
     yield depths(known["queues"])
     yield windows_table(known["metrics"]["windows"])
+    yield Text(f"measured until {ago(known['metrics']['until_s'])}", style="dim")
+    yield from above_whole(known["metrics"]["windows"])
     yield from _classes(known["metrics"]["job_classes"])
+
+
+def _now(pool: Body | None) -> Iterator[tuple[str, str]]:
+    """How a pool is at this moment: what agents report, not what was decided on."""
+    if pool is None:
+        return
+    yield "state", STATES.get(pool["state"], pool["state"])
+    reported = UNKNOWN if pool["reported_age_s"] is None else f"{duration(pool['reported_age_s'])} ago"
+    yield "running", f"{running_of(pool)}, as agents reported {reported}"
+    measured = UNKNOWN if pool["measured_age_s"] is None else f"{duration(pool['measured_age_s'])} ago"
+    metrics = pool["metrics"]
+    pickup = f"p50 {duration(metrics['pickup_p50_s'])}, {within(metrics, pool['objective'])}"
+    window = f"over {duration(pool['objective']['window_s'])}"
+    yield WITHIN, f"{pickup} {window}, measured {measured}"
+    yield "failed", failed(pool["failures"])
+    for cause in pool["causes"]:
+        yield "wrong", cause
+
+
+def _day_budget(stored: Body | None) -> str:
+    """What is paid of the day's budget, as of the newest decision."""
+    spent = (stored or {}).get("decision", {}).get("day_budget")
+    if spent is None:
+        return ""
+    paid_h, budget_h, overrun_h = (spent[f"{name}_worker_s"] / 3600 for name in ("paid", "budget", "overrun"))
+    overrun = f"; overrun {overrun_h:.2f}" if overrun_h else ""
+    return f"{paid_h:.2f} of {budget_h:.2f} worker-hours of {spent['day']} paid{overrun}"
 
 
 def _of_queue(known: Body) -> Iterator[Part]:
     yield depths([known["queue"]])
     yield windows_table(known["metrics"]["windows"])
+    yield Text(f"measured until {ago(known['metrics']['until_s'])}", style="dim")
+    yield from above_whole(known["metrics"]["windows"])
     yield from _classes(known["metrics"]["job_classes"])
 
 
@@ -233,14 +269,14 @@ FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "failed": ("failure_share", lambda value: share(value)),
     "tried again": ("retry_share", lambda value: share(value)),
     "50 % within": ("pickup_p50_s", duration),
-    WITHIN: ("pickup_p95_s", duration),
+    "95 % within": ("pickup_p95_s", duration),
     "99 % within": ("pickup_p99_s", duration),
     "all within": ("pickup_max_s", duration),
     "service mean": ("service_time_s", duration),
     "service p95": ("service_p95_s", duration),
     "service p99": ("service_p99_s", duration),
     "slots in use": ("busy_slots", lambda value: UNKNOWN if value is None else f"{value:.1f}"),
-    "utilization": ("utilization", lambda value: share(value)),
+    "utilization": ("utilization", lambda value: utilized(value)),
 }
 """What is told of a window: its name, the figure and how it is written."""
 
@@ -254,16 +290,29 @@ def windows_table(windows: Sequence[Body]) -> Table | str:
     )
 
 
+def above_whole(windows: Sequence[Body]) -> Iterator[Part]:
+    """Why more slots than there were seem to have been in use, where they do."""
+    if any((window["utilization"] or 0.0) > 1 for window in windows):
+        yield Text(
+            fill(
+                "* above 100 %: a job counts in the window in which it ends with all the time that it ran, and slots "
+                "that ran for a moment between two decisions are not counted.",
+                WIDE_COLUMNS,
+            )
+        )
+
+
 def _classes(rows: Sequence[Body]) -> Iterator[Part]:
     if rows:
         yield table(
-            ("job class", "arriving", "service mean", "service p95", WITHIN, "failed"),
+            ("job class", "arriving", "service mean", "service p95", "50 % within", "95 % within", "failed"),
             (
                 (
                     row["job_class"],
                     rate(row["window"]["arrival_rate_per_s"]),
                     duration(row["window"]["service_time_s"]),
                     duration(row["window"]["service_p95_s"]),
+                    duration(row["window"]["pickup_p50_s"]),
                     duration(row["window"]["pickup_p95_s"]),
                     share(row["window"]["failure_share"]),
                 )
@@ -271,6 +320,11 @@ def _classes(rows: Sequence[Body]) -> Iterator[Part]:
             ),
             empty="",
         )
+
+
+def utilized(value: float | None) -> str:
+    """A part of the slots; more than all of them has a star, and a note below the table."""
+    return share(value) if value is None or value <= 1 else f"{share(value)} *"
 
 
 def share(value: float | None) -> str:

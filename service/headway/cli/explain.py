@@ -16,6 +16,7 @@ from rich.text import Text
 from headway.cli.api import Api, api_of
 from headway.cli.client import behaviour_path
 from headway.cli.measured import predicted
+from headway.cli.top import running_of
 from headway.cli.typed import run
 from headway.errors import Invalid, Misconfigured, NotFound, Refused
 from headway.scaling.explain import duration, explained
@@ -59,14 +60,27 @@ def explain(
 
 
 def _newest(pool: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The newest decision, and how far the predictions of earlier ones were off."""
+    """The newest decision, what has come of it, and how far the predictions of earlier ones were off."""
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         found: list[dict[str, Any]] = api.get("/v1/decisions", pool=pool, limit=1)["decisions"]
         if found:
-            return found[0], (_scored(api, pool),)
+            return found[0], (*_now(api, pool), _scored(api, pool))
         api.get(f"/v1/profiles/{quote(pool, safe='')}")  # says so if there is no such pool
     raise NotFound(f"pool {pool!r} has no decision yet: the first comes with the next tick of a leading control plane")
+
+
+def _now(api: Api, pool: str) -> tuple[str, ...]:
+    """What has come of it since: the workers that agents report, and what is wrong."""
+    for seen in api.get("/v1/pools", pool=pool)["pools"]:
+        age = "at a time that is not known"
+        if seen["reported_age_s"] is not None:
+            age = f"{duration(float(round(seen['reported_age_s'])))} ago"
+        told = [f"Now, as agents reported {age}: {running_of(seen)} running."]
+        if seen["failures"] is not None and seen["failures"]["is_failing"]:
+            told.append("What is predicted is when jobs start, and not that they succeed.")
+        return (*told, *(f"{cause[:1].upper()}{cause[1:]}." for cause in seen["causes"]))
+    return ()
 
 
 def _scored(api: Api, pool: str) -> str:

@@ -34,10 +34,10 @@ def load_profiles_file(path: Path) -> ProfilesFile:
         Invalid: with every mistake in it, each beginning with the file's name.
     """
     breaches: list[str] = []
-    top = _mapping(_parsed(path), "the file", breaches)
+    top = mapping_of(parsed(path), "the file", breaches)
     breaches += [f"unknown key {key!r}; known: {', '.join(KNOWN)}" for key in top if key not in KNOWN]
-    brokers = _brokers(_mapping(top.get("brokers"), "brokers", breaches), breaches)
-    pools = _mapping(top.get("pools"), "pools", breaches)
+    brokers = _brokers(mapping_of(top.get("brokers"), "brokers", breaches), breaches)
+    pools = mapping_of(top.get("pools"), "pools", breaches)
     profiles = [profile for pool, values in pools.items() if (profile := _profile(pool, values, breaches)) is not None]
     exclude = _patterns(top.get("exclude"), breaches)
     breaches += [*_queue_breaches(profiles, brokers), *_excluded(profiles, exclude)]
@@ -84,14 +84,18 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
 
 
-def _parsed(path: Path) -> Any:
+def parsed(path: Path, *, hint: str = "`headway init --broker URL` writes a profiles.yaml") -> Any:
+    """What the YAML file at ``path`` says; keys that stand twice are a mistake, times and words stay as written.
+
+    Raises:
+        Misconfigured: it cannot be read; ``hint`` says what to do.
+        Invalid: it is no YAML.
+    """
     try:
         with path.open("rb") as text:
             return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except OSError as error:
-        raise Misconfigured(
-            f"{path} cannot be read: {error.strerror}; `headway init --broker URL` writes a profiles.yaml"
-        ) from error
+        raise Misconfigured(f"{path} cannot be read: {error.strerror}; {hint}") from error
     except yaml.YAMLError as error:
         raise Invalid(f"{path}{_told(error)}") from error
 
@@ -104,7 +108,8 @@ def _told(error: yaml.YAMLError) -> str:
     return f"{f' line {mark.line + 1}' if mark else ''}: {error.problem or error.context}"
 
 
-def _mapping(value: Any, what: str, breaches: list[str]) -> dict[Any, Any]:
+def mapping_of(value: Any, what: str, breaches: list[str]) -> dict[Any, Any]:
+    """``value`` where it is keys and values, else none of them and a sentence more in ``breaches``."""
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -49,16 +49,19 @@ def workload_of(history: Mapping[str, Any], *, seed: int) -> Workload:
     pool, bucket_s = str(history["pool"]), float(history["bucket_s"])
     chance = Random(f"{seed}/history")  # noqa: S311 - no secret
     begins_at_s = float(history["from_s"])
-    at_s: list[float] = []
+    came: list[tuple[float, bool]] = []
     for bucket in history["buckets"]:
         starts_s = max(0.0, bucket["at_s"] - begins_at_s)
         length_s = bucket.get("span_s", bucket_s)
-        at_s += (starts_s + chance.random() * length_s for _ in range(bucket["arrived_jobs"]))
-    at_s.sort()
-    if not at_s:
+        jobs, retries = bucket["arrived_jobs"], bucket.get("retried_jobs", 0)
+        came += ((starts_s + chance.random() * length_s, number < retries) for number in range(jobs))
+    came.sort()
+    if not came:
         raise Invalid(f"no job of pool {pool!r} arrived in that time: nothing is to be rehearsed")
     seen = history["service_times"]
     if not seen:
         raise Invalid(f"no job of pool {pool!r} ended in that time: how long its jobs take is not known")
-    service_s = chance.choices([each["service_s"] for each in seen], [each["jobs"] for each in seen], k=len(at_s))
-    return Workload(name=pool, jobs=Jobs(at_s=at_s, service_s=service_s), begins_at_s=begins_at_s)
+    service_s = chance.choices([each["service_s"] for each in seen], [each["jobs"] for each in seen], k=len(came))
+    retries = [is_retry for _, is_retry in came]
+    jobs = Jobs(at_s=[at_s for at_s, _ in came], service_s=service_s, retries=retries if any(retries) else ())
+    return Workload(name=pool, jobs=jobs, begins_at_s=begins_at_s)

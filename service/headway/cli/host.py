@@ -26,19 +26,21 @@ def main(words: list[str]) -> int:
 @app.command("rotate")
 def rotate(host: Host) -> None:
     """Have a host's credential replaced with its next report. The old one serves until the new one is used."""
-    _post(host, "rotate")
-    print(f"{host}: its credential is replaced with its next report")
+    at = _post(host, "rotate")
+    print(f"{host} at {at}: its credential is replaced with its next report")
 
 
 @app.command("revoke")
 def revoke(host: Host) -> None:
     """Cut a host off within a second. Its workers run on; nobody is let in again as this host without you."""
-    _post(host, "revoke")
-    print(f"{host}: cut off; its workers run on")
+    at = _post(host, "revoke")
+    print(f"{host} at {at}: cut off; its workers run on")
     print(f"to let it in again: headway token create --join --host {host}")
 
 
-def _post(host: str, what: str) -> None:
+def _post(host: str, what: str) -> str:
+    """Which installation has done it."""
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         api.send("POST", f"/v1/hosts/{quote(host, safe='')}/{what}")
+        return api.url

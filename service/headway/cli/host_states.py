@@ -15,23 +15,26 @@ Reason = Annotated[str, typer.Option(help="Why; it is shown with the host, and t
 
 def cordon(host: Host, *, reason: Reason) -> None:
     """Give a host nothing new; what runs there stays."""
-    print(f"{host}: cordoned; it keeps {_workers(_post(host, 'cordon', reason=reason))}")
+    answer = _post(host, "cordon", reason=reason)
+    print(f"{host} at {answer['at']}: cordoned; it keeps {_workers(answer)}")
 
 
 def drain(host: Host, *, reason: Reason) -> None:
     """Empty a host: what replaces its workers runs elsewhere before they leave, each with its own drain."""
-    print(f"{host}: draining, {_workers(_post(host, 'drain', reason=reason))} to go; `headway get hosts` shows how far")
+    answer = _post(host, "drain", reason=reason)
+    print(f"{host} at {answer['at']}: draining, {_workers(answer)} to go; `headway get hosts` shows how far")
 
 
 def uncordon(host: Host) -> None:
     """End a cordon or a drain."""
-    print(f"{host}: {_post(host, 'uncordon')['state']}")
+    answer = _post(host, "uncordon")
+    print(f"{host} at {answer['at']}: {answer['state']}")
 
 
 def forget(host: Host, *, reason: Reason) -> None:
     """Wait no longer for what a silent host may run. It must be gone for good: one that comes back enrols anew."""
-    _post(host, "forget", reason=reason)
-    print(f"{host}: forgotten; what it ran is replaced")
+    answer = _post(host, "forget", reason=reason)
+    print(f"{host} at {answer['at']}: forgotten; what it ran is replaced")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,11 +44,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _post(host: str, what: str, *, reason: str | None = None) -> dict[str, Any]:
+    """The answer, and under ``at`` which installation gave it."""
     settings = ClientSettings.from_env(os.environ)
     body = {} if reason is None else {"json": {"reason": reason}}
     with api_of(settings) as api:
         answer = api.send("POST", f"/v1/hosts/{quote(host, safe='')}/{what}", **body)
-    return answer.json() if answer.content else {}
+        return {**(answer.json() if answer.content else {}), "at": api.url}
 
 
 def _workers(answer: dict[str, Any]) -> str:

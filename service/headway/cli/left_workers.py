@@ -3,13 +3,13 @@
 from typing import Any
 
 from headway.agent import procfs
-from headway.agent.folder import read_json
+from headway.agent.folder import WORKERS, StateFolder
 from headway.cli.layout import Layout
 
 
 def left_workers(layout: Layout) -> list[dict[str, Any]]:
     """The records of those that still run: ``pool``, ``pid`` and more."""
-    rows = (read_json(layout.state("agent") / "workers.json") or {}).get("workers", [])
+    rows = (StateFolder(layout.state("agent")).read(WORKERS) or {}).get("workers", [])
     return [row for row in rows if row["pid"] and _runs(row["pid"], row["started_ticks"])]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from headway.cli.cells import UNKNOWN, ago, count, duration, mib, rate, table
+from headway.cli.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
 from headway.cli.modes import mode_of, paused
 from headway.cli.words import AT_WORK, LONGEST_WAIT, WITHIN, named
 
@@ -45,7 +45,19 @@ def _by_hand(row: dict[str, Any]) -> Iterable[str]:
 def queues(answer: dict[str, Any]) -> Table | str:
     """Queues, by name."""
     return table(
-        ("queue", "pool", "waiting", LONGEST_WAIT, AT_WORK, "arriving", WITHIN, "read"),
+        (
+            "queue",
+            "pool",
+            "waiting",
+            LONGEST_WAIT,
+            AT_WORK,
+            "arriving",
+            "p50",
+            WITHIN,
+            "failed",
+            "read",
+            "measured",
+        ),
         (
             (
                 row["queue"],
@@ -54,8 +66,11 @@ def queues(answer: dict[str, Any]) -> Table | str:
                 duration(row["metrics"]["oldest_age_s"]),
                 count(row["metrics"]["in_flight_jobs"]),
                 rate(row["metrics"]["arrival_rate_per_s"]),
-                duration(row["metrics"]["pickup_p95_s"]),
+                duration(row["metrics"]["pickup_p50_s"]),
+                within(row["metrics"], row["objective"]),
+                failed(row["failures"]),
                 "never" if row["sample_age_s"] is None else f"{duration(row['sample_age_s'])} ago",
+                "never" if row["measured_age_s"] is None else f"{duration(row['measured_age_s'])} ago",
             )
             for row in answer["queues"]
         ),
@@ -176,7 +191,8 @@ def health(answer: dict[str, Any]) -> Table | str:
     ]
     for row in answer["pipelines"]:
         said = row["stage"].replace("_", " ")
-        lags.append((f"pipeline {row['pipeline']}", f"{said}, heard {duration(row['written_age_s'])} ago"))
+        answered_s = row["written_age_s"] if row["beat_age_s"] is None else row["beat_age_s"]
+        lags.append((f"pipeline {row['pipeline']}", f"{said}, answered {duration(answered_s)} ago"))
         lags.append(("received → metrics", duration(row["rows_lag_s"])))
     leader = "nobody" if answer["leader_age_s"] is None else answer["leader"]
     rows = [("status", answer["status"]), *(("", reason) for reason in answer["reasons"]), ("leader", leader), *lags]

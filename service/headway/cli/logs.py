@@ -3,11 +3,30 @@
 import logging
 import sys
 import time
+from types import TracebackType
+
+from headway.errors import printable
+
+
+class OneLine(logging.Formatter):
+    """Lines whose names cannot forge another line, nor move a terminal's cursor."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
+        """The line of a record."""
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+    def formatException(  # noqa: N802 - as above
+        self,
+        error: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None],
+    ) -> str:
+        """The trace of an exception, a line each as it was."""
+        return "\n".join(printable(line) for line in super().formatException(error).split("\n"))
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:
     """Send this process's log to standard error."""
-    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter = OneLine("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)

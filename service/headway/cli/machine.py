@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from headway.cli import heartbeat
 from headway.cli.api import Api
 from headway.cli.layout import Layout
 from headway.cli.left_workers import left_workers
@@ -15,7 +16,7 @@ from headway.cli.stopping import Stopping
 from headway.cli.supervisor import Child, Supervisor
 from headway.cli.view import Terminal
 from headway.errors import HeadwayError
-from headway.settings import Address, ClientTls
+from headway.settings import HTTP_ADDRESS, Address, ClientTls
 from headway.store.embedded import ensure_postgres, ensure_valkey
 
 ASK_TIMEOUT_S = 2.0
@@ -45,6 +46,14 @@ class Plan:
     def url(self) -> str:
         """Where this machine reaches the HTTP door."""
         return f"http{'s' if self.is_encrypted else ''}://{reachable(self.http)}"
+
+
+def where_to_look(plan: Plan) -> tuple[str, ...]:
+    """The dashboard's address, and what the other commands must be told of it where they do not look there anyway."""
+    lines = (f"dashboard: {plan.url}",)
+    if plan.url == f"http://{HTTP_ADDRESS}":
+        return lines
+    return (*lines, f"for `headway get`, `top` and the others, in their shell: export HEADWAY_URL={plan.url}")
 
 
 def reachable(address: Address) -> Address:
@@ -83,7 +92,10 @@ class Machine:
             self.supervisor.complete(self._role("migrate"))
         with self._stage("control plane"):
             # Spark takes longest, so it begins first; it waits for nobody but the database.
-            self.supervisor.start(self._role("pipeline", is_ready=self.has_pipeline, ready_within_s=JAVA_WITHIN_S))
+            beats = self.plan.layout.state("pipeline") / heartbeat.FILE
+            self.supervisor.start(
+                self._role("pipeline", is_ready=self.has_pipeline, ready_within_s=JAVA_WITHIN_S, heartbeat=beats)
+            )
             self.supervisor.start(self._role("control", is_ready=lambda _: bool(self.ask("/v1/health"))))
             self.supervisor.wait_ready("control")
         apply_profiles()

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -198,16 +199,18 @@ async def _recorded(asked: Asked, profiles: Sequence[Profile]) -> tuple[list[Buc
 def _load(pool: str, rows: Sequence[BucketRow], *, seed: int) -> Load:
     """The jobs that ``rows`` tell of, as `headway simulate --history` makes them."""
     sketch = merged(row.service_sketch for row in rows)
-    arrived: dict[tuple[float, float], int] = {}
+    arrived: Counter[tuple[float, float]] = Counter()
+    retried: Counter[tuple[float, float]] = Counter()
     for row in rows:
-        key = row.bucket_s, row.span_s
-        arrived[key] = arrived.get(key, 0) + row.arrived_jobs
+        arrived[row.bucket_s, row.span_s] += row.arrived_jobs
+        retried[row.bucket_s, row.span_s] += row.retried_jobs
     history = {
         "pool": pool,
         "bucket_s": BUCKET_S,
         "from_s": min((at_s for at_s, _ in arrived), default=0.0),
         "buckets": [
-            {"at_s": at_s, "span_s": span_s, "arrived_jobs": jobs} for (at_s, span_s), jobs in sorted(arrived.items())
+            {"at_s": at_s, "span_s": span_s, "arrived_jobs": jobs, "retried_jobs": retried[at_s, span_s]}
+            for (at_s, span_s), jobs in sorted(arrived.items())
         ],
         "service_times": [{"service_s": sketch_value_s(index), "jobs": sketch[index]} for index in sorted(sketch)],
     }

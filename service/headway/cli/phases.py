@@ -25,14 +25,16 @@ OnProgress = Callable[[float], object]
 """Receives how much of everything is done, 0 to 1."""
 
 
-def combined(rows: Sequence[Row], settings: Sequence[Setting]) -> Row:
-    """One row for all phases of a case."""
+def combined(rows: Sequence[Any], settings: Sequence[Setting]) -> Any:
+    """One row for all phases of a case; of a case with several pools, which has a tuple of rows, one for each pool."""
+    if isinstance(rows[0], tuple):
+        return tuple(combined(of_pool, settings) for of_pool in zip(*rows, strict=True))
     return replace(rows[0], result=middle([row.result for row in rows], settings))
 
 
 def expected_s(cases: Sequence[Case], settings: Sequence[Setting]) -> float:
     """About how long all of it takes one core."""
-    each = sum(JOB_S * len(case.workload.jobs) + LOOK_S * case.length_s / settings[0].tick_s for case in cases)
+    each = sum(JOB_S * case.jobs + LOOK_S * case.pools * case.length_s / settings[0].tick_s for case in cases)
     return each * len(settings)
 
 
@@ -101,7 +103,7 @@ def bench(
         return
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
     told = context.Array("d", tasks)
-    with context.Pool(processes, _begin, (tuple(cases), tuple(settings), dict(known), told)) as pool:
+    with context.Pool(processes, _begin, (tuple(cases), tuple(settings), dict(known), told, rehearse)) as pool:
         yield Beside(pool, told, settings)
 
 
@@ -109,9 +111,11 @@ _given: dict[str, Any] = {}
 """In a process of the bench: what it was begun with."""
 
 
-def _begin(cases: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy], told: Any) -> None:
+def _begin(
+    cases: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy], told: Any, rehearse: Any
+) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
-    _given.update(cases=cases, settings=settings, known=known, told=told)
+    _given.update(cases=cases, settings=settings, known=known, told=told, rehearse=rehearse)
 
 
 def _rehearse_one(task: tuple[int, int]) -> tuple[int, int, Row]:
@@ -123,7 +127,7 @@ def _rehearse_one(task: tuple[int, int]) -> tuple[int, int, Row]:
         told[place] = done_s
 
     on_tick = _told(on_progress, before_s=0.0, case=case, total_s=1.0)
-    row = rehearsed(case, settings[phase], strategies=_given["known"], on_tick=on_tick)
+    row = _given["rehearse"](case, settings[phase], strategies=_given["known"], on_tick=on_tick)
     told[place] = case.length_s
     return number, phase, row
 

@@ -41,6 +41,12 @@ class Case:
     risk: float | None = None
     """The risk knob's place, where it is swept."""
     is_drawn: bool = True
+    pools: int = 1
+
+    @property
+    def jobs(self) -> int:
+        """How many there are."""
+        return len(self.workload.jobs)
 
     @property
     def length_s(self) -> float:

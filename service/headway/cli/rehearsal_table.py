@@ -23,11 +23,11 @@ def phases_told(rows: Sequence[Row], *, shown: int | None = None) -> str:
     return f"Medians of {phases} rehearsals that differ in when their ticks are{where}."
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """A row a rehearsal."""
+def table(rows: Sequence[Row], *, what: str = "workload") -> Table:
+    """A row a rehearsal; ``what`` names that which several rows may be of."""
     shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     has_workloads = len({row.workload for row in rows}) > 1
-    for name in (["workload"] if has_workloads else []) + ["strategy"]:
+    for name in ([what] if has_workloads else []) + ["strategy"]:
         shown.add_column(name, overflow="fold")
     for name, _ in COLUMNS:
         # In two lines, so that eighty columns of a terminal are enough: a figure that is cut short is none.

@@ -33,6 +33,7 @@ def restart(
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         told = api.send("POST", path, json={"reason": reason}).json()
+        print(f"at {api.url}")
         print(line := _told(told))
         while wait and _left(told):
             time.sleep(LOOK_S)

@@ -35,7 +35,7 @@ from headway.store.seasons import (
 )
 from headway.zones import zone_of
 from headway_spark.bulk import bulk_session
-from headway_spark.history import held_events, jobs_of
+from headway_spark.history import fresh, held_events, jobs_of
 from headway_spark.seasons import counts_of, given_counts, learned
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -160,7 +160,7 @@ def _learned(
         else:
             source = f"event log {event_log}"
             with held_events(session, event_log, from_s=from_s, until_s=until_s) as events:
-                found = learned(counts_of(jobs_of(events, from_s=from_s, until_s=until_s)), zone=zone)
+                found = learned(counts_of(jobs_of(fresh(events), from_s=from_s, until_s=until_s)), zone=zone)
     return [
         Trained(queue=queue, season=season, source=source, from_s=begins_s, until_s=ends_s)
         for queue, (season, begins_s, ends_s) in found.items()

@@ -16,7 +16,9 @@ import uvloop
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from headway.cli import parent
+from headway.cli.descriptors import within_descriptors
 from headway.control.admission import Admission
+from headway.control.bounds import Bounds
 from headway.control.callers import Callers
 from headway.control.certificates import Certificates
 from headway.control.garbage import collect_rarely, give_back
@@ -26,6 +28,7 @@ from headway.control.http.server import HttpServer
 from headway.control.ingest import Ingest
 from headway.control.leadership import Leadership
 from headway.control.maintenance import maintain, prepare
+from headway.control.names import Names
 from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.server import serve
@@ -38,6 +41,7 @@ from headway.settings import ControlSettings, ServerTls
 from headway.store import migrate
 from headway.store.engine import CONTROL_IDLE_TRANSACTION_TIMEOUT_S, Engine, create_engine, listen
 from headway.store.event_log import EventLog
+from headway.store.names import CHANGED as FORGOTTEN_QUEUES
 from headway.store.sink import wakes
 from headway.strategies import load_strategies
 
@@ -64,7 +68,10 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
         stack.push_async_callback(engine.dispose)
         await prepare(engine)
         unread = UnreadBound(files_max=settings.unread_files_max, bytes_max=round(settings.unread_gb_max * 1e9))
-        ingest = Ingest(engine=engine, event_log=EventLog(settings.event_log), clock=time.time, unread=unread)
+        bounds = within_descriptors(Bounds(**settings.bounds))
+        ingest = Ingest(
+            engine=engine, event_log=EventLog(settings.event_log), clock=time.time, unread=unread, bounds=bounds
+        )
         await ingest.start()
         stack.push_async_callback(ingest.stop)
 
@@ -77,11 +84,12 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
         callers = Callers(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
         admission = Admission(engine=engine, callers=callers)
         rpc = await serve(
-            [AgentServicer(reports, admission), TelemetryServicer(ingest)],
+            [AgentServicer(reports, admission, bounds), TelemetryServicer(ingest)],
             address=settings.grpc,
             token=settings.token,
             callers=callers,
             certificates=certificates,
+            connections_max=bounds.grpc_connections_max,
         )
         stack.push_async_callback(rpc.stop, STOP_GRACE_S)
         http = HttpServer(
@@ -93,9 +101,11 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
                 address=settings.http,
                 strategies=strategies,
                 callers=callers,
+                bounds=bounds,
             ),
             address=settings.http,
             tls=certificates.context if certificates else None,
+            connections_max=bounds.http_connections_max,
         )
         await http.start()
         stack.push_async_callback(http.stop)
@@ -108,7 +118,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             stop,
             leadership.run(ticker.all_due),
             ticker.run(),
-            _listen(settings.database_url, ticker, reports, feed),
+            _listen(settings.database_url, ticker, reports, feed, ingest.names),
             callers.watch(),
             *((certificates.watch(),) if certificates else ()),
         )
@@ -167,10 +177,13 @@ async def _until_the_end(job: Callable[..., Any], *arguments: Any) -> None:
             await done
 
 
-async def _listen(database_url: str, ticker: Ticker, reports: Reports, feed: Feed) -> None:
+async def _listen(database_url: str, ticker: Ticker, reports: Reports, feed: Feed, names: Names) -> None:
     """Pass on what Postgres tells, for ever."""
-    channels = ("headway_metrics", "headway_assignments", "headway_decisions")
+    channels = ("headway_metrics", "headway_assignments", "headway_decisions", FORGOTTEN_QUEUES)
     async for channel, payload in listen(database_url, channels):
+        if channel == FORGOTTEN_QUEUES:
+            names.forget(payload)
+            continue
         if channel == "headway_metrics" and wakes(payload):
             ticker.metrics_written()
         if channel == "headway_assignments":

@@ -21,14 +21,24 @@ from headway.cli.api import api_of
 from headway.cli.behaviour import given_behaviour, learned_behaviour, takes_learned
 from headway.cli.faults import KINDS as FAULTS
 from headway.cli.faults import wrongs_of
+from headway.cli.figures import check_writable, figures_of, write
 from headway.cli.history import MINUTES_MAX, Recorded, read_history
 from headway.cli.phases import bench
-from headway.cli.rehearsal import Case, base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
+from headway.cli.rehearsal import base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
 from headway.cli.rehearsal_table import phases_told, start_up_told, table
+from headway.cli.scenario import load_scenario
+from headway.cli.scenario_run import (
+    beside_cases,
+    by_pool,
+    on_hosts,
+    refuse_beside_scenario,
+    rehearsed_beside,
+    tell_beside,
+)
 from headway.cli.traces import Workload, columns_of, read_trace
 from headway.cli.typed import output, run
 from headway.cli.workloads import drawn
-from headway.errors import Invalid, Misconfigured
+from headway.errors import Invalid
 from headway.scaling.behaviour import Behaviour
 from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile
@@ -72,7 +82,8 @@ def simulate(
     minutes: Annotated[int, typer.Option(help="So far back does the history go, up to 120.")] = MINUTES_MAX,
     profile: Annotated[str | None, typer.Option(metavar="FILE[:POOL]", help="The policy, of a profiles.yaml.")] = None,
     strategy: Annotated[
-        str | None, typer.Option(metavar="NAME[:KEY=NUMBER],…", help="The strategies to compare.")
+        list[str] | None,
+        typer.Option(metavar="NAME[:KEY=NUMBER],…", help="The strategies to compare; may be given several times."),
     ] = None,
     target: Annotated[str | None, typer.Option(metavar="DURATION", help="In place of the profile's target_s.")] = None,
     percentile: Annotated[float | None, typer.Option(metavar="PERCENT", help="In place of the profile's.")] = None,
@@ -92,6 +103,9 @@ def simulate(
     hosts: Annotated[
         str | None,
         typer.Option(metavar="HOSTSxWORKERS", help="Room for workers, as in 3x8; without it there is room for all."),
+    ] = None,
+    scenario: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Many pools beside each other on hosts with names, in YAML.")
     ] = None,
     fault: Annotated[
         list[str] | None, typer.Option(metavar="KIND:KEY=VALUE,…", help=f"What goes wrong: {', '.join(FAULTS)}.")
@@ -123,10 +137,11 @@ def simulate(
         cap_workers=cap,
     )
     host_count, workers_per_host = hosts_of(hosts)
-    wrongs = wrongs_of(fault or (), hosts=host_count)
+    beside = None if scenario is None else load_scenario(scenario, columns_of(columns))
+    wrongs = wrongs_of(fault or (), hosts=host_count if beside is None else len(beside.hosts))
     setting = Setting(
         faults=wrongs.faults,
-        host_outages=wrongs.host_outages,
+        host_outages=wrongs.host_outages if beside is None else on_hosts(wrongs.host_outages, beside),
         control_outages=wrongs.control_outages,
         hosts=host_count,
         workers_per_host=workers_per_host,
@@ -143,9 +158,28 @@ def simulate(
     )
     settings = phased(setting, phases)
     known = load_strategies()
-    profiles, risks = strategies_of(strategy, policy, known), risks_of(risk, policy)
+    strategies = ",".join(strategy) if strategy else None
     for file in filter(None, (report, json_)):
         check_writable(file)
+    if beside is not None:
+        of_one: dict[str, object] = {
+            "--trace": trace or files,
+            "--synthetic": synthetic,
+            "--history": history,
+            "--profile": profile,
+        }
+        of_one |= {"--hosts": hosts, "--slots": slots != 1, "--risk": risk, "--target": target}
+        of_one |= {"--percentile": percentile, "--floor": floor is not None, "--cap": cap is not None}
+        refuse_beside_scenario(of_one)
+        begun = beside if begins_at is None else replace(beside, begins_at_s=_moment_s(begins_at))
+        wanted_beside = beside_cases(begun, strategies, known)
+        found, is_whole = _rehearse(wanted_beside, settings, known, rehearsed_beside)
+        if found:
+            tell_beside(by_pool(found), begun, settings[0], report=report, json_=json_)
+        if not is_whole:
+            _interrupted(len(found), len(wanted_beside))
+        return
+    profiles, risks = strategies_of(strategies, policy, known), risks_of(risk, policy)
     workloads = _workloads(
         [
             *([] if recorded is None else [recorded.workload]),
@@ -155,7 +189,7 @@ def simulate(
         begins_at,
     )
     wanted = cases(workloads, profiles, risks)
-    rows, is_whole = _rehearse(wanted, settings, known)
+    rows, is_whole = _rehearse(wanted, settings, known, rehearsed)
     _print(rows, policy, setting)
     if json_ is not None and rows:
         write(json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
@@ -163,8 +197,12 @@ def simulate(
         offered = [offered_load(each.name, each.jobs, slots=slots) for each in workloads]
         write(report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting, fault or ())))
     if not is_whole:
-        Console(stderr=True).print(f"interrupted: {len(rows)} of {len(wanted)} rehearsals were done")
-        raise typer.Exit(ENDED_BY_CTRL_C)
+        _interrupted(len(rows), len(wanted))
+
+
+def _interrupted(done: int, wanted: int) -> None:
+    Console(stderr=True).print(f"interrupted: {done} of {wanted} rehearsals were done")
+    raise typer.Exit(ENDED_BY_CTRL_C)
 
 
 def _recorded(pool: str, *, minutes: int, seed: int) -> Recorded:
@@ -207,13 +245,13 @@ def _moment_s(text: str) -> float:
 
 
 def _rehearse(
-    wanted: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy]
-) -> tuple[list[Row], bool]:
+    wanted: Sequence[Any], settings: Sequence[Setting], known: Mapping[str, Strategy], rehearse: Any
+) -> tuple[list[Any], bool]:
     """The rehearsals that were done, and whether that is all of them."""
-    rows: dict[int, Row] = {}
+    rows: dict[int, Any] = {}
     try:
         # The processes of the bench come before the bar, which has a thread.
-        with bench(wanted, settings, known, rehearsed) as on, _progress(wanted, len(settings)) as on_progress:
+        with bench(wanted, settings, known, rehearse) as on, _progress(wanted, len(settings)) as on_progress:
             for case, row in on.rows(wanted, on_progress):
                 rows[id(case)] = row  # one by one: what is done when Ctrl-C comes is kept
     except KeyboardInterrupt:
@@ -223,7 +261,7 @@ def _rehearse(
 
 
 @contextmanager
-def _progress(wanted: Sequence[Case], phases: int) -> Iterator[Callable[[float], None]]:
+def _progress(wanted: Sequence[Any], phases: int) -> Iterator[Callable[[float], None]]:
     """A bar over all rehearsals, in simulated time; on standard error, so that the table can be piped."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     at_phases = f" at {counted(phases, 'tick phase')}" if phases > 1 else ""
@@ -254,12 +292,7 @@ def figures(rows: Sequence[Row], policy: Profile, setting: Setting) -> dict[str,
         "objective": asdict(policy.objective),
         "workers_max": policy.workers_max,
         **asdict(setting),
-        "rehearsals": [
-            {"workload": row.workload, "strategy": row.strategy, "risk": row.risk, "is_kept": row.is_kept}
-            | {name: value for name, value in asdict(row.result).items() if name != "points"}
-            | {"work_multiple": row.result.work_multiple}
-            for row in rows
-        ],
+        "rehearsals": [figures_of(row) for row in rows],
     }
 
 
@@ -282,19 +315,3 @@ def _facts(policy: Profile, setting: Setting, faults: Sequence[str]) -> Mapping[
         "seed": f"{setting.seed}",
         "made by": f"headway {__version__}",
     }
-
-
-def check_writable(file: Path) -> None:
-    """Refuse now what could not be written after the work."""
-    folder = file.parent
-    if file.is_dir() or not folder.is_dir() or not os.access(file if file.exists() else folder, os.W_OK):
-        raise Misconfigured(f"{file} cannot be written: name a file in a folder that exists and is yours")
-
-
-def write(file: Path, text: str) -> None:
-    """Write ``text`` to ``file`` and say so on standard error."""
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Misconfigured(f"{file} cannot be written: {error.strerror}") from error
-    Console(stderr=True, highlight=False).print(Text(f"wrote {file}"), soft_wrap=True)

@@ -11,9 +11,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from headway.cli import parent
+from headway.cli import heartbeat, parent
 from headway.errors import Misconfigured
 from headway.settings import PipelineSettings
+from headway.store.pipeline_beat import CRASHED, STOPPED, PipelineBeat
 from headway.store.sink import MetricsSink
 from headway.zones import zone_of
 from headway_spark import kafka, storage
@@ -21,7 +22,7 @@ from headway_spark.archive import Archive, Retention
 from headway_spark.keeper import Keeper
 from headway_spark.pipeline import Stream, Unfit, unfit
 from headway_spark.rebuild import Rebuild, Stopped, is_due, order
-from headway_spark.session import Session, close, open_session
+from headway_spark.session import Session, ask, close, open_session
 from headway_spark.warm_up import warm_up
 
 KEEPER_END_S = 5.0  # it looks for a stop between two files
@@ -48,15 +49,34 @@ def run(settings: PipelineSettings, *, is_rebuild: bool) -> int | None:
         if settings.source == "files":
             log_side = _LogSide(settings)
             stack.enter_context(log_side.archive.kept())
+        heart = stack.enter_context(_beating(settings))
         try:
-            return _run(settings, log_side, is_rebuild=is_rebuild)
+            return _run(settings, log_side, heart, is_rebuild=is_rebuild)
         except Unfit as error:
             if settings.is_rebuilt_unasked and log_side is not None:
                 log_side.order_rebuild(error)
             raise
 
 
-def _run(settings: PipelineSettings, log_side: "_LogSide | None", *, is_rebuild: bool) -> int | None:
+@contextmanager
+def _beating(settings: PipelineSettings) -> Iterator[heartbeat.Heartbeat]:
+    """Show that this run answers, and how it ended."""
+    beat = PipelineBeat(settings.database_url)
+    heart = heartbeat.Heartbeat(settings.work_dir / heartbeat.FILE, tell=beat.tell)
+    heart.start()
+    stage = CRASHED
+    try:
+        yield heart
+        stage = STOPPED
+    finally:
+        heart.end()
+        beat.ended(stage)
+        beat.close()
+
+
+def _run(
+    settings: PipelineSettings, log_side: "_LogSide | None", heart: heartbeat.Heartbeat, *, is_rebuild: bool
+) -> int | None:
     began_s = time.monotonic()
     sink = MetricsSink(settings.database_url, zone=zone_of(settings.time_zone, of="HEADWAY_TIME_ZONE"))
     sink.starting()
@@ -66,6 +86,7 @@ def _run(settings: PipelineSettings, log_side: "_LogSide | None", *, is_rebuild:
     # process, and with it the JVM.
     stopping = _Stop()
     stopping.listen()
+    heart.asks(lambda: ask(session))
     stream = _stream(settings, session, sink)
     try:
         _require_connectors(settings, session)
@@ -90,6 +111,7 @@ def _run(settings: PipelineSettings, log_side: "_LogSide | None", *, is_rebuild:
         log.info("stopping; the rebuild goes on with the next start")
     finally:
         stopping.set()
+        heart.asks(lambda: None)  # from here on the JVM may go
         stream.stop()
         if log_side is not None:
             log_side.end()

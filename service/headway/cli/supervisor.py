@@ -4,6 +4,7 @@
     starting -> ready          the check said yes
     starting -> waiting        it ended: again after a pause, at most START_ATTEMPTS times before it was ever ready
     ready -> waiting           it ended: again after a pause, for ever
+    any -> waiting             its heartbeat stopped: it is killed, and again after a pause
     any -> ended               the parent ends: SIGTERM, a bounded wait, SIGKILL to its session
 
 Children have sessions of their own, so a terminal's Ctrl-C reaches the parent only, and they share a pipe with it that
@@ -17,11 +18,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import psutil
 
 from headway.cli import child_log, leftovers
+from headway.cli.heartbeat import Pulse, Sign
 from headway.cli.layout import Layout
 from headway.cli.parent import PARENT_FD
 from headway.cli.stopping import Stopping
@@ -32,6 +35,7 @@ PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 30.0
 WELL_S = 60.0  # a child that ran this long has shown that it can: its next pause is the shortest again
 START_ATTEMPTS = 3
+GAP_S = 2.0  # between two looks: this process was stopped itself, and knows nothing of the time between
 SERVER_STOP_S = 10.0
 
 
@@ -48,6 +52,8 @@ class Child:
     """For one that nothing can be asked: how long it must live to count as ready."""
     ready_within_s: float = 60.0
     stop_within_s: float = 5.0
+    heartbeat: Path | None = None
+    """The file that it touches every second for as long as it answers. Once it does not, it is replaced."""
     needs: tuple[str, ...] = ()
     """Children that are asked to stop only when this one is gone."""
 
@@ -94,6 +100,7 @@ class _Held:
     is_ready: bool = False
     was_ever_ready: bool = False
     log_begins: int = 0
+    pulse: Pulse | None = None
     retries: _Retries = field(default_factory=_Retries)
     told_to_stop_at_s: float | None = None
     is_killed: bool = False
@@ -126,6 +133,7 @@ class Supervisor:
         self._held: dict[str, _Held] = {}
         self._kept: dict[str, _Kept] = {}
         self._pipe_reader, self._pipe_writer = os.pipe()
+        self._tended_at_s: float | None = None
 
     def keep(self, name: str, ensure: Callable[[], Server]) -> Server:
         """Start an embedded server, and bring it back whenever it is found dead."""
@@ -199,6 +207,9 @@ class Supervisor:
         Raises:
             Unavailable: a child that was never ready failed too often or took too long.
         """
+        now_s, before_s = self._clock(), self._tended_at_s
+        self._tended_at_s = now_s
+        is_late = before_s is not None and now_s - before_s > GAP_S
         for name, kept in self._kept.items():
             self._tend_server(name, kept)
         for held in self._held.values():
@@ -207,7 +218,7 @@ class Supervisor:
                     self._spawn(held)
             elif (status := _ended(held.process)) is not None:
                 self._lost(held, status)
-            elif not held.is_ready:
+            elif not self._is_hung(held, held.process, is_late=is_late) and not held.is_ready:
                 self._ask_ready(held)
 
     def stop(self) -> None:
@@ -254,6 +265,7 @@ class Supervisor:
                 start_new_session=True,
             )
         held.started_at_s, held.is_ready = self._clock(), False
+        held.pulse = None if child.heartbeat is None else Pulse(child.heartbeat)
         held.started = leftovers.Started(
             name=child.name,
             pid=held.process.pid,
@@ -262,6 +274,15 @@ class Supervisor:
             stop_within_s=child.stop_within_s,
         )
         self._record()
+
+    def _is_hung(self, held: _Held, process: subprocess.Popen[bytes], *, is_late: bool) -> bool:
+        """Whether a child has no heartbeat any more; such a one is killed, and the next look finds it ended."""
+        sign = held.pulse.look(self._clock(), is_late=is_late) if held.pulse else None
+        if sign is not None:
+            self._say(f"{held.child.name} (process {process.pid}) {sign.value}")
+        if sign is Sign.HUNG:
+            os.killpg(process.pid, signal.SIGKILL)  # safe: not reaped yet, so the id is still this child's
+        return sign is Sign.HUNG
 
     def _ask_ready(self, held: _Held) -> None:
         child, ran_s = held.child, self._clock() - held.started_at_s

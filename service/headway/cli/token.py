@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.amounts import seconds
+from headway.cli.amounts import span_s
 from headway.cli.api import api_of
 from headway.cli.listing import tokens
 from headway.cli.typed import output, run
@@ -52,12 +52,13 @@ def create(
     given = {
         "role": "join" if role is None else role.value,
         "name": name,
-        "for_s": None if duration is None else seconds(duration, option="--for", above_s=0),
+        "for_s": None if duration is None else span_s(duration, option="--for"),
         "uses": uses,
         "host": host,
     }
     made = _sent("POST", "/v1/tokens", json={key: value for key, value in given.items() if value is not None})
-    print(f"made {made['name']}; its secret, told this once:", file=sys.stderr)
+    where = ClientSettings.from_env(os.environ).url
+    print(f"made {made['name']} at {where}; its secret, told this once:", file=sys.stderr)
     print(made["secret"])
 
 
@@ -73,7 +74,7 @@ def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         api.send("DELETE", f"/v1/tokens/{quote(name, safe='')}")
-    print(f"revoked {name}")
+    print(f"revoked {name} at {settings.url}")
 
 
 def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""`headway top`: every pool at this moment, drawn anew while you look, those furthest behind their promise first."""
+"""`headway top`: every pool at this moment, drawn anew while you look, those that need looking at first."""
 
+import math
 import os
 import threading
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import time
 from typing import Annotated, Any
 
 import typer
@@ -13,15 +13,17 @@ from rich.text import Text
 
 from headway.cli.amounts import seconds
 from headway.cli.api import Api, api_of
-from headway.cli.cells import UNKNOWN, count, duration, rate, table
+from headway.cli.cells import UNKNOWN, count, duration, failed, promised, rate, table, within
 from headway.cli.simulate import ENDED_BY_CTRL_C
 from headway.cli.typed import output, run
-from headway.cli.words import AT_WORK, LONGEST_WAIT, WANTED, WITHIN, named
+from headway.cli.words import AT_WORK, LONGEST_WAIT, STATES, WANTED, WITHIN, named
 from headway.errors import Invalid, Unavailable
 from headway.scaling.explain import counted
 from headway.settings import ClientSettings
 
 EVERY_MIN_S = 0.5  # a control plane has others to answer
+URGENT = ("recovering", "unmeasured", "stale", "unseen", "no_host", "failing", "crash_loop", "breaching")
+"""States, the later the more urgent."""
 
 app = typer.Typer(add_completion=False)
 
@@ -54,88 +56,108 @@ def top(
         try:
             with Live(shown, console=console, screen=True, auto_refresh=False) as live:
                 while not threading.Event().wait(every_s):
-                    shown = looked(api, shown)
-                    live.update(shown, refresh=True)
+                    shown, problem = looked(api, shown)
+                    live.update(shown if problem is None else Group(problem, shown), refresh=True)
         except KeyboardInterrupt:
             raise typer.Exit(ENDED_BY_CTRL_C) from None
 
 
-def looked(api: Api, before: RenderableType) -> RenderableType:
-    """The picture now; while nobody answers, the last one and why."""
+def looked(api: Api, before: RenderableType) -> tuple[RenderableType, Text | None]:
+    """The picture now; while nobody answers, the last one, and a line that says why and since when it is no newer."""
     try:
-        return picture(api)
+        return picture(api), None
     except Unavailable as error:
-        return Group(Text(f"as it was: {error}", style="yellow"), before)
+        return before, Text(f"as it was: {error}", style="yellow")
 
 
 def picture(api: Api) -> RenderableType:
-    """Every pool as the API tells of it."""
-    profiles = {row["pool"]: row["profile"] for row in api.get("/v1/profiles")["profiles"]}
-    decisions = {row["decision"]["pool"]: row["decision"] for row in api.get("/v1/decisions/latest")["decisions"]}
-    queues: dict[str, list[Body]] = defaultdict(list)
-    for row in api.get("/v1/queues")["queues"]:
-        queues[row["pool"]].append(row["metrics"])
-    rows = [pool_row(pool, profile, decisions.get(pool), queues[pool]) for pool, profile in profiles.items()]
-    rows.sort(key=lambda each: (-each[0], each[1][0]))
-    running = sum(decision["running_workers"] for decision in decisions.values())
-    waiting = sum(metrics["waiting_jobs"] or 0 for each in queues.values() for metrics in each)
+    """Every pool as the API shows it, and what is wrong."""
+    answer = api.get("/v1/pools")
+    at = time.strftime("%H:%M:%S", time.localtime(answer["at_s"]))
+    pools = sorted(answer["pools"], key=lambda pool: (*(-part for part in urgency(pool)), pool["pool"]))
+    running = sum(pool["running_workers"] for pool in pools)
+    known = [pool["metrics"]["waiting_jobs"] for pool in pools if pool["metrics"]["waiting_jobs"] is not None]
+    waiting = f"{counted(sum(known), 'job')} waiting" if known or not pools else f"jobs waiting {UNKNOWN}"
     return Group(
-        Text(f"{counted(len(profiles), 'pool')}, {counted(running, 'worker')}, {counted(waiting, 'job')} waiting"),
-        table(
-            (
-                "pool",
-                "workers",
-                WANTED,
-                "waiting",
-                LONGEST_WAIT,
-                "promised",
-                AT_WORK,
-                "arriving",
-                WITHIN,
-                "because",
-            ),
-            (cells for _, cells in rows),
-            empty="no profiles: write one and run `headway apply profiles.yaml`",
-        ),
+        Text(f"{at}: {counted(len(pools), 'pool')}, {counted(running, 'worker')}, {waiting}"),
+        table(COLUMNS, map(row_of, pools), empty="no profiles: write one and run `headway apply profiles.yaml`"),
+        *(Text(sentence, style="red") for sentence in wrong(answer)),
     )
 
 
-def pool_row(
-    pool: str, profile: Mapping[str, Any], decision: Mapping[str, Any] | None, queues: Sequence[Body]
-) -> tuple[float, tuple[str, ...]]:
-    """How much of its promise the oldest job has used up, and what is shown of the pool."""
-    target_s = profile["objective"]["target_s"]
-    oldest_s = greatest(queues, "oldest_age_s")
-    return (oldest_s or 0.0) / target_s, (
-        pool,
-        UNKNOWN if decision is None else running_of(decision),
-        UNKNOWN if decision is None else str(decision["target_workers"]),
-        count(total(queues, "waiting_jobs")),
-        duration(oldest_s),
-        duration(target_s),
-        count(total(queues, "in_flight_jobs")),
-        rate(total(queues, "arrival_rate_per_s")),
-        duration(greatest(queues, "pickup_p95_s")),
-        "-" if decision is None else named(decision["binding"]),
+COLUMNS = (
+    "pool",
+    "state",
+    "workers",
+    WANTED,
+    "waiting",
+    LONGEST_WAIT,
+    "promised",
+    "p50",
+    WITHIN,
+    "failed",
+    AT_WORK,
+    "arriving",
+    "as of",
+    "because",
+)
+
+
+def row_of(pool: Body) -> tuple[str, ...]:
+    """What is shown of a pool."""
+    metrics, objective = pool["metrics"], pool["objective"]
+    return (
+        pool["pool"],
+        STATES.get(pool["state"], pool["state"]),
+        running_of(pool),
+        count(pool["target_workers"]),
+        count(metrics["waiting_jobs"]),
+        duration(metrics["oldest_age_s"]),
+        promised(objective),
+        duration(metrics["pickup_p50_s"]),
+        within(metrics, objective),
+        failed(pool["failures"]),
+        count(metrics["in_flight_jobs"]),
+        rate(metrics["arrival_rate_per_s"]),
+        as_of(pool),
+        "-" if pool["binding"] is None else named(pool["binding"]),
     )
 
 
-def running_of(decision: Mapping[str, Any]) -> str:
-    """The workers that run, and those that start or may still run on silent hosts."""
-    told = str(decision["running_workers"])
-    if decision["starting_workers"]:
-        told += f" +{decision['starting_workers']} starting"
-    if decision["unknown_workers"]:
-        told += f" +{decision['unknown_workers']} on silent hosts"
+def urgency(pool: Body) -> tuple[int, float]:
+    """How much a pool needs looking at: by its state, then by how much of its objective the oldest job has used up."""
+    return URGENT.index(pool["state"]) if pool["state"] in URGENT else -1, (
+        (pool["metrics"]["oldest_age_s"] or 0.0) / pool["objective"]["target_s"]
+    )
+
+
+def as_of(pool: Body) -> str:
+    """How old the oldest of what is shown is, and what that is where it is old."""
+    ages = {
+        "read": pool["sample_age_s"],
+        "measured": pool["measured_age_s"],
+        "reported": pool["reported_age_s"],
+    }
+    oldest = max(ages, key=lambda name: math.inf if ages[name] is None else ages[name])
+    return f"{oldest}: {UNKNOWN}" if ages[oldest] is None else f"{duration(ages[oldest])} ago"
+
+
+def wrong(answer: Body) -> list[str]:
+    """What is wrong with the installation and with each pool, a line each."""
+    return [
+        *answer["health"]["reasons"],
+        *(f"{pool['pool']}: {cause}" for pool in answer["pools"] for cause in pool["causes"]),
+    ]
+
+
+def running_of(pool: Body) -> str:
+    """The workers that agents report as running, and those that are on their way or out of sight."""
+    told = str(pool["running_workers"])
+    for name, what in (
+        ("starting_workers", "starting"),
+        ("failing_workers", "ending too early"),
+        ("unknown_workers", "on silent hosts"),
+    ):
+        if pool[name]:
+            told += f" +{pool[name]} {what}"
     return told
-
-
-def total(queues: Sequence[Body], figure: str) -> Any:
-    """The sum of what is known; ``None`` where nothing is."""
-    known = [metrics[figure] for metrics in queues if metrics[figure] is not None]
-    return sum(known) if known else None
-
-
-def greatest(queues: Sequence[Body], figure: str) -> float | None:
-    """The greatest of what is known."""
-    return max((metrics[figure] for metrics in queues if metrics[figure] is not None), default=None)

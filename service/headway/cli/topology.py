@@ -17,9 +17,10 @@ from headway import __version__
 from headway.cli import past_options as options
 from headway.cli.amounts import seconds
 from headway.cli.backtest import facts, pools_of, prepare, setting_of
+from headway.cli.figures import write
 from headway.cli.past import Asked, moment_s, past_of
 from headway.cli.rehearsal import base_profile
-from headway.cli.simulate import ENDED_BY_CTRL_C, write
+from headway.cli.simulate import ENDED_BY_CTRL_C
 from headway.cli.typed import output, run
 from headway.errors import Invalid
 from headway.scaling.explain import counted

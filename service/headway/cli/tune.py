@@ -17,8 +17,8 @@ from headway.cli.amounts import fraction
 from headway.cli.backtest import asked_of, end, facts, learns_of, prepare, rehearsal_figures, setting_of, tell_skipped
 from headway.cli.bench import bench
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
+from headway.cli.figures import write
 from headway.cli.past import past_of
-from headway.cli.simulate import write
 from headway.cli.tuning_rounds import tuned
 from headway.cli.typed import output, run
 from headway.errors import Invalid

@@ -13,7 +13,7 @@ from headway.cli.client import apply_profiles
 from headway.cli.files import ProfilesFile, load_profiles_file
 from headway.cli.layout import Layout
 from headway.cli.left_workers import left_workers
-from headway.cli.machine import Machine, Plan
+from headway.cli.machine import Machine, Plan, where_to_look
 from headway.cli.options import add_machine_flags, control_settings
 from headway.cli.ports import free_address, require_free
 from headway.cli.stopping import Stopped, Stopping, service_status
@@ -54,7 +54,8 @@ def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, ter
     machine = Machine(plan, stopping=stopping, terminal=terminal)
     try:
         machine.start(brokers=brokers, apply_profiles=lambda: _apply(plan, file, terminal))
-        terminal.say(f"dashboard: {plan.url}")
+        for line in where_to_look(plan):
+            terminal.say(line)
         terminal.say(f"logs: {layout.log('*')}; Ctrl-C ends Headway, and workers go on")
         while not stopping.wait(LOOK_S):
             machine.supervisor.tend()

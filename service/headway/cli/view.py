@@ -17,6 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from headway.cli.cells import within
 from headway.cli.words import AT_WORK, LONGEST_WAIT, WANTED, WITHIN, named
 
 FRAMES_PER_S = 4.0
@@ -187,7 +188,7 @@ def _queues(progress: Progress, columns: int) -> Table:
     pools = {pool["pool"]: pool for pool in (progress.overview or {}).get("pools", [])}
     for queue in (progress.overview or {}).get("queues", []):
         metrics, pool = queue["metrics"], pools.get(queue["pool"], {})
-        more = (_or_dash(metrics["in_flight_jobs"]), _seconds(metrics["pickup_p95_s"])) if wide else ()
+        more = (_or_dash(metrics["in_flight_jobs"]), _pickup(queue)) if wide else ()
         running = pool.get("running_workers", 0) + pool.get("starting_workers", 0)
         table.add_row(
             queue["queue"],
@@ -250,6 +251,12 @@ def _wanted(progress: Progress) -> int | None:
 
 def _or_dash(value: object) -> str:
     return "–" if value is None else str(value)
+
+
+def _pickup(queue: dict[str, Any]) -> str:
+    """As the queue's objective has it."""
+    metrics = queue["metrics"]
+    return "–" if metrics["pickup_objective_s"] is None else within(metrics, queue["objective"])
 
 
 def _seconds(value: float | None) -> str:

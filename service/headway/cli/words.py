@@ -5,8 +5,26 @@ from types import MappingProxyType
 
 LONGEST_WAIT = "longest wait"
 AT_WORK = "at work"
-WITHIN = "95 % within"
+WITHIN = "started within"
 WANTED = "wanted"
+
+STATES: Mapping[str, str] = MappingProxyType(
+    {
+        "on_time": "on time",
+        "idle": "idle",
+        "scaling": "scaling",
+        "at_risk": "nearly late",
+        "recovering": "was late",
+        "unmeasured": "not measured",
+        "breaching": "late",
+        "crash_loop": "crash loop",
+        "failing": "failing",
+        "no_host": "no host",
+        "stale": "no fresh data",
+        "unseen": "not seen yet",
+    }
+)
+"""The words for the state of a pool."""
 
 NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -14,6 +32,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "backlog_drain": "starting all that wait in time",
         "wake": "waking from none",
         "standing": "there before the next job",
+        "rhythm": "enough for bursts that keep a rhythm",
         "steady_state": "keeping up with arrivals",
         "trend": "arrivals that rise",
         "forecast": "arrivals foretold",
@@ -25,6 +44,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "tolerance": "too small a change",
         "anti_flapping": "no back and forth",
         "crash_loop": "workers that die at once",
+        "activation": "too few jobs to wake for",
         "override": "set by hand",
         "workers_min": "profile's minimum",
         "workers_max": "profile's maximum",

@@ -10,16 +10,26 @@ A job's record says only how things stand. What is told of a job therefore depen
 Moves that happened between two looks are told together, each at its own time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
 
 from headway.scaling.model import EventKind, JobEvent
 
-FIELDS = ("status", "created_at", "enqueued_at", "started_at", "ended_at")
+FIELDS = (
+    "status",
+    "created_at",
+    "enqueued_at",
+    "started_at",
+    "ended_at",
+    "retries_left",
+    "number_of_retries",
+    "repeats_left",
+)
 """All that is ever read of a job. Its data, meta and result are pickles and nobody else's business."""
 
+DIGITS_MAX = 9  # whoever has tried a job more often than that counts no attempts
 TIME_MAX_S = 1e11  # ingest takes no later time, and refuses the whole batch for one
 
 _ENDED = frozenset({"finished", "failed", "stopped"})
@@ -44,6 +54,13 @@ class JobRecord:
     started_at_s: float | None = None
     ended_at_s: float | None = None
     """Of the life before, while the status is neither finished nor failed."""
+    created_at_s: float | None = None
+    retries_left: int | None = None
+    """How often RQ puts it back by itself if it fails; ``None``: it does not."""
+    retries: int | None = None
+    """How often it was put back because it asked to be; ``None``: never."""
+    is_repeated: bool = False
+    """Whether it is put back when it finishes."""
 
     @property
     def is_ended(self) -> bool:
@@ -60,6 +77,13 @@ class Told:
     started_at_s: float | None = None
     ended_before_at_s: float | None = None
     """The end that its record still shows from the life before: not news."""
+    attempt: int | None = None
+    """Which attempt of the job this life is; ``None``: the first, as far as is known."""
+    retries_left: int | None = None
+    has_failed: bool = False
+    """Whether this life ended with a failure."""
+    is_aside: bool = False
+    """Whether the job has left the queue until its retry is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,17 +97,31 @@ class Sighting:
     """Whether it is in the queue's registry of finished jobs."""
     is_enqueued_told: bool = False
     """Whether its entry into the queue is known to be told, though nothing else of it is remembered."""
+    looked_at_s: float | None = None
+    """When the look before was; ``None``: this is the first."""
 
 
 def record_from(values: list[str | None]) -> JobRecord | None:
     """The record whose ``FIELDS`` have ``values``; None of a job that is gone or was never put into a queue."""
-    status, created, enqueued, started, ended = values
-    enqueued_at_s = _seconds(enqueued) or _seconds(created)
+    status, created, enqueued, started, ended, retries_left, retries, repeats_left = values
+    created_at_s = _seconds(created)
+    enqueued_at_s = _seconds(enqueued) or created_at_s
     if enqueued_at_s is None:
         return None
     return JobRecord(
-        status=status or "", enqueued_at_s=enqueued_at_s, started_at_s=_seconds(started), ended_at_s=_seconds(ended)
+        status=status or "",
+        enqueued_at_s=enqueued_at_s,
+        started_at_s=_seconds(started),
+        ended_at_s=_seconds(ended),
+        created_at_s=created_at_s,
+        retries_left=_count(retries_left),
+        retries=_count(retries),
+        is_repeated=repeats_left is not None,
     )
+
+
+def _count(value: str | None) -> int | None:
+    return int(value) if value and value.isdecimal() and len(value) < DIGITS_MAX else None
 
 
 def _seconds(value: str | None) -> float | None:
@@ -102,20 +140,29 @@ def progress(told: Told | None, record: JobRecord, sighting: Sighting) -> tuple[
     ``None`` comes back of a job that does not concern the queue: scheduled for later, deferred, cancelled.
     """
     events: list[JobEvent] = []
+    before = told
     is_same_life = told is not None and told.enqueued_at_s == record.enqueued_at_s
     if told is not None and not (is_same_life and record.status in _IN_QUEUE):
         events += _end_of_life(told, record, sighting)
         if is_same_life:  # it left the queue's care: waits for its retry or next repetition, or was cancelled
             is_running_on = record.status == "canceled" and told.stage is Stage.STARTED
-            return events, told if is_running_on else replace(told, stage=Stage.ENDED)
+            has_failed = told.has_failed or any(event.kind is EventKind.FAILED for event in events)
+            ended = replace(told, stage=Stage.ENDED, has_failed=has_failed, is_aside=record.status == "scheduled")
+            return events, told if is_running_on else ended
         told = None
     if record.status not in _IN_QUEUE:
         return events, None
     if told is None:
+        attempt = _attempt(before, events, record, sighting)
         if not sighting.is_enqueued_told:
-            events.append(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s))
-        ended_before_at_s = None if record.status in _ENDED else record.ended_at_s
-        told = Told(stage=Stage.ENQUEUED, enqueued_at_s=record.enqueued_at_s, ended_before_at_s=ended_before_at_s)
+            events.append(replace(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s), attempt=attempt))
+        told = Told(
+            stage=Stage.ENQUEUED,
+            enqueued_at_s=record.enqueued_at_s,
+            ended_before_at_s=None if record.status in _ENDED else record.ended_at_s,
+            attempt=attempt,
+            retries_left=record.retries_left,
+        )
     return _moves(told, record, sighting, events)
 
 
@@ -144,7 +191,7 @@ def _moves(told: Told, record: JobRecord, sighting: Sighting, events: list[JobEv
         # A job given up because its worker died has no end of its own: it ended no later than now.
         ended_at_s = None if is_of_before else record.ended_at_s
         began_at_s = started_at_s or told.started_at_s
-        told = replace(told, stage=Stage.ENDED)
+        told = replace(told, stage=Stage.ENDED, has_failed=kind is EventKind.FAILED)
         events.append(_event(sighting, kind, ended_at_s or sighting.at_s, told.enqueued_at_s, began_at_s))
     return events, told
 
@@ -173,6 +220,37 @@ def _end_of_life(told: Told, record: JobRecord, sighting: Sighting) -> Iterator[
     yield _event(sighting, kind, over_at_s, told.enqueued_at_s, started_at_s)
     if kind is EventKind.FAILED:
         yield _event(sighting, EventKind.RETRIED, record.enqueued_at_s if is_next_in_queue else over_at_s)
+
+
+def _attempt(before: Told | None, ended: Iterable[JobEvent], record: JobRecord, sighting: Sighting) -> int | None:
+    """Which attempt of its job the life that begins is; ``None`` of the first, and of what may be.
+
+    Args:
+        before: What was told of the life before, if it is remembered.
+        ended: What is told now of its end.
+        record: The job as it is in the life that begins.
+        sighting: The look.
+    """
+    if record.retries:
+        return record.retries + 1
+    if before is not None:
+        has_failed = before.has_failed or any(event.kind is EventKind.FAILED for event in ended)
+        more = max(_retries_used(before, record), int(has_failed))
+        return (before.attempt or 1) + more if more else None
+    shows_end_before = record.status not in _ENDED and record.ended_at_s is not None
+    if not shows_end_before or record.retries_left is None or record.is_repeated:
+        return None
+    # What came and failed since the look before was never told: its retry is the first that is told of it.
+    is_first_told = sighting.looked_at_s is not None and (record.created_at_s or 0.0) > sighting.looked_at_s
+    return None if is_first_told else 2
+
+
+def _retries_used(before: Told, record: JobRecord) -> int:
+    """How often RQ has put the job back since ``before``: several times between two looks, if it fails at once."""
+    is_over_well = before.stage is Stage.ENDED and not before.has_failed
+    if is_over_well or before.retries_left is None or record.retries_left is None:
+        return 0
+    return before.retries_left - record.retries_left
 
 
 def _kind_of_end(record: JobRecord, sighting: Sighting, *, is_end_shown: bool) -> EventKind:

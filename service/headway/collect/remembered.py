@@ -15,6 +15,7 @@ from headway.collect.lives import Stage, Told
 WAITING_KEPT = 2_000
 RUNNING_KEPT = 10_000
 ENDED_KEPT = 20_000
+ASIDE_KEPT = 5_000  # of more, their records tell that they came back, and not how often
 ENDED_KEPT_S = 30.0  # well above the slack by which the spans of two looks overlap
 ANCHORS_KEPT = 16  # some of them may be cancelled
 
@@ -30,6 +31,7 @@ class _Ended:
     enqueued_at_s: float
     noticed_at_s: float
     score: float | None
+    told: Told
 
 
 class Remembered:
@@ -39,6 +41,8 @@ class Remembered:
         self.waiting: dict[str, Told] = {}
         self._running: dict[str, _Running] = {}
         self._ended: dict[str, _Ended] = {}
+        self._aside: dict[str, Told] = {}
+        """Jobs that have failed and wait elsewhere until their retry is due, which may be long."""
         self.anchors: deque[str] = deque(maxlen=ANCHORS_KEPT)
         """The last jobs at the end of the list that were told: what stands behind them is new."""
         self.entries_told_until_s = 0.0
@@ -50,8 +54,10 @@ class Remembered:
             return self.waiting[job_id]
         if job_id in self._running:
             return self._running[job_id].told
+        if job_id in self._aside:
+            return self._aside[job_id]
         ended = self._ended.get(job_id)
-        return Told(stage=Stage.ENDED, enqueued_at_s=ended.enqueued_at_s) if ended else None
+        return ended.told if ended else None
 
     def running(self) -> Iterator[str]:
         """The jobs that were told to run."""
@@ -79,12 +85,14 @@ class Remembered:
             self.waiting[job_id] = told
         elif told.stage is Stage.STARTED:
             self._running[job_id] = _Running(told, member)
+        elif told.is_aside:
+            self._aside[job_id] = told
         else:
-            self._ended[job_id] = _Ended(told.enqueued_at_s, at_s, score)
+            self._ended[job_id] = _Ended(told.enqueued_at_s, at_s, score, told)
 
     def forget(self, job_id: str) -> None:
         """Remember nothing of a job."""
-        for jobs in (self.waiting, self._running, self._ended):
+        for jobs in (self.waiting, self._running, self._ended, self._aside):
             jobs.pop(job_id, None)
 
     def trim(self, *, ends_read_until_s: float) -> None:
@@ -94,6 +102,8 @@ class Remembered:
             self.entries_told_until_s = max(self.entries_told_until_s, told.enqueued_at_s)
         while len(self._running) > RUNNING_KEPT:
             del self._running[next(iter(self._running))]
+        while len(self._aside) > ASIDE_KEPT:
+            del self._aside[next(iter(self._aside))]
         until_s = max(self.ends_told_until_s, ends_read_until_s - ENDED_KEPT_S)
         while self._ended:
             job_id, oldest = next(iter(self._ended.items()))
@@ -112,6 +122,8 @@ class Remembered:
                 for job, each in self._running.items()
             },
             "ended": {job: [each.enqueued_at_s, each.noticed_at_s, each.score] for job, each in self._ended.items()},
+            "aside": {job: told.enqueued_at_s for job, told in self._aside.items()},
+            "attempts": {job: _attempt_to_state(told) for job, told in self._told() if _is_worth_noting(told)},
             "anchors": list(self.anchors),
             "entries_told_until_s": self.entries_told_until_s,
             "ends_told_until_s": self.ends_told_until_s,
@@ -123,9 +135,13 @@ class Remembered:
         self = cls(begins_at_s=state["ends_told_until_s"])
         self.entries_told_until_s = state["entries_told_until_s"]
         self.anchors.extend(state["anchors"])
+        attempts = {job: _attempt_from_state(each) for job, each in state.get("attempts", {}).items()}
         for job, (enqueued_at_s, ended_before_at_s) in state["waiting"].items():
             self.waiting[job] = Told(
-                stage=Stage.ENQUEUED, enqueued_at_s=enqueued_at_s, ended_before_at_s=ended_before_at_s
+                stage=Stage.ENQUEUED,
+                enqueued_at_s=enqueued_at_s,
+                ended_before_at_s=ended_before_at_s,
+                **attempts.get(job, {}),
             )
         for job, (enqueued_at_s, started_at_s, ended_before_at_s, member) in state["running"].items():
             told = Told(
@@ -133,8 +149,32 @@ class Remembered:
                 enqueued_at_s=enqueued_at_s,
                 started_at_s=started_at_s,
                 ended_before_at_s=ended_before_at_s,
+                **attempts.get(job, {}),
             )
             self._running[job] = _Running(told, member)
         for job, (enqueued_at_s, noticed_at_s, score) in state["ended"].items():
-            self._ended[job] = _Ended(enqueued_at_s, noticed_at_s, score)
+            told = Told(stage=Stage.ENDED, enqueued_at_s=enqueued_at_s, **attempts.get(job, {}))
+            self._ended[job] = _Ended(enqueued_at_s, noticed_at_s, score, told)
+        for job, enqueued_at_s in state.get("aside", {}).items():
+            self._aside[job] = Told(
+                stage=Stage.ENDED, enqueued_at_s=enqueued_at_s, is_aside=True, **attempts.get(job, {})
+            )
         return self
+
+    def _told(self) -> Iterator[tuple[str, Told]]:
+        yield from self.waiting.items()
+        yield from ((job, each.told) for job, each in self._running.items())
+        yield from ((job, each.told) for job, each in self._ended.items())
+        yield from self._aside.items()
+
+
+def _is_worth_noting(told: Told) -> bool:
+    return told.has_failed or (told.attempt, told.retries_left) != (None, None)
+
+
+def _attempt_to_state(told: Told) -> list[Any]:
+    return [told.attempt, told.retries_left, told.has_failed]
+
+
+def _attempt_from_state(state: Any) -> dict[str, Any]:
+    return dict(zip(("attempt", "retries_left", "has_failed"), state, strict=True))

@@ -101,7 +101,9 @@ class RqBroker:
         # Nothing is raised from here on: what is told and what is remembered as told stay one.
         events: list[JobEvent] = []
         for queue, reading in readings.items():
-            events += self._queues[queue].take(reading, asked[queue], answers[queue], at_s=at_s)
+            events += self._queues[queue].take(
+                reading, asked[queue], answers[queue], at_s=at_s, looked_at_s=self._looked_at_s
+            )
         self._looked_at_s = at_s
         self._looks += 1
         samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]

@@ -100,12 +100,17 @@ class TrackedQueue:
 
     # --- what is new --------------------------------------------------------------------------------------------------
 
-    def take(self, reading: Reading, asked: Asked, answers: Answers, *, at_s: float) -> list[JobEvent]:
-        """What is new of this queue, each job's events in their order. All of it counts as told from now on."""
+    def take(
+        self, reading: Reading, asked: Asked, answers: Answers, *, at_s: float, looked_at_s: float | None
+    ) -> list[JobEvent]:
+        """What is new of this queue, each job's events in their order. All of it counts as told from now on.
+
+        ``looked_at_s`` is when the look before was.
+        """
         events: list[JobEvent] = []
         for job_id in asked.jobs:
             if job_id not in asked.only_read:
-                events += self._news(job_id, reading, asked, answers, at_s=at_s)
+                events += self._news(job_id, reading, asked, answers, at_s=at_s, looked_at_s=looked_at_s)
         while self._behind and self._behind[0] in asked.jobs:
             self._behind.popleft()
         if asked.has_all_ends:
@@ -134,7 +139,16 @@ class TrackedQueue:
         is_there = reading.waiting_jobs or reading.in_flight_jobs or reading.delayed_jobs
         return bool(is_there or self.jobs.waiting or any(self.jobs.running()))
 
-    def _news(self, job_id: str, reading: Reading, asked: Asked, answers: Answers, *, at_s: float) -> list[JobEvent]:
+    def _news(
+        self,
+        job_id: str,
+        reading: Reading,
+        asked: Asked,
+        answers: Answers,
+        *,
+        at_s: float,
+        looked_at_s: float | None,
+    ) -> list[JobEvent]:
         told, record = self.jobs.told(job_id), answers.records[job_id]
         is_new = job_id in asked.new
         if is_new:
@@ -145,6 +159,7 @@ class TrackedQueue:
             at_s=at_s,
             is_in_finished=job_id in reading.finished.scores or job_id in answers.finished,
             is_enqueued_told=not is_new and record is not None and self._is_entry_told(record),
+            looked_at_s=looked_at_s,
         )
         if record is None:
             events, now = self._gone(job_id, told, reading, sighting)

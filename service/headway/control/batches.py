@@ -154,6 +154,7 @@ def _event_row(event: JobEvent, batch: TelemetryBatch, *, at_s: float, received_
         job_class=event.job_class,
         enqueued_at_s=enqueued_at_s,
         started_at_s=started_at_s,
+        attempt=event.attempt,
     )
 
 

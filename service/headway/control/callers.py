@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headway.control.attempts import Attempts
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
 from headway.store.credentials import (
     PREFIXES,
@@ -93,6 +94,7 @@ class Callers:
         self._heard_at_s = float("-inf")
         self._revision: int | None = None
         self._told_at_s: dict[str, float] = {}
+        self.attempts = Attempts(engine=engine, clock=clock)
         self.refused: Counter[str] = Counter()
         """Calls that were refused, by why."""
 
@@ -124,6 +126,27 @@ class Callers:
             self.refused["not known"] += 1
             raise Unauthenticated(_why(None))  # no guess of this kind costs the database anything
         return await self._known(sha256)
+
+    async def signed_in(self, secret: str | None, *, address: str, what: str) -> Caller:
+        """Who shows ``secret`` from ``address`` with ``what``, which a failure is written down with.
+
+        Raises as ``who``, and:
+            Overloaded: so many guesses have come from there that another one is not looked at now.
+        """
+        if self.is_open or not secret:
+            return await self.who(secret)
+        # What this control plane draws has 256 random bits: only a HEADWAY_TOKEN is worth guessing.
+        is_guess, sha256 = not secret.startswith(SHOWN), digest(secret)
+        if is_guess:
+            self.attempts.require_patience(address, sha256)
+        try:
+            caller = await self.who(secret)
+        except Unauthenticated:
+            await self.attempts.failure(address, what, is_guess=is_guess)
+            raise
+        if is_guess:
+            self.attempts.succeeded(address, sha256)
+        return caller
 
     async def recheck(self, caller: Caller) -> None:
         """Return if ``caller`` is still who it was when its call began, however long ago. Raises as ``who``."""

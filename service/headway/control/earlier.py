@@ -74,7 +74,7 @@ class EarlierDays:
             Member(
                 season=self._seasons[queue.queue],
                 arrived_jobs=arrived_jobs[queue.queue],
-                rate_per_s=queue.arrival_rate_per_s or 0.0,
+                rate_per_s=queue.fresh_rate_per_s or 0.0,
             )
             for queue in queues
             if queue.queue in self._seasons

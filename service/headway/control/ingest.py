@@ -14,17 +14,22 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway.control.batches import Rows, check, items, rows_of
+from headway.control.bounds import DEFAULT as DEFAULT_BOUNDS
+from headway.control.bounds import Bounds
+from headway.control.callers import LOCAL, Caller
 from headway.control.classes import JobClasses
 from headway.control.clocks import Offsets
+from headway.control.names import Names
 from headway.control.unread import DEFAULT, LOOK_S, Unread, UnreadBound
 from headway.errors import HeadwayError, Overloaded, Unavailable
 from headway.scaling.model import TelemetryBatch
 from headway.store.attach import attach, recover, settle
 from headway.store.engine import Engine, transaction
 from headway.store.event_log import EventLog
+from headway.store.names import touch_producers
 from headway.store.telemetry import BatchKey, claim_batches, record_file, upsert_activities, upsert_samples
 
 log = logging.getLogger(__name__)
@@ -44,6 +49,10 @@ class Receipt:
     accepted_events: int = 0
     accepted_samples: int = 0
     corrected_times: int = 0
+    refused_items: int = 0
+    """Events and samples that were left out, because there is no room for their queues."""
+    refused: str = ""
+    """Why they were, and what to do."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,8 +114,10 @@ class Ingest:
         event_log: EventLog,
         clock: Callable[[], float],
         unread: UnreadBound = DEFAULT,
+        bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
         self._engine = engine
+        self.names = Names(engine=engine, bounds=bounds)
         self._event_log = event_log
         self._clock = clock
         self._offsets = Offsets()
@@ -150,14 +161,17 @@ class Ingest:
         self._disk.shutdown(wait=False)
         await asyncio.to_thread(self._event_log.close)
 
-    async def accept(self, batch: TelemetryBatch) -> Receipt:
-        """Take ``batch``; return when it can no longer be lost.
+    async def accept(self, batch: TelemetryBatch, caller: Caller = LOCAL) -> Receipt:
+        """Take ``batch`` of ``caller``; return when it can no longer be lost.
+
+        Items of queues for which there is no room are left out, and the receipt says so.
 
         A caller that gives up waiting takes nothing back: the batch may have been written, and sent again it counts
         once.
 
         Raises:
-            Invalid: the batch is too large or holds what can be no value.
+            Forbidden: somebody else sends under the producer's name.
+            Invalid: the batch is too large, holds what can be no value, or only queues that there is no room for.
             Overloaded: too much waits already, here or for the pipeline, or the disk is full.
             Unavailable: Postgres or the event log is not there; nothing is known to be written.
         """
@@ -170,7 +184,8 @@ class Ingest:
                 f"{len(self._queue.batches)} batches with {self._queue.items} items wait to be written: "
                 "send again after a pause"
             )
-        received_at_s = self._clock()
+        admitted = await self.names.admit(batch, caller)
+        batch, received_at_s = admitted.batch, self._clock()
         waiting = _Waiting(
             batch=batch,
             received_at_s=received_at_s,
@@ -179,7 +194,10 @@ class Ingest:
         )
         self._queue.add(waiting)
         self._wake.set()
-        return await waiting.answer
+        receipt = await waiting.answer
+        if admitted.refused_items and not receipt.is_duplicate:
+            return replace(receipt, refused_items=admitted.refused_items, refused=admitted.why)
+        return receipt
 
     def _offset_s(self, batch: TelemetryBatch, received_at_s: float) -> float:
         if batch.sent_at_s == 0:
@@ -243,6 +261,7 @@ class Ingest:
         try:
             await self._prepare()
             await recover(self._engine, self._event_log)
+            await self.names.refresh()
             self._tell(None)
         except Unavailable as error:
             self._tell(error)
@@ -294,6 +313,8 @@ class Ingest:
                 await record_file(
                     connection, file=file, ingest=self._event_log.ingest, rows=rows, size_bytes=size_bytes
                 )
+            if due := self.names.due({key.producer for key in first}):
+                await touch_producers(connection, due)
             await upsert_samples(connection, [sample for each in made.values() for sample in each.samples])
             await upsert_activities(connection, [a for waiting in new.values() for a in waiting.batch.activities])
         return made

@@ -201,7 +201,8 @@ def _wakes(known: PoolMemory, outcome: Outcome) -> None:
     view, decision = outcome.view, outcome.decision
     is_asleep = not (outcome.before.target_workers or view.running_workers or view.starting_workers)
     ages_s = [queue.oldest_age_s for queue in decision.metrics if queue.waiting_jobs and queue.oldest_age_s is not None]
-    if is_asleep and decision.target_workers and ages_s:
+    is_held_back = outcome.before.held_since_s is not None  # its first job was seen long before, and was no reason
+    if is_asleep and not is_held_back and decision.target_workers and ages_s:
         _note(known.wake_delay_s, max(ages_s))
 
 

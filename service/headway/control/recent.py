@@ -18,6 +18,8 @@ class RecentBuckets:
     def __init__(self) -> None:
         self.revision = 0
         """The newest revision taken in; reading goes on after it."""
+        self.measured_until_s: float | None = None
+        """How far the pipeline has come, whatever queue it was for; ``None`` before its first row."""
         self._queues: dict[str, _Queue] = {}
 
     def take(self, rows: Iterable[BucketRow], *, revision: int) -> frozenset[str]:
@@ -32,6 +34,7 @@ class RecentBuckets:
             if queue is None:
                 queue = self._queues[row.queue] = _Queue(row.queue)
             queue.take(row)
+            self.measured_until_s = max(self.measured_until_s or 0.0, row.bucket_s + row.span_s)
             if row.waiting_jobs:
                 waiting.add(row.queue)
         self.revision = max(self.revision, revision)
@@ -40,6 +43,7 @@ class RecentBuckets:
     def clear(self) -> None:
         """Forget everything."""
         self.revision = 0
+        self.measured_until_s = None
         self._queues.clear()
 
     def forget(self, *, now_s: float) -> None:
@@ -66,7 +70,7 @@ class RecentBuckets:
         return () if known is None else known.eventful
 
     def arrived_jobs(self, queue: str, *, from_s: float) -> int:
-        """Arrivals in the buckets of ``queue`` that start at ``from_s`` or later."""
+        """Arrivals but for retries in the buckets of ``queue`` that start at ``from_s`` or later."""
         known = self._queues.get(queue)
         return 0 if known is None else known.arrived_jobs(from_s=from_s)
 
@@ -119,7 +123,7 @@ class _Queue:
             del self._eventful[bucket_s]
 
     def arrived_jobs(self, *, from_s: float) -> int:
-        return sum(row.arrived_jobs for bucket_s, row in self._eventful.items() if bucket_s >= from_s)
+        return sum(row.fresh_jobs for bucket_s, row in self._eventful.items() if bucket_s >= from_s)
 
     def metrics(self, *, now_s: float, objective: Objective) -> QueueMetrics:
         if self._last is not None:

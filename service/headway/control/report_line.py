@@ -20,6 +20,7 @@ from headway.store.standing import unknown
 LINES = 1  # two could wait for each other's hosts
 REST_S = 0.1  # a transaction costs as much as a dozen reports in it; a tick looks each 5 s
 TOGETHER_MAX = 500
+LONG_ROWS = 200  # of one report: more than most hosts have workers
 TRIES_MAX = 50  # rests: longer than any transaction of a tick
 HOSTS_MAX = 100_000
 
@@ -56,6 +57,8 @@ class ReportLine:
         self._told: dict[str, tuple[str, int, bytes]] = {}
         """Host -> boot, sequence and content of the newest report that was written from here."""
         self._line = Together(self._record, lines=LINES, questions_max=TOGETHER_MAX, rest_s=REST_S)
+        # What one host tells at length is nobody else's wait: it has a line, and a transaction, of its own.
+        self._long = Together(self._record, lines=LINES, questions_max=1, rest_s=REST_S)
 
     async def beat(self, beat: Beat) -> bool:
         """Hold the host for known for another lease. Returns whether that was enough, or a whole report is needed.
@@ -103,8 +106,9 @@ class ReportLine:
         self._told[beat.host_id] = (beat.boot_id, beat.sequence, beat.content)
 
     async def _ask(self, told: HostReport | Pulse) -> _Outcome:
+        line = self._long if isinstance(told, HostReport) and _rows(told) > LONG_ROWS else self._line
         for _ in range(TRIES_MAX):
-            outcome = await self._line.ask(told.host_id, told)
+            outcome = await line.ask(told.host_id, told)
             if outcome is not _Outcome.LOCKED:
                 return outcome
         raise Unavailable(f"what is known of host_id={told.host_id} is being written for long: try again")
@@ -129,6 +133,10 @@ class ReportLine:
         for half in (hosts[: len(hosts) // 2], hosts[len(hosts) // 2 :]):
             outcomes.update(await self._record({host_id: told[host_id] for host_id in half}))
         return outcomes
+
+
+def _rows(report: HostReport) -> int:
+    return len(report.workers) + len(report.templates) + len(report.start_ups) + len(report.exits)
 
 
 def _outcomes(recorded: Recorded) -> dict[str, _Outcome]:

@@ -5,7 +5,9 @@ take, or a host with endless cores, would be everybody's trouble. So the door re
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
+from headway.control.bounds import Bounds
 from headway.control.report_line import Beat
 from headway.errors import Invalid
 from headway.scaling.model import HostCapacity, Template, Worker
@@ -34,6 +36,37 @@ def check_host_name(name: str) -> None:
     """
     if not is_path_name(name):
         _refuse([f"host_name must be {PATH_NAME}"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How many things a report tells of."""
+
+    workers: int
+    templates: int
+    labels: int
+    """The most of the host's, and of any template's."""
+    learned_templates: int
+    """Names of templates among start-ups and exits."""
+
+
+def check_size(size: Size, bounds: Bounds) -> None:
+    """Refuse a report of more than one host may tell, before any of it is read. Raises ``Invalid``."""
+    _refuse(
+        f"host reports {count} {what}, at most {most} are taken: have fewer, or raise {setting} of the control plane"
+        for what, count, most, setting in (
+            ("workers", size.workers, bounds.workers_per_host_max, "HEADWAY_WORKERS_PER_HOST"),
+            ("templates", size.templates, bounds.templates_per_host_max, "HEADWAY_TEMPLATES_PER_HOST"),
+            ("labels in one place", size.labels, bounds.labels_max, "HEADWAY_LABELS"),
+            (
+                "templates in start-ups and exits",
+                size.learned_templates,
+                bounds.templates_per_host_max,
+                "HEADWAY_TEMPLATES_PER_HOST",
+            ),
+        )
+        if count > most
+    )
 
 
 def check_beat(beat: Beat) -> None:

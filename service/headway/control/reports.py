@@ -10,6 +10,7 @@ from functools import partial
 from headway.control.enrol_line import EnrolLine
 from headway.control.report_line import Beat, ReportLine
 from headway.control.together import Together
+from headway.errors import Overloaded
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts import LEASE_S, enrol, read_cluster_id
 from headway.store.joining import Enrolment
@@ -26,6 +27,7 @@ POLL_LINES = 2
 # A storm of ten thousand was over after 30 s so, and after 44 s where all were answered in one go.
 TOGETHER_MAX = 500
 KNOWN_MAX = 100_000
+POLLS_PER_HOST_MAX = 8  # an agent has one; those it left behind end with their connections
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +109,7 @@ class Reports:
             host_id=enrolment.host_id,
             boot_id=enrolment.boot_id,
             agent_version=enrolment.agent_version,
+            hosts_max=enrolment.hosts_max,
         )
         host_id = await self._enrolling.let_in(enrolment.name, known)
         log.info("enrolled host=%s host_id=%s agent_version=%s", enrolment.name, host_id, enrolment.agent_version)
@@ -136,6 +139,7 @@ class Reports:
 
         Raises:
             NotFound: the host is not enrolled.
+            Overloaded: too many polls of the host are held.
         """
         if having.cluster_id != await self.cluster_id():
             return Standing(epoch=0, revision=0)
@@ -203,6 +207,8 @@ class Reports:
     def _hold(self, host_id: str) -> Iterator["_Held"]:
         """What the polls of the host wait for, kept while there is one."""
         held = self._held.setdefault(host_id, _Held())
+        if held.polls >= POLLS_PER_HOST_MAX:
+            raise Overloaded(f"{held.polls} polls of host_id={host_id} are held already: wait for one of them")
         held.polls += 1
         try:
             yield held

@@ -28,7 +28,6 @@ from headway.store.behaviours import Learned, read_learned
 from headway.store.deciding import Gathered, News, PoolState, apply, gather, hold_hosts
 from headway.store.engine import Engine, transaction
 from headway.store.leadership import Superseded
-from headway.store.worker_hours import WorkerHours
 
 # Looks are five seconds apart. After a longer pause this process, or Postgres, stood still, or its clock was set on.
 PAUSE_S = 15.0
@@ -57,7 +56,6 @@ class Ticker:
         self._looked_until_s: float | None = None
         """By Postgres's clock, the end of the last tick; ``None`` before the first of this lead."""
         self._filling = Filling()
-        self._worker_hours = WorkerHours()
         self._stored: dict[str, Decision] = {}
         self._wake = asyncio.Event()
         self._is_all_due = True
@@ -110,7 +108,7 @@ class Ticker:
         now_s = self._clock()
         if epoch != self._epoch:
             self._evaluation.forget()
-            self._epoch, self._filling, self._worker_hours = epoch, Filling(), WorkerHours()
+            self._epoch, self._filling = epoch, Filling()
             self._looked_until_s = None
             self._stored.clear()  # others may have stored theirs meanwhile: ours must not pass for the last
             async with transaction(self._engine) as connection:
@@ -145,7 +143,6 @@ class Ticker:
             revision=self._evaluation.recent.revision,
             from_s=now_s - KEPT_S,
             clock_s=now_s,
-            worker_hours=self._worker_hours,
         )
         gathered = await look()
         since_s = self._looked_until_s

@@ -95,7 +95,7 @@ class Views:
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
-            zones=zones_of(profile) if profile.schedules else {},
+            zones=zones_of(profile) if profile.schedules or profile.budget_per_day is not None else {},
         )
         ahead_s = exposed_s(view)
         return view if ahead_s == 0 else self._with_past(view, ahead_s)

@@ -53,6 +53,10 @@ class Receipt:
     accepted_events: int = 0
     accepted_samples: int = 0
     corrected_times: int = 0
+    refused_items: int = 0
+    """Events and samples that were left out, because there is no room for their queues."""
+    refused: str = ""
+    """Why they were, and what to do."""
 
 
 class TelemetryClient:
@@ -96,6 +100,8 @@ class TelemetryClient:
             accepted_events=answer.accepted_events,
             accepted_samples=answer.accepted_samples,
             corrected_times=answer.corrected_times,
+            refused_items=answer.refused_items,
+            refused=answer.refused,
         )
 
     def close(self) -> None:

@@ -51,6 +51,7 @@ class Outbox:
         self._chance = chance
         self._failures = 0
         self._problem: str | None = None
+        self._refused = ""
         held = read_json(file)
         if held is None:
             held = {"version": VERSION, "producer": f"{name}-{uuid4().hex}", "reserved": 0}
@@ -118,7 +119,7 @@ class Outbox:
             self._write()
             if self._pending is not None:
                 # The moment of this attempt: from an old one the clock's offset would look like minutes.
-                self._send(replace(self._pending, sent_at_s=self._clock()))
+                self._answered(self._send(replace(self._pending, sent_at_s=self._clock())))
         except Invalid as error:
             log.error("telemetry dropped producer=%s: the control plane will never take it: %s", self._producer, error)  # noqa: TRY400
         except HeadwayError as error:
@@ -160,6 +161,15 @@ class Outbox:
             raise Unavailable(f"state file {self._file} cannot be written: {error.strerror}") from error
         self._is_written = True
         self._has_record = pending is not None
+
+    def _answered(self, receipt: object) -> None:
+        """Log a change in what the control plane leaves out."""
+        refused = getattr(receipt, "refused", "")
+        if refused and not self._refused:
+            log.warning("telemetry refused in part producer=%s: %s", self._producer, refused)
+        elif self._refused and not refused:
+            log.info("telemetry taken whole again producer=%s", self._producer)
+        self._refused = refused
 
     def _failed(self, error: HeadwayError) -> None:
         self._failures += 1

@@ -7,13 +7,14 @@ from functools import lru_cache
 from itertools import pairwise
 
 from headway.errors import Invalid
-from headway.scaling import fallback
+from headway.scaling import activation, day_budget, fallback
 from headway.scaling.demand import service_time_s, start_up_s
 from headway.scaling.feasibility import circumstances
 from headway.scaling.hold import SLACK_S, kept_workers, longest_s, start_cost_s, tried
 from headway.scaling.limits import Ground, Limit, attainable, in_force, paused_workers
 from headway.scaling.model import (
     MEMORY_VERSION,
+    DayPaid,
     Decision,
     HoldCosts,
     LastMove,
@@ -54,13 +55,21 @@ def decide(
     advice = strategy.advise(queue, seen, memory.strategy_state, now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = math.ceil(greatest.slots / view.slots_per_worker - ROUNDING)
-    ground = Ground(view=view, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s)
+    is_held = wanted_workers > 0 and activation.is_held(seen, memory, last_workers=last_workers, now_s=now_s)
+    ground = Ground(view=view, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s, is_held=is_held)
     # What never was and never will be cannot be held: a burst beyond the ceiling says nothing about the workers below.
-    attainable_workers = attainable(wanted_workers, ground)
+    attainable_workers = 0 if is_held else attainable(wanted_workers, ground)
+    if advice.enough_slots is not None:
+        enough_workers = math.ceil(advice.enough_slots / view.slots_per_worker - ROUNDING)
+        attainable_workers = min(attainable_workers, enough_workers)
+        memory = replace(memory, wanted=_at_most(memory.wanted, enough_workers))
     hold_costs = _hold_costs(view, memory, wanted_workers=attainable_workers, now_s=now_s)
     if hold_costs is not None:
         ground = replace(ground, kept_workers=kept_workers(hold_costs))
-    target_workers, steps, mover = _limited(wanted_workers, in_force(view, strategy.come_down), ground)
+    target_workers, steps, mover = _limited(wanted_workers, in_force(view, strategy.come_down, is_held=is_held), ground)
+
+    account = day_budget.account_of(view, memory.day_paid, now_s=now_s)
+    spent = day_budget.spending(account)
 
     decision = Decision(
         pool=view.profile.pool,
@@ -84,9 +93,12 @@ def decide(
         metrics_age_s=None if fresh else metrics_age_s(view, now_s=now_s),
         is_failing=view.is_failing,
         predicted_pickup_s=_pickup_s(queue, seen, target_workers=target_workers),
+        day_budget=spent,
         notes=(
-            *_notes(view, seen, fresh=fresh, now_s=now_s),
-            *circumstances(view, now_s=now_s, state=advice.state),
+            *_notes(view, seen, memory, fresh=fresh, now_s=now_s),
+            *((activation.note(view),) if is_held and not target_workers else ()),
+            *circumstances(view, memory, now_s=now_s, state=advice.state),
+            *day_budget.notes(spent),
             *advice.notes,
         ),
     )
@@ -98,6 +110,8 @@ def decide(
         paused=_paused(steps, ground),
         wanted_workers=attainable_workers,
         hold_costs=hold_costs,
+        held_since_s=activation.held_since_s(seen, memory, is_held=is_held, now_s=now_s),
+        day_paid=day_budget.remembered(memory.day_paid, account),
         strategy_state=advice.state,
         now_s=now_s,
     )
@@ -171,10 +185,10 @@ def _pickup_s(queue: QueueMetrics, view: PoolView, *, target_workers: int) -> fl
     return first_free_s + max(0, ahead_jobs) / slots * cycle_s
 
 
-def _notes(view: PoolView, seen: PoolView, *, fresh: bool, now_s: float) -> tuple[str, ...]:
+def _notes(view: PoolView, seen: PoolView, memory: Memory, *, fresh: bool, now_s: float) -> tuple[str, ...]:
     notes = [f"queue {queue.queue} has not been seen in its broker" for queue in seen.queues if not is_seen(queue)]
     if not fresh:
-        notes += _stale_notes(view, seen, now_s=now_s)
+        notes += _stale_notes(view, seen, memory, now_s=now_s)
     if view.capacity_workers is None:
         notes.append(f"no known host reports template {_asked_of_hosts(view)}: nothing can be started")
     if view.is_failing:
@@ -190,10 +204,10 @@ def _asked_of_hosts(view: PoolView) -> str:
     return f"{view.profile.template!r} with {labels}" if labels else f"{view.profile.template!r}"
 
 
-def _stale_notes(view: PoolView, seen: PoolView, *, now_s: float) -> list[str]:
+def _stale_notes(view: PoolView, seen: PoolView, memory: Memory, *, now_s: float) -> list[str]:
     notes = []
     # How old they are is a field: a note that changed with every evaluation would store each of them.
-    if metrics_age_s(view, now_s=now_s) is not None and not fallback.is_due(view, now_s=now_s):
+    if metrics_age_s(view, now_s=now_s) is not None and not fallback.is_due(view, memory, now_s=now_s):
         notes.append(
             f"metrics are older than {view.profile.stale_after_s:g} s: they lower nothing until they are fresh"
         )
@@ -218,6 +232,8 @@ def _remembered(
     paused: int | None,
     wanted_workers: int,
     hold_costs: HoldCosts | None,
+    held_since_s: float | None,
+    day_paid: DayPaid | None,
     strategy_state: State,
     now_s: float,
 ) -> Memory:
@@ -237,8 +253,18 @@ def _remembered(
         lows=_lows(view, memory, last_workers=last_workers, wanted_workers=wanted_workers, now_s=now_s),
         last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,
         hold_costs=hold_costs,
+        missed_evaluations=fallback.missed_evaluations(view, memory, now_s=now_s),
+        held_since_s=held_since_s,
+        day_paid=day_paid,
         strategy_state=strategy_state,
     )
+
+
+def _at_most(wanted: Sequence[Wanted], workers: int) -> tuple[Wanted, ...]:
+    """``wanted`` where no more than ``workers`` had been there: whoever is there has a job, needed or not."""
+    if not any(each.workers > workers for each in wanted):
+        return tuple(wanted)
+    return tuple(replace(each, workers=min(workers, each.workers)) for each in wanted)
 
 
 def _hold_costs(view: PoolView, memory: Memory, *, wanted_workers: int, now_s: float) -> HoldCosts | None:

@@ -25,11 +25,14 @@ class Span:
     waiting_jobs: int
     in_flight_jobs: int
     oldest_age_s: float | None
+    retried_jobs: int = 0
+    """Of those that arrived."""
     running_slots: int | None = None
     """Slots of running workers; ``None``: not known."""
 
 
-Sums = tuple[float, float, float, float, float]  # arrived, started, finished, late, slot seconds in use
+Sums = tuple[float, float, float, float, float, float]  # arrived, retried, started, finished, late, slot seconds in use
+NONE: Sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class Recent:
@@ -39,7 +42,7 @@ class Recent:
         self._target_s = target_s
         self._tick_s = tick_s
         self._spans: deque[tuple[float, Sums]] = deque()
-        self._sums: Sums = (0.0, 0.0, 0.0, 0.0, 0.0)
+        self._sums = NONE
         self._waiting: deque[tuple[float, int]] = deque()
         """Arrivals among which the waiting jobs are: when their span ended, and how many are left of it."""
         self._waiting_jobs = 0
@@ -75,14 +78,14 @@ class Recent:
                 self._part_jobs, self._part_sum_s = 0, 0.0
 
     def _add(self, span: Span, *, in_use_s: float, late_jobs: float) -> None:
-        counts = (span.arrived_jobs, span.started_jobs, span.finished_jobs, late_jobs, in_use_s)
+        counts = (span.arrived_jobs, span.retried_jobs, span.started_jobs, span.finished_jobs, late_jobs, in_use_s)
         if any(counts):
             self._spans.append((span.ended_at_s, counts))
             self._sums = _plus(self._sums, counts, 1)
         while self._spans and self._spans[0][0] <= span.ended_at_s - WINDOW_S:
             self._sums = _plus(self._sums, self._spans.popleft()[1], -1)
         if not self._spans:
-            self._sums = (0.0, 0.0, 0.0, 0.0, 0.0)  # what rounding left
+            self._sums = NONE  # what rounding left
 
     def _started_late(self, span: Span) -> float:
         """Of the jobs that left the queue, about how many had waited longer than the target.
@@ -122,7 +125,7 @@ class Recent:
         assert span is not None
         assert self._began_at_s is not None
         window_s = min(WINDOW_S, max(self._tick_s, span.ended_at_s - self._began_at_s))
-        arrived, started, finished, late, in_use_s = self._sums
+        arrived, retried, started, finished, late, in_use_s = self._sums
         return QueueMetrics(
             queue=queue,
             sampled_at_s=span.ended_at_s,
@@ -132,8 +135,10 @@ class Recent:
             oldest_age_s=span.oldest_age_s,
             window_s=window_s,
             arrived_jobs=span.arrived_jobs,
+            retried_jobs=span.retried_jobs,
             arrived_until_s=span.ended_at_s,
             arrival_rate_per_s=arrived / window_s,
+            retry_rate_per_s=retried / window_s,
             start_rate_per_s=started / window_s,
             late_rate_per_s=max(0.0, late) / window_s,
             completion_rate_per_s=finished / window_s,
@@ -178,6 +183,6 @@ class _Dispatch:
 
 
 def _plus(sums: Sums, counts: Sums, sign: int) -> Sums:
-    a, b, c, d, e = sums
-    v, w, x, y, z = counts
-    return (a + sign * v, b + sign * w, c + sign * x, d + sign * y, e + sign * z)
+    a, b, c, d, e, f = sums
+    u, v, w, x, y, z = counts
+    return (a + sign * u, b + sign * v, c + sign * w, d + sign * x, e + sign * y, f + sign * z)

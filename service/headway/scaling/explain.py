@@ -8,12 +8,16 @@ from headway.scaling.model import Decision, Demand, Mode, QueueMetrics, Step
 from headway.scaling.view import is_seen, pooled
 
 Sentences = tuple[str, ...]
+HOUR_S = 3600.0
+
+LEAST_SHARE = 0.005  # less would read as none
 
 
 def explained(decision: Decision, *, previous_workers: int | None = None) -> Sentences:
     """Why ``decision`` is what it is, for a reader who wants to sleep: the outcome first, then what led to it.
 
-    In order: the number, what was seen, every demand, each limit that moved the count, the prediction, the notes.
+    In order: the number, what was seen, every demand, each limit that moved the count, the day's budget, the
+    prediction, the notes.
     """
     return (
         *_outcome(decision, previous_workers),
@@ -21,6 +25,7 @@ def explained(decision: Decision, *, previous_workers: int | None = None) -> Sen
         *_recalled(decision),
         *_demands(decision),
         *_limits(decision),
+        *_day_budget(decision),
         *_prediction(decision),
         *(_sentence(note) for note in decision.notes),
     )
@@ -100,8 +105,14 @@ def _queue(queue: QueueMetrics, where: str) -> str:
     if queue.arrival_rate_per_s is not None:
         is_timed = queue.service_time_s is not None and queue.arrival_rate_per_s > 0
         each = f", each for {duration(queue.service_time_s or 0.0)} of work" if is_timed else ""
-        told.append(f"{_rate(queue.arrival_rate_per_s)}{each}")
+        told.append(f"{_rate(queue.arrival_rate_per_s)}{_again(queue)}{each}")
     return f"{', '.join(told[:-1])} and {told[-1]}." if len(told) > 1 else f"{told[0]}."
+
+
+def _again(queue: QueueMetrics) -> str:
+    """How many of those that arrive came back for another attempt, where any did."""
+    share = (queue.retry_rate_per_s or 0.0) / (queue.arrival_rate_per_s or 1.0)
+    return f", {100 * share:.0f} % of them for another attempt" if share >= LEAST_SHARE else ""
 
 
 def _waiting(queue: QueueMetrics) -> str:
@@ -130,6 +141,7 @@ DEMANDS: Mapping[str, str] = MappingProxyType(
         "work_in_progress": "what is at work or starting has {slots}",
         "wake": "jobs wait and nobody is there: waking takes {slots}",
         "standing": "workers start too slowly to react in time, so {slots} are to stand",
+        "rhythm": "bursts keep a rhythm with short pauses, and to keep {slots} costs less than to follow them",
         "saturation": "every worker is busy, and the strategy then wants one more: {slots}",
         "smoother": "while throughput is steady the strategy comes down one by one, now to {slots}",
         "first_worker": "jobs wait and nothing works on them: {slots} for a first worker",
@@ -218,6 +230,9 @@ LIMITS: Mapping[str, Tell] = MappingProxyType(
         "crash_loop": lambda _, after, __: (
             f"Its workers only end too early wherever they are started: no more than {after.workers} until one stays."
         ),
+        "activation": lambda before, _, __: (
+            f"Too few jobs have come to wake the pool from zero: none of {before.workers} is started yet."
+        ),
         "cooldown": lambda before, after, _: (
             f"{before.workers} are wanted, but the strategy's cooldown allows no change yet: {after.workers} are kept."
         ),
@@ -263,6 +278,15 @@ def _fewer(step: Step) -> str:
     return "None" if not step.workers else f"{step.workers}"
 
 
+def _day_budget(decision: Decision) -> Sentences:
+    """What is paid of it; that it is passed, a note tells."""
+    spent = decision.day_budget
+    if spent is None:
+        return ()
+    paid_h, budget_h = spent.paid_worker_s / HOUR_S, spent.budget_worker_s / HOUR_S
+    return (f"Of the {_number(budget_h)} worker-hours that the budget of {spent.day} pays for, {paid_h:.2f} are paid.",)
+
+
 def _prediction(decision: Decision) -> Sentences:
     seconds = decision.predicted_pickup_s
     if decision.is_failing:
@@ -291,11 +315,13 @@ def counted(number: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``seconds`` in the unit that a reader thinks in."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 120:
+    """``seconds`` in the unit that a reader thinks in, in round numbers: two digits tell enough."""
+    if seconds < 0.9995:
+        return f"{float(f'{seconds * 1000:.2g}'):.0f} ms"
+    if seconds < 9.95:
         return f"{_number(seconds)} s"
+    if seconds < 119.5:
+        return f"{seconds:.0f} s"
     return f"{_number(seconds / 60)} min" if seconds < 7200 else f"{_number(seconds / 3600)} h"
 
 

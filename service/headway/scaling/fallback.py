@@ -1,21 +1,51 @@
 """What holds for a pool whose metrics stay away: the profile's fallback, once they have been missing for long."""
 
+from headway.scaling.model import Memory
+from headway.scaling.profile import Fallback, Profile
 from headway.scaling.view import PoolView, is_fresh, metrics_age_s
 
 
-def is_due(view: PoolView, *, now_s: float) -> bool:
-    """Whether the profile has a fallback, and metrics were once seen and have been missing for ``fallback_after_s``."""
+def missed_evaluations(view: PoolView, memory: Memory, *, now_s: float) -> int:
+    """Evaluations in a row without fresh metrics, this one included, counted no further than the profile waits for.
+
+    What was never seen is not missed. 0 where the profile waits for no number of evaluations.
+    """
+    most = view.profile.fallback_after_evaluations
+    if most is None or is_fresh(view, now_s=now_s) or metrics_age_s(view, now_s=now_s) is None:
+        return 0
+    return min(memory.missed_evaluations + 1, most)
+
+
+def is_due(view: PoolView, memory: Memory, *, now_s: float) -> bool:
+    """Whether the profile has a fallback, and metrics were once seen and have been missing for as long as it waits."""
     profile = view.profile
-    if profile.fallback_workers is None or is_fresh(view, now_s=now_s):
+    if not profile.has_fallback or is_fresh(view, now_s=now_s):
         return False
+    if profile.fallback_after_evaluations is not None:
+        return missed_evaluations(view, memory, now_s=now_s) >= profile.fallback_after_evaluations
     age_s = metrics_age_s(view, now_s=now_s)
     return age_s is not None and age_s > profile.fallback_after_s
 
 
-def note(view: PoolView) -> str:
+def workers(profile: Profile, *, present_workers: int) -> int:
+    """The count that the fallback of ``profile`` makes of the present one. Never 0 where that is not."""
+    given = profile.fallback_workers
+    if profile.fallback is Fallback.CURRENT or given is None:
+        return present_workers
+    if profile.fallback is Fallback.IF_HIGHER:
+        return max(given, present_workers)
+    return min(given, present_workers) if profile.fallback is Fallback.IF_LOWER else given
+
+
+def note(profile: Profile) -> str:
     """What a decision says while the fallback is in force."""
-    profile = view.profile
-    return (
-        f"no metrics for more than {profile.fallback_after_s:g} s: "
-        f"the profile falls back on {profile.fallback_workers} workers"
-    )
+    given, most = profile.fallback_workers, profile.fallback_after_evaluations
+    times = "the last evaluation" if most == 1 else f"the last {most} evaluations"
+    away = f"for more than {profile.fallback_after_s:g} s" if most is None else f"at {times}"
+    if profile.fallback is Fallback.CURRENT:
+        return f"no metrics {away}: the profile keeps the present count"
+    compared = {
+        Fallback.IF_HIGHER: ", where that is more than there are",
+        Fallback.IF_LOWER: ", where that is fewer than there are",
+    }
+    return f"no metrics {away}: the profile falls back on {given} workers{compared.get(profile.fallback, '')}"

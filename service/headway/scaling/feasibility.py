@@ -6,8 +6,10 @@ from types import MappingProxyType
 from typing import Any
 
 from headway.scaling import fallback
+from headway.scaling.activation import in_vain
 from headway.scaling.demand import MARGIN_S
 from headway.scaling.guard import guard_of
+from headway.scaling.model import Memory
 from headway.scaling.pauses import PAUSES, WORDS
 from headway.scaling.profile import Profile
 from headway.scaling.queueing import slots_for_burst
@@ -21,6 +23,7 @@ from headway.scaling.view import (
 )
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+BEGINNING = Memory()
 BURST_DIGITS = 2  # of what is remembered of bursts: older ones fade, and a note that changes is stored again
 SHORTEST_S = 0.001
 
@@ -58,6 +61,7 @@ def feasibility(
         _too_few(profile, busy_workers=busy_workers),
         _too_slow(profile, arrival_rate_per_s=arrival_rate_per_s),
         _unpaid_floor(profile),
+        in_vain(profile, start_up_s=start_up_s, tick_s=tick_s),
     ]
     return tuple([note for note in notes if note])
 
@@ -73,10 +77,12 @@ def remembered_burst_jobs(state: Mapping[str, Any], *, percentile: float) -> flo
     return guard.by_rate.least_spare(1 - percentile / 100)
 
 
-def circumstances(view: PoolView, *, now_s: float, state: Mapping[str, Any] = NOTHING) -> tuple[str, ...]:
+def circumstances(
+    view: PoolView, memory: Memory = BEGINNING, *, now_s: float, state: Mapping[str, Any] = NOTHING
+) -> tuple[str, ...]:
     """What else speaks in a decision: what a person or a clock has set, what is not known, and what cannot be kept.
 
-    ``state`` is what the pool's strategy leaves for the next decision.
+    ``memory`` is what the pool's last decision left, ``state`` what its strategy leaves for the next one.
     """
     profile, queue = view.profile, pooled(view.queues)
     notes = []
@@ -89,10 +95,8 @@ def circumstances(view: PoolView, *, now_s: float, state: Mapping[str, Any] = NO
     bounds = profile.bounds_at(now_s, view.zones)
     if bounds.schedules:
         notes.append(f"workers {bounds.workers_min}..{bounds.workers_max} by schedule: {', '.join(bounds.schedules)}")
-    if fallback.is_due(view, now_s=now_s):
-        notes.append(fallback.note(view))
-    if profile.budget_per_day is not None and view.worker_hours_today is None:
-        notes.append("what the pool has run today is not known: the day's budget is spread evenly")
+    if fallback.is_due(view, memory, now_s=now_s):
+        notes.append(fallback.note(profile))
     return (
         *notes,
         *feasibility(

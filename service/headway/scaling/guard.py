@@ -76,7 +76,7 @@ def _shortfalls(stored: Mapping[str, Any]) -> Shortfalls:
 def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Guard:
     """``before`` with what came since, and with what is expected next. A span that is seen again counts once."""
     guard = before or Guard(began_at_s=now_s, at_s=now_s - view.tick_s)
-    expected_jobs = (queue.arrival_rate_per_s or 0.0) * view.tick_s
+    expected_jobs = (queue.fresh_rate_per_s or 0.0) * view.tick_s
     # Less what the rate tells of the same time: of both together, more arrivals never ask for less.
     counted = min(1.0, exposed_s(view) / view.tick_s)
     recalled_jobs = max(0.0, (view.recalled_jobs or 0.0) - expected_jobs * counted) if _is_told(view) else None
@@ -94,7 +94,7 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
         )
     passed_s = max(0.0, now_s - guard.at_s)
     kept = math.exp(-passed_s / MEMORY_S)
-    arrived_jobs = queue.arrived_jobs or 0
+    arrived_jobs = queue.fresh_jobs or 0
     beyond_rate = arrived_jobs - guard.expected_jobs
     by_recall = guard.by_recall.faded(kept)
     if guard.recalled_jobs is not None:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from headway.scaling.model import HoldCosts, Wanted
 
 HOLDS_TICKS = (0, 1, 2, 3, 6, 12, 24, 60, 120)
-CORE_PRICE = 20.0  # worker-seconds that a second of a core is worth: a start takes it from the jobs of others
+CORE_PRICE = 16.0  # worker-seconds that a second of a core is worth: a start takes it from the jobs of others
 START_CORE_S = 1.5  # initial estimate of what a start takes of a core: interpreter, imports, connections
 START_UP_SHARE = 2.5  # for each second from spawn to ready and from stop to end: paid for and of no use
 MEMORY_S = 3600.0  # the last hour decides which wait is cheapest

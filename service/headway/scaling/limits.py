@@ -9,16 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from headway.scaling.day_budget import account_of, payable_workers
 from headway.scaling.demand import service_time_s
 from headway.scaling.fallback import is_due
+from headway.scaling.fallback import workers as fallback_workers
 from headway.scaling.hold import SLACK_S
 from headway.scaling.model import Memory
 from headway.scaling.pauses import PAUSES, begun, kept
 from headway.scaling.profile import WORKERS_MAX, Profile
-from headway.scaling.schedule import DAY_S, Bounds
+from headway.scaling.schedule import Bounds
 from headway.scaling.view import PoolView, copied, pooled
 
-HOUR_S = 3600.0
 ROUNDING = 1e-9  # what binary fractions take from a whole number must not cost a worker
 
 
@@ -33,6 +34,8 @@ class Ground:
     now_s: float
     kept_workers: int = 0
     """What the cheapest holds keep up, where the profile sets none."""
+    is_held: bool = False
+    """At zero with too few jobs to wake for."""
 
 
 Limit = Callable[[int, Ground], int]
@@ -98,6 +101,11 @@ def crash_loop(count: int, ground: Ground) -> int:
     return min(count, max(1, ground.last_workers)) if ground.view.is_failing else count
 
 
+def activation(count: int, ground: Ground) -> int:
+    """At zero, nobody for no more than ``activation_jobs``, until one of them has waited for ``activation_wait_s``."""
+    return 0 if ground.is_held else count
+
+
 def _step(workers: int | None, fraction: float | None, last_workers: int) -> int | None:
     """The more of the two, and never none: a pool must be able to leave zero."""
     if workers is None and fraction is None:
@@ -106,14 +114,13 @@ def _step(workers: int | None, fraction: float | None, last_workers: int) -> int
 
 
 def fallback(count: int, ground: Ground) -> int:
-    """Without metrics for ``fallback_after_s``, the profile's own count. The collector's readings may raise it."""
+    """Without metrics for long, the profile's own count or the present one. The collector's readings may raise it."""
     profile = ground.view.profile
-    if profile.fallback_workers is None or ground.is_fresh or not is_due(ground.view, now_s=ground.now_s):
+    if ground.is_fresh or not is_due(ground.view, ground.memory, now_s=ground.now_s):
         return count
+    left = fallback_workers(profile, present_workers=max(ground.last_workers, ground.view.assigned_workers))
     read_s = max((sample.at_s for sample in ground.view.direct), default=-math.inf)
-    if ground.now_s - read_s <= profile.stale_after_s:
-        return max(count, profile.fallback_workers)
-    return profile.fallback_workers
+    return max(count, left) if ground.now_s - read_s <= profile.stale_after_s else left
 
 
 def pause(count: int, ground: Ground) -> int:
@@ -184,32 +191,14 @@ def rate_limit(count: int, ground: Ground) -> int:
 
 def budget(count: int, ground: Ground) -> int:
     """No more than can be paid, in any hour and until the day ends; the floor is paid for like everything else."""
-    profile = ground.view.profile
-    if profile.cost_per_worker_hour is None:
+    profile, view = ground.view.profile, ground.view
+    if profile.budget_per_hour is not None and profile.cost_per_worker_hour is not None:
+        count = min(count, _known(_whole(profile.budget_per_hour / profile.cost_per_worker_hour), ground))
+    account = account_of(view, ground.memory.day_paid, now_s=ground.now_s)
+    if account is None:
         return count
-    payable = [WORKERS_MAX]
-    if profile.budget_per_hour is not None:
-        payable.append(_whole(profile.budget_per_hour / profile.cost_per_worker_hour))
-    if profile.budget_per_day is not None:
-        payable.append(_payable_today(profile.budget_per_day / profile.cost_per_worker_hour, ground))
-    return min(count, _known(min(payable), ground))
-
-
-def _payable_today(day_hours: float, ground: Ground) -> int:
-    """Workers that may run on, of ``day_hours`` worker-hours for the day in UTC.
-
-    What the floor needs until midnight is set aside. Of the rest, at most what is left for an hour is spent at once, so
-    that it never runs out between two looks. Not knowing what was spent, the day's hours are spread evenly.
-    """
-    spent_hours = ground.view.worker_hours_today
-    if spent_hours is None:
-        return _whole(day_hours / 24)
-    left_of_day_h = (DAY_S - ground.now_s % DAY_S) / HOUR_S
-    left_hours = max(0.0, day_hours - spent_hours)
-    floor = bounds_of(ground).workers_min
-    if left_hours <= floor * left_of_day_h:
-        return _whole(left_hours / left_of_day_h)
-    return floor + _whole((left_hours - floor * left_of_day_h) / min(1.0, left_of_day_h))
+    floor, busy = bounds_of(ground).workers_min, busy_workers(ground)
+    return min(count, payable_workers(account, view, floor_workers=floor, busy_workers=busy))
 
 
 def _whole(workers: float) -> int:
@@ -263,25 +252,26 @@ def in_order(come_down: Limit) -> tuple[Limit, ...]:
     """Every limit, in the order in which they fold; ``come_down`` is the strategy's own way to take a lower count."""
     # A strategy with a way down of its own answers for it.
     downs = (hold_overdue, hold_down) if come_down is hold_down else (come_down,)
-    taming = (hold_stale, tolerance, hold_up, *downs, step, crash_loop)
+    taming = (hold_stale, tolerance, hold_up, *downs, step, crash_loop, activation)
     said = (fallback, pause, override, schedule, workers_min)
     never_exceeded = (workers_max, pinned, rate_limit, budget, capacity)
     return (*taming, *said, *never_exceeded)
 
 
-def in_force(view: PoolView, come_down: Limit) -> tuple[Limit, ...]:
+def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False) -> tuple[Limit, ...]:
     """The limits that the profile or the moment sets, and those that every pool has, in the order in which they fold.
 
     What is not set could not move the count: leaving it out keeps decisions short.
     """
     profile = view.profile
-    return _without((*[is_set(profile) for _, is_set in OPTIONAL], view.is_failing, is_overdue(view)), come_down)
+    of_moment = (view.is_failing, is_overdue(view), is_held)
+    return _without((*[is_set(profile) for _, is_set in OPTIONAL], *of_moment), come_down)
 
 
 @lru_cache(maxsize=1024)  # an installation has a handful of sorts of profile
 def _without(are_set: tuple[bool, ...], come_down: Limit) -> tuple[Limit, ...]:
     """Every limit but those of ``OPTIONAL`` that are not set, and those of the moment where they have no ground."""
-    optional = (*(limit for limit, _ in OPTIONAL), crash_loop, hold_overdue)
+    optional = (*(limit for limit, _ in OPTIONAL), crash_loop, hold_overdue, activation)
     idle = {limit for limit, is_set in zip(optional, are_set, strict=True) if not is_set}
     return tuple(limit for limit in in_order(come_down) if limit not in idle)
 
@@ -298,7 +288,7 @@ OPTIONAL: tuple[tuple[Limit, Callable[[Profile], bool]], ...] = (
             or profile.step_down_fraction is not None
         ),
     ),
-    (fallback, lambda profile: profile.fallback_workers is not None),
+    (fallback, lambda profile: profile.has_fallback),
     (pause, lambda profile: profile.pause is not None or profile.mode in PAUSES),
     (override, lambda profile: profile.override is not None),
     (schedule, lambda profile: bool(profile.schedules)),

@@ -1,7 +1,8 @@
 """How keys and values (YAML, JSON) become the fields of a value, and back. Every mistake is told, none is the last."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from types import UnionType
 from typing import Any, get_args, get_origin
@@ -30,7 +31,8 @@ class Reading:
         wrong: set[str] = set()
         for key, value in values.items():
             if key not in known:
-                self.breaches.append(f"{where}: unknown key {key!r}; known: {', '.join(sorted(known))}")
+                told = _near(key, known) or f" known: {', '.join(sorted(known))}"
+                self.breaches.append(f"{where}: unknown key {key!r};{told}")
                 continue
             before = len(self.breaches)
             taken[key] = self._value(value, known[key], where=where)
@@ -99,6 +101,12 @@ def to_mapping(value: Any) -> Any:
     return value.value if isinstance(value, StrEnum) else value
 
 
+def _near(given: Any, known: Iterable[str]) -> str:
+    """A question after the name among ``known`` that ``given`` looks like, to stand in a sentence; else nothing."""
+    near = get_close_matches(given, known, n=1) if isinstance(given, str) else []
+    return f" did you mean {str(near[0])!r}?" if near else ""
+
+
 def _is_required(item: Field[Any]) -> bool:
     return item.default is MISSING and item.default_factory is MISSING
 
@@ -107,7 +115,8 @@ def _plain(value: Any, kind: Any) -> Any:
     """``value`` as a word of an enumeration, a number or a text."""
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         if value not in list(kind):
-            raise ValueError(f"expected one of {', '.join(kind)}")
+            near = _near(value, kind)
+            raise ValueError(f"expected one of {', '.join(kind)}{f';{near}' if near else ''}")
         return kind(value)
     if kind is float:
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -135,6 +135,7 @@ class BucketRow:
     finished_jobs: int = 0
     failed_jobs: int = 0
     retried_jobs: int = 0
+    """Of ``arrived_jobs``, those of a second attempt or a later one, as the events of their entry say."""
     service_sum_s: float = 0.0
     """Over finished and failed jobs whose start is known."""
     pickup_max_s: float | None = None
@@ -145,6 +146,11 @@ class BucketRow:
     in_flight_jobs: int | None = None
     delayed_jobs: int | None = None
     oldest_age_s: float | None = None
+
+    @property
+    def fresh_jobs(self) -> int:
+        """Arrivals but for retries; rows of an earlier version may count more of these than came in their span."""
+        return max(0, self.arrived_jobs - self.retried_jobs)
 
 
 def service_time_s(event: JobEvent) -> float | None:
@@ -159,6 +165,11 @@ def pickup_time_s(event: JobEvent) -> float | None:
     if event.kind is not EventKind.STARTED:
         return None
     return max(0.0, event.at_s - event.enqueued_at_s) if is_time(event.enqueued_at_s) else None
+
+
+def is_retry(event: JobEvent) -> bool:
+    """Whether a job enters its queue for another attempt. Where the attempt is not known it is the first."""
+    return event.kind is EventKind.ENQUEUED and (event.attempt or 1) > 1
 
 
 def bucket_rows(events_and_samples: Iterable[JobEvent | QueueSample]) -> tuple[BucketRow, ...]:
@@ -253,7 +264,7 @@ def _row(empty: BucketRow, events: Sequence[JobEvent], sample: QueueSample | Non
         started_jobs=kinds.count(EventKind.STARTED),
         finished_jobs=kinds.count(EventKind.FINISHED),
         failed_jobs=kinds.count(EventKind.FAILED),
-        retried_jobs=kinds.count(EventKind.RETRIED),
+        retried_jobs=sum(map(is_retry, events)),
         service_sum_s=sum(services_s),
         pickup_max_s=max(pickups_s, default=None),
         service_sketch=merged({sketch_index(value): 1} for value in services_s),
@@ -302,9 +313,11 @@ def queue_metrics(
         in_flight_mean_jobs=_in_flight_mean_jobs(sampled, recent, from_s=now_s - window_s, window_s=window_s),
         window_s=window_s,
         arrived_jobs=sum(row.arrived_jobs for row in recent if row.bucket_s == bucket_start_s(now_s) - BUCKET_S),
+        retried_jobs=sum(row.retried_jobs for row in recent if row.bucket_s == bucket_start_s(now_s) - BUCKET_S),
         # Also while jobs only start: those that came too fast may be late when nothing comes any more.
         arrived_until_s=bucket_start_s(now_s) if any(row.arrived_jobs or row.started_jobs for row in recent) else None,
         arrival_rate_per_s=sum(share * row.arrived_jobs for row, share in shares) / window_s,
+        retry_rate_per_s=sum(share * row.retried_jobs for row, share in shares) / window_s,
         start_rate_per_s=sum(share * row.started_jobs for row, share in shares) / window_s,
         late_rate_per_s=sum(share * _late_jobs(row, objective.target_s) for row, share in shares) / window_s,
         completion_rate_per_s=sum(share * (row.finished_jobs + row.failed_jobs) for row, share in shares) / window_s,
@@ -426,7 +439,7 @@ def _mean(total: float, count: int) -> float | None:
 
 
 def _trend_per_s2(rows: Sequence[BucketRow], *, now_s: float, window_s: float) -> float:
-    """Slope of the least-squares line through the arrival rates of the window's complete buckets.
+    """Slope of the least-squares line through the rates of the window's complete buckets, retries left out.
 
     A bucket without a row is one in which nothing happened, as it is for the rates: both then tell of the same line.
     The running bucket is left out: what has not arrived yet would look like a fall.
@@ -437,7 +450,7 @@ def _trend_per_s2(rows: Sequence[BucketRow], *, now_s: float, window_s: float) -
     spread = BUCKET_S**2 * count * (count**2 - 1) / 12  # of evenly spaced starts around their middle, squared and added
     # The mean rate cancels, because the starts' distances from their middle add up to nothing.
     slant = sum(
-        (row.bucket_s - middle_s) * row.arrived_jobs / BUCKET_S
+        (row.bucket_s - middle_s) * row.fresh_jobs / BUCKET_S
         for row in rows
         if running_s - BUCKET_S * count <= row.bucket_s < running_s
     )

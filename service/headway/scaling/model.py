@@ -28,6 +28,8 @@ class WorkerState(StrEnum):
     RUNNING = "running"
     DRAINING = "draining"
     BACKING_OFF = "backing_off"
+    UNKNOWN = "unknown"
+    """A process that says it is a worker, of which its agent has no record: it takes a place and is left alone."""
     GONE = "gone"
 
 
@@ -64,9 +66,13 @@ class JobEvent:
     enqueued_at_s: float | None = None
     started_at_s: float | None = None
     job_class: str | None = None
+    attempt: int | None = None
+    """Which attempt of the job it is about, 1 the first; ``None``: not known, and taken for the first."""
 
     def __post_init__(self) -> None:
         breaches = [f"{name} is empty" for name in ("queue", "job_id") if not getattr(self, name)]
+        if self.attempt is not None and self.attempt < 1:
+            breaches.append(f"event of job {self.job_id!r}: attempt={self.attempt} is below 1, the first")
         if self.kind is EventKind.SAMPLE:
             breaches.append(f"kind 'sample' of job {self.job_id!r} is no job event; send a queue sample")
         if breaches:
@@ -138,6 +144,16 @@ class Objective:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailureLimit:
+    """From when on failures are an incident: more than ``share`` of the jobs that ended in ``window_s`` failed."""
+
+    share: float = 0.2
+    window_s: float = 300.0
+    jobs_min: int = 3
+    """Fewer failed jobs than these are none: a single job that fails at night must wake nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
     """Jobs that arrived in one short span, and how long ago the span ended."""
 
@@ -164,7 +180,11 @@ class QueueMetrics:
     arrived_jobs: int | None = None
     """In the newest whole span, which ended at ``arrived_until_s``."""
     arrived_until_s: float | None = None
+    retried_jobs: int | None = None
+    """Of ``arrived_jobs``, those that came back for another attempt: work like any, and no news of what will come."""
     arrival_rate_per_s: float | None = None
+    retry_rate_per_s: float | None = None
+    """The part of ``arrival_rate_per_s`` that came back."""
     start_rate_per_s: float | None = None
     late_rate_per_s: float | None = None
     """Jobs that started later than the objective allows."""
@@ -183,6 +203,18 @@ class QueueMetrics:
     """The objective's percentile of finished waits over the objective's window."""
     arrivals: tuple[Arrivals, ...] = ()
     """Recent arrivals by span, newest first: with the depth they tell the age of every waiting job."""
+
+    @property
+    def fresh_jobs(self) -> int | None:
+        """``arrived_jobs`` without those that came back: what a forecast learns from."""
+        return None if self.arrived_jobs is None else max(0, self.arrived_jobs - (self.retried_jobs or 0))
+
+    @property
+    def fresh_rate_per_s(self) -> float | None:
+        """``arrival_rate_per_s`` without those that came back."""
+        if self.arrival_rate_per_s is None:
+            return None
+        return max(0.0, self.arrival_rate_per_s - (self.retry_rate_per_s or 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,6 +381,22 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayBudget:
+    """What a decision tells of the day's budget, in worker-seconds."""
+
+    day: str
+    """As ``2026-11-27``, of the profile's ``budget_time_zone``."""
+    budget_worker_s: float
+    paid_worker_s: float
+    overrun_worker_s: float = 0.0
+    """Paid beyond the budget: jobs that ran when it was spent are not ended."""
+    finishing_workers: int = 0
+    """Workers that are there though nothing is left: they finish their jobs."""
+    is_whole: bool = True
+    """Whether all of the day is known; else these are of the part that is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """How many workers a pool should have, and the whole story of why. The stored value is the only story."""
 
@@ -381,6 +429,8 @@ class Decision:
     is_failing: bool = False
     """Its template's workers, of late, have only ended too early, wherever they could be."""
     predicted_pickup_s: float | None = None
+    day_budget: DayBudget | None = None
+    """``None`` where the profile sets no budget of the day."""
     notes: tuple[str, ...] = ()
 
 
@@ -417,6 +467,21 @@ class HoldCosts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayPaid:
+    """What a pool's workers have been paid for on a day, up to a moment; from then on ``workers`` are paid."""
+
+    day: str
+    """As ``2026-11-27``, of the profile's ``budget_time_zone``."""
+    at_s: float
+    paid_worker_s: float
+    workers: int
+    since_s: float
+    """From when on all is counted: of a day that is known as a whole, its beginning."""
+    service_s: float | None = None
+    """The service time that was measured last, to two digits: of jobs of hours none may end for long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What deciding must remember between two looks at a pool.
 
@@ -434,5 +499,11 @@ class Memory:
     last_move: LastMove | None = None
     hold_costs: HoldCosts | None = None
     """What each wait before scaling down would have cost; ``None`` where the profile sets the wait."""
+    missed_evaluations: int = 0
+    """In a row without fresh metrics, where the profile waits for so many: no further than it does."""
+    held_since_s: float | None = None
+    """Since when too few jobs to wake the pool have been there; ``None``: it is awake, or has none."""
+    day_paid: DayPaid | None = None
+    """``None`` where the profile sets no budget of the day."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

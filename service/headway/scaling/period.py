@@ -277,3 +277,11 @@ def steady_per_s(periods: Periods | None, *, now_s: float, tick_s: float) -> flo
         return None
     others = periods.others * math.exp((periods.at_s - now_s) / RATE_MEMORY_S)
     return others / max(tick_s, _watched_s(now_s - periods.others_since_s))
+
+
+def rhythm_alone(periods: Periods, *, now_s: float, tick_s: float) -> tuple[Rhythm, float] | None:
+    """The rhythm that is believed and the arrivals a second beside it; ``None`` without one, or with several."""
+    if not periods.rhythms:
+        return None
+    rhythms, beside_per_s = _believed(periods, now_s, tick_s), steady_per_s(periods, now_s=now_s, tick_s=tick_s)
+    return (rhythms[0], beside_per_s) if len(rhythms) == 1 and beside_per_s is not None else None

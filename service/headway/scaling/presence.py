@@ -13,7 +13,7 @@ from headway.scaling.model import Assignment, Host, Template, WorkerState
 # poll, and the time that ending a process takes.
 ISOLATION_MARGIN_S = 120.0
 
-COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF})
+COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF, WorkerState.UNKNOWN})
 
 
 def is_surely_gone(host: Host, template: str) -> bool:
@@ -48,7 +48,10 @@ def unknown_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counte
     seen: Counter[tuple[str, str]] = Counter()
     for host in silent.values():
         for worker in host.workers:
-            if worker.state is WorkerState.GONE or is_surely_gone(host, worker.template):
+            if worker.state is WorkerState.GONE:
+                continue
+            # Its agent drains no process of which it has no record.
+            if worker.state is not WorkerState.UNKNOWN and is_surely_gone(host, worker.template):
                 continue
             if worker.state in COUNTED:
                 seen[worker.pool, host.host_id] += 1
@@ -95,7 +98,7 @@ def found_rows(hosts: Sequence[Host]) -> Iterator[Assignment]:
         base: Counter[tuple[str, str]] = Counter()
         burst: Counter[tuple[str, str]] = Counter()
         for worker in host.workers:
-            if worker.state in COUNTED:
+            if worker.state in COUNTED and worker.pool and worker.template:
                 (burst if worker.is_burst else base)[worker.pool, worker.template] += 1
         by_pool = dict(sorted(base.keys() | burst.keys()))  # of two templates of a pool the one later in the alphabet
         for pool, template in by_pool.items():

@@ -9,17 +9,18 @@ from typing import Any
 
 from headway.errors import Invalid
 from headway.scaling.mapping import Reading, to_mapping
-from headway.scaling.model import Mode, Objective
+from headway.scaling.model import FailureLimit, Mode, Objective
 from headway.scaling.pauses import Pause
 from headway.scaling.presets import with_preset
 from headway.scaling.profile_rules import DAY_S, NAME_LENGTH_MAX, PRIORITY_MAX, WORKERS_MAX, breaches_of, refuse
-from headway.scaling.schedule import Bounds, Schedule, Zones, bounds_at, moment_s
+from headway.scaling.schedule import UTC_NAME, Bounds, Schedule, Zones, bounds_at, moment_s
 
 __all__ = [
     "DAY_S",
     "NAME_LENGTH_MAX",
     "PRIORITY_MAX",
     "WORKERS_MAX",
+    "Fallback",
     "Forecast",
     "Override",
     "Pause",
@@ -38,6 +39,15 @@ class Forecast(StrEnum):
     HINT = "hint"
     MODERATE = "moderate"
     AGGRESSIVE = "aggressive"
+
+
+class Fallback(StrEnum):
+    """Which count holds once metrics have stayed away: the profile's, the present one, or one of them."""
+
+    FIXED = "fixed"
+    CURRENT = "current"
+    IF_HIGHER = "if_higher"
+    IF_LOWER = "if_lower"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +91,10 @@ class Profile:
     """Of queues that promise something else than the pool."""
     workers_min: int = 0
     workers_max: int = 20
+    activation_jobs: int = 0
+    """At zero, the pool wakes only for more jobs than this."""
+    activation_wait_s: float | None = None
+    """Or for one that has waited so long; ``None``: as long as the objective lets it."""
     schedules: tuple[Schedule, ...] = ()
     pinned: int | None = None
     """Exactly so many workers, whatever waits."""
@@ -108,17 +122,30 @@ class Profile:
     stale_after_s: float = 20.0
     """Metrics older than this are no ground for a lower count."""
     fallback_workers: int | None = None
-    """The count without metrics, once they are older than ``fallback_after_s``; ``None`` holds the last target."""
+    """The count without metrics, once they have stayed away; ``None`` holds the last target."""
+    fallback: Fallback = Fallback.FIXED
+    """Whether that count holds as it is, only where it is higher or lower than the present one, or the present one."""
     fallback_after_s: float = 300.0
+    """Metrics that are older have stayed away."""
+    fallback_after_evaluations: int | None = None
+    """So many evaluations in a row without fresh metrics; where it is given, it counts, and not the age."""
+    failure_limit: FailureLimit = field(default_factory=FailureLimit)
+    """From when on the pool is shown as failing; it moves no count."""
     cost_per_worker_hour: float | None = None
     budget_per_hour: float | None = None
     budget_per_day: float | None = None
-    """Of days in UTC."""
+    budget_time_zone: str = UTC_NAME
+    """By whose clock a day of the budget begins and ends."""
     service_time_guess_s: float | None = None
     """Used until a job of the pool has finished; ``None``: each job that would be late gets a slot of its own."""
 
     def __post_init__(self) -> None:
         refuse(self)
+
+    @property
+    def has_fallback(self) -> bool:
+        """Whether anything but holding the last target is to follow when metrics stay away."""
+        return self.fallback is Fallback.CURRENT or self.fallback_workers is not None
 
     def override_at(self, now_s: float) -> Override | None:
         """The override that holds at ``now_s``."""

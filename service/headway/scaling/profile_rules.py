@@ -13,7 +13,11 @@ NAME_LENGTH_MAX = 200
 PATH_NAME = f"1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it"
 PRIORITY_MAX = 1_000_000
 DAY_S = 86_400.0  # what takes longer than a day is no matter of workers
+ACTIVATION_JOBS_MAX = 1_000_000
+EVALUATIONS_MAX = 17_280  # a day of them, 5 s apart
 WINDOW_MAX_S = 900.0  # finished waits are kept at hand for this long
+FAILURE_WINDOW_MIN_S, FAILURE_WINDOW_MAX_S = 30.0, 300.0  # what ended is kept at hand for as long as the latter
+FAILED_JOBS_MAX = 1_000_000
 RISK_MAX = 100.0
 WEIGHT_MAX = 1_000.0
 RATE_MAX = 1e9
@@ -111,15 +115,52 @@ def _counts(given: Any) -> Told:
         )
     if pinned is not None and given.schedules:
         yield "pinned schedules", f"pinned={pinned} and schedules contradict each other: a pinned count does not move"
-    if given.fallback_workers is not None and not 1 <= given.fallback_workers <= WORKERS_MAX:
-        yield (
-            "fallback_workers",
-            f"fallback_workers={given.fallback_workers} must lie in 1..{WORKERS_MAX}: no failed source empties a pool",
-        )
     for name in ("step_up_workers", "step_down_workers"):
         value = getattr(given, name)
         if value is not None and not 1 <= value <= WORKERS_MAX:
             yield name, f"{name}={value} must lie in 1..{WORKERS_MAX}"
+
+
+def _activation(given: Any) -> Told:
+    if not 0 <= given.activation_jobs <= ACTIVATION_JOBS_MAX:
+        yield "activation_jobs", f"activation_jobs={given.activation_jobs} must lie in 0..{ACTIVATION_JOBS_MAX}"
+    wait_s = given.activation_wait_s
+    if wait_s is not None and not 0 <= wait_s <= DAY_S:
+        yield "activation_wait_s", f"activation_wait_s={wait_s} must lie in 0..86400 seconds: no job waits for ever"
+    if wait_s is not None and not given.activation_jobs:
+        yield (
+            "activation_wait_s activation_jobs",
+            f"activation_wait_s={wait_s:g} needs activation_jobs: without it a pool at zero wakes for the first job",
+        )
+
+
+def _fallback(given: Any) -> Told:
+    workers, rule, most = given.fallback_workers, given.fallback, given.fallback_after_evaluations
+    if workers is not None and not 1 <= workers <= WORKERS_MAX:
+        yield (
+            "fallback_workers",
+            f"fallback_workers={workers} must lie in 1..{WORKERS_MAX}: no failed source empties a pool",
+        )
+    if rule == "current" and workers is not None:
+        yield (
+            "fallback fallback_workers",
+            f"fallback=current keeps the present count, not fallback_workers={workers}: leave out one of them",
+        )
+    if rule in {"if_higher", "if_lower"} and workers is None:
+        yield "fallback fallback_workers", f"fallback={rule} needs fallback_workers, to compare the present count with"
+    has_fallback = rule == "current" or workers is not None
+    if most is None and has_fallback and given.fallback_after_s < given.stale_after_s:
+        yield (
+            "fallback_after_s stale_after_s",
+            f"fallback_after_s={given.fallback_after_s:g} is below stale_after_s={given.stale_after_s:g}",
+        )
+    if most is not None and not 1 <= most <= EVALUATIONS_MAX:
+        yield "fallback_after_evaluations", f"fallback_after_evaluations={most} must lie in 1..{EVALUATIONS_MAX}"
+    if most is not None and not has_fallback:
+        yield (
+            "fallback_after_evaluations fallback fallback_workers",
+            f"fallback_after_evaluations={most} needs fallback_workers, or fallback: current",
+        )
 
 
 def _pace(given: Any) -> Told:
@@ -127,11 +168,6 @@ def _pace(given: Any) -> Told:
         value = getattr(given, name)
         if value is not None and not 0 <= value <= DAY_S:
             yield name, f"{name}={value} must lie in 0..86400 seconds"
-    if given.fallback_workers is not None and given.fallback_after_s < given.stale_after_s:
-        yield (
-            "fallback_after_s stale_after_s",
-            f"fallback_after_s={given.fallback_after_s:g} is below stale_after_s={given.stale_after_s:g}",
-        )
     if given.service_time_guess_s is not None and not 0 < given.service_time_guess_s <= DAY_S:
         yield (
             "service_time_guess_s",
@@ -167,6 +203,19 @@ def _places(given: Any) -> Told:
         yield "placement", "placement.spread must be host, or name a label of hosts"
 
 
+def _failures(given: Any) -> Told:
+    limit = given.failure_limit
+    if not 0 <= limit.share < 1:
+        yield "failure_limit", f"failure_limit.share={limit.share} must lie in 0..1, exclusive of 1: 0.2 is 20 %"
+    if not FAILURE_WINDOW_MIN_S <= limit.window_s <= FAILURE_WINDOW_MAX_S:
+        yield (
+            "failure_limit",
+            f"failure_limit.window_s={limit.window_s:g} must lie in {FAILURE_WINDOW_MIN_S:g}..{FAILURE_WINDOW_MAX_S:g}",
+        )
+    if not 1 <= limit.jobs_min <= FAILED_JOBS_MAX:
+        yield "failure_limit", f"failure_limit.jobs_min={limit.jobs_min} must lie in 1..{FAILED_JOBS_MAX}"
+
+
 def _costs(given: Any) -> Told:
     for name in ("rate_limit_per_s", "cost_per_worker_hour", "budget_per_hour", "budget_per_day"):
         value = getattr(given, name)
@@ -180,7 +229,25 @@ def _costs(given: Any) -> Told:
             )
 
 
-RULES = (_names, _objectives, _bounds, _counts, _pace, _shares, _places, _costs)
+def _budget_days(given: Any) -> Told:
+    if not is_name(given.budget_time_zone):
+        yield "budget_time_zone", "budget_time_zone must name a time zone, as Europe/Berlin"
+
+
+RULES = (
+    _names,
+    _objectives,
+    _bounds,
+    _counts,
+    _activation,
+    _fallback,
+    _pace,
+    _shares,
+    _places,
+    _failures,
+    _costs,
+    _budget_days,
+)
 
 
 def is_name(text: str) -> bool:

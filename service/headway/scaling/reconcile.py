@@ -1,7 +1,8 @@
 """What a host must start and drain so that it runs what it was assigned. Doing it and asking again yields nothing more.
 
 Draining workers do not count: they are on their way out. A worker that backs off counts: its place is taken, and it is
-started again when its pause is over.
+started again when its pause is over. What is not known to be a worker takes a place that nothing is started for; it is
+not ended, and no known worker is ended for it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 
 from headway.scaling.model import Assignment, Worker, WorkerState
 
-COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF})
+COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF, WorkerState.UNKNOWN})
 SURGE_WORKERS = 1  # how many more than wanted run while outdated workers are replaced
 DRAINING_FRACTION = (
     0.25  # of a pool's workers: more do not finish their jobs beside their replacements, which take room
@@ -77,12 +78,15 @@ def reconcile(
     wanted = {row.pool: row for row in assignments}
     present: dict[tuple[str, bool], list[Worker]] = {}
     draining: dict[tuple[str, bool], int] = {}
+    unknown: dict[tuple[str, bool], int] = {}
     existing: dict[str, int] = {}
     for worker in workers:
         place = (worker.pool, worker.is_burst)
         if worker.state is not WorkerState.GONE:
             existing[worker.pool] = existing.get(worker.pool, 0) + 1
-        if worker.state in COUNTED:
+        if worker.state is WorkerState.UNKNOWN:
+            unknown[place] = unknown.get(place, 0) + 1
+        elif worker.state in COUNTED:
             present.setdefault(place, []).append(worker)
         elif worker.state is WorkerState.DRAINING:
             draining[place] = draining.get(place, 0) + 1
@@ -98,9 +102,24 @@ def reconcile(
         finishing = draining.get((pool, is_burst), 0)
         free = row.workers - existing.get(pool, 0) if row.is_exclusive else None
         due = _of_one_place(_Place.of(there, start, count=count, draining=finishing, free=free, upkeep=upkeep))
+        due = _without_starts(due, unknown.get((pool, is_burst), 0))
         existing[pool] = existing.get(pool, 0) + sum(isinstance(action, Start) for action in due)
         actions += due
-    return tuple(actions)
+    # Of what may be any pool's, nobody knows where it takes a place.
+    return tuple(_without_starts(actions, unknown.get(("", False), 0)))
+
+
+def _without_starts(actions: Sequence[Action], count: int) -> list[Action]:
+    """The actions less so many starts, the last first."""
+    starts = sum(isinstance(action, Start) for action in actions)
+    kept, left = [], max(0, starts - count)
+    for action in actions:
+        if isinstance(action, Start):
+            if not left:
+                continue
+            left -= 1
+        kept.append(action)
+    return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from headway.scaling.model import Arrivals, Decision, Demand, Mode, Objective, QueueMetrics, Step
+from headway.scaling.model import Arrivals, DayBudget, Decision, Demand, Mode, Objective, QueueMetrics, Step
 
 
 def decision_from_mapping(body: Mapping[str, Any]) -> Decision:
@@ -14,6 +14,8 @@ def decision_from_mapping(body: Mapping[str, Any]) -> Decision:
         values["mode"] = Mode(values["mode"])
     if values.get("objective") is not None:
         values["objective"] = Objective(**_known(Objective, values["objective"]))
+    if values.get("day_budget") is not None:
+        values["day_budget"] = DayBudget(**_known(DayBudget, values["day_budget"]))
     values["demands"] = tuple(Demand(**_known(Demand, row)) for row in body.get("demands", ()))
     values["steps"] = tuple(Step(**_known(Step, row)) for row in body.get("steps", ()))
     values["metrics"] = tuple(_metrics(row) for row in body.get("metrics", ()))

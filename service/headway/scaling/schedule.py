@@ -8,7 +8,7 @@ begins or ends with the first time after it; a time that is shown twice counts t
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from headway.errors import Invalid
 
@@ -163,6 +163,18 @@ def _date_breaches(times: Mapping[str, str]) -> list[str]:
     if (starts.tzinfo is None) != (ends.tzinfo is None):
         return ["starts and ends: write both with an offset as +01:00, or neither"]
     return [] if starts < ends else [f"ends={times['ends']} is not after starts={times['starts']}"]
+
+
+def day_of(at_s: float, zone: Zone) -> str:
+    """The day that a calendar in ``zone`` shows, as ``2026-11-27``."""
+    return datetime.fromtimestamp(at_s, zone).date().isoformat()
+
+
+def span_s(day: str, zone: Zone) -> tuple[float, float]:
+    """When ``day`` begins and ends by a clock on the wall of ``zone``: 23 to 25 hours apart."""
+    first = date.fromisoformat(day)
+    began, ends = (datetime.combine(each, time(), tzinfo=zone) for each in (first, first + timedelta(days=1)))
+    return began.timestamp(), ends.timestamp()
 
 
 def hour_of_week(hour: int, zone: Zone) -> int:

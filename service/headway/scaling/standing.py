@@ -22,6 +22,7 @@ CLOCKLESS_LIMITS = frozenset(
         "hold_up",  # remembers something new at every look, if it is in use: then nothing stands
         "step",
         "crash_loop",
+        "activation",  # of jobs that are there, and while any is held back nothing stands
         "fallback",  # of stale metrics only
         "pause",  # compared at both times
         "override",  # compared at both times
@@ -50,7 +51,7 @@ def stands(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: float, st
     return (
         0 <= now_s - at_s <= STANDS_S_MAX
         and strategy.is_clockless
-        and not memory.strategy_state  # what is kept may hold times, and be read against the clock
+        and strategy.is_at_rest(memory.strategy_state, now_s)
         and _is_quiet(outcome, view, now_s=now_s)
         and memory == outcome.before == outcome.memory
         and is_same(outcome.view, view)
@@ -72,11 +73,12 @@ def is_same(one: PoolView, other: PoolView) -> bool:
 
 
 def _is_quiet(outcome: Outcome, view: PoolView, *, now_s: float) -> bool:
-    """Whether nothing ages: no job waits, and the metrics were fresh and are so."""
+    """Whether nothing ages: no job waits or is held back, and the metrics were fresh and are so."""
     return (
         outcome.decision.is_fresh
         and is_fresh(view, now_s=now_s)
         and not any(queue.waiting_jobs for queue in view.queues)
+        and outcome.memory.held_since_s is None
     )
 
 

@@ -18,10 +18,10 @@ def is_new(decision: Decision, last: Decision | None) -> bool:
 
 
 def _told(decision: Decision) -> tuple[object, ...]:
-    return decision.target_workers, decision.binding, decision.mode, tuple(map(_circumstance, decision.notes))
+    return decision.target_workers, decision.binding, decision.mode, tuple(map(without_figures, decision.notes))
 
 
 @lru_cache(maxsize=4096)  # the same few notes of each pool, at every evaluation
-def _circumstance(note: str) -> str:
-    """``note`` without its figures."""
+def without_figures(note: str) -> str:
+    """``note`` with each figure that stands alone as ``#``: two that say the same of other figures are one."""
     return _FIGURE.sub("#", note)

@@ -25,6 +25,13 @@ class Advice:
     burst_workers: int = 0
     """How many of the workers wanted exit by themselves when the queue is empty."""
     notes: tuple[str, ...] = ()
+    enough_slots: int | None = None
+    """As many always there would do: slots beyond these are not held. ``None``: what was wanted may be wanted again."""
+
+
+def is_empty(state: State, now_s: float) -> bool:  # noqa: ARG001 - an empty state has no clock
+    """Whether nothing is kept: what is kept may hold times, and be read against the clock."""
+    return not state
 
 
 Advise = Callable[[QueueMetrics, PoolView, State, float], Advice]
@@ -46,3 +53,5 @@ class Strategy:
 
     Then an idle pool's decision stands.
     """
+    is_at_rest: Callable[[State, float], bool] = is_empty
+    """Whether a state says the same at this time as when it was left, while nothing arrives."""

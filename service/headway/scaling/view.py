@@ -75,9 +75,11 @@ class PoolView:
     options: Mapping[str, float] = field(default_factory=dict)
     """The strategy's numbers for this pool."""
     worker_hours_today: float | None = None
-    """What the pool's workers have run since midnight UTC; ``None`` where it is not known."""
+    """What the pool's workers have run since the budget's day began, where the memory has no count of its own;
+    ``None`` where it is not known.
+    """
     zones: Zones = field(default_factory=dict)
-    """The time zones that the profile's schedules name."""
+    """The time zones that the profile's schedules and its budget name."""
     tick_s: float = TICK_S
 
 
@@ -164,10 +166,12 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         oldest_age_s=_greatest(queue.oldest_age_s for queue in seen),
         in_flight_mean_jobs=_total(queue.in_flight_mean_jobs for queue in seen),
         arrived_jobs=_total(queue.arrived_jobs for queue in seen),
+        retried_jobs=_total(queue.retried_jobs for queue in seen),
         arrived_until_s=_greatest(queue.arrived_until_s for queue in seen),
         start_rate_per_s=_total(queue.start_rate_per_s for queue in seen),
         late_rate_per_s=_total(queue.late_rate_per_s for queue in seen),
         arrival_rate_per_s=_total(queue.arrival_rate_per_s for queue in seen),
+        retry_rate_per_s=_total(queue.retry_rate_per_s for queue in seen),
         completion_rate_per_s=_total(queue.completion_rate_per_s for queue in seen),
         failure_rate_per_s=_total(queue.failure_rate_per_s for queue in seen),
         arrival_trend_per_s2=_total(queue.arrival_trend_per_s2 for queue in seen),

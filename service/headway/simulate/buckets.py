@@ -80,7 +80,7 @@ class RowWriter:
 def row_of(
     queue: str,
     *,
-    counts: tuple[int, int, int],
+    counts: tuple[int, int, int, int],
     service_sum_s: float,
     pickups_s: Sequence[float],
     sample: tuple[float, int, int, float | None],
@@ -89,17 +89,18 @@ def row_of(
 
     Args:
         queue: Whose it is.
-        counts: Jobs that arrived, started and ended.
+        counts: Jobs that arrived, those of them that came back for another attempt, and those that started and ended.
         service_sum_s: Of those that ended. Each counts as long as their mean, which is all that deciding asks for.
         pickups_s: Waits of those that started.
         sample: When the part ended (Unix seconds), and what waited, was in flight, and how old the oldest was then.
     """
-    arrived, started, finished = counts
+    arrived, retried, started, finished = counts
     at_s, waiting, in_flight, oldest_age_s = sample
     return BucketRow(
         queue=queue,
         bucket_s=bucket_start_s(at_s - EDGE_S),
         arrived_jobs=arrived,
+        retried_jobs=retried,
         started_jobs=started,
         finished_jobs=finished,
         service_sum_s=service_sum_s,
@@ -120,6 +121,7 @@ def _joined(before: BucketRow, part: BucketRow) -> BucketRow:
     return replace(
         part,
         arrived_jobs=before.arrived_jobs + part.arrived_jobs,
+        retried_jobs=before.retried_jobs + part.retried_jobs,
         started_jobs=before.started_jobs + part.started_jobs,
         finished_jobs=before.finished_jobs + part.finished_jobs,
         service_sum_s=before.service_sum_s + part.service_sum_s,

@@ -12,7 +12,7 @@ from headway.scaling.estimate import Recent, Span
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.recall import Recall
-from headway.scaling.schedule import DAY_S, Zones
+from headway.scaling.schedule import Zones
 from headway.scaling.seasons import Member, Recalled, Weeks, recalled
 from headway.scaling.settle import Outcome
 from headway.scaling.strategies import BUILT_IN
@@ -59,7 +59,6 @@ class Controller:
         self._strategies = strategies
         self._options = dict(options or {})
         self._zones: Zones = zones or {}
-        self._worker_hours_today: float | None = None if self.profile.budget_per_day is None else 0.0
         self._tick_s = tick_s
         self._slots_per_worker = slots_per_worker
         self._taken_at_s: float | None = None
@@ -139,17 +138,7 @@ class Controller:
             and profile.budget_per_day is None
         )
 
-    def _count_hours(self, seen: Observation) -> None:
-        """Worker-hours since midnight UTC, for a budget of the day."""
-        if self._worker_hours_today is None or self._taken_at_s is None:
-            return
-        midnight_s = seen.at_s // DAY_S * DAY_S
-        if self._taken_at_s < midnight_s:
-            self._worker_hours_today = 0.0
-        self._worker_hours_today += seen.workers * (seen.at_s - max(self._taken_at_s, midnight_s)) / 3600
-
     def _take(self, seen: Observation) -> None:
-        self._count_hours(seen)
         if seen.rows is not None and self._taken_at_s is None:
             self._recent = KeptRows(self.profile.objective)
         if isinstance(self._recent, KeptRows):
@@ -157,9 +146,10 @@ class Controller:
         else:
             self._recent.take(_span(seen, slots_per_worker=self._slots_per_worker))
         if self._exposed_s > 0:  # nobody else asks what was
-            self._recall.take(seen.arrived, at_s=seen.at_s)
+            fresh_jobs = seen.arrived - seen.retried
+            self._recall.take(fresh_jobs, at_s=seen.at_s)
             if self._weeks is not None:
-                self._weeks.take(seen.arrived, at_s=seen.at_s)
+                self._weeks.take(fresh_jobs, at_s=seen.at_s)
         self._taken_at_s = seen.at_s
 
     def _view(self, seen: Observation, *, now_s: float) -> PoolView:
@@ -185,7 +175,7 @@ class Controller:
             leaving_workers=seen.leaving,
             recalled_jobs=past.jobs,
             recalled_weeks=past.weeks,
-            worker_hours_today=self._worker_hours_today,
+            worker_hours_today=0.0,
             zones=self._zones,
             options=self._options,
             tick_s=self._tick_s,
@@ -208,7 +198,7 @@ class Controller:
         if season is None or not season.is_better:
             return Recalled(jobs=self._recall.jobs(now_s=seen.at_s, ahead_s=ahead_s))
         arrived_jobs = self._recall.arrived_jobs(now_s=seen.at_s)
-        member = Member(season=season, arrived_jobs=arrived_jobs, rate_per_s=queue.arrival_rate_per_s or 0.0)
+        member = Member(season=season, arrived_jobs=arrived_jobs, rate_per_s=queue.fresh_rate_per_s or 0.0)
         return recalled([member], by_days=None, now_s=seen.at_s, ahead_s=ahead_s, tick_s=self._tick_s)
 
 
@@ -228,6 +218,7 @@ def _span(seen: Observation, *, slots_per_worker: int) -> Span:
     return Span(
         ended_at_s=seen.at_s,
         arrived_jobs=seen.arrived,
+        retried_jobs=seen.retried,
         started_jobs=seen.started,
         finished_jobs=seen.finished,
         service_sum_s=seen.service_sum_s,

@@ -50,6 +50,10 @@ class Rehearsal:
     """So many workers start on a host at once and the others wait; ``None``: any number."""
     goes_on_s: float = 0.0
     """How long it goes on after every job is done, while workers are paid."""
+    is_paid_to_end: bool = False
+    """Whether the workers of every pool are paid until all pools are done, and not until the pool's own last job."""
+    stalled_s: float = OVERTIME_S
+    """It ends when no job has come or ended for so long: those that are left have no place and never will."""
 
     def __post_init__(self) -> None:
         breaches = []
@@ -80,7 +84,8 @@ class _Run:
         self._times = Evaluations.of(
             rehearsal.behaviour, tick_s=rehearsal.tick_s, phase_s=rehearsal.tick_phase_s, seed=rehearsal.seed
         )
-        self._last_s = max((pool.jobs.at_s[-1] for pool in self.pools if len(pool.jobs)), default=0.0) + OVERTIME_S
+        self._last_arrival_s = max((pool.jobs.at_s[-1] for pool in self.pools if len(pool.jobs)), default=0.0)
+        self._last_s = self._last_arrival_s + OVERTIME_S
         self._machines = self._machines_of(rehearsal)
         self._is_simple = self._hosts is None and self._machines is None and self._times.apply_s is None
         """Whether what is decided is done at once, and touches nothing but its pool."""
@@ -100,6 +105,7 @@ class _Run:
 
     def run(self, on_tick: Callable[[float], None] | None) -> None:
         """Let everything happen, until all jobs are done."""
+        rehearsal = self._rehearsal
         is_plain = self._hosts is None and not self._outages
         tick = 0
         while (at_s := self._times.at_s(tick)) <= self._last_s:
@@ -108,11 +114,18 @@ class _Run:
                 on_tick(at_s)
             if all(pool.is_over for pool in self.pools) and at_s >= self._ends_s:
                 break
+            if at_s > self._last_arrival_s + rehearsal.stalled_s and self._is_stalled(at_s):
+                break
             tick += 1
             if is_plain:
                 tick = self._passed_over(tick, on_tick)
             if self._times.wake_s is not None:
                 self._wake(self._times.wake_s, before_s=self._times.at_s(tick) - self._times.apply_max_s)
+
+    def _is_stalled(self, at_s: float) -> bool:
+        """Whether no job ended of late and none is at work."""
+        ended_s = max(pool.ended_s for pool in self.pools)
+        return at_s > ended_s + self._rehearsal.stalled_s and not any(pool.crew.jobs_in_flight for pool in self.pools)
 
     @property
     def _ends_s(self) -> float:
@@ -193,8 +206,16 @@ class _Run:
     def results(self) -> tuple[Result, ...]:
         """What came of every pool."""
         rehearsal = self._rehearsal
-        until_s = self.now_s if rehearsal.goes_on_s else None
-        return tuple(lane.result(objective_s=rehearsal.objective_s, until_s=until_s) for lane in self.lanes)
+        until_s = self.now_s if rehearsal.goes_on_s or rehearsal.is_paid_to_end else None
+        for lane in self.lanes:
+            lane.unplaced.close(self.now_s)
+        return tuple(
+            lane.result(
+                objective_s=rehearsal.objective_s if lane.pool.plan.objective_s is None else lane.pool.plan.objective_s,
+                until_s=until_s,
+            )
+            for lane in self.lanes
+        )
 
 
 def simulate(

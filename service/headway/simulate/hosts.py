@@ -3,16 +3,19 @@
 Room is shared and workers are placed by the very function of the live loop: pools are settled beside each other.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from headway.scaling.model import Assignment, Host, WorkerState
 from headway.scaling.model import Worker as Reported
+from headway.scaling.profile import Profile
 from headway.scaling.room import Rooms
 from headway.scaling.settle import settled
 from headway.simulate.faults import HostOutage
 from headway.simulate.lane import Lane
 from headway.simulate.pool import RunningPool
+from headway.simulate.unplaced import asked_workers, is_in_pieces
 from headway.simulate.workers import Crew, Worker
 
 KINDS = (False, True)  # base, burst
@@ -47,11 +50,21 @@ class Hosts:
 
     def apply(self, lanes: Sequence[Lane], now_s: float) -> None:
         """Settle what the pools want with each other, and let workers start and leave accordingly."""
-        hosts = [self._seen(host, lanes) for host in self._hosts]
+        reported = _by_host(lanes)
+        hosts = [self._seen(host, reported.get(host.host_id, ())) for host in self._hosts]
         rows = [row for lane in lanes for row in self._rows(lane)]
-        outcomes, placed = settled([lane.outcome(now_s) for lane in lanes], hosts, rows)
-        for lane, outcome in zip(lanes, outcomes, strict=True):
+        alone = [lane.outcome(now_s) for lane in lanes]
+        outcomes, placed = settled(alone, hosts, rows)
+        left = _Left(hosts, placed)
+        for lane, before, outcome in zip(lanes, alone, outcomes, strict=True):
             lane.settle(outcome)
+            lane.unplaced.take(
+                now_s,
+                asked_workers=min(asked_workers(before.decision), lane.pool.plan.workers_max),
+                alone=before.decision,
+                settled=outcome.decision,
+                is_in_pieces=partial(left.is_in_pieces, lane.profile),
+            )
         self._change(lanes, rows, placed, now_s)
 
     def _change(
@@ -85,27 +98,43 @@ class Hosts:
                     burst_workers=burst,
                 )
 
-    def _seen(self, host: Host, lanes: Iterable[Lane]) -> Host:
+    def _seen(self, host: Host, workers: Iterable[Reported]) -> Host:
         """The host with its workers."""
-        workers = tuple(_reported(host, lanes))
-        return replace(host, workers=workers, is_known=host.host_id not in self._gone)
+        return replace(host, workers=tuple(workers), is_known=host.host_id not in self._gone)
 
 
-def _reported(host: Host, lanes: Iterable[Lane]) -> Iterator[Reported]:
+class _Left:
+    """What the hosts have left beside what is placed; worked out when somebody asks, as where room is short."""
+
+    def __init__(self, hosts: Sequence[Host], placed: Sequence[Assignment]) -> None:
+        self._hosts = hosts
+        self._placed = placed
+        self._rooms: Rooms | None = None
+
+    def is_in_pieces(self, profile: Profile) -> bool:
+        """Whether there is room for one more worker of the pool, but in no one place."""
+        self._rooms = self._rooms or Rooms(self._hosts, held=self._placed)
+        return is_in_pieces(self._rooms, self._rooms.kind(profile.template, profile.placement.labels))
+
+
+def _by_host(lanes: Iterable[Lane]) -> Mapping[str, Sequence[Reported]]:
+    """Host id -> the workers there, in the order of their pools."""
+    found: dict[str, list[Reported]] = {}
     for lane in lanes:
         crew = lane.pool.crew
         for number, worker in enumerate(crew.alive()):
-            if worker.host_id == host.host_id:
-                yield Reported(
-                    worker_id=f"{lane.profile.pool}/{number}",
-                    pool=lane.profile.pool,
-                    template=lane.profile.template,
-                    pid=0,
-                    state=_state(crew, worker),
-                    started_at_s=worker.spawned_s,
-                    is_burst=worker.is_burst,
-                    is_busy=worker.free_slots < crew.slots,
-                )
+            reported = Reported(
+                worker_id=f"{lane.profile.pool}/{number}",
+                pool=lane.profile.pool,
+                template=lane.profile.template,
+                pid=0,
+                state=_state(crew, worker),
+                started_at_s=worker.spawned_s,
+                is_burst=worker.is_burst,
+                is_busy=worker.free_slots < crew.slots,
+            )
+            found.setdefault(worker.host_id, []).append(reported)
+    return found
 
 
 def _state(crew: Crew, worker: Worker) -> WorkerState:

@@ -1,7 +1,7 @@
 """The jobs of one queue, by column: what a rehearsal is fed with."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from headway.errors import Invalid
@@ -17,11 +17,17 @@ class Jobs:
     dispatch_s: float = 0.0
     """The part of each service time that the queue library spends around the job: a worker is busy for it, and no
     measurement of service times shows it."""
+    retries: Sequence[bool] = ()
+    """Which of them came back for another attempt: work like any, of which forecasts learn nothing. Empty: none did."""
 
     def __post_init__(self) -> None:
         breaches = []
         if len(self.at_s) != len(self.service_s):
             breaches.append(f"jobs: {len(self.at_s)} arrivals and {len(self.service_s)} service times")
+        if len(self.retries) not in {0, len(self.at_s)}:
+            breaches.append(
+                f"jobs: {len(self.at_s)} arrivals, and {len(self.retries)} of them are known for retries or not"
+            )
         if any(later < earlier for earlier, later in pairwise(self.at_s)):
             breaches.append("jobs are not in order of arrival; sort them by at_s")
         if self.at_s and self.at_s[0] < 0:
@@ -35,6 +41,15 @@ class Jobs:
 
     def __len__(self) -> int:
         return len(self.at_s)
+
+    def part(self, first: int, end: int, *, from_s: float) -> "Jobs":
+        """The jobs from number ``first`` to before ``end``, their times from ``from_s`` on."""
+        return replace(
+            self,
+            at_s=[each - from_s for each in self.at_s[first:end]],
+            service_s=self.service_s[first:end],
+            retries=self.retries[first:end],
+        )
 
     @classmethod
     def of(cls, recorded: Iterable[RecordedJob]) -> "Jobs":

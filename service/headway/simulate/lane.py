@@ -21,6 +21,7 @@ from headway.simulate.observation import Observation, Stepping, Target, together
 from headway.simulate.plan import PoolPlan
 from headway.simulate.pool import RunningPool
 from headway.simulate.results import Recorder, Result, by_queue_percent, percentile, punctuality
+from headway.simulate.unplaced import UnplacedRecorder
 
 
 class Lane:
@@ -29,11 +30,14 @@ class Lane:
     def __init__(self, plan: PoolPlan, controller: Stepping, *, begins_at_s: float, seed: int) -> None:
         self.pool = RunningPool(plan, seed=seed)
         self.recorder = Recorder()
+        self.unplaced = UnplacedRecorder()
         self.wanted = (plan.warm_workers, 0)
         """How many workers shall be there, by the last decision, and how many of them burst."""
         self._controller = controller if isinstance(controller, Controller) else None
         self.profile = _profile_of(plan, self._controller)
         """As which the pool stands beside others."""
+        # Whoever pays by the day pays for those that leave as well.
+        self.pool.sees_leaving |= self.profile.budget_per_day is not None
         self._quick = controller if isinstance(controller, Controller) and not plan.faults.are_late else None
         """The controller, where looks at a pool at rest may be passed over."""
         self._step = controller.step
@@ -117,7 +121,7 @@ class Lane:
         self._rows.add(
             row_of(
                 self._rows.queue,
-                counts=(part.arrived, part.started, part.finished),
+                counts=(part.arrived, part.retried, part.started, part.finished),
                 service_sum_s=part.service_sum_s,
                 pickups_s=self._pickups.take(self.pool.pickup_s, come_jobs=self.pool.come_jobs),
                 sample=(part.at_s, part.waiting, part.in_flight or 0, part.oldest_age_s),
@@ -269,6 +273,7 @@ class Lane:
             given_up_jobs=pool.given_up_jobs,
             attainment_by_queue_percent=by_queue_percent(pool.queue_of, pool.pickup_s, objective_s=objective_s),
             points=recorder.points(),
+            unplaced=self.unplaced.unplaced,
         )
 
 

@@ -17,6 +17,8 @@ class Observation:
     waiting: int
     oldest_age_s: float | None = None
     arrived: int = 0
+    retried: int = 0
+    """Of those that arrived, the ones that came back for another attempt."""
     started: int = 0
     finished: int = 0
     service_sum_s: float = 0.0
@@ -45,7 +47,15 @@ class Observation:
 
     def __post_init__(self) -> None:
         counts = (self.waiting, self.arrived, self.started, self.finished, self.workers, self.busy, self.idle)
-        others = (self.starting, self.leaving, self.service_sum_s, self.oldest_age_s, self.pickup_max_s, self.in_flight)
+        others = (
+            self.retried,
+            self.starting,
+            self.leaving,
+            self.service_sum_s,
+            self.oldest_age_s,
+            self.pickup_max_s,
+            self.in_flight,
+        )
         facts = (self.capacity_workers, self.start_up_s, self.dispatch_overhead_s)
         known = (*counts, *(value for value in (*others, *facts) if value is not None))
         # What is not finite makes the sum so. Engines look millions of times: names are found only if it is needed.
@@ -85,6 +95,7 @@ def together(earlier: Observation, later: Observation) -> Observation:
     return replace(
         later,
         arrived=earlier.arrived + later.arrived,
+        retried=earlier.retried + later.retried,
         started=earlier.started + later.started,
         finished=earlier.finished + later.finished,
         service_sum_s=earlier.service_sum_s + later.service_sum_s,

@@ -53,7 +53,9 @@ def middle(results: Sequence[Result], settings: Sequence[Setting]) -> Result:
 
 
 _BY_PART = ("attainment_by_day_percent", "attainment_by_queue_percent")
-_FIGURES = tuple(each.name for each in fields(Result) if each.name not in {"pool", "phases", "points", *_BY_PART})
+_FIGURES = tuple(
+    each.name for each in fields(Result) if each.name not in {"pool", "phases", "points", "unplaced", *_BY_PART}
+)
 
 
 def _middle(values: Iterable[float | None]) -> float | None:

@@ -41,6 +41,8 @@ class PoolPlan:
     priority: int | None = None
     """Greater is placed first where room is short; ``None``: as the controller's profile says, else 100."""
     faults: Faults = field(default_factory=Faults)
+    objective_s: float | None = None
+    """What its jobs are promised; ``None``: what those of the whole rehearsal are."""
 
     def __post_init__(self) -> None:
         breaches = [
@@ -77,6 +79,9 @@ def merged(queues: Sequence[Jobs]) -> tuple[Jobs, list[int]]:
             at_s=[at_s for at_s, _, _ in of_queue],
             service_s=[queues[number].service_s[index] for _, number, index in of_queue],
             dispatch_s=min(jobs.dispatch_s for jobs in queues),
+            retries=[bool(queues[number].retries) and queues[number].retries[index] for _, number, index in of_queue]
+            if any(queue.retries for queue in queues)
+            else (),
         ),
         [number for _, number, _ in of_queue],
     )

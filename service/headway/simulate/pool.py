@@ -5,6 +5,7 @@ from array import array
 from collections import deque
 from dataclasses import replace
 from heapq import heappop, heappush, heapreplace
+from itertools import accumulate
 
 from headway.simulate.draws import chance, drawn
 from headway.simulate.faults import is_covered, job_failures, worker_lives
@@ -37,6 +38,8 @@ class RunningPool:
             start_up_cpu_s=plan.behaviour.start_up_cpu_s or 0.0,
             starting_leave_first=plan.is_live,
         )
+        self.sees_leaving = plan.is_live
+        """Whether a look shows the workers that were told to leave and still run."""
         self.pickup_s = array("d", [math.nan]) * len(self.jobs)
         """Until the first start of each job."""
         self.done_jobs = self.given_up_jobs = 0
@@ -53,6 +56,8 @@ class RunningPool:
         self._failures: dict[int, int] = {}
         self._fails = job_failures(plan.faults, chance(seed, f"{plan.name}/failures"))
         self._next_job = self._seen_job = 0
+        self._retries = [0, *accumulate(self.jobs.retries)]
+        """Of so many of the jobs given, how many are retries; only the first where none is."""
         self._again = self._started = self._finished = 0
         self._service_sum_s = 0.0
         self._pickup_max_s = -1.0
@@ -266,6 +271,11 @@ class RunningPool:
             seen, busy=busy, idle=seen.busy + seen.idle - busy, in_flight=in_flight, dispatch_overhead_s=measured_s
         )
 
+    def _given_retries(self) -> int:
+        """Retries among the jobs that came since the last look."""
+        known = self._retries
+        return known[self._next_job] - known[self._seen_job] if len(known) > 1 else 0
+
     def observe(self, now_s: float, *, at_s: float) -> Observation:
         """What can be measured now; the counts begin anew."""
         crew, waiting = self.crew, self._waiting
@@ -275,6 +285,7 @@ class RunningPool:
             waiting=len(waiting),
             oldest_age_s=now_s - min(self._enqueued_s[job] for job in heads(waiting)) if waiting else 0.0,
             arrived=self._next_job - self._seen_job + self._again,
+            retried=self._again + self._given_retries(),
             started=self._started,
             finished=self._finished,
             service_sum_s=max(0.0, self._service_sum_s - self.jobs.dispatch_s * self._finished),
@@ -282,7 +293,7 @@ class RunningPool:
             busy=running - idle,
             idle=idle,
             starting=starting,
-            leaving=len(crew.leaving) if self.plan.is_live else 0,
+            leaving=len(crew.leaving) if self.sees_leaving else 0,
             pickup_max_s=self._pickup_max_s if self._pickup_max_s >= 0.0 else None,
             in_flight=crew.jobs_in_flight if crew.slots > 1 or self.plan.is_live else None,
             start_up_s=crew.late_start_up_s if self.plan.is_live else None,

@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from headway.simulate.unplaced import Unplaced
+
 WINDOW_S = 300.0  # short enough to show an outage that a day's average would hide
 WINDOW_FRACTION_MIN = 0.95
 DAY_S = 86400.0
@@ -79,6 +81,8 @@ class Result:
     """Jobs that failed as often as they may."""
     attainment_by_queue_percent: tuple[float, ...] = ()
     """Of a pool with several queues, in their order."""
+    unplaced: Unplaced | None = None
+    """What had no place on the hosts; of several tick phases, that of the one that is drawn."""
     phases: tuple[Phase, ...] = ()
     """Each of the rehearsals that this one stands for; none where it is the only one."""
     points: tuple[Point, ...] = field(default=())

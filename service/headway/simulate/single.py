@@ -91,12 +91,24 @@ def rehearse(
     """
     controller = controller_of(profile, setting, strategies=strategies, zones=zones)
     plan = plan_of(jobs, profile, setting)
-    rehearsal = Rehearsal(
+    hosts = tuple(_host(number, setting, profile.template) for number in range(1, setting.hosts + 1))
+    (result,) = simulate(
+        [plan],
+        [controller],
+        rehearsal=rehearsal_of(setting, hosts=hosts, begins_at_s=begins_at_s),
+        on_tick=on_tick,
+        on_waits=None if on_waits is None else lambda waits: on_waits(waits[0]),
+    )
+    return result
+
+
+def rehearsal_of(setting: Setting, *, hosts: tuple[Host, ...], begins_at_s: float) -> Rehearsal:
+    """What the pools of a rehearsal share: ``setting`` on ``hosts``, of which there may be none."""
+    return Rehearsal(
         tick_s=setting.tick_s,
         begins_at_s=begins_at_s,
-        objective_s=profile.objective.target_s,
         seed=setting.seed,
-        hosts=tuple(_host(number, setting, profile.template) for number in range(1, setting.hosts + 1)),
+        hosts=hosts,
         host_outages=setting.host_outages,
         control_outages=setting.control_outages,
         tick_phase_s=setting.tick_phase_s,
@@ -105,14 +117,6 @@ def rehearse(
         starting_max=_starting_max(setting),
         goes_on_s=setting.goes_on_s,
     )
-    (result,) = simulate(
-        [plan],
-        [controller],
-        rehearsal=rehearsal,
-        on_tick=on_tick,
-        on_waits=None if on_waits is None else lambda waits: on_waits(waits[0]),
-    )
-    return result
 
 
 def controller_of(
@@ -149,6 +153,7 @@ def plan_of(jobs: Jobs, profile: Profile, setting: Setting) -> PoolPlan:
         behaviour=setting.behaviour or Behaviour(),
         is_live=setting.behaviour is not None,
         job_cores=setting.job_cores,
+        objective_s=profile.objective.target_s,
     )
 
 

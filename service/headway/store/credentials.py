@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.errors import NotFound
+from headway.errors import NotFound, printable
 from headway.store.tables import audit_log, credential_changes, credentials, hosts
 
 RENEW_AFTER_S = 30 * 86_400.0
@@ -221,7 +221,9 @@ async def record_act(
 ) -> None:
     """Write a line of the audit log."""
     await conn.execute(
-        insert(audit_log).values(actor=actor, action=action, subject=subject, before=before, after=after)
+        insert(audit_log).values(
+            actor=printable(actor), action=action, subject=printable(subject), before=before, after=after
+        )
     )
 
 

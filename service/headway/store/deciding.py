@@ -20,6 +20,7 @@ from headway.scaling.measure import BucketRow
 from headway.scaling.model import (
     MEMORY_VERSION,
     Assignment,
+    DayPaid,
     Decision,
     HoldCosts,
     Host,
@@ -30,6 +31,7 @@ from headway.scaling.model import (
     Wanted,
 )
 from headway.scaling.presence import found_rows
+from headway.scaling.schedule import UTC_NAME, day_of, span_s
 from headway.store.behaviours import Learned, save_learned
 from headway.store.decisions import decision_to_json, insert_decisions
 from headway.store.engine import snapshot, transaction
@@ -40,7 +42,8 @@ from headway.store.overview import read_buckets, read_samples
 from headway.store.profiles import in_force
 from headway.store.restarts import read_generations
 from headway.store.tables import assignments, hosts, pool_states, profiles
-from headway.store.worker_hours import WorkerHours
+from headway.store.worker_hours import worker_hours_since
+from headway.zones import zone_of
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +74,8 @@ class Gathered:
     direct: Mapping[str, QueueSample]
     """The newest reading of each queue that came round the pipeline."""
     worker_hours_today: Mapping[str, float]
-    """Pool with a budget of the day -> what its workers have run since midnight UTC, where it is known."""
+    """Pool with a budget of the day that its memory has no count of -> what its workers have run on that day, where it
+    is known."""
     restarts: Mapping[str, int] = field(default_factory=dict)
     """Pool -> the restart generation that its workers are to be of, where it was ever restarted."""
     wanted: tuple[HostsWanted, ...] = ()
@@ -116,7 +120,6 @@ async def gather(
     revision: int,
     from_s: float,
     clock_s: float | None = None,
-    worker_hours: WorkerHours | None = None,
 ) -> Gathered:
     """What a tick looks at; of the buckets, those written after ``revision`` that start at ``from_s`` or later.
 
@@ -125,12 +128,17 @@ async def gather(
         revision: the newest that was read before.
         from_s: of older buckets none is read.
         clock_s: the time by which decisions are made, and what was set by hand expires; ``None``: Postgres's.
-        worker_hours: that of the tick before, if there was one.
     """
     async with snapshot(engine) as connection:
         buckets, newest = await read_buckets(connection, from_s=from_s, after_revision=revision)
-        wanted = await _profiles(connection, at_s=await now_s(connection) if clock_s is None else clock_s)
-        budgeted = [pool for pool, body in wanted.items() if body.get("budget_per_day") is not None]
+        decided_s = await now_s(connection) if clock_s is None else clock_s
+        wanted = await _profiles(connection, at_s=decided_s)
+        states = await _pool_states(connection)
+        uncounted = [
+            pool
+            for pool, body in wanted.items()
+            if body.get("budget_per_day") is not None and (pool not in states or states[pool].memory.day_paid is None)
+        ]
         present = await load_hosts(connection)
         stored = await _assignments(connection)
         undecided = frozenset(host.host_id for host in present if host.is_known and host.is_undecided)
@@ -139,7 +147,7 @@ async def gather(
             revision=newest,
             buckets=tuple(buckets),
             profiles=wanted,
-            states=await _pool_states(connection),
+            states=states,
             hosts=present,
             assignments=(*(row for row in stored if row.host_id not in undecided), *found_rows(present)),
             stored=stored,
@@ -147,7 +155,9 @@ async def gather(
             wanted=await read_hosts_wanted(connection),
             restarts=await read_generations(connection),
             direct=await read_samples(connection),
-            worker_hours_today=await (worker_hours or WorkerHours()).today(connection, budgeted) if budgeted else {},
+            worker_hours_today=await _worker_hours_today(connection, uncounted, wanted, at_s=decided_s)
+            if uncounted
+            else {},
         )
 
 
@@ -189,6 +199,19 @@ async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: i
             await save_hosts_wanted(connection, news.wanted)
 
 
+async def _worker_hours_today(
+    connection: AsyncConnection, pools: Sequence[str], bodies: Mapping[str, Mapping[str, Any]], *, at_s: float
+) -> dict[str, float]:
+    began_s = {}
+    for pool in pools:
+        try:
+            zone = zone_of(bodies[pool].get("budget_time_zone", UTC_NAME))
+        except Invalid:  # which the pool's own evaluation tells, and only that pool's
+            continue
+        began_s[pool], _ = span_s(day_of(at_s, zone), zone)
+    return await worker_hours_since(connection, began_s)
+
+
 async def _profiles(connection: AsyncConnection, *, at_s: float) -> dict[str, Mapping[str, Any]]:
     rows = await connection.execute(select(profiles).order_by(profiles.c.pool))
     return {row.pool: in_force(row, at_s=at_s) for row in rows}
@@ -224,6 +247,9 @@ def _memory(body: dict[str, Any]) -> Memory:
         lows=tuple(Wanted(**wanted) for wanted in body.get("lows", ())),
         last_move=LastMove(**body["last_move"]) if body.get("last_move") else None,
         hold_costs=_hold_costs(body.get("hold_costs")),
+        held_since_s=body.get("held_since_s"),
+        missed_evaluations=int(body.get("missed_evaluations", 0)),
+        day_paid=DayPaid(**body["day_paid"]) if body.get("day_paid") else None,
         strategy_state=body.get("strategy_state", {}),
     )
 

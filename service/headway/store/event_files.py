@@ -21,6 +21,7 @@ SCHEMA = pa.schema(
         pa.field("in_flight_jobs", pa.int64()),
         pa.field("delayed_jobs", pa.int64()),
         pa.field("oldest_age_s", pa.float64()),
+        pa.field("attempt", pa.int64()),
         pa.field("producer", pa.string(), nullable=False),
         pa.field("sequence", pa.int64(), nullable=False),
     ]

@@ -42,6 +42,7 @@ class EventRow(NamedTuple):
     in_flight_jobs: int | None = None
     delayed_jobs: int | None = None
     oldest_age_s: float | None = None
+    attempt: int | None = None
     schema_version: int = SCHEMA_VERSION
 
 

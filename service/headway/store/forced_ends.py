@@ -43,6 +43,11 @@ _COUNT = text(
             select distinct host_id, worker_id
             from jsonb_to_recordset(:rows) as given(host_id text, worker_id text)
         ) as given using (host_id, worker_id)
+        -- A pool of no profile, which a host may have made up, is counted while it is assigned there.
+        where exists (select from profiles where profiles.pool = workers.pool)
+            or exists (
+                select from assignments
+                where assignments.pool = workers.pool and assignments.host_id = workers.host_id)
         group by workers.host_id, workers.pool
     ), counted as (
         insert into forced_ends as known (host_id, pool, workers)

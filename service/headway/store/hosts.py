@@ -32,8 +32,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.errors import Conflict
+from headway.errors import Conflict, Invalid
 from headway.scaling.model import Host, HostCapacity, HostState, Template, Worker, WorkerState
+from headway.store.credentials import record_act
 from headway.store.tables import (
     cluster,
     hosts,
@@ -57,14 +58,17 @@ async def read_cluster_id(conn: AsyncConnection) -> str:
 # --- enrolment -------------------------------------------------------------------------------------------------------
 
 
-async def enrol(conn: AsyncConnection, *, name: str, host_id: str, boot_id: str, agent_version: str) -> str:
+async def enrol(
+    conn: AsyncConnection, *, name: str, host_id: str, boot_id: str, agent_version: str, hosts_max: int | None = None
+) -> str:
     """The id of the host ``name``: that which it comes with if it was given here, else the one it has, else a new one.
 
     Raises:
         Conflict: another machine has this name.
+        Invalid: ``hosts_max`` hosts are known already.
     """
     # Of two first calls for one name the second waits here for the first, and then finds what that has made.
-    await conn.execute(
+    made = await conn.execute(
         insert(hosts)
         .from_select(
             ["host_id", "name"],
@@ -74,6 +78,8 @@ async def enrol(conn: AsyncConnection, *, name: str, host_id: str, boot_id: str,
         )
         .on_conflict_do_nothing(index_elements=["name"])
     )
+    if made.rowcount and hosts_max is not None:
+        await _require_room(conn, name, hosts_max=hosts_max)
     is_leased = func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_leased")
     rows = await conn.execute(
         select(hosts.c.host_id, hosts.c.name, hosts.c.boot_id, is_leased).where(
@@ -91,10 +97,29 @@ async def enrol(conn: AsyncConnection, *, name: str, host_id: str, boot_id: str,
             f"host {name!r}: another machine has this name; give one of the two another HEADWAY_HOST_NAME, "
             f"or wait {LEASE_S:.0f} s if that machine is gone"
         )
+    if own.name != name:
+        # Its labels and its certificate stay: whoever watches names must see that one has another now.
+        await record_act(
+            conn,
+            actor=f"host {own.name}",
+            action="host renamed",
+            subject=f"host {name}",
+            before={"name": own.name},
+            after={"name": name, "host_id": own.host_id},
+        )
     await conn.execute(
         update(hosts).where(hosts.c.host_id == own.host_id).values(name=name, agent_version=agent_version)
     )
     return str(own.host_id)
+
+
+async def _require_room(conn: AsyncConnection, name: str, *, hosts_max: int) -> None:
+    known = (await conn.execute(select(func.count()).select_from(hosts))).scalar_one() - 1
+    if known >= hosts_max:
+        raise Invalid(
+            f"host {name!r}: {known} hosts are known, as many as HEADWAY_HOSTS allows: forget those that are gone "
+            "(`headway host forget`), or raise it"
+        )
 
 
 # --- what is known of hosts ------------------------------------------------------------------------------------------

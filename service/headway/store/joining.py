@@ -39,6 +39,7 @@ class Enrolment:
     agent_id: str = ""
     """A secret of the agent's own, by which it is known again when it asks a second time."""
     join_token: str = ""
+    hosts_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +168,7 @@ async def _enrolled(conn: AsyncConnection, enrolment: Enrolment) -> str:
         host_id=enrolment.host_id,
         boot_id=enrolment.boot_id,
         agent_version=enrolment.agent_version,
+        hosts_max=enrolment.hosts_max,
     )
 
 

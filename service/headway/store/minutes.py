@@ -1,4 +1,4 @@
-"""Arrivals by queue and minute of the Unix clock, as the rollups have them, for the same minutes of later days."""
+"""Arrivals but for retries, by queue and minute of the Unix clock, as the rollups have them, for later days."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ _READ = text(
         select min(bucket_s) / 60 as since from rollup_minutes where queue = asked.queue and job_class = ''
     ) as known
     cross join lateral (
-        select array_agg(bucket_s / 60) as minutes, array_agg(arrived_jobs) as jobs from rollup_minutes
-        where queue = asked.queue and job_class = '' and arrived_jobs > 0
+        select array_agg(bucket_s / 60) as minutes, array_agg(arrived_jobs - retried_jobs) as jobs from rollup_minutes
+        where queue = asked.queue and job_class = '' and arrived_jobs > retried_jobs
             and bucket_s = any(cast(:starts_s as double precision[]))
     ) as counted
     where known.since is not null

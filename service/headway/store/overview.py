@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Text, case, cast, func, select, union
+from sqlalchemy import ColumnElement, RowMapping, Text, case, cast, func, select, text, union
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.measure import BUCKET_S, BucketRow
@@ -59,6 +59,8 @@ class PipelineRow:
     stage: str = "ready"
     rows_lag_s: float | None = None
     """How old the newest event was when its rows were there, in the last batch that brought any."""
+    beat_age_s: float | None = None
+    """Since it last answered; ``None`` of one that has no heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,8 @@ class HealthRow:
     pipelines: tuple[PipelineRow, ...]
     read_age_s: float | None = None
     """Since a reading of any queue that a profile names came last; ``None`` where none ever did."""
+    partition_days: int | None = None
+    """For how many days more, today's not counted, decisions have a place to be stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +231,16 @@ async def read_health(conn: AsyncConnection) -> HealthRow:
         leader_age_s=float(leader.age_s) if leader and leader.epoch else None,
         pipelines=await _pipelines(conn),
         read_age_s=_float((await conn.execute(_READ_AGE)).scalar()),
+        partition_days=(await conn.execute(_PARTITION_DAYS)).scalar(),
     )
+
+
+_PARTITION_DAYS = text(
+    """
+    select max(to_date(right(child.relname, 8), 'YYYYMMDD')) - (now() at time zone 'utc')::date
+    from pg_inherits join pg_class child on child.oid = inhrelid where inhparent = 'decisions'::regclass
+    """
+)
 
 
 _READ_AGE = select(age_s(func.max(queue_samples.c.received_at))).join(
@@ -239,9 +252,12 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
     written_at = pipeline_health.c.written_at
     newest = select(func.max(queue_samples.c.received_at)).scalar_subquery()
     rows = await conn.execute(
-        select(pipeline_health, age_s(written_at).label("age_s"), (newest > written_at).label("is_behind")).order_by(
-            pipeline_health.c.pipeline
-        )
+        select(
+            pipeline_health,
+            age_s(written_at).label("age_s"),
+            age_s(pipeline_health.c.beat_at).label("beat_age_s"),
+            (newest > written_at).label("is_behind"),
+        ).order_by(pipeline_health.c.pipeline)
     )
     return tuple(
         PipelineRow(
@@ -252,6 +268,7 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
             lag_s=float(row.age_s) if row.is_behind else 0.0,
             stage=row.stage,
             rows_lag_s=row.rows_lag_s,
+            beat_age_s=_float(row.beat_age_s),
         )
         for row in rows
     )

@@ -105,9 +105,8 @@ async def _recorded(conn: AsyncConnection, told: Sequence[HostReport | Pulse], s
     taken = [report for report in reports if report.host_id in recorded.taken]
     if taken:
         await _replace_workers(conn, taken)
-    for report in taken:
-        await learn_start_ups(conn, report.host_id, report.start_ups)
-        await learn_exits(conn, report.host_id, report.exits)
+    await learn_start_ups(conn, ((report.host_id, report.start_ups) for report in taken))
+    await learn_exits(conn, ((report.host_id, report.exits) for report in taken))
     return recorded
 
 

@@ -17,6 +17,12 @@ REFUSALS_KEPT_DAYS = 90  # anybody with a token can have them written; what peop
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
 _NO_PROFILE = "not exists (select from profile_queues where profile_queues.queue = {table}.queue)"
+_UNREAD = f"""
+    not exists (select 1 from queue_samples where queue_samples.queue = queues.queue)
+    and not exists (
+        select 1 from rollup_hours where rollup_hours.queue = queues.queue
+        and rollup_hours.bucket_s > extract(epoch from now() - interval '{QUEUES_KEPT_DAYS} days'))
+"""  # noqa: S608 - a number of ours
 
 SERVED: Mapping[str, str] = {
     "event_batches": f"claimed_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
@@ -24,9 +30,13 @@ SERVED: Mapping[str, str] = {
     "worker_activities": f"seen_at < now() - interval '{ACTIVITIES_KEPT_S} seconds'",
     "queue_samples": f"received_at < now() - interval '{QUEUES_KEPT_DAYS} days' "
     f"and {_NO_PROFILE.format(table='queue_samples')}",
+    "queues": f"seen_at < now() - interval '{QUEUES_KEPT_DAYS} days' and {_NO_PROFILE.format(table='queues')} "
+    f"and {_UNREAD}",
+    "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
     "queue_seasons": f"trained_at < now() - interval '{QUEUES_KEPT_DAYS} days' "
     f"and {_NO_PROFILE.format(table='queue_seasons')}",
-    "audit_log": f"action = 'call refused' and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
+    "audit_log": "action in ('call refused', 'sign-in failed') "
+    f"and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
 }
 """Table -> which of its rows have served."""
 

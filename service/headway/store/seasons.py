@@ -50,11 +50,12 @@ select asked.queue, least(by_hour.first_s, by_minute.first_s), by_hour.starts, b
 from unnest(%(queues)s::text[]) as asked(queue)
 cross join lateral (
     select min(bucket_s) as first_s, array_agg(bucket_s) filter (where bucket_s < %(minutes_from_s)s) as starts,
-        array_agg(arrived_jobs) filter (where bucket_s < %(minutes_from_s)s) as jobs
+        array_agg(greatest(arrived_jobs - retried_jobs, 0)) filter (where bucket_s < %(minutes_from_s)s) as jobs
     from rollup_hours where queue = asked.queue and job_class = ''
 ) as by_hour
 cross join lateral (
-    select min(bucket_s) as first_s, array_agg(bucket_s) as starts, array_agg(arrived_jobs) as jobs
+    select min(bucket_s) as first_s, array_agg(bucket_s) as starts,
+        array_agg(greatest(arrived_jobs - retried_jobs, 0)) as jobs
     from rollup_minutes where queue = asked.queue and job_class = ''
         and bucket_s >= %(minutes_from_s)s and bucket_s < %(until_s)s
 ) as by_minute

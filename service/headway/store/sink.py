@@ -55,20 +55,37 @@ on conflict (pipeline) do update set
     batch_id = excluded.batch_id, rows = excluded.rows, batch_s = excluded.batch_s,
     newest_received_at_s = coalesce(excluded.newest_received_at_s, pipeline_health.newest_received_at_s),
     rows_lag_s = coalesce(excluded.rows_lag_s, pipeline_health.rows_lag_s), stage = excluded.stage,
-    is_ready = excluded.is_ready, written_at = now()
+    is_ready = excluded.is_ready, written_at = now(), beat_at = now()
 """
 
 _TELL = """
 insert into pipeline_health (pipeline, batch_id, rows, batch_s, stage, is_ready) values (%s, -1, 0, 0, %s, %s)
-on conflict (pipeline) do update set stage = excluded.stage, is_ready = excluded.is_ready, written_at = now()
+on conflict (pipeline) do update set
+    stage = excluded.stage, is_ready = excluded.is_ready, written_at = now(), beat_at = now()
 """
 
-# The pools that stand at zero while jobs wait in a queue of theirs: only these need to be told of at once.
+# Whoever begins after one that did not end as it was asked to is its replacement, and says so.
+_START = """
+insert into pipeline_health (pipeline, batch_id, rows, batch_s, stage, is_ready)
+values (%s, -1, 0, 0, 'starting', false)
+on conflict (pipeline) do update set
+    stage = case when pipeline_health.stage in ('starting', 'stopped') then 'starting' else 'restarting' end,
+    is_ready = false, written_at = now(), beat_at = now()
+"""
+
+# The pools that stand at zero while jobs wait in a queue of theirs: only these need to be told of at once. Not one
+# that too few wake, as far as its one queue tells: what has waited for long enough there, the next evaluation finds.
 _ASLEEP = """
 select distinct profile_queues.pool from arrived
 join profile_queues using (queue)
+join profiles using (pool)
 left join pool_states using (pool)
 where arrived.waiting_jobs > 0 and coalesce(pool_states.target_workers, 0) = 0
+    and arrived.waiting_jobs + coalesce(arrived.in_flight_jobs, 0) > case
+        when jsonb_typeof(body -> 'activation_jobs') = 'number' and jsonb_array_length(
+            case jsonb_typeof(body -> 'queues') when 'array' then body -> 'queues' else '[]' end
+        ) = 1
+        then (body ->> 'activation_jobs')::numeric else 0 end
 order by 1
 """
 
@@ -137,7 +154,7 @@ class MetricsSink:
         self.at(READY)
 
     def at(self, stage: str) -> None:
-        """Say what the pipeline is doing: starting, rebuilding, warming_up or ready.
+        """Say what the pipeline is doing: rebuilding, warming_up or ready.
 
         Raises:
             Misconfigured: the database has not the tables that are written to.
@@ -167,7 +184,9 @@ class MetricsSink:
             Misconfigured: the database has not the tables that are written to.
             Unavailable: Postgres could not be reached for a minute.
         """
-        self.at(STARTING)
+        self._stage = STARTING
+        self._retried(lambda cursor: cursor.execute(_START, [PIPELINE]))
+        self._rollups.start()
 
     def close(self) -> None:
         """Give up what is being retried and give the connection back. Nothing is written from now on."""

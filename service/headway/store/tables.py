@@ -147,6 +147,26 @@ event_batches = Table(
     Index("ix_event_batches_claimed_at", "claimed_at"),
 )
 
+queues = Table(
+    "queues",
+    metadata,
+    # Every queue that telemetry was taken for, and who named it first: names are bounded, of one sender and of all.
+    Column("queue", Text, primary_key=True),
+    Column("sent_by", Text, nullable=False, server_default=""),
+    _stamp("seen_at"),
+)
+
+producers = Table(
+    "producers",
+    metadata,
+    # Who sends under a producer's name: nobody else may claim its numbers. Without an owner: with HEADWAY_TOKEN, or
+    # where no token is asked for.
+    Column("producer", Text, primary_key=True),
+    Column("sent_by", Text, nullable=False),
+    Column("owner_sha256", Text),
+    _stamp("seen_at"),
+)
+
 queue_samples = Table(
     "queue_samples",
     metadata,
@@ -271,10 +291,12 @@ pipeline_health = Table(
     Column("newest_received_at_s", Double),
     Column("is_ready", Boolean, nullable=False, server_default="false"),
     _stamp("written_at"),
-    # What it is doing: starting, rebuilding, warming_up, ready.
+    # What it is doing: starting, restarting, rebuilding, warming_up, ready; or how it ended: stopped, crashed.
     Column("stage", Text, nullable=False, server_default="starting"),
     # How long ago the newest event of the last batch with any was received when its rows were written.
     Column("rows_lag_s", Double),
+    # When it last answered, whether or not it had anything to write.
+    Column("beat_at", DateTime(timezone=True)),
 )
 
 # --- hosts and what they run -----------------------------------------------------------------------------------------

@@ -35,6 +35,15 @@ async def running_workers(conn: AsyncConnection, pool: str) -> int:
     return int((await conn.execute(_of_pool(pool, func.count()).where(running))).scalar_one())
 
 
+async def reported_workers(conn: AsyncConnection, pool: str) -> tuple[int, int]:
+    """Workers of ``pool`` that run, and that start, on known hosts, as their agents last reported."""
+    running, starting = (
+        func.count().filter(workers.c.state == state.value) for state in (WorkerState.RUNNING, WorkerState.STARTING)
+    )
+    row = (await conn.execute(_of_pool(pool, running, starting))).one()
+    return int(row[0]), int(row[1])
+
+
 async def restart_progress(conn: AsyncConnection, pool: str, generation: int) -> Progress:
     """How far the restart of ``pool`` to ``generation`` is: what ``scaling.rollout.progress_of`` counts."""
     is_outdated = workers.c.restart_generation < generation

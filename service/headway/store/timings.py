@@ -5,14 +5,16 @@ Of each the mean is kept, in which the newest counts most, and the last observat
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import text
+from sqlalchemy import Text, bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.model import Exit, StartUp
 
 WEIGHT = 0.3  # of the newest: after ten of them what was before counts 3 %
+TEMPLATES_KEPT = 400  # of a host: twice what it may have
 RECENT_MAX = 100  # observations that a spread is made of: the 95th percentile needs twenty
 
 
@@ -37,44 +39,49 @@ def folded(values: Sequence[float]) -> Folded:
     return Folded(mean=mean, kept=kept, added=mean - values[0] * kept)
 
 
-async def learn_start_ups(conn: AsyncConnection, host_id: str, start_ups: Iterable[StartUp]) -> None:
-    """Fold new starts of a host into what is known."""
-    for template, each in _by_template(start_ups).items():
-        took, cpu_s = folded([one.start_up_s for one in each]), [one.cpu_s for one in each if one.cpu_s is not None]
-        cpu = folded(cpu_s) if cpu_s else None
-        await conn.execute(
-            _LEARN_START_UPS,
-            {
-                "host_id": host_id,
-                "template": template,
-                "mean_s": took.mean,
-                "kept": took.kept,
-                "added_s": took.added,
-                "count": len(each),
-                "recent_s": [one.start_up_s for one in reversed(each)],
-                "cpu_s": cpu and cpu.mean,
-                "cpu_kept": cpu and cpu.kept,
-                "cpu_added_s": cpu and cpu.added,
-            },
-        )
+async def learn_start_ups(conn: AsyncConnection, reported: Iterable[tuple[str, Iterable[StartUp]]]) -> None:
+    """Fold new starts of hosts, by their ids, into what is known: one statement for all."""
+    rows = []
+    for host_id, start_ups in reported:
+        for template, each in _by_template(start_ups).items():
+            cpu_s = [one.cpu_s for one in each if one.cpu_s is not None]
+            cpu = folded(cpu_s) if cpu_s else None
+            rows.append(
+                {
+                    **_row(host_id, template, [one.start_up_s for one in each]),
+                    "cpu_s": cpu and cpu.mean,
+                    "cpu_kept": cpu and cpu.kept,
+                    "cpu_added_s": cpu and cpu.added,
+                }
+            )
+    if rows:
+        await conn.execute(_LEARN_START_UPS, {"rows": rows})
+        await conn.execute(_FORGET_START_UPS, {"host_ids": sorted({row["host_id"] for row in rows})})
 
 
-async def learn_exits(conn: AsyncConnection, host_id: str, exits: Iterable[Exit]) -> None:
-    """Fold new ends of idle workers of a host into what is known."""
-    for template, each in _by_template(exits).items():
-        took = folded([one.exit_s for one in each])
-        await conn.execute(
-            _LEARN_EXITS,
-            {
-                "host_id": host_id,
-                "template": template,
-                "mean_s": took.mean,
-                "kept": took.kept,
-                "added_s": took.added,
-                "count": len(each),
-                "recent_s": [one.exit_s for one in reversed(each)],
-            },
-        )
+async def learn_exits(conn: AsyncConnection, reported: Iterable[tuple[str, Iterable[Exit]]]) -> None:
+    """Fold new ends of idle workers of hosts, by their ids, into what is known: one statement for all."""
+    rows = [
+        _row(host_id, template, [one.exit_s for one in each])
+        for host_id, exits in reported
+        for template, each in _by_template(exits).items()
+    ]
+    if rows:
+        await conn.execute(_LEARN_EXITS, {"rows": rows})
+        await conn.execute(_FORGET_EXITS, {"host_ids": sorted({row["host_id"] for row in rows})})
+
+
+def _row(host_id: str, template: str, took_s: Sequence[float]) -> dict[str, Any]:
+    took = folded(took_s)
+    return {
+        "host_id": host_id,
+        "template": template,
+        "mean_s": took.mean,
+        "kept": took.kept,
+        "added_s": took.added,
+        "count": len(took_s),
+        "recent_s": took_s[: -RECENT_MAX - 1 : -1],
+    }
 
 
 def _by_template(observed: Iterable[Each]) -> dict[str, list[Each]]:
@@ -84,28 +91,61 @@ def _by_template(observed: Iterable[Each]) -> dict[str, list[Each]]:
     return dict(sorted(grouped.items()))
 
 
-_RECENT = f"(cast(:recent_s as double precision[]) || known.recent_s)[1:{RECENT_MAX}]"
+# A row of a host is written by one transaction at a time: each holds the lock on its host.
 _LEARN_START_UPS = text(
     f"""
-    insert into template_start_ups as known
-        (host_id, template, start_up_s, starts, recent_s, start_up_cpu_s, start_up_p95_s)
-    select :host_id, :template, :mean_s, :count, recent_s[1:{RECENT_MAX}], cast(:cpu_s as double precision),
-        (select percentile_disc(0.95) within group (order by each) from unnest(recent_s[1:{RECENT_MAX}]) as each)
-    from (select cast(:recent_s as double precision[]) as recent_s) as given
-    on conflict (host_id, template) do update set
-        start_up_s = known.start_up_s * :kept + :added_s,
-        starts = known.starts + :count,
-        recent_s = {_RECENT},
-        start_up_cpu_s = coalesce(known.start_up_cpu_s * :cpu_kept + :cpu_added_s, :cpu_s, known.start_up_cpu_s),
-        start_up_p95_s = (
-            select percentile_disc(0.95) within group (order by each) from unnest({_RECENT}) as each)
+    with told as (
+        select * from jsonb_to_recordset(:rows) as told(
+            host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
+            count bigint, recent_s double precision[], cpu_s double precision, cpu_kept double precision,
+            cpu_added_s double precision)
+    ), learned as (
+        update template_start_ups as known set
+            start_up_s = known.start_up_s * told.kept + told.added_s,
+            starts = known.starts + told.count,
+            recent_s = (told.recent_s || known.recent_s)[1:{RECENT_MAX}],
+            start_up_cpu_s = coalesce(
+                known.start_up_cpu_s * told.cpu_kept + told.cpu_added_s, told.cpu_s, known.start_up_cpu_s),
+            start_up_p95_s = (
+                select percentile_disc(0.95) within group (order by each)
+                from unnest((told.recent_s || known.recent_s)[1:{RECENT_MAX}]) as each)
+        from told where known.host_id = told.host_id and known.template = told.template
+        returning known.host_id, known.template
+    )
+    insert into template_start_ups (host_id, template, start_up_s, starts, recent_s, start_up_cpu_s, start_up_p95_s)
+    select host_id, template, mean_s, count, recent_s, cpu_s,
+        (select percentile_disc(0.95) within group (order by each) from unnest(recent_s) as each)
+    from told where (host_id, template) not in (select host_id, template from learned)
     """  # noqa: S608 - a number of ours
-)
+).bindparams(bindparam("rows", type_=JSONB))
 _LEARN_EXITS = text(
     f"""
-    insert into template_exits as known (host_id, template, exit_s, exits, recent_s)
-    values (:host_id, :template, :mean_s, :count, (cast(:recent_s as double precision[]))[1:{RECENT_MAX}])
-    on conflict (host_id, template) do update set
-        exit_s = known.exit_s * :kept + :added_s, exits = known.exits + :count, recent_s = {_RECENT}
+    with told as (
+        select * from jsonb_to_recordset(:rows) as told(
+            host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
+            count bigint, recent_s double precision[])
+    ), learned as (
+        update template_exits as known set
+            exit_s = known.exit_s * told.kept + told.added_s,
+            exits = known.exits + told.count,
+            recent_s = (told.recent_s || known.recent_s)[1:{RECENT_MAX}]
+        from told where known.host_id = told.host_id and known.template = told.template
+        returning known.host_id, known.template
+    )
+    insert into template_exits (host_id, template, exit_s, exits, recent_s)
+    select host_id, template, mean_s, count, recent_s
+    from told where (host_id, template) not in (select host_id, template from learned)
     """  # noqa: S608 - as above
+).bindparams(bindparam("rows", type_=JSONB))
+# Names of templates come and go: what was learned of one stays while a host has few of them.
+_FORGET_START_UPS, _FORGET_EXITS = (
+    text(
+        f"""
+        delete from {table} as known using hosts
+        where known.host_id = any(:host_ids) and hosts.host_id = known.host_id
+            and (select count(*) from {table} as every where every.host_id = hosts.host_id) > {TEMPLATES_KEPT}
+            and not hosts.templates @> jsonb_build_array(jsonb_build_object('name', known.template))
+        """  # noqa: S608 - names and a number of ours
+    ).bindparams(bindparam("host_ids", type_=ARRAY(Text)))
+    for table in ("template_start_ups", "template_exits")
 )

@@ -41,6 +41,8 @@ _STATES = {
     WorkerState.GONE: agent_pb2.WORKER_STATE_GONE,
 }
 _STATES_BACK = {number: state for state, number in _STATES.items()}
+# A state of its own would make control planes of an earlier version refuse the whole report.
+_STATES[WorkerState.UNKNOWN] = agent_pb2.WORKER_STATE_RUNNING
 
 
 def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
@@ -58,6 +60,7 @@ def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
                 enqueued_at_s=event.enqueued_at_s,
                 started_at_s=event.started_at_s,
                 job_class=event.job_class,
+                attempt=event.attempt,
             )
             for event in batch.events
         ],
@@ -128,6 +131,7 @@ def _event(message: telemetry_pb2.JobEvent) -> JobEvent:
         enqueued_at_s=message.enqueued_at_s if message.HasField("enqueued_at_s") else None,
         started_at_s=message.started_at_s if message.HasField("started_at_s") else None,
         job_class=message.job_class if message.HasField("job_class") else None,
+        attempt=message.attempt if message.HasField("attempt") else None,
     )
 
 
@@ -148,6 +152,7 @@ def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = N
         memory_bytes=worker.memory_bytes,
         is_forced=worker.is_forced,
         state_age_s=None if worker.state_since_s is None else max(0.0, now_s - worker.state_since_s),
+        is_unrecorded=worker.state is WorkerState.UNKNOWN,
     )
 
 
@@ -161,7 +166,7 @@ def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
         pool=message.pool,
         template=message.template,
         pid=message.pid,
-        state=state,
+        state=WorkerState.UNKNOWN if message.is_unrecorded else state,
         started_at_s=now_s - message.age_s,
         is_burst=message.is_burst,
         is_busy=message.is_busy if message.HasField("is_busy") else None,

@@ -18,7 +18,7 @@ from control.http.test_reading import BATCH
 from headway.control.http import overview
 from headway.scaling.behaviour import Behaviour, Spread
 from headway.scaling.hosts_wanted import HostsWanted, Sign
-from headway.scaling.model import Decision, Objective
+from headway.scaling.model import DayBudget, Decision, Objective
 from headway.scaling.profile import Profile
 from headway.scaling.scoring import PredictionError
 from headway.store.behaviours import Learned
@@ -85,6 +85,18 @@ async def test_what_is_not_known_has_no_sample(client: httpx.AsyncClient, seed: 
     assert of(samples, "headway_pool_target_workers", pool="mail") is None
     assert of(samples, "headway_queue_waiting_jobs", queue="redis/mail", pool="mail") is None
     assert of(samples, "headway_leader_silent_seconds") is None
+
+
+async def test_what_of_a_days_budget_is_paid_is_told_with_its_overrun(client: httpx.AsyncClient, seed: Seed) -> None:
+    for pool in ("mail", "news"):
+        seed.profile(Profile(pool=pool, queues=(f"redis/{pool}",), template="rq"))
+    spent = DayBudget(day="2026-11-23", budget_worker_s=3600.0, paid_worker_s=4000.0, overrun_worker_s=400.0)
+    seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=0, binding="budget", day_budget=spent))
+    seed.decision(Decision(pool="news", at_s=NOW_S, target_workers=0, binding="idle"))
+    samples = await scraped(client)
+    for name, worker_s in (("budget", 3600), ("paid", 4000), ("overrun", 400)):
+        assert of(samples, f"headway_pool_day_{name}_worker_seconds", pool="mail") == worker_s
+        assert of(samples, f"headway_pool_day_{name}_worker_seconds", pool="news") is None
 
 
 async def test_hosts_that_are_missing_are_told_with_what_they_must_have(

@@ -1,4 +1,4 @@
-"""The one word for a pool, and the reasons why the installation is not as it should be."""
+"""The reasons why the installation is not as it should be."""
 
 from typing import Any
 
@@ -8,35 +8,8 @@ import pytest
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from headway.control.http.answers import TelemetryHealth
-from headway.control.http.overview import health_of, state_of
-from headway.scaling.model import Objective, QueueMetrics
-from headway.scaling.profile import Profile
+from headway.control.http.overview import health_of
 from headway.store.overview import HealthRow, PipelineRow
-
-PROFILE = Profile(pool="mail", queues=("q",), template="rq", objective=Objective(target_s=10), stale_after_s=20)
-
-
-@pytest.mark.parametrize(
-    ("metrics", "target_workers", "is_scaling", "state"),
-    [
-        ({"sampled_at_s": None}, 3, False, "unseen"),
-        ({"sampled_at_s": NOW_S - 21}, 3, False, "stale"),
-        ({"waiting_jobs": 1, "oldest_age_s": 10.1}, 3, True, "breaching"),
-        # 9 s old 2 s ago: it has waited 11 s by now
-        ({"sampled_at_s": NOW_S - 2, "waiting_jobs": 1, "oldest_age_s": 9.0}, 3, False, "breaching"),
-        ({"pickup_objective_s": 12.0, "waiting_jobs": 0, "oldest_age_s": 0.0}, 3, True, "recovering"),
-        ({"waiting_jobs": 1, "oldest_age_s": 7.5}, 3, True, "at_risk"),
-        ({"waiting_jobs": 1, "oldest_age_s": 1.0}, 3, True, "scaling"),
-        ({"waiting_jobs": 1, "oldest_age_s": None}, 3, False, "on_time"),
-        ({"waiting_jobs": 0, "oldest_age_s": 0.0}, 0, False, "idle"),
-        ({"waiting_jobs": 0, "oldest_age_s": 0.0}, 3, False, "on_time"),
-    ],
-)
-def test_a_pools_state_is_the_worst_thing_that_is_true_of_it(
-    metrics: dict[str, Any], target_workers: int, is_scaling: bool, state: str
-) -> None:
-    seen = QueueMetrics(**{"queue": "q", "sampled_at_s": NOW_S, **metrics})
-    assert state_of(PROFILE, seen, target_workers=target_workers, is_scaling=is_scaling, now_s=NOW_S) == state
 
 
 def pipeline(**values: Any) -> PipelineRow:
@@ -58,6 +31,10 @@ GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipel
         ({"pipelines": (pipeline(is_ready=False, stage="rebuilding"),)}, True, "metrics is rebuilding: nothing is"),
         ({"pipelines": (pipeline(is_ready=False, stage="warming_up", written_age_s=600.0),)}, True, "said nothing"),
         ({"pipelines": (pipeline(lag_s=30.0),)}, True, "has not written for 30 s while samples arrive"),
+        ({"pipelines": (pipeline(beat_age_s=6.0),)}, True, "metrics not responding: no heartbeat for 6 s"),
+        ({"pipelines": (pipeline(is_ready=False, stage="crashed"),)}, True, "metrics crashed 1 s ago: nothing is"),
+        ({"pipelines": (pipeline(is_ready=False, stage="restarting"),)}, True, "metrics crashed, restarting"),
+        ({"pipelines": (pipeline(is_ready=False, stage="stopped"),)}, True, "was stopped 1 s ago"),
         ({"read_age_s": 90.0}, True, "no queue that a profile names has been read for 90 s"),
         ({}, False, "telemetry is refused"),
     ],

@@ -141,6 +141,7 @@ async def test_a_history_adds_the_pools_queues_and_begins_with_what_held_before(
     assert [(p["target_workers"], p["running_workers"], p["starting_workers"]) for p in history["targets"]] == [
         (3, 2, 1),
         (6, 3, 0),
+        (6, 0, 0),  # now, as agents report
     ]
 
 
@@ -159,7 +160,8 @@ BATCH = {
 
 async def test_a_batch_is_received_once_however_often_it_is_sent(client: httpx.AsyncClient) -> None:
     first = (await client.post("/v1/telemetry", json=BATCH)).json()
-    assert first == {"is_duplicate": False, "accepted_events": 2, "accepted_samples": 1, "corrected_times": 0}
+    kept = {"is_duplicate": False, "accepted_events": 2, "accepted_samples": 1, "corrected_times": 0}
+    assert first == {**kept, "refused_items": 0, "refused": ""}
     assert (await client.post("/v1/telemetry", json=BATCH)).json()["is_duplicate"] is True
     (queue,) = (await client.get("/v1/queues")).json()["queues"]
     assert (queue["queue"], queue["metrics"]["waiting_jobs"]) == ("redis/mail", 3)
@@ -196,7 +198,7 @@ async def test_an_overloaded_ingest_asks_to_come_again(door) -> None:
     class Full:
         has_event_log = True
 
-        async def accept(self, batch: object) -> None:
+        async def accept(self, batch: object, *_: object, **__: object) -> None:
             raise Overloaded("too much waits: send again after a pause")
 
     async with httpx.AsyncClient(transport=httpx.ASGITransport(door(ingest=Full())), base_url="http://[::1]") as client:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.model import Arrivals, Memory, Mode, Objective, QueueMetrics, QueueSample, Wanted
 from headway.scaling.pauses import PAUSES
-from headway.scaling.profile import Override, Pause, Profile
+from headway.scaling.profile import Fallback, Override, Pause, Profile
 from headway.scaling.schedule import Schedule
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
@@ -33,6 +33,16 @@ def maybe(known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | known
 
 
+def possible(limits: dict[str, Any]) -> dict[str, Any]:
+    """``limits`` without those that contradict others."""
+    if limits["mode"] is Mode.RECOMMEND:
+        limits = {**limits, "pause": None}
+    if limits["fallback"] is Fallback.CURRENT:
+        return {**limits, "fallback_workers": None}
+    return limits if limits["fallback_workers"] else {**limits, **NO_FALLBACK}
+
+
+NO_FALLBACK = {"fallback": Fallback.FIXED, "fallback_after_evaluations": None}
 ARRIVALS = st.lists(
     st.builds(Arrivals, jobs=st.integers(1, 500), ended_ago_s=st.floats(0, 600)), max_size=5, unique_by=lambda a: a
 ).map(lambda rows: tuple(sorted(rows, key=lambda row: row.ended_ago_s)))
@@ -51,6 +61,8 @@ def queues(name: str, *, sampled_ago_s: st.SearchStrategy[Any]) -> st.SearchStra
         in_flight_mean_jobs=maybe(st.floats(0, 500)),
         window_s=st.floats(5, 300),
         arrived_jobs=maybe(st.integers(0, 500)),
+        retried_jobs=maybe(st.integers(0, 500)),
+        retry_rate_per_s=maybe(RATES),
         arrived_until_s=maybe(st.floats(0, 20).map(lambda ago_s: NOW_S - ago_s)),
         arrival_rate_per_s=maybe(RATES),
         start_rate_per_s=maybe(RATES),
@@ -81,9 +93,12 @@ LIMITS = st.fixed_dictionaries(
         "step_up_workers": maybe(st.integers(1, 20)),
         "step_down_fraction": maybe(st.floats(0.01, 1)),
         "tolerance_fraction": st.floats(0, 0.9),
+        "activation_jobs": st.sampled_from([0, 0, 0, 3]),
         "fallback_workers": maybe(st.integers(1, 100)),
+        "fallback": st.sampled_from(list(Fallback)),
+        "fallback_after_evaluations": maybe(st.integers(1, 2)),
     }
-).map(lambda limits: {**limits, "pause": None} if limits["mode"] is Mode.RECOMMEND else limits)
+).map(lambda limits: possible(limits))
 COSTS = st.fixed_dictionaries(
     {
         "cost_per_worker_hour": st.floats(0.01, 10),

@@ -97,10 +97,10 @@ ANYTHING = st.recursive(
 KEYS = st.sampled_from(
     [
         "queues", "template", "preset", "mode", "pause", "override", "objective", "member_objectives", "workers_min",
-        "workers_max", "schedules", "pinned", "rate_limit_per_s", "priority", "weight", "strategy", "strategy_options",
-        "risk", "forecast", "hold_up_s", "hold_down_s", "step_up_workers", "step_up_fraction", "tolerance_fraction",
-        "stale_after_s", "fallback_workers", "fallback_after_s", "cost_per_worker_hour", "budget_per_day",
-        "service_time_guess_s",
+        "workers_max", "activation_jobs", "activation_wait_s", "schedules", "pinned", "rate_limit_per_s", "priority",
+        "weight", "strategy", "strategy_options", "risk", "forecast", "hold_up_s", "hold_down_s", "step_up_workers",
+        "step_up_fraction", "tolerance_fraction", "stale_after_s", "fallback_workers", "fallback_after_s",
+        "fallback", "fallback_after_evaluations", "cost_per_worker_hour", "budget_per_day", "service_time_guess_s",
     ]
 )  # fmt: skip
 NEARLY = (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide, worst_wait_s
 from headway.scaling.explain import explained
-from headway.scaling.model import HoldCosts, LastMove, Memory, Wanted
+from headway.scaling.model import DayPaid, HoldCosts, LastMove, Memory, Wanted
 from headway.scaling.record import decision_from_mapping
 from headway.scaling.share import urgency
 from headway.scaling.view import PoolView
@@ -60,6 +60,9 @@ def stored(memory: Memory) -> Memory:
         lows=tuple(Wanted(**wanted) for wanted in body["lows"]),
         last_move=LastMove(**body["last_move"]) if body["last_move"] else None,
         hold_costs=_hold_costs(body["hold_costs"]) if body["hold_costs"] else None,
+        missed_evaluations=body["missed_evaluations"],
+        held_since_s=body["held_since_s"],
+        day_paid=DayPaid(**body["day_paid"]) if body["day_paid"] else None,
         strategy_state=body["strategy_state"],
     )
 

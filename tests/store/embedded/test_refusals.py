@@ -75,7 +75,7 @@ def test_the_folder_of_another_server_is_refused(folder):
 @pytest.mark.parametrize("ensure", [ensure_postgres, ensure_valkey])
 def test_a_missing_wheel_is_named(folder, monkeypatch, ensure):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(Misconfigured, match=r"is not installed: pip install 'headway\[all\]', or "):
+    with pytest.raises(Misconfigured, match=r"is not installed: .*pip install '\.\[all\]' in a clone; or "):
         ensure(folder)
 
 

@@ -10,7 +10,17 @@ from headway.control.http.given import Given
 from headway.control.http.host_signal_answers import HostsWantedOut
 from headway.control.http.profile_bodies import OverrideBody, ProfileBody
 from headway.scaling.mapping import to_mapping
-from headway.scaling.model import Decision, HostCapacity, HostState, Mode, Objective, QueueMetrics, Template, Worker
+from headway.scaling.model import (
+    DayBudget,
+    Decision,
+    HostCapacity,
+    HostState,
+    Mode,
+    Objective,
+    QueueMetrics,
+    Template,
+    Worker,
+)
 from headway.scaling.profile import profile_to_mapping
 from headway.store.decisions import StoredDecision
 from headway.store.overview import HostRow
@@ -26,6 +36,10 @@ class ReceiptOut(Given):
     accepted_samples: int
     corrected_times: int
     """Times outside the accepted span, moved by the source's estimated offset or to the span's end."""
+    refused_items: int = 0
+    """Events and samples that were left out, because there is no room for their queues."""
+    refused: str = ""
+    """Why they were, and what to do."""
 
 
 class ProfileOut(Given):
@@ -70,22 +84,42 @@ class ProfilesOut(Given):
     profiles: list[ProfileOut]
 
 
+class FailuresOut(Given):
+    """The jobs that ended in the last `window_s`, and how many of them failed."""
+
+    window_s: float
+    ended_jobs: int
+    failed_jobs: int
+    share: float | None
+    """Of the jobs that ended, 0 to 1; null where none did."""
+    is_failing: bool
+    """More fail than the profile's `failure_limit` allows, of these queues together or of one."""
+
+
 class QueueOut(Given):
     """A queue that was seen or that a profile names."""
 
     queue: str
     pool: str | None
     """The pool that serves it; null where no profile names it."""
+    objective: Objective | None
+    """What its pool promises its jobs; null where no profile names it."""
     sample_age_s: float | None
     """How old the depths are; null where the queue was never seen."""
+    measured_age_s: float | None
+    """How old rates, pickup and service times are; null where nothing was ever measured. They are of that moment."""
     metrics: QueueMetrics
+    failures: FailuresOut | None
+    """Null where nothing was ever measured."""
 
 
 class QueuesOut(Given):
-    """Every queue, by name."""
+    """Queues, by name."""
 
     at_s: float
     queues: list[QueueOut]
+    next: str | None
+    """The `after` of the following page; null on the last one."""
 
 
 class HostOut(Given):
@@ -196,7 +230,9 @@ class PipelineOut(Given):
     lag_s: float
     """How long something newer has been waiting for it; 0 when nothing has."""
     stage: str
-    """What it is doing: starting, rebuilding, warming_up, ready."""
+    """What it is doing: starting, restarting, rebuilding, warming_up, ready; or how it ended: stopped, crashed."""
+    beat_age_s: float | None
+    """Since it last answered, which it does every second; null of one that has no heartbeat."""
     rows_lag_s: float | None
     """From receiving the newest event to its row, in the last batch that brought any; null before the first."""
 
@@ -243,7 +279,12 @@ class BucketPoint(Given):
     waiting_jobs: int | None
     oldest_age_s: float | None
     pickup_p95_s: float | None
+    """Of the jobs that started in these 5 s."""
+    pickup_objective_s: float | None
+    """The objective's percentile over its window that ends with these 5 s, as a pool's `metrics` have it."""
     arrived_jobs: int
+    retried_jobs: int
+    """Of those that arrived, the ones that came back for another attempt."""
     started_jobs: int
 
 
@@ -255,7 +296,7 @@ class ServiceTimePoint(Given):
 
 
 class TargetPoint(Given):
-    """What a decision set, and what ran when it did. It holds until the next."""
+    """What a decision set, and what ran when it did. It holds until the next; the last is what agents report now."""
 
     at_s: float
     target_workers: int
@@ -277,7 +318,20 @@ class HistoryOut(Given):
     targets: list[TargetPoint]
 
 
-PoolState = Literal["unseen", "stale", "breaching", "recovering", "at_risk", "scaling", "idle", "on_time"]
+PoolState = Literal[
+    "unseen",
+    "stale",
+    "breaching",
+    "crash_loop",
+    "failing",
+    "no_host",
+    "recovering",
+    "at_risk",
+    "scaling",
+    "idle",
+    "unmeasured",
+    "on_time",
+]
 
 
 class PoolOut(Given):
@@ -291,6 +345,9 @@ class PoolOut(Given):
     workers_min: int
     workers_max: int
     state: PoolState
+    """The worst thing that is true of it; `on_time` only where pickup times were measured and within the objective."""
+    causes: list[str]
+    """What is wrong with it, worst first; empty where nothing is."""
     target_workers: int | None
     running_workers: int
     starting_workers: int
@@ -299,10 +356,30 @@ class PoolOut(Given):
     """Waiting before they are started again, because they ended too early."""
     unknown_workers: int
     """Of hosts that went silent: they may still run."""
+    reported_age_s: float | None
+    """How old these counts of workers are: of the oldest report of a reachable host; null where none can run any."""
+    sample_age_s: float | None
+    """How old the depths are; null where a queue was never seen."""
+    measured_age_s: float | None
+    """How old rates and pickup times are; null where nothing was ever measured."""
     metrics: QueueMetrics
+    failures: FailuresOut | None
+    """Of the jobs of all its queues; null where nothing was ever measured."""
     decided_at_s: float | None
+    binding: str | None
+    """The demand or limit that gave the target its last word."""
     predicted_pickup_s: float | None
+    day_budget: DayBudget | None
+    """Of the newest stored decision; null where the profile sets no budget of the day."""
     notes: list[str]
+
+
+class PoolsOut(Given):
+    """Every pool, by name, and how the installation is that they depend on."""
+
+    at_s: float
+    pools: list[PoolOut]
+    health: HealthOut
 
 
 class Overview(Given):

@@ -13,7 +13,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from headway import __version__
-from headway.control.callers import Callers
+from headway.control.bounds import DEFAULT, Bounds
+from headway.control.callers import LOCAL, Callers
 from headway.control.http import (
     by_hand,
     events,
@@ -83,6 +84,7 @@ def create_app(
     clock: Callable[[], float] = time.time,
     strategies: Mapping[str, Strategy] = BUILT_IN,
     callers: Callers | None = None,
+    bounds: Bounds = DEFAULT,
 ) -> App:
     """The door. With a ``token``, every request but health and the dashboard's files must bring it or one like it."""
     app = routed()
@@ -102,6 +104,8 @@ def create_app(
         clock=clock,
         has_event_log=has_event_log,
         actor="local",
+        caller=LOCAL,
+        bounds=bounds,
         strategies=strategies,
         callers=callers,
     )

@@ -9,8 +9,9 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import from_json
 
+from headway.control.bounds import Bounds
 from headway.control.callers import Caller, Callers
-from headway.control.http.bodies import storable, storable_text
+from headway.control.http.bodies import TEXT_LENGTH_MAX, storable, storable_text
 from headway.control.http.feed import Feed
 from headway.control.http.guard import CALLER
 from headway.control.http.overview import Overviews
@@ -38,6 +39,9 @@ class Door:
     has_event_log: Callable[[], bool]
     actor: str
     """Whom the audit log names."""
+    caller: Caller
+    """Who asks."""
+    bounds: Bounds
     strategies: Mapping[str, Strategy]
     """Those a profile may name."""
     callers: Callers
@@ -47,7 +51,7 @@ class Door:
 async def _door(request: Request) -> Door:
     door: Door = request.app.state.door
     caller: Caller | None = request.scope.get(CALLER)
-    return door if caller is None else replace(door, actor=caller.actor)
+    return door if caller is None else replace(door, actor=caller.actor, caller=caller)
 
 
 AtDoor = Annotated[Door, Depends(_door)]
@@ -57,6 +61,7 @@ PoolQuery = Annotated[
     Query(min_length=1, max_length=NAME_LENGTH_MAX, description="Only this pool."),
     AfterValidator(storable_text),
 ]
+QueuePath = Annotated[str, Path(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
 
 
 async def body_of(request: Request, read: Callable[[bytes], Value]) -> Value:

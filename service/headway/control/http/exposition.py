@@ -1,7 +1,7 @@
 """The overview in the words of Prometheus. What is not known has no sample: it is not zero."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fastapi import APIRouter, Response
@@ -17,11 +17,13 @@ from headway.control.http.door import AtDoor
 from headway.control.http.gauges import gauge
 from headway.control.http.host_signal_answers import HostsWantedOut
 from headway.control.http.problems import declared
+from headway.control.http.series import Left
 from headway.control.ingest import Counts
 from headway.scaling.model import HostState
 from headway.store.behaviours import read_summaries, read_timings
 from headway.store.engine import transaction
 
+QUEUE_SERIES = 8  # of each queue
 SILENT = "silent"  # of hosts: no lease, so nobody knows what it runs
 
 router = APIRouter(tags=["health"])
@@ -40,40 +42,61 @@ async def get_prometheus_metrics(door: AtDoor) -> Response:
     Beside these, what this control plane's ingest has counted since it began.
     """
     overview = await door.overviews.overview()
+    series_max, refused = door.bounds.metrics_series_max, dict(door.ingest.names.refused)
     async with transaction(door.engine) as conn:
         measured = Measured(pools=await read_summaries(conn), templates=await read_timings(conn))
     # Ten thousand queues are eighty thousand samples: ticks and polls must not wait for them.
-    exposed = await asyncio.to_thread(_exposed, overview, replace(door.ingest.counts), measured)
+    seen = _Seen(overview, replace(door.ingest.counts), measured, refused=refused, series_max=series_max)
+    exposed = await asyncio.to_thread(_exposed, seen)
     return Response(exposed, media_type=CONTENT_TYPE_LATEST)
 
 
-def _exposed(overview: Overview, counts: Counts, measured: Measured) -> bytes:
+def _exposed(seen: "_Seen") -> bytes:
     registry = CollectorRegistry()
-    registry.register(_Seen(overview, counts, measured))
+    registry.register(seen)
     return generate_latest(registry)
 
 
 class _Seen(Collector):
     """One overview, for one answer."""
 
-    def __init__(self, overview: Overview, counts: Counts, measured: Measured) -> None:
+    def __init__(
+        self,
+        overview: Overview,
+        counts: Counts,
+        measured: Measured,
+        *,
+        refused: Mapping[str, int],
+        series_max: int,
+    ) -> None:
         self._overview = overview
         self._counts = counts
         self._measured = measured
+        self._refused = refused
+        self._series_max = series_max
 
     def describe(self) -> Iterable[Metric]:
         return ()
 
     def collect(self) -> Iterator[Metric]:
+        """What must not be missing first: where there is no room for all, queues go, those of no pool before others."""
         seen = self._overview
-        yield from _of_pools(seen.pools, now_s=seen.at_s)
-        yield from _of_queues(seen.queues)
-        yield from _of_hosts(seen.hosts)
-        yield _forced(seen.hosts)
-        yield from _of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s)
-        yield from _of_health(seen.health)
-        yield from _of_ingest(self._counts)
-        yield from of_behaviours(self._measured)
+        left = Left(self._series_max)
+        yield from left.cut(_of_health(seen.health))
+        yield from left.cut(_of_ingest(self._counts))
+        yield _refused(self._refused)
+        yield from left.cut(_of_hosts(seen.hosts))
+        yield from left.cut(_of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s))
+        yield from left.cut(_of_pools(seen.pools, now_s=seen.at_s))
+        yield from left.cut([_forced(seen.hosts)])
+        yield from left.cut(of_behaviours(self._measured))
+        yield from _of_queues(left.whole(seen.queues, series_each=QUEUE_SERIES))
+        yield gauge(
+            "headway_metrics_omitted_series",
+            "Series left out of this answer: HEADWAY_METRICS_SERIES allows no more.",
+            (),
+            [((), left.omitted)],
+        )
 
 
 def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetricFamily]:
@@ -117,12 +140,43 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
         ("pool",),
         [((pool.pool,), None if pool.decided_at_s is None else max(0.0, now_s - pool.decided_at_s)) for pool in pools],
     )
+    for name, told, values in (
+        ("reported_age_seconds", "Since agents reported the pool's workers.", [pool.reported_age_s for pool in pools]),
+        (
+            "measured_age_seconds",
+            "How old rates and pickup times are.",
+            [pool.measured_age_s for pool in pools],
+        ),
+        (
+            "failure_share",
+            "Of the jobs that ended in the failure limit's window, those that failed.",
+            [pool.failures.share if pool.failures else None for pool in pools],
+        ),
+        (
+            "failed_jobs",
+            "Jobs that failed in the failure limit's window.",
+            [pool.failures.failed_jobs if pool.failures else None for pool in pools],
+        ),
+    ):
+        yield gauge(f"headway_pool_{name}", told, ("pool",), zip(((pool.pool,) for pool in pools), values, strict=True))
+    yield from _of_budgets(pools)
     yield gauge(
         "headway_pool_state",
         "1 for the word that the dashboard shows for the pool.",
         ("pool", "state"),
         [((pool.pool, pool.state), 1) for pool in pools],
     )
+
+
+def _of_budgets(pools: Sequence[PoolOut]) -> Iterator[GaugeMetricFamily]:
+    budgets = [((pool.pool,), pool.day_budget) for pool in pools]
+    for name, told, figure in (
+        ("budget", "What the day's budget pays for.", "budget_worker_s"),
+        ("paid", "What of the day's budget is paid.", "paid_worker_s"),
+        ("overrun", "What is paid beyond the day's budget, for jobs that ran when it was spent.", "overrun_worker_s"),
+    ):
+        values = [(pool, None if spent is None else getattr(spent, figure)) for pool, spent in budgets]
+        yield gauge(f"headway_pool_day_{name}_worker_seconds", told, ("pool",), values)
 
 
 def _of_queues(queues: Sequence[QueueOut]) -> Iterator[GaugeMetricFamily]:
@@ -193,6 +247,12 @@ def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
         ("pipeline",),
         [((each.pipeline,), each.lag_s) for each in health.pipelines],
     )
+    yield gauge(
+        "headway_pipeline_beat_age_seconds",
+        "Since the pipeline last answered, which it does every second.",
+        ("pipeline",),
+        [((each.pipeline,), each.beat_age_s) for each in health.pipelines],
+    )
     if health.telemetry is not None:
         yield gauge(
             "headway_telemetry_unread_files",
@@ -200,6 +260,17 @@ def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
             (),
             [((), health.telemetry.unread_files)],
         )
+
+
+def _refused(refused: Mapping[str, int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(
+        "headway_refused_names",
+        "Items of queues, and batches of producers, that were refused because there is no room for more names.",
+        labels=("kind",),
+    )
+    for kind in ("queues", "producers"):
+        family.add_metric((kind,), refused.get(kind, 0))
+    return family
 
 
 def _of_ingest(counts: Counts) -> Iterator[CounterMetricFamily]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headway.errors import HeadwayError, Overloaded
 
 PAUSE_S = 1.0  # a person reads no faster, whatever the pipeline writes
-REFRESH_S = 5.0  # also without being told: notifications are lost when a connection breaks
+REFRESH_S = 3.0  # also without being told: what stops sends no notification, and must be seen within 10 s
 BUSY_FRACTION_MAX = 0.1  # of the time may go into snapshots; with very many queues they come less often
 VIEWERS_MAX = 200
 CLOSE_S = 0.5  # a snapshot under way takes far less, unless the database hangs

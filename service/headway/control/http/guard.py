@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headway.control.attempts import address_of
 from headway.control.callers import Caller, Callers
 from headway.control.http.problems import TooLarge, problem_response
 from headway.control.http.rights import allows, needed_for
@@ -22,6 +23,7 @@ BODY_BYTES_MAX = 1024 * 1024
 TELEMETRY_BYTES_MAX = 8 * 1024 * 1024  # some 40,000 events
 TELEMETRY_PATH = "/v1/telemetry"
 
+PATH_SHOWN_CHARS = 100
 CALLER = "headway.caller"  # the scope's key
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC_PATHS = frozenset({"/", "/v1/health", "/v1/health/live"})
@@ -85,12 +87,13 @@ class Guard:
         if self._callers.is_open:
             self._check_way(scope["method"], headers)
         elif not _is_public(scope):
-            caller = await self._callers.who(_shown(headers))
+            what = f"{scope['method']} {scope['path'][:PATH_SHOWN_CHARS]}"
+            address = address_of(scope["client"][0] if scope.get("client") else "")
+            caller = await self._callers.signed_in(_shown(headers), address=address, what=what)
             needed = needed_for(scope["method"], scope["path"])
             if not allows(caller.role, needed):
-                subject = f"{scope['method']} {scope['path'][:100]}"
                 why = f"that takes the role {needed}, and its role is {caller.role}"
-                raise await self._callers.refusal(caller, why=why, subject=subject)
+                raise await self._callers.refusal(caller, why=why, subject=what)
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > _bytes_max(scope["path"]):
             raise _too_large(scope["path"])

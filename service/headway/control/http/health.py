@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from headway.control.http.answers import HealthOut, LiveOut
 from headway.control.http.door import AtDoor
-from headway.control.http.overview import health_of, telemetry_of
+from headway.control.http.overview import health_of, telemetry_of, with_reasons
 from headway.control.http.problems import declared
 from headway.store.engine import transaction
 from headway.store.overview import read_health
@@ -27,7 +27,8 @@ async def get_health(door: AtDoor) -> HealthOut:
     """How the installation is: `ok`, or `degraded` with the reasons. A 503 where the database does not answer."""
     async with transaction(door.engine) as conn:
         telemetry = telemetry_of(door.ingest, now_s=door.clock())
-        return health_of(await read_health(conn), has_event_log=door.has_event_log(), telemetry=telemetry)
+        health = health_of(await read_health(conn), has_event_log=door.has_event_log(), telemetry=telemetry)
+    return with_reasons(health, await door.overviews.ailing())
 
 
 @router.get(

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,26 +10,36 @@ from typing import TypeVar
 
 from headway.control.filling import Filling
 from headway.control.http.answers import (
-    BucketPoint,
     DecisionOut,
     HealthOut,
     HostOut,
     Overview,
     PipelineOut,
     PoolOut,
-    PoolState,
     QueueOut,
-    ServiceTimePoint,
     TelemetryHealth,
 )
 from headway.control.http.host_signal_answers import HostsWantedOut
+from headway.control.http.pools import (
+    Condition,
+    Counts,
+    Places,
+    ailing_hosts,
+    ailing_pools,
+    causes_of,
+    failures_out,
+    is_crash_looping,
+    no_host,
+    state_of,
+)
 from headway.control.ingest import Ingest
 from headway.control.recent import KEPT_S, RecentBuckets
+from headway.scaling.failures import Failures, failures_of
 from headway.scaling.hosts_wanted import HostsWanted
-from headway.scaling.measure import BucketRow, merged, quantile_s, sketch_value_s
-from headway.scaling.model import Objective, QueueMetrics, QueueSample, WorkerState
+from headway.scaling.measure import BUCKET_S, BucketRow
+from headway.scaling.model import FailureLimit, Objective, QueueMetrics, QueueSample, WorkerState
 from headway.scaling.profile import Profile
-from headway.scaling.view import aged, overlaid, pooled
+from headway.scaling.view import overlaid, pooled
 from headway.store.decisions import StoredDecision, latest_decisions, list_decisions
 from headway.store.engine import Engine, snapshot
 from headway.store.hosts_wanted import read_hosts_wanted
@@ -49,12 +59,14 @@ from headway.store.profiles import StoredProfile, list_profiles
 Shown = TypeVar("Shown")
 
 SHOWN_DECISIONS = 20
-AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
 LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
 PIPELINE_BEHIND_S = 15.0  # three buckets
 PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
-READ_LATE_S = 60.0  # collectors read every few seconds
+PIPELINE_UNHEARD_S = 5.0  # of one with a heartbeat, which has one every second
+PARTITION_DAYS_MIN = 6  # upkeep makes seven ahead, every ten minutes
+READ_LATE_S = 12.0  # collectors tell of every queue each 5 s
 UNREAD_LATE_S = 60.0  # a batch takes a second
+AILING_S = 5.0  # many balancers may ask, and a look at ten thousand queues takes a second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +84,7 @@ class Seen:
     decisions: Sequence[StoredDecision]
     hosts: Sequence[HostRow]
     health: HealthOut
+    pipelines: Sequence[PipelineRow] = ()
     hosts_wanted: Sequence[HostsWanted] = ()
 
     @cached_property
@@ -85,6 +98,16 @@ class Seen:
             for row in self.hosts
             for worker in row.host.workers
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuesPage:
+    """Some queues, by name, and of when that is."""
+
+    at_s: float
+    queues: list[QueueOut]
+    next: str | None
+    """The name after which the next page goes on; ``None``: there is none."""
 
 
 class Overviews:
@@ -105,6 +128,8 @@ class Overviews:
         self._recent, self._filling = RecentBuckets(), Filling()
         # Of two looks at once the one that ends later may bring older rows than the other.
         self._turn = asyncio.Lock()
+        self._ailing: tuple[str, ...] = ()
+        self._looked_at_s: float | None = None
         self._making = threading.Lock()  # who gives up leaves a thread behind that still works on what is remembered
 
     async def json(self) -> str:
@@ -115,8 +140,21 @@ class Overviews:
         """The overview of this moment."""
         return await self._shown(lambda overview: overview)
 
-    async def queues(self, *, pool: str | None) -> tuple[float, list[QueueOut]]:
-        """Every queue, or those of ``pool``, and of when that is."""
+    async def ailing(self) -> tuple[str, ...]:
+        """What is wrong with pools and hosts, a sentence each, as of the last seconds.
+
+        Many ask for health, and often; they share one look.
+        """
+        elapsed_s = asyncio.get_running_loop().time
+        if self._looked_at_s is None or elapsed_s() - self._looked_at_s > AILING_S:
+            await self.overview()
+            self._looked_at_s = elapsed_s()
+        return self._ailing
+
+    async def queues(
+        self, *, pool: str | None = None, queue: str | None = None, limit: int, after: str | None = None
+    ) -> QueuesPage:
+        """The first ``limit`` queues after the name ``after``, or of those of ``pool``, or the one ``queue``."""
         async with self._turn:
             now_s = self._clock()
             await self._filling.keep_up(self._engine, self._recent, now_s=now_s)
@@ -125,10 +163,24 @@ class Overviews:
                     conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision
                 )
                 queues, samples, profiles = await read_queues(conn), await read_samples(conn), await list_profiles(conn)
-            asked = {queue: owner for queue, owner in queues.items() if pool is None or owner == pool}
-            return now_s, await asyncio.to_thread(
-                self._queues, asked, samples, profiles, buckets, revision=revision, now_s=now_s
+                pipelines = (await read_health(conn)).pipelines
+            asked = sorted(
+                name
+                for name, owner in queues.items()
+                if pool in {None, owner} and queue in {None, name} and (after is None or name > after)
             )
+            page = {name: queues[name] for name in asked[:limit]}
+            shown, _ = await asyncio.to_thread(
+                self._queues,
+                page,
+                samples,
+                profiles,
+                buckets,
+                pipelines=pipelines,
+                revision=revision,
+                now_s=now_s,
+            )
+            return QueuesPage(at_s=now_s, queues=shown, next=asked[limit - 1] if len(asked) > limit else None)
 
     async def _shown(self, show: Callable[[Overview], Shown]) -> Shown:
         async with self._turn:
@@ -140,6 +192,7 @@ class Overviews:
     async def _look(self, now_s: float) -> Seen:
         async with snapshot(self._engine) as conn:
             buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision)
+            health = await read_health(conn)
             return Seen(
                 buckets=buckets,
                 revision=revision,
@@ -151,23 +204,33 @@ class Overviews:
                 decisions=await list_decisions(conn, limit=SHOWN_DECISIONS),
                 hosts=await read_hosts(conn),
                 hosts_wanted=await read_hosts_wanted(conn),
-                health=health_of(
-                    await read_health(conn), has_event_log=self._has_event_log(), telemetry=self._telemetry()
-                ),
+                health=health_of(health, has_event_log=self._has_event_log(), telemetry=self._telemetry()),
+                pipelines=health.pipelines,
             )
 
     def _overview(self, seen: Seen, *, now_s: float) -> Overview:
-        queues = self._queues(
-            seen.queues, seen.samples, seen.profiles, seen.buckets, revision=seen.revision, now_s=now_s
+        queues, failures = self._queues(
+            seen.queues,
+            seen.samples,
+            seen.profiles,
+            seen.buckets,
+            pipelines=seen.pipelines,
+            revision=seen.revision,
+            now_s=now_s,
         )
-        metrics = {queue.queue: queue.metrics for queue in queues}
+        by_name = {queue.queue: queue for queue in queues}
+        places = Places(seen.hosts, now_s=now_s)
+        pools = [
+            _pool(stored.in_force_at(now_s), by_name, failures, seen, places, now_s=now_s) for stored in seen.profiles
+        ]
+        self._ailing = (*ailing_pools(pool.state for pool in pools), *ailing_hosts(seen.hosts))
         return Overview(
             at_s=now_s,
-            pools=[_pool(stored.in_force_at(now_s), metrics, seen, now_s=now_s) for stored in seen.profiles],
+            pools=pools,
             queues=queues,
             hosts=[HostOut.of(row) for row in seen.hosts],
             decisions=[DecisionOut.of(stored) for stored in seen.decisions],
-            health=seen.health,
+            health=with_reasons(seen.health, self._ailing),
             hosts_wanted=[HostsWantedOut.of(each) for each in seen.hosts_wanted],
         )
 
@@ -178,13 +241,17 @@ class Overviews:
         profiles: Iterable[StoredProfile],
         buckets: Iterable[BucketRow],
         *,
+        pipelines: Sequence[PipelineRow],
         revision: int,
         now_s: float,
-    ) -> list[QueueOut]:
+    ) -> tuple[list[QueueOut], dict[str, Failures]]:
         with self._making:
-            self._recent.forget(now_s=now_s)
             self._recent.take(buckets, revision=revision)
-            return queues_of(queues, samples, [stored.profile for stored in profiles], self._recent, now_s=now_s)
+            age_s = measured_age_s(self._recent, pipelines, now_s=now_s)
+            # What the pipeline has not come to is not known, and no zero: its figures stay those of where it is.
+            self._recent.forget(now_s=now_s - (age_s or 0.0))
+            in_force = [stored.profile for stored in profiles]
+            return queues_of(queues, samples, in_force, self._recent, measured_age_s=age_s, now_s=now_s)
 
 
 def queues_of(
@@ -193,26 +260,83 @@ def queues_of(
     profiles: Iterable[Profile],
     recent: RecentBuckets,
     *,
+    measured_age_s: float | None,
     now_s: float,
-) -> list[QueueOut]:
-    """Every queue with its newest depths, and rates and waits over the window of its pool's objective."""
-    objectives = {queue: profile.objective_of(queue) for profile in profiles for queue in profile.queues}
-    given = []
+) -> tuple[list[QueueOut], dict[str, Failures]]:
+    """Every queue with its newest depths, its failures, and rates and waits over the window of its pool's objective.
+
+    Rates and waits are of ``measured_age_s`` ago, which is where the pipeline has come to.
+    """
+    found = list(profiles)
+    objectives = {queue: profile.objective_of(queue) for profile in found for queue in profile.queues}
+    limits = {queue: profile.failure_limit for profile in found for queue in profile.queues}
+    until_s = now_s - (measured_age_s or 0.0)
+    given, failures = [], {}
     for queue, pool in queues.items():
-        objective = objectives.get(queue, Objective())
-        metrics = overlaid(recent.metrics(queue, now_s=now_s, objective=objective), samples.get(queue))
-        age_s = None if metrics.sampled_at_s is None else max(0.0, now_s - metrics.sampled_at_s)
-        given.append(QueueOut(queue=queue, pool=pool, sample_age_s=age_s, metrics=metrics))
-    return given
+        objective, limit = objectives.get(queue, Objective()), limits.get(queue, FailureLimit())
+        metrics = overlaid(recent.metrics(queue, now_s=until_s, objective=objective), samples.get(queue))
+        failures[queue] = failures_of(recent.rows(queue), until_s=until_s, window_s=limit.window_s)
+        given.append(
+            QueueOut(
+                queue=queue,
+                pool=pool,
+                objective=objectives.get(queue),
+                sample_age_s=None if metrics.sampled_at_s is None else max(0.0, now_s - metrics.sampled_at_s),
+                measured_age_s=measured_age_s,
+                metrics=metrics,
+                failures=failures_out([failures[queue]], limit, is_measured=measured_age_s is not None),
+            )
+        )
+    return given, failures
 
 
-def _pool(profile: Profile, metrics: Mapping[str, QueueMetrics], seen: Seen, *, now_s: float) -> PoolOut:
-    together = pooled([metrics.get(queue, QueueMetrics(queue=queue)) for queue in profile.queues])
-    pool = profile.pool
-    starting, running = (seen.workers[pool, state] for state in (WorkerState.STARTING, WorkerState.RUNNING))
+def measured_age_s(recent: RecentBuckets, pipelines: Iterable[PipelineRow], *, now_s: float) -> float | None:
+    """How old what the pipeline has measured is; ``None`` where it has measured nothing.
+
+    A pipeline that keeps up is at the present also while nothing happens that it could measure.
+    """
+    if recent.measured_until_s is None:
+        return None
+    lags_s = [row.lag_s for row in pipelines if _ailing(row) is None]
+    if lags_s:
+        return min(max(0.0, now_s - recent.measured_until_s), *lags_s)
+    # Of the bucket that it had come to, one that stands still may have seen no more than the beginning.
+    return max(0.0, now_s - recent.measured_until_s + BUCKET_S)
+
+
+def _pool(
+    profile: Profile,
+    queues: Mapping[str, QueueOut],
+    failures: Mapping[str, Failures],
+    seen: Seen,
+    places: Places,
+    *,
+    now_s: float,
+) -> PoolOut:
+    nothing = [QueueMetrics(queue=queue) for queue in profile.queues]
+    members = [queues[queue] for queue in profile.queues if queue in queues]
+    together = pooled([member.metrics for member in members] or nothing)
+    pool, latest = profile.pool, seen.latest.get(profile.pool)
     target_workers = seen.targets.get(pool)
-    is_scaling = starting > 0 or target_workers not in {None, running}
-    latest = seen.latest.get(pool)
+    counts = Counts(
+        running=seen.workers[pool, WorkerState.RUNNING],
+        starting=seen.workers[pool, WorkerState.STARTING],
+        draining=seen.workers[pool, WorkerState.DRAINING],
+        backing_off=seen.workers[pool, WorkerState.BACKING_OFF],
+        unknown=seen.workers[pool, None],
+    )
+    is_wanted = bool(together.waiting_jobs or target_workers or profile.workers_min or profile.pinned)
+    condition = Condition(
+        profile=profile,
+        metrics=together,
+        measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
+        failures=[failures[queue] for queue in profile.queues if queue in failures],
+        counts=counts,
+        target_workers=target_workers,
+        is_crash_looping=is_crash_looping(profile, counts, latest, places),
+        no_host=no_host(profile, places) if is_wanted else None,
+        now_s=now_s,
+    )
     return PoolOut(
         pool=pool,
         mode=profile.mode_at(now_s),
@@ -221,39 +345,27 @@ def _pool(profile: Profile, metrics: Mapping[str, QueueMetrics], seen: Seen, *, 
         template=profile.template,
         workers_min=profile.workers_min,
         workers_max=profile.workers_max,
-        state=state_of(profile, together, target_workers=target_workers, is_scaling=is_scaling, now_s=now_s),
+        state=state_of(condition),
+        causes=causes_of(condition, decision=latest, places=places),
         target_workers=target_workers,
-        running_workers=running,
-        starting_workers=starting,
-        draining_workers=seen.workers[pool, WorkerState.DRAINING],
-        failing_workers=seen.workers[pool, WorkerState.BACKING_OFF],
-        unknown_workers=seen.workers[pool, None],
+        running_workers=counts.running,
+        starting_workers=counts.starting,
+        draining_workers=counts.draining,
+        failing_workers=counts.backing_off,
+        unknown_workers=counts.unknown,
+        reported_age_s=places.reported_age_s(profile),
+        sample_age_s=condition.sample_age_s,
+        measured_age_s=condition.measured_age_s,
         metrics=together,
+        failures=failures_out(
+            condition.failures, profile.failure_limit, is_measured=condition.measured_age_s is not None
+        ),
         decided_at_s=latest.decided_at.timestamp() if latest else None,
+        binding=latest.decision.binding if latest else None,
         predicted_pickup_s=latest.decision.predicted_pickup_s if latest else None,
+        day_budget=latest.decision.day_budget if latest else None,
         notes=list(latest.decision.notes) if latest else [],
     )
-
-
-def state_of(
-    profile: Profile, metrics: QueueMetrics, *, target_workers: int | None, is_scaling: bool, now_s: float
-) -> PoolState:
-    """The one word for a pool: the worst thing that is true of it."""
-    if metrics.sampled_at_s is None:
-        return "unseen"
-    if now_s - metrics.sampled_at_s > profile.stale_after_s:
-        return "stale"
-    oldest_age_s = aged(metrics, now_s=now_s).oldest_age_s or 0.0
-    if oldest_age_s > profile.objective.target_s:
-        return "breaching"
-    # The promise is about a window: it stays broken until the window has passed, although nobody waits too long now.
-    if (metrics.pickup_objective_s or 0.0) > profile.objective.target_s:
-        return "recovering"
-    if oldest_age_s > AT_RISK_FRACTION * profile.objective.target_s:
-        return "at_risk"
-    if is_scaling:
-        return "scaling"
-    return "idle" if target_workers == 0 and not metrics.waiting_jobs else "on_time"
 
 
 def telemetry_of(ingest: Ingest, *, now_s: float) -> TelemetryHealth:
@@ -283,6 +395,11 @@ def health_of(row: HealthRow, *, has_event_log: bool, telemetry: TelemetryHealth
             f"no queue that a profile names has been read for {row.read_age_s:.0f} s: "
             "see whether `headway collect` runs and reaches its broker"
         )
+    if row.partition_days is not None and row.partition_days < PARTITION_DAYS_MIN:
+        reasons.append(
+            f"decisions can be stored for {max(0, row.partition_days)} days more: upkeep fails, most likely for want "
+            "of a right in Postgres; see the control plane's log and docs/how-to/postgres-role.md"
+        )
     if not has_event_log:
         reasons.append("the event log is not the one that this database knows: telemetry is refused")
     elif telemetry is not None and telemetry.refused is not None:
@@ -304,8 +421,28 @@ def health_of(row: HealthRow, *, has_event_log: bool, telemetry: TelemetryHealth
     )
 
 
+def with_reasons(health: HealthOut, reasons: Sequence[str]) -> HealthOut:
+    """``health`` with more ``reasons`` why it is not as it should be."""
+    if not reasons:
+        return health
+    return health.model_copy(update={"status": "degraded", "reasons": [*health.reasons, *reasons]})
+
+
 def _ailing(row: PipelineRow) -> str | None:
     """What is not well with a pipeline; None of one that is well."""
+    if row.stage == "stopped":
+        return f"pipeline {row.pipeline} was stopped {row.written_age_s:.0f} s ago: start `headway pipeline`"
+    if row.stage == "crashed":
+        return (
+            f"pipeline {row.pipeline} crashed {row.written_age_s:.0f} s ago: nothing is measured until it is restarted"
+        )
+    if row.beat_age_s is not None and row.beat_age_s > PIPELINE_UNHEARD_S:
+        return (
+            f"pipeline {row.pipeline} not responding: no heartbeat for {row.beat_age_s:.0f} s, so nothing is measured; "
+            "it is stopped, hung or killed, and its log may say why"
+        )
+    if row.stage == "restarting":
+        return f"pipeline {row.pipeline} crashed, restarting: nothing is measured until it is ready"
     if row.is_ready:
         if row.lag_s <= PIPELINE_BEHIND_S:
             return None
@@ -316,30 +453,3 @@ def _ailing(row: PipelineRow) -> str | None:
             f"{row.stage.replace('_', ' ')}: see its log"
         )
     return f"pipeline {row.pipeline} is {row.stage.replace('_', ' ')}: nothing is measured yet"
-
-
-def bucket_points(rows: Iterable[BucketRow]) -> list[BucketPoint]:
-    """One point for each 5 s in which any queue of a pool has a row, oldest first."""
-    by_time: dict[float, list[BucketRow]] = defaultdict(list)
-    for row in rows:
-        by_time[row.bucket_s].append(row)
-    return [_point(at_s, together) for at_s, together in sorted(by_time.items())]
-
-
-def _point(at_s: float, rows: list[BucketRow]) -> BucketPoint:
-    waiting_jobs = [row.waiting_jobs for row in rows if row.waiting_jobs is not None]
-    ages_s = [row.oldest_age_s for row in rows if row.oldest_age_s is not None]
-    return BucketPoint(
-        at_s=at_s,
-        waiting_jobs=sum(waiting_jobs) if waiting_jobs else None,
-        oldest_age_s=max(ages_s, default=None),
-        pickup_p95_s=quantile_s(merged(row.pickup_sketch for row in rows), 95),
-        arrived_jobs=sum(row.arrived_jobs for row in rows),
-        started_jobs=sum(row.started_jobs for row in rows),
-    )
-
-
-def service_times(rows: Iterable[BucketRow]) -> list[ServiceTimePoint]:
-    """How long the jobs that ended took, shortest first."""
-    sketch = merged(row.service_sketch for row in rows)
-    return [ServiceTimePoint(service_s=sketch_value_s(index), jobs=sketch[index]) for index in sorted(sketch)]

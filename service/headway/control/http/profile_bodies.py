@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from headway.control.http.bodies import Seconds, Taken, Text
 from headway.errors import Invalid
 from headway.scaling.model import Mode
-from headway.scaling.profile import Forecast, Override, Pause
+from headway.scaling.profile import Fallback, Forecast, Override, Pause
 
 OVERRIDE_S_MAX = 31 * 86_400.0  # what shall hold for longer belongs in the profile
 
@@ -21,6 +21,15 @@ class ObjectiveBody(Taken):
     target_s: float = Field(default=10.0, gt=0)
     percentile: float = Field(default=99.0, gt=0, lt=100)
     window_s: float = Field(default=120.0, gt=0, le=900)
+
+
+class FailureLimitBody(Taken):
+    """The pool is shown as failing where more than `share` of the jobs that ended in `window_s` failed."""
+
+    share: float = Field(default=0.2, ge=0, lt=1)
+    window_s: float = Field(default=300.0, ge=30, le=300)
+    jobs_min: int = Field(default=3, ge=1, le=1_000_000)
+    """Fewer failed jobs than these are no incident."""
 
 
 class OverrideBody(Taken):
@@ -85,6 +94,10 @@ class ProfileBody(Taken):
     """Queue -> what it is promised, where that is not the pool's objective."""
     workers_min: int = Field(default=0, ge=0, le=10_000)
     workers_max: int = Field(default=20, ge=0, le=10_000)
+    activation_jobs: int = Field(default=0, ge=0, le=1_000_000)
+    """At zero, the pool wakes only for more jobs than this."""
+    activation_wait_s: float | None = Field(default=None, ge=0, le=86_400)
+    """Or for one that has waited so long; null: as long as its objective lets it and it still starts in time."""
     schedules: list[ScheduleBody] = Field(default=[])
     """Bounds by the clock. Of several active ones the greatest floor and the greatest ceiling hold."""
     pinned: int | None = None
@@ -116,13 +129,22 @@ class ProfileBody(Taken):
     stale_after_s: float = Field(default=20.0, ge=0, le=86_400)
     """Metrics older than this are no ground for a lower count."""
     fallback_workers: int | None = Field(default=None, ge=1)
-    """The count once metrics are older than `fallback_after_s`; null holds the last target."""
+    """The count once metrics have stayed away; null holds the last target."""
+    fallback: Fallback = Fallback.FIXED
+    """Whether that count holds as it is, only where it is higher or lower than the present one, or the present one."""
     fallback_after_s: float = Field(default=300.0, ge=0, le=86_400)
+    """Metrics that are older have stayed away."""
+    fallback_after_evaluations: int | None = Field(default=None, ge=1, le=17_280)
+    """So many evaluations in a row without fresh metrics; where it is given, it counts, and not the age."""
+    failure_limit: FailureLimitBody = FailureLimitBody()
+    """From when on the pool is shown as failing. It moves no count."""
     cost_per_worker_hour: float | None = Field(default=None, gt=0)
     budget_per_hour: float | None = Field(default=None, gt=0)
     """Never exceeded, floors included; in the unit of `cost_per_worker_hour`."""
     budget_per_day: float | None = Field(default=None, gt=0)
-    """The same, of days in UTC."""
+    """Until the end of the day no more than is left is spent; jobs that run are finished, and shown as overrun."""
+    budget_time_zone: str = Field(default="UTC", min_length=1)
+    """By whose clock the day of the budget begins and ends."""
     service_time_guess_s: float | None = Field(default=None, gt=0, le=86_400)
     """Used until a job of the pool has finished; null: each job that would be late gets a slot of its own."""
 

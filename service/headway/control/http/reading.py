@@ -1,8 +1,10 @@
 """Queues, hosts, decisions and a pool's history: what is seen, and what was decided."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import AfterValidator
 
 from headway.control.http.answers import (
     DecisionOut,
@@ -11,29 +13,37 @@ from headway.control.http.answers import (
     HostOut,
     HostsOut,
     LatestDecisionsOut,
+    PoolsOut,
     QueuesOut,
     TargetPoint,
 )
 from headway.control.http.behaviour_answers import BehaviourOut
-from headway.control.http.door import AtDoor, PoolPath, PoolQuery
+from headway.control.http.bodies import TEXT_LENGTH_MAX, storable_text
+from headway.control.http.door import AtDoor, PoolPath, PoolQuery, QueuePath
 from headway.control.http.given import in_a_thread
-from headway.control.http.overview import bucket_points, service_times
+from headway.control.http.history import bucket_points, longest_window_s, service_times
 from headway.control.http.problems import declared
-from headway.errors import Invalid, NotFound
+from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.behaviour import Behaviour
 from headway.scaling.measure import BUCKET_S
 from headway.store.behaviours import read_summaries, read_timings, with_timings
 from headway.store.decisions import latest_decisions, list_decisions
 from headway.store.engine import snapshot, transaction
+from headway.store.names import forget_queue
 from headway.store.overview import (
+    TargetRow,
     read_buckets,
     read_hosts,
     read_target_history,
 )
 from headway.store.profiles import get_profile
+from headway.store.templates import reported_workers
 
 DECISIONS_MAX = 500
+QUEUES_MAX = 2000  # three MB
 HISTORY_MINUTES_MAX = 120  # buckets of 5 s live two hours
+
+QueueQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
 
 router = APIRouter(prefix="/v1")
 
@@ -46,10 +56,46 @@ router = APIRouter(prefix="/v1")
     response_model=QueuesOut,
     responses=declared(Invalid),
 )
-async def list_all_queues(door: AtDoor, pool: PoolQuery = None) -> Response:
-    """Every queue that was seen or that a profile names: newest depths, rates and waits."""
-    at_s, queues = await door.overviews.queues(pool=pool)
-    return await in_a_thread(lambda: QueuesOut(at_s=at_s, queues=queues))
+async def list_all_queues(
+    door: AtDoor,
+    pool: PoolQuery = None,
+    queue: Annotated[QueueQuery, Query(description="Only this queue.")] = None,
+    limit: Annotated[int, Query(ge=1, le=QUEUES_MAX)] = 500,
+    after: Annotated[QueueQuery, Query(description="The `next` of an earlier answer.")] = None,
+) -> Response:
+    """Queues that were seen or that a profile names, by name, a page at a time: newest depths, rates and waits."""
+    page = await door.overviews.queues(pool=pool, queue=queue, limit=limit, after=after)
+    return await in_a_thread(lambda: QueuesOut(at_s=page.at_s, queues=page.queues, next=page.next))
+
+
+@router.delete(
+    "/queues/{queue:path}",
+    operation_id="forget_queue",
+    summary="Forget a queue that is gone",
+    tags=["queues"],
+    status_code=204,
+    responses=declared(Invalid, NotFound, Conflict),
+)
+async def forget(queue: QueuePath, door: AtDoor) -> None:
+    """Forget a queue with its history, and make room for another. One that is sent again is known anew."""
+    async with transaction(door.engine) as conn:
+        await forget_queue(conn, queue, actor=door.actor)
+    door.ingest.names.forget(queue)
+
+
+@router.get(
+    "/pools",
+    operation_id="list_pools",
+    summary="List pools",
+    tags=["queues"],
+    response_model=PoolsOut,
+    responses=declared(Invalid),
+)
+async def list_all_pools(door: AtDoor, pool: PoolQuery = None) -> Response:
+    """Every pool at this moment: its state and what is wrong, its workers as agents report them, how old that is."""
+    seen = await door.overviews.overview()
+    asked = [each for each in seen.pools if pool is None or each.pool == pool]
+    return await in_a_thread(lambda: PoolsOut(at_s=seen.at_s, pools=asked, health=seen.health))
 
 
 @router.get(
@@ -121,17 +167,26 @@ async def get_pool_history(
     from_s = now_s - minutes * 60
     async with transaction(door.engine) as conn:
         profile = (await get_profile(conn, pool)).profile
-        buckets, _ = await read_buckets(conn, from_s=from_s, queues=profile.queues)
+        rows, _ = await read_buckets(conn, from_s=from_s - longest_window_s(profile), queues=profile.queues)
         targets = await read_target_history(conn, pool=pool, from_s=from_s)
+        reported = await reported_workers(conn, pool)
+    # What ran since the last decision no decision tells; what agents report now does.
+    target_workers = targets[-1].target_workers if targets else 0
+    now = TargetRow(
+        at_s=now_s, target_workers=target_workers, running_workers=reported[0], starting_workers=reported[1]
+    )
+    points = await asyncio.to_thread(bucket_points, rows, profile, from_s=from_s)
     return HistoryOut(
         pool=pool,
         from_s=from_s,
         until_s=now_s,
         bucket_s=BUCKET_S,
         objective=profile.objective,
-        service_times=service_times(buckets),
-        buckets=bucket_points(buckets),
-        targets=[TargetPoint.model_validate(row, from_attributes=True) for row in targets],
+        service_times=service_times(row for row in rows if row.bucket_s >= from_s),
+        buckets=points,
+        targets=[
+            TargetPoint.model_validate(row, from_attributes=True) for row in (*targets, *([now] if targets else []))
+        ],
     )
 
 

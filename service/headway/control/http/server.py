@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import uvicorn
 
+from headway.control.bounds import DEFAULT
 from headway.control.http.app import Address, App
+from headway.control.http.connections import Connections
 from headway.errors import Misconfigured
 
 SETTING = "HEADWAY_HTTP_ADDRESS"
@@ -27,7 +29,14 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves an app at an address, from ``start`` until ``stop``."""
 
-    def __init__(self, app: App, *, address: Address, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        address: Address,
+        tls: ssl.SSLContext | None = None,
+        connections_max: int = DEFAULT.http_connections_max,
+    ) -> None:
         self._app = app
         self._address = address
         config = uvicorn.Config(
@@ -41,9 +50,12 @@ class HttpServer:
             timeout_graceful_shutdown=GRACE_S,
         )
         config.load()
+        self._connections = Connections(connections_max)
+        config.http_protocol_class = self._connections.bounded(config.http_protocol_class)
         config.ssl = tls  # ours, and not of files: a renewed certificate is loaded into it
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
         self.port = address.port
         """The port that is served, once it is."""
 
@@ -56,6 +68,7 @@ class HttpServer:
         bound = _bound(self._address)
         self.port = bound.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve(sockets=[bound]), name="http")
+        self._sweeping = asyncio.create_task(self._connections.sweep_for_ever(), name="http connections")
         while not self._server.started:
             if self._serving.done():
                 self._serving.result()
@@ -65,6 +78,8 @@ class HttpServer:
         """Take no more requests, let those under way end for a moment, then cut them off."""
         await self._app.close()
         self._server.should_exit = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         if self._serving is not None:
             await self._serving
 

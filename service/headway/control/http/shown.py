@@ -46,4 +46,13 @@ def _notes(profile: Profile, facts: Mapping[str, TemplateFacts], newest: StoredD
         arrival_rate_per_s=queue.arrival_rate_per_s if queue else None,
         service_time_s=queue.service_time_s if queue else None,
     )
-    return (*cannot_keep, *deprecations(profile))
+    return (*_nowhere(profile, facts), *cannot_keep, *deprecations(profile))
+
+
+def _nowhere(profile: Profile, facts: Mapping[str, TemplateFacts]) -> tuple[str, ...]:
+    """That nothing can run its workers: a template that is spelt otherwise on the hosts looks like this."""
+    if profile.template in facts:
+        return ()
+    return (
+        f"no reachable host has template {profile.template!r}: nothing can run its workers until a host.toml names it",
+    )

@@ -22,7 +22,7 @@ router = APIRouter(tags=["telemetry"])
 )
 async def send(door: AtDoor, request: Request) -> ReceiptOut:
     """Accept one batch. It is answered when it is durable; sent again, it counts once."""
-    receipt = await door.ingest.accept(await body_of(request, _batch))
+    receipt = await door.ingest.accept(await body_of(request, _batch), door.caller)
     return ReceiptOut.model_validate(receipt, from_attributes=True)
 
 

@@ -2,18 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Annotated
 
-from fastapi import APIRouter, Path
-from pydantic import AfterValidator
+from fastapi import APIRouter
 
-from headway.control.http.bodies import storable_text
-from headway.control.http.door import AtDoor, PoolPath
+from headway.control.http.door import AtDoor, PoolPath, QueuePath
 from headway.control.http.given import Given
 from headway.control.http.problems import declared
 from headway.errors import Invalid, NotFound
 from headway.scaling.measure import BucketRow
-from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.scaling.windows import WINDOWS_S, WindowMetrics, window_metrics
 from headway.store.engine import Connection, transaction
 from headway.store.overview import TargetRow, read_queues, read_target_history
@@ -23,8 +19,6 @@ from headway.store.windows import WindowRows, measured_until_s, read_window_rows
 
 FINE_S = 300.0  # windows so long or shorter are of buckets of 5 s, longer ones of minutes
 HOUR_S = max(WINDOWS_S)
-
-QueuePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
 
 router = APIRouter(prefix="/v1")
 

@@ -1,6 +1,8 @@
 """AgentService over gRPC."""
 
 import hashlib
+import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -9,17 +11,21 @@ from typing import Any
 import grpc.aio
 
 from headway.control.admission import Admission
+from headway.control.bounds import DEFAULT, Bounds
 from headway.control.callers import LOCAL, Caller
 from headway.control.report_line import Beat
-from headway.control.report_rules import check_beat, check_host_name, check_names, check_report
+from headway.control.report_rules import Size, check_beat, check_host_name, check_names, check_report, check_size
 from headway.control.reports import Having, Reports
 from headway.control.rpc.errors import with_status
 from headway.control.rpc.rights import CALLER
-from headway.errors import Misconfigured
+from headway.control.seldom import Seldom
+from headway.errors import Invalid, Misconfigured
 from headway.store.joining import Enrolment, Joined
 from headway.store.reports import HostReport
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
+
+log = logging.getLogger(__name__)
 
 MEMORY_STEP_BYTES = 16_000_000  # a worker that grew by less is as it was
 _TOLD_EACH_TIME = {agent_pb2.WORKER_STATE_GONE, agent_pb2.WORKER_STATE_BACKING_OFF}
@@ -28,9 +34,11 @@ _TOLD_EACH_TIME = {agent_pb2.WORKER_STATE_GONE, agent_pb2.WORKER_STATE_BACKING_O
 class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
     """Hands what agents ask to the reports and answers in messages."""
 
-    def __init__(self, reports: Reports, admission: Admission | None = None) -> None:
+    def __init__(self, reports: Reports, admission: Admission | None = None, bounds: Bounds = DEFAULT) -> None:
         self._reports = reports
         self._admission = admission
+        self._bounds = bounds
+        self._told = Seldom()
 
     def add_to(self, server: grpc.aio.Server) -> None:
         """Make ``server`` route the service's calls here."""
@@ -51,6 +59,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             agent_version=request.agent_version,
             agent_id=request.agent_id,
             join_token=request.join_token,
+            hosts_max=self._bounds.hosts_max,
         )
         joined = await self._joined(enrolment, _certified(context))
         return agent_pb2.EnrolResponse(
@@ -64,6 +73,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         """Take what a host tells of itself."""
         check_names(host_id=request.host_id, boot_id=request.boot_id)
         caller = await self._entitled(request, context)
+        self._bound(request)
         lease_s = await self._reports.report(_beat(request), partial(_report, request), cluster_id=request.cluster_id)
         return agent_pb2.ReportResponse(
             cluster_id=await self._reports.cluster_id(),
@@ -77,6 +87,8 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
     ) -> agent_pb2.PollResponse:
         """Answer when the host's assignment differs from what it has, or when its wait is over."""
         check_names(host_id=request.host_id)
+        if math.isnan(request.max_wait_s):
+            raise Invalid("max_wait_s=nan is no time in seconds: ask for one from 0 to 300")
         caller = await self._entitled(request, context)
         having = Having(
             cluster_id=request.cluster_id, host_id=request.host_id, epoch=request.epoch, revision=request.revision
@@ -89,6 +101,27 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             assignments=codec.assignments_to_messages(standing.assignments),
             hints=codec.hints_to_messages(standing.hints),
         )
+
+    def _bound(self, request: agent_pb2.ReportRequest) -> None:
+        """Leave of ``request`` what one host may tell. Raises ``Invalid`` where that is no matter of leaving out."""
+        newest = self._bounds.start_ups_per_report_max
+        left_out = max(len(request.start_ups), len(request.exits)) - newest
+        if left_out > 0 and self._told.due(request.host_id) is not None:
+            log.warning(
+                "start-ups or exits left out host_id=%s items=%d: HEADWAY_START_UPS_PER_REPORT allows %d",
+                *(request.host_id, left_out, newest),
+            )
+        del request.start_ups[:-newest]
+        del request.exits[:-newest]
+        learned = {each.template for each in request.start_ups} | {each.template for each in request.exits}
+        labels = max(len(request.labels), *(len(template.labels) for template in request.templates), 0)
+        size = Size(
+            workers=len(request.workers),
+            templates=len(request.templates),
+            labels=labels,
+            learned_templates=len(learned),
+        )
+        check_size(size, self._bounds)
 
     async def _joined(self, enrolment: Enrolment, certified: frozenset[str]) -> Joined:
         caller = CALLER.get()

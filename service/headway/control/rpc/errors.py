@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
+from headway.control.seldom import Seldom
 from headway.errors import (
     Conflict,
     Forbidden,
@@ -36,6 +37,8 @@ STATUSES: dict[type[HeadwayError], grpc.StatusCode] = {
     Unavailable: grpc.StatusCode.UNAVAILABLE,
 }
 DETAILS_CHARS_MAX = 1_000  # details travel in a header, of which clients take 8 KiB by default
+
+_told = Seldom()
 
 _Servicer = TypeVar("_Servicer")
 _Request = TypeVar("_Request")
@@ -70,7 +73,9 @@ def with_status(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Ser
         except grpc.aio.AbortError:
             raise
         except Exception:
-            log.exception("rpc failed method=%s", method.__qualname__)
+            # A trace a minute tells what is wrong; whoever can bring it out shall not fill the disk with it.
+            if (left_out := _told.due(method.__qualname__)) is not None:
+                log.exception("rpc failed method=%s left_out=%d", method.__qualname__, left_out)
             await context.abort(
                 grpc.StatusCode.INTERNAL, "an error of the control plane's own; its log tells more", (ANSWERED,)
             )

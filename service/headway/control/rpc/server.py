@@ -4,16 +4,22 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
 
+from headway.control.attempts import address_of
+from headway.control.bounds import DEFAULT
 from headway.control.callers import Caller, Callers
 from headway.control.certificates import Certificates
 from headway.control.rpc.errors import status_of
+from headway.control.rpc.intake import Intake
 from headway.control.rpc.rights import CALLER, ENROL, NOBODY, may_call
 from headway.errors import HeadwayError, Misconfigured
 from headway.wire.channel import ANSWERED
+
+Context = grpc.aio.ServicerContext[Any, Any]
 
 SETTING = "HEADWAY_GRPC_ADDRESS"
 _OPTIONS: tuple[tuple[str, int], ...] = (
@@ -21,7 +27,14 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     # CANCELLED, which a client takes for its own doing.
     ("grpc.server.max_pending_requests", 50_000),
     ("grpc.server.max_pending_requests_hard_limit", 60_000),
-    ("grpc.max_concurrent_streams", 100_000),
+    # Of one connection: an agent has two calls under way, and a proxy may bring those of thousands.
+    ("grpc.max_concurrent_streams", 4_000),
+    # Who connects and then says nothing, or has nothing to ask, makes room: agents hold a call, and others come again.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 120_000),
+    # Method, token and trace of a call are some hundred bytes.
+    ("grpc.max_metadata_size", 8_192),
+    ("grpc.absolute_max_metadata_size", 16_384),
     # Nor are they dropped for having waited: who is dropped comes again, and waits anew.
     ("grpc.server_max_unrequested_time_in_server", 300),
     # An agent that vanished without a word frees its held call within a minute.
@@ -76,6 +89,7 @@ async def serve(
     token: str | None,
     callers: Callers | None = None,
     certificates: Certificates | None = None,
+    connections_max: int = DEFAULT.grpc_connections_max,
 ) -> RpcServer:
     """A running server that answers for ``servicers``.
 
@@ -84,7 +98,10 @@ async def serve(
     Raises:
         Misconfigured: the address cannot be bound.
     """
-    server = grpc.aio.server(interceptors=[CallerCheck(callers or Callers(token=token))], options=_OPTIONS)
+    server = grpc.aio.server(
+        interceptors=[CallerCheck(callers or Callers(token=token))],
+        options=(*_OPTIONS, ("grpc.max_allowed_incoming_connections", connections_max)),
+    )
     for servicer in servicers:
         servicer.add_to(server)
     try:
@@ -115,27 +132,47 @@ class CallerCheck(grpc.aio.ServerInterceptor):
 
     def __init__(self, callers: Callers) -> None:
         self._callers = callers
+        self._intake = Intake()
 
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """The handler of the call, or one that refuses it."""
+        """A handler that asks who calls, and only then for the call's message."""
         method = handler_call_details.method
-        try:
-            caller = await self._who(method, _shown(handler_call_details.invocation_metadata or ()))
-            if not may_call(caller, method):
-                raise await self._callers.refusal(caller, why=f"its role is {caller.role}", subject=method)
-        except HeadwayError as error:
-            return _refusing(error)
-        CALLER.set(caller)
-        return await continuation(handler_call_details)
+        secret = _shown(handler_call_details.invocation_metadata or ())
+        handler = await continuation(handler_call_details)
 
-    async def _who(self, method: str, secret: str | None) -> Caller:
+        async def answer(_messages: Any, context: Context) -> Any:
+            try:
+                caller = await self._entitled(method, secret, address=_address(context))
+                if handler is None:
+                    return await context.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method", (ANSWERED,))
+                CALLER.set(caller)
+                request = await self._intake.read(handler, context, caller)
+            except HeadwayError as error:
+                return await context.abort(status_of(error), str(error), (ANSWERED,))
+            return await handler.unary_unary(request, context)
+
+        # gRPC waits for the message of a unary call before it asks anybody, for as long as the caller likes.
+        serializer = None if handler is None else handler.response_serializer
+        return grpc.stream_unary_rpc_method_handler(answer, response_serializer=serializer)
+
+    async def _entitled(self, method: str, secret: str | None, *, address: str) -> Caller:
         if method == ENROL and secret is None and not self._callers.is_open:
-            return NOBODY
-        return await self._callers.who(secret)
+            caller = NOBODY
+        else:
+            caller = await self._callers.signed_in(secret, address=address, what=method)
+        if not may_call(caller, method):
+            raise await self._callers.refusal(caller, why=f"its role is {caller.role}", subject=method)
+        return caller
+
+
+def _address(context: Context) -> str:
+    """Where a call comes from: gRPC writes ipv4:127.0.0.1:1234 and ipv6:%5B::1%5D:1234."""
+    place = unquote(context.peer() or "").partition(":")[2].rpartition(":")[0]
+    return address_of(place.strip("[]"))
 
 
 def _shown(metadata: Iterable[tuple[str, str | bytes]]) -> str | None:
@@ -144,10 +181,3 @@ def _shown(metadata: Iterable[tuple[str, str | bytes]]) -> str | None:
         if key == "authorization" and text.startswith("Bearer "):
             return text.removeprefix("Bearer ")
     return None
-
-
-def _refusing(error: HeadwayError) -> Any:
-    async def refuse(_request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        await context.abort(status_of(error), str(error), (ANSWERED,))
-
-    return grpc.unary_unary_rpc_method_handler(refuse)

@@ -6,6 +6,7 @@ import grpc.aio
 
 from headway.control.ingest import Ingest
 from headway.control.rpc.errors import with_status
+from headway.control.rpc.rights import CALLER
 from headway.wire import codec
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
 
@@ -25,10 +26,12 @@ class TelemetryServicer(telemetry_pb2_grpc.TelemetryServiceServicer):
         self, request: telemetry_pb2.IngestRequest, _context: Any
     ) -> telemetry_pb2.IngestResponse:
         """Accept one batch."""
-        receipt = await self._ingest.accept(codec.batch_from_message(request))
+        receipt = await self._ingest.accept(codec.batch_from_message(request), CALLER.get())
         return telemetry_pb2.IngestResponse(
             is_duplicate=receipt.is_duplicate,
             accepted_events=receipt.accepted_events,
             accepted_samples=receipt.accepted_samples,
             corrected_times=receipt.corrected_times,
+            refused_items=receipt.refused_items,
+            refused=receipt.refused,
         )

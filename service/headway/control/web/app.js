@@ -9,6 +9,7 @@ import { QueueTable } from "./queues.js";
 import { follow, hasToken, keepToken, read } from "./stream.js";
 
 const HISTORY_MINUTES = 10;
+const DECISIONS_SHOWN = 20;
 const HISTORY_EVERY_MS = 5_000; // a bucket of the pipeline
 
 const state = {
@@ -18,6 +19,7 @@ const state = {
   selected: null,
   history: null,
   historyAt: 0,
+  decisions: null, // of the selected pool
   lately: new Map(), // pool -> what ran, seen by this page: newer than the stored decisions
 };
 const chart = new Chart($("chart"));
@@ -34,13 +36,25 @@ function show() {
   const moment_s = state.isLive ? now_s() : overview.at_s;
   showSummary(overview, moment_s);
   table.show(overview, { selected: state.selected, now_s: moment_s });
-  decisions.show(overview, moment_s);
+  showDecisions(overview, moment_s);
   hosts.show(overview, moment_s);
   showWanted($("hosts-wanted"), overview, moment_s);
   showEmpty(overview);
 }
 
-const BAD = ["breaching", "stale", "unseen"];
+/** Those of the pool whose chart is shown; of all where none is selected. */
+function showDecisions(overview, moment_s) {
+  const pool = overview.pools.find((each) => each.pool === state.selected);
+  const ofPool = (each) => !pool || each.decision.pool === pool.pool;
+  const newest = overview.decisions.filter(ofPool);
+  const known = new Set(newest.map((each) => each.decision_id));
+  const older = (state.decisions ?? []).filter((each) => ofPool(each) && !known.has(each.decision_id));
+  decisions.show({ decisions: [...newest, ...older].slice(0, DECISIONS_SHOWN) }, moment_s);
+  say($("decisions-title"), pool ? `Decisions on ${pool.queues.length === 1 ? pool.queues[0] : pool.pool}` : "Decisions");
+}
+
+const BAD = ["breaching", "crash_loop", "failing", "no_host", "stale", "unseen", "unmeasured"];
+const OLD_S = 10; // an age under this is the usual one: pipeline, agents and collectors tell at least every few seconds
 
 function showSummary(overview, moment_s) {
   const told = headline(overview);
@@ -67,7 +81,7 @@ function showSummary(overview, moment_s) {
     reasons.dataset.text = text;
     reasons.replaceChildren(...overview.health.reasons.map((reason) => el("li", {}, ...withCode(capital(reason)))));
   }
-  document.title = overview.pools.some((pool) => pool.state === "breaching") ? "● Headway" : "Headway";
+  document.title = overview.pools.some((pool) => BAD.slice(0, 4).includes(pool.state)) ? "● Headway" : "Headway";
 }
 
 /** What is under way at this moment; nothing where every pool has what it wants. */
@@ -84,18 +98,34 @@ function doing(pools) {
     .join(", ");
 }
 
-function headline({ pools, queues }) {
+/** How old what a headline rests on is, where that is out of the ordinary. */
+function restsOn(pools) {
+  const ages = pools.flatMap((pool) => [pool.sample_age_s, pool.measured_age_s]).filter((age_s) => age_s !== null);
+  const oldest = Math.max(...ages);
+  return ages.length && oldest > OLD_S ? `, as of ${ago(oldest)}` : "";
+}
+
+function headline({ pools, queues, health }) {
   if (!pools.length) return queues.length ? "Queues are seen, and none is managed yet" : "Nothing to look after yet";
   const names = (which) => pools.filter((pool) => which.includes(pool.state)).map((pool) => (pool.queues.length === 1 ? pool.queues[0] : pool.pool));
   const late = names(["breaching"]);
-  if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late`;
+  if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late${restsOn(pools.filter((pool) => pool.state === "breaching"))}`;
+  for (const [state, what] of [["crash_loop", "workers only end too early"], ["failing", "too many jobs fail"], ["no_host", "no reachable host can run workers"]]) {
+    const some = names([state]);
+    if (some.length) return `${list(some)}: ${what}`;
+  }
   const dark = names(["stale", "unseen"]);
   if (dark.length) return `${list(dark)}: no fresh data, so nothing is scaled down`;
+  const unknown = names(["unmeasured"]);
+  if (unknown.length) return `${list(unknown)}: whether the promise is kept is not known`;
   const near = names(["at_risk"]);
   if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
   const after = names(["recovering"]);
   if (after.length) return `${list(after)} ${after.length === 1 ? "has" : "have"} been late, and nobody waits too long now`;
-  return pools.length === 1 ? "The promise is kept" : `All ${pools.length} promises are kept`;
+  if (pools.every((pool) => pool.state === "idle")) return `Nothing waits${restsOn(pools)}`;
+  // What is wrong with the installation stands below; until it is well, nobody knows that all is.
+  if (health.status !== "ok") return `Nobody is known to be late${restsOn(pools)}`;
+  return `${pools.length === 1 ? "The promise is kept" : `All ${pools.length} promises are kept`}${restsOn(pools)}`;
 }
 
 function list(names) {
@@ -143,14 +173,14 @@ function empty(id, isEmpty, title, children) {
 function select(pool) {
   if (state.selected === pool) return;
   state.selected = pool;
-  state.history = null;
+  state.history = state.decisions = null;
   state.historyAt = 0;
   show();
   refreshHistory();
 }
 
 /** How far a pool is behind its promise: its longest wait in objectives. */
-const behind = ({ metrics, objective }) => Math.max(metrics.oldest_age_s ?? 0, metrics.pickup_p95_s ?? 0) / objective.target_s;
+const behind = ({ metrics, objective }) => Math.max(metrics.oldest_age_s ?? 0, metrics.pickup_objective_s ?? 0) / objective.target_s;
 
 /** The filter has changed: the chart is of a pool that it leaves. */
 function showFound() {
@@ -168,7 +198,7 @@ function selectFirst(overview) {
   const bad = BAD.map((which) => pools.filter((pool) => pool.state === which)).find((some) => some.length) ?? pools.slice(0, 1);
   const worst = bad.reduce((one, other) => (one && behind(one) >= behind(other) ? one : other), null);
   state.selected = worst?.pool ?? null;
-  state.history = null;
+  state.history = state.decisions = null;
   state.historyAt = 0;
 }
 
@@ -178,8 +208,12 @@ async function refreshHistory() {
   if (pool === null || document.hidden || Date.now() - state.historyAt < HISTORY_EVERY_MS) return drawChart();
   state.historyAt = Date.now();
   try {
-    const history = await read(`v1/pools/${encodeURIComponent(pool)}/history?minutes=${HISTORY_MINUTES}`);
-    if (pool === state.selected) state.history = history;
+    const name = encodeURIComponent(pool);
+    const [history, decided] = await Promise.all([
+      read(`v1/pools/${name}/history?minutes=${HISTORY_MINUTES}`),
+      read(`v1/decisions?pool=${name}&limit=${DECISIONS_SHOWN}`),
+    ]);
+    if (pool === state.selected) Object.assign(state, { history, decisions: decided.decisions });
   } catch {
     return; // the stream tells what is wrong with the connection
   }
@@ -204,11 +238,11 @@ function drawChart() {
   });
 }
 
-/** The depths of this moment, after the pipeline's last bucket. Waits of finished jobs are the pipeline's alone. */
+/** What the table shows of this moment, after the pipeline's last bucket. */
 function newest(history, { metrics }) {
   const last_s = history.buckets.at(-1)?.at_s ?? 0;
   if (metrics.sampled_at_s === null || metrics.sampled_at_s < last_s + history.bucket_s) return [];
-  return [{ at_s: metrics.sampled_at_s, waiting_jobs: metrics.waiting_jobs, oldest_age_s: metrics.oldest_age_s, pickup_p95_s: null, started_jobs: null }];
+  return [{ at_s: metrics.sampled_at_s, waiting_jobs: metrics.waiting_jobs, oldest_age_s: metrics.oldest_age_s, pickup_objective_s: metrics.pickup_objective_s, started_jobs: null }];
 }
 
 function remember({ at_s, pools }) {

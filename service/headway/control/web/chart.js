@@ -84,16 +84,17 @@ export class Chart {
 
   #waits() {
     const { waits, target_s } = this.data;
-    const top = Math.max(target_s * 1.3, ...waits.flatMap((point) => [point.pickup_p95_s ?? 0, point.oldest_age_s ?? 0]));
+    const top = Math.max(target_s * 1.3, ...waits.flatMap((point) => [point.pickup_objective_s ?? 0, point.oldest_age_s ?? 0]));
     return {
       top,
+      isTime: true,
       unit: duration,
       shapes: (x, y) => [
         svg("rect", { class: "over", x: LEFT, y: TOP, width: this.width - LEFT - RIGHT, height: Math.max(0, y(target_s) - TOP) }),
         svg("line", { class: "objective", x1: LEFT, x2: this.width - RIGHT, y1: y(target_s), y2: y(target_s) }),
         svg("path", { class: "oldest", d: line(waits, "oldest_age_s", x, y) }),
-        svg("path", { class: "p95", d: line(waits, "pickup_p95_s", x, y) }),
-        ...dots(waits, "pickup_p95_s", x, y),
+        svg("path", { class: "pickup-line", d: line(waits, "pickup_objective_s", x, y) }),
+        ...dots(waits, "pickup_objective_s", x, y),
       ],
     };
   }
@@ -129,7 +130,7 @@ export class Chart {
 
   #drawPanel(panel, scale) {
     const { from_s, until_s } = this.data;
-    const ticks = niceTicks(scale.top, panel.height > 120 ? 4 : 2, scale.isWhole);
+    const ticks = niceTicks(scale.top, panel.height > 120 ? 4 : 2, scale);
     const top = Math.max(scale.top * HEADROOM, ticks.at(-1));
     const floor = panel.height - BOTTOM - (panel.hasTimes ? TIMES : 0);
     const x = (at_s) => LEFT + (Math.min(until_s, Math.max(from_s, at_s)) - from_s) / (until_s - from_s) * (this.width - LEFT - RIGHT);
@@ -159,7 +160,7 @@ export class Chart {
     const moment = this.at === null ? "now" : `at ${clock(at_s)}`;
     const texts = {
       pickup: [
-        ["p95", "95 % started within", wait?.started_jobs === 0 ? "no starts" : duration(wait?.pickup_p95_s)],
+        ["pickup-line", `${objective} started within`, duration(wait?.pickup_objective_s)],
         ["oldest", "longest wait", duration(wait?.oldest_age_s)],
         ["objective", "promised", `${objective} within ${duration(target_s)}`],
       ],
@@ -202,8 +203,8 @@ function legend(parent, entries) {
 function latest(points, until_s) {
   const newest = (has) => points.findLast((point) => has(point) && until_s - point.at_s <= 2 * GAP_S);
   const depth = newest((point) => point.waiting_jobs !== null);
-  const wait = newest((point) => point.pickup_p95_s !== null || point.started_jobs === 0);
-  return { ...depth, pickup_p95_s: wait?.pickup_p95_s, started_jobs: wait?.started_jobs };
+  const wait = newest((point) => point.pickup_objective_s !== null);
+  return { ...depth, pickup_objective_s: wait?.pickup_objective_s };
 }
 
 function nearest(points, at_s) {
@@ -261,11 +262,15 @@ function steps(points, name, x, y, until_s, isClosed = false) {
   return isClosed ? `${path}V${y(0).toFixed(1)}Z` : path;
 }
 
+/** Steps of a clock: of seconds and minutes 1, 2, 5, 10, 15, 30, then hours. */
+const CLOCK_S = [1, 2, 5, 10, 15, 30].flatMap((step) => [step, step * 60]).concat([3600, 7200, 18_000, 36_000, 86_400]).sort((one, other) => one - other);
+
 /** Zero and a few round values up to about `top`. */
-function niceTicks(top, wanted, isWhole) {
+function niceTicks(top, wanted, { isWhole, isTime }) {
   const rough = top / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
-  let step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((each) => each >= rough);
+  let step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough);
+  if (isTime && rough > 0.5) step = CLOCK_S.find((each) => each >= rough) ?? step;
   if (isWhole) step = Math.max(1, Math.round(step));
   const ticks = [];
   for (let value = 0; value <= top + step * 0.001; value += step) ticks.push(value);

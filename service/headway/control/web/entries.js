@@ -25,10 +25,13 @@ export const namesOf = ({ name, pool }) => (pool ? [name, pool.pool, ...pool.que
  * has read for long, the last reading is all that is known.
  */
 export function oldestOf({ pool, metrics }, now_s) {
-  return pool?.state === "stale" ? metrics.oldest_age_s : aged(metrics, now_s);
+  return isOld(pool) ? metrics.oldest_age_s : aged(metrics, now_s);
 }
 
-const RANKS = { breaching: 4, stale: 3, unseen: 3, recovering: 2 };
+/** Whether the queues of a pool were last read long ago; it may be late all the same. */
+const isOld = (pool) => pool?.state === "stale" || (pool?.causes ?? []).some((cause) => cause.startsWith("its queues were last read"));
+
+const RANKS = { breaching: 7, crash_loop: 6, failing: 5, no_host: 4, stale: 3, unseen: 3, unmeasured: 2, recovering: 2 };
 
 /** How much an entry needs looking at: late, then unknown, then lately late, then all that keep their promise. */
 const rank = ({ pool }) => (pool ? RANKS[pool.state] ?? 1 : 0);
@@ -38,7 +41,7 @@ const VALUES = {
   waiting: ({ metrics }) => metrics.waiting_jobs,
   oldest: oldestOf,
   flight: ({ metrics }) => metrics.in_flight_jobs,
-  p95: ({ metrics }) => metrics.pickup_p95_s,
+  pickup: ({ metrics }) => metrics.pickup_objective_s,
   workers: ({ pool }) => pool?.running_workers,
 };
 
@@ -54,10 +57,12 @@ export function compared(column, now_s) {
 export function tally(entries) {
   const managed = entries.filter((entry) => entry.pool);
   const all = (...states) => managed.filter((entry) => states.includes(entry.pool.state)).length;
-  const dark = all("stale", "unseen");
+  const dark = all("stale", "unseen", "unmeasured");
+  const broken = all("crash_loop", "failing", "no_host");
   const free = entries.length - managed.length;
   return [
     managed.length && `${all("breaching")} of ${managed.length} late`,
+    broken && `${broken} failing`,
     dark && `${dark} without fresh data`,
     free && `${counted(free, "queue")} without a profile`,
   ]

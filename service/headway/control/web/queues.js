@@ -3,7 +3,7 @@
 import { el, keep, mark, part, say } from "./dom.js";
 import { compared, entriesOf, namesOf, oldestOf, tally } from "./entries.js";
 import { Finder } from "./find.js";
-import { ago, count, counted, duration, promise, rate } from "./format.js";
+import { ago, count, counted, decimal, duration, promise, rate } from "./format.js";
 
 const STATES = {
   on_time: "on time",
@@ -11,20 +11,28 @@ const STATES = {
   scaling: "scaling",
   at_risk: "nearly late",
   recovering: "was late",
+  unmeasured: "not measured",
   breaching: "late",
+  crash_loop: "crash loop",
+  failing: "failing",
+  no_host: "no host",
   stale: "no fresh data",
   unseen: "not seen yet",
   unmanaged: "no profile",
 };
 
 const TOLD = {
-  on_time: "Nothing waits longer than the objective.",
-  idle: "Nothing waits, and no worker is wanted.",
+  on_time: "Nothing waits longer than the objective, and what started lately had not.",
+  idle: "Nothing waits, and no job has started lately: there is nothing to measure.",
   scaling: "Workers are being started or let go.",
   at_risk: "The oldest job has waited most of the time that was promised.",
   recovering: "Nobody waits too long now, but in the minutes that the promise is about some did.",
   breaching: "The oldest job has waited longer than was promised (the objective is breached).",
-  stale: "The newest reading is old: nothing is lowered until there is a new one.",
+  unmeasured: "No job's time to start has been measured in the minutes that the promise is about.",
+  crash_loop: "Workers of its template only end too early.",
+  failing: "More of the jobs that ended fail than the profile's failure limit allows.",
+  no_host: "No reachable host can run its workers.",
+  stale: "What is known is old: nothing is lowered until there is something new.",
   unseen: "No collector or sender has told of this queue.",
   unmanaged: "No profile names this queue: it is watched and has no workers of Headway.",
 };
@@ -155,7 +163,7 @@ function makeRow(row, select) {
     cell("waiting", "Waiting"),
     cell("oldest", "Longest wait"),
     cell("flight", "At work"),
-    cell("p95", "95 % within"),
+    cell("pickup", "Started within"),
     el(
       "td",
       { role: "cell", class: "workers", "data-label": "Workers" },
@@ -181,10 +189,11 @@ function showRow(element, row, selected, now_s) {
   const oldest_s = oldestOf(row, now_s);
   measured(part(element, "oldest"), duration(oldest_s), metrics, now_s);
   measured(part(element, "flight"), count(metrics.in_flight_jobs), metrics, now_s);
-  measured(part(element, "p95"), pickup(metrics), metrics, now_s);
+  measured(part(element, "pickup"), pickup(metrics, pool), metrics, now_s);
+  mark(part(element, "pickup"), "title", pickupTitle(metrics, pool));
   if (pool) {
     mark(part(element, "oldest"), "data-over", oldest_s > pool.objective.target_s);
-    mark(part(element, "p95"), "data-over", metrics.pickup_p95_s > pool.objective.target_s);
+    mark(part(element, "pickup"), "data-over", metrics.pickup_objective_s > pool.objective.target_s);
   }
   mark(element, "data-old", pool?.state === "stale");
   showWorkers(element, row);
@@ -206,7 +215,7 @@ function showState(element, { kind, pool }) {
   badge.hidden = kind === "member";
   say(badge, STATES[state] ?? state);
   mark(badge, "data-state", state);
-  mark(badge, "title", TOLD[state] ?? "");
+  mark(badge, "title", [TOLD[state], ...(pool?.causes ?? []).map((cause) => `${cause}.`)].filter(Boolean).join(" "));
   const mode = part(element, "mode");
   const paused = kind === "pool" ? MODES[pool.mode] : undefined;
   mode.hidden = !paused;
@@ -220,9 +229,17 @@ function measured(cell, text, metrics, now_s) {
 }
 
 /** No start in the window leaves nothing to measure; that is known, where buckets are there at all. */
-function pickup(metrics) {
+function pickup(metrics, pool) {
   const isMeasured = metrics.arrival_rate_per_s !== null;
-  return metrics.pickup_p95_s === null && isMeasured ? "no starts" : duration(metrics.pickup_p95_s);
+  if (metrics.pickup_objective_s === null) return isMeasured ? "no starts" : duration(null);
+  return pool ? `p${decimal(pool.objective.percentile)} ${duration(metrics.pickup_objective_s)}` : duration(metrics.pickup_objective_s);
+}
+
+/** The median, over which minutes, and how old that is. */
+function pickupTitle(metrics, pool) {
+  if (!pool) return "";
+  const measured = pool.measured_age_s === null ? "never measured" : `measured ${ago(pool.measured_age_s)}`;
+  return `Half of them within ${duration(metrics.pickup_p50_s)}; over ${duration(pool.objective.window_s)}; ${measured}`;
 }
 
 function showWorkers(element, { kind, pool }) {
@@ -241,9 +258,11 @@ function showWorkers(element, { kind, pool }) {
     [pool.failing_workers, "failing to start"],
     [pool.unknown_workers, "on silent hosts"],
   ].filter(([number]) => number > 0);
-  const told = moving.map(([number, what]) => `${number} ${what}`).join(", ");
-  say(part(element, "moving"), told);
-  mark(part(element, "moving"), "data-bad", pool.failing_workers > 0 || pool.unknown_workers > 0);
+  // Why there are none, or jobs that fail, is read where the eye is, and not in a list elsewhere.
+  const causes = pool.causes.filter((cause) => !cause.startsWith("the oldest job"));
+  say(part(element, "moving"), [...moving.map(([number, what]) => `${number} ${what}`), ...causes].join(", "));
+  mark(part(element, "moving"), "data-bad", causes.length > 0 || pool.failing_workers > 0 || pool.unknown_workers > 0);
+  mark(part(element, "figures"), "title", pool.reported_age_s === null ? "no reachable host reports" : `reported ${ago(pool.reported_age_s)}`);
   const scale = Math.max(pool.workers_max, running + starting, target ?? 0, 1);
   const [filled, coming, tick] = track.children;
   filled.style.width = `${(100 * running) / scale}%`;

@@ -46,6 +46,7 @@ const NAMES = {
   backlog_drain: "starting all that wait in time",
   wake: "waking from none",
   standing: "there before the next job",
+  rhythm: "enough for bursts that keep a rhythm",
   steady_state: "keeping up with arrivals",
   trend: "arrivals that rise",
   forecast: "arrivals foretold",
@@ -57,6 +58,7 @@ const NAMES = {
   tolerance: "too small a change",
   anti_flapping: "no back and forth",
   crash_loop: "workers that die at once",
+  activation: "too few jobs to wake for",
   override: "set by hand",
   workers_min: "profile's minimum",
   workers_max: "profile's maximum",
@@ -94,6 +96,8 @@ const DEMANDS = {
   wake: (value, seen) => `${waiting(seen)}, and no worker is there: waking takes workers for ${slots(value)}.`,
   standing: (value) =>
     `A worker started now would come too late for the next jobs that may arrive: workers for ${slots(value)} should be there before them.`,
+  rhythm: (value) =>
+    `Bursts keep a rhythm with short pauses: keeping workers for ${slots(value)} starts every job in time and costs less than starting them anew.`,
   steady_state: (value, seen) =>
     `Jobs arrive at ${rate(seen.arrival_rate_per_s)} and take ${duration(seen.service_time_s)} each: that is ${slots(value)}.`,
   trend: (value, seen) =>
@@ -125,6 +129,7 @@ const LIMITS = {
   anti_flapping: (count_) => `The strategy turns only after its cooldown and comes down by a share at a time: ${count_} for now.`,
   step: (count_) => `The profile's steps lead to ${count_} for now.`,
   crash_loop: (count_) => `Its workers only end too early wherever they are started: no more than ${count_} until one stays.`,
+  activation: () => "Too few jobs have come to wake the pool from zero: nobody is started yet.",
   fallback: (count_) => `Metrics have been missing for long: the profile falls back on ${count_}.`,
   pause: (count_) => `An operator has paused the pool: held at ${count_}.`,
   override: (count_) => `An operator has set ${count_} for a while.`,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from headway.scaling.demand import (
+    MARGIN_S,
     Coming,
     Need,
     Supply,
@@ -12,19 +13,27 @@ from headway.scaling.demand import (
     batch_cycle_s,
     completions_per_s,
     confidence,
+    cycle_s,
     exposed_s,
     greatest,
+    need,
     standing,
     start_up_s,
     supply,
     taking,
     waiting,
 )
-from headway.scaling.guard import guard_of, learned, spare_jobs
+from headway.scaling.guard import Guard, guard_of, learned, spare_jobs
+from headway.scaling.hold import start_cost_s
+from headway.scaling.keeping import Keeping, enough_slots
 from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.period import Periods, periods_of, rhythm_alone, seen
+from headway.scaling.profile import Forecast
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
+SILENT_S = 600.0  # whoever comes after a pause so long is started for it
+BURST_DEVIATIONS = 1.65  # a burst of twenty brings more, and only the last jobs of it wait for too long
 CAUTION = 1.0  # standard deviations fewer completions than expected are reckoned with
 
 
@@ -34,25 +43,92 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     given = supply(
         queue, view, coming=_coming(asked, view, now_s), caution=CAUTION * confidence(view.profile) / view.profile.risk
     )
+    kept: dict[str, Any] = {"asked": [list(each) for each in asked]} if asked else {}
+    guard = _guard(queue, view, state, kept, now_s=now_s)
+    periods = _periods(queue, view, state, kept, now_s=now_s) if guard is None else guard.periods
+    enough = _enough_slots(periods, queue, view, now_s=now_s)
     in_use = given.busy_slots + view.starting_workers * view.slots_per_worker
     # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
     at_work = in_use + view.taken_jobs
-    drain = _drain(queue, view, given, slots_max=_slots_max(view, now_s))
+    drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough)
+    if drain is None:
+        drain = _drain(queue, view, given, slots_max=_slots_max(view, now_s))
     demands = [
         Demand(name="work_in_progress", slots=at_work),
         Demand(name="backlog_drain", slots=max(at_work, in_use + drain.slots)),
         Demand(name="wake", slots=float(_is_asleep(queue, view))),
     ]
-    kept: dict[str, Any] = {"asked": [list(each) for each in asked]} if asked else {}
-    if exposed_s(view) > 0:
-        before = guard_of(state.get("guard"))
-        guard = learned(before, queue, view, now_s=now_s)
+    if enough is not None:
+        demands.append(Demand(name="rhythm", slots=float(enough)))
+    elif guard is not None:
         spare = spare_jobs(guard, queue, view, now_s=now_s)
-        stand = standing(queue, view, given, arrivals_per_tick=guard.expected_jobs, spare_jobs=spare)
+        # What is learned leaves retries out. They come all the same, and take a slot each.
+        coming_jobs = guard.expected_jobs + (queue.retry_rate_per_s or 0.0) * view.tick_s
+        stand = standing(queue, view, given, arrivals_per_tick=coming_jobs, spare_jobs=spare)
         demands.append(Demand(name="standing", slots=max(at_work, in_use + stand.slots)))
-        # As it was stored, where it is the same: what is at rest is not written again.
-        kept["guard"] = state["guard"] if guard == before else guard
-    return Advice(demands=tuple(demands), state=kept)
+    return Advice(demands=tuple(demands), state=kept, enough_slots=enough)
+
+
+def _guard(queue: QueueMetrics, view: PoolView, state: State, kept: dict[str, Any], *, now_s: float) -> Guard | None:
+    """What an exposed pool has learned by now, ``kept`` for the next time; ``None`` where reacting is soon enough."""
+    if exposed_s(view) <= 0:
+        return None
+    before = guard_of(state.get("guard"))
+    guard = learned(before, queue, view, now_s=now_s)
+    # As it was stored, where it is the same: what is at rest is not written again.
+    kept["guard"] = state["guard"] if guard == before else guard
+    return guard
+
+
+def _periods(
+    queue: QueueMetrics, view: PoolView, state: State, kept: dict[str, Any], *, now_s: float
+) -> Periods | None:
+    """The rhythms of a pool that is not exposed, ``kept`` for the next time; forgotten once nothing came for long."""
+    before = periods_of(state.get("periods"))
+    periods = seen(before, queue.fresh_jobs, at_s=queue.arrived_until_s, tick_s=view.tick_s)
+    if periods is None or not _is_kept(periods, now_s):
+        return None
+    kept["periods"] = state["periods"] if periods is before else periods
+    return periods
+
+
+def _is_kept(periods: Periods, now_s: float) -> bool:
+    return now_s - periods.at_s <= SILENT_S
+
+
+def _enough_slots(periods: Periods | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> int | None:
+    """The slots to keep through the pauses of a rhythm that is believed; ``None``: without one, or it is dearer."""
+    alone = None if periods is None else rhythm_alone(periods, now_s=now_s, tick_s=view.tick_s)
+    if alone is None or view.profile.forecast is Forecast.OFF or view.profile.hold_down_s is not None:
+        return None
+    rhythm, beside_per_s = alone
+    price_s = start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
+    keeping = Keeping(
+        cycle_s=cycle_s(queue, view),
+        wait_s=view.profile.objective.target_s - MARGIN_S,
+        tick_s=view.tick_s,
+        start_cost_s=price_s / view.slots_per_worker,
+        beside_per_s=beside_per_s + (queue.retry_rate_per_s or 0.0),  # work, though no news
+        deviations=BURST_DEVIATIONS * confidence(view.profile) / view.profile.risk,
+    )
+    return enough_slots(rhythm, keeping)
+
+
+def _drain_of_wave(queue: QueueMetrics, given: Supply, view: PoolView, *, slots: int) -> Need | None:
+    """What waiting jobs need beyond the slots that are enough for a rhythm; ``None`` where that is not to be relied on.
+
+    Jobs of a wave come evenly: the oldest has waited longest and starts first, the newest waits for all others, and
+    between those two each waits as much of both as its place in the queue.
+    """
+    coming_slots = sum(each.slots for each in given.coming)
+    oldest_left_s = view.profile.objective.target_s - MARGIN_S - (queue.oldest_age_s or 0.0)
+    if given.busy_slots + given.idle_slots + coming_slots < slots or oldest_left_s <= 0 or len(view.queues) > 1:
+        return None
+    if not queue.waiting_jobs:
+        return Need()
+    sure = replace(given, caution=0.0)  # what the rhythm needs was counted without, and a burst's scatter with
+    newest = need(queue.waiting_jobs, view.profile.objective.target_s - MARGIN_S, sure, start_up_s=start_up_s(view))
+    return greatest((taking(queue, given), newest))
 
 
 def _is_asleep(queue: QueueMetrics, view: PoolView) -> bool:
@@ -113,4 +189,12 @@ def _coming(asked: Sequence[tuple[float, int]], view: PoolView, now_s: float) ->
     )
 
 
-HYBRID = Strategy(name="hybrid", advise=advise, is_clockless=True)
+def is_at_rest(state: State, now_s: float) -> bool:
+    """Whether ``state`` holds no more than arrivals in which no rhythm was found, and keeps them."""
+    if not state:
+        return True
+    periods = periods_of(state.get("periods"))
+    return state.keys() == {"periods"} and periods is not None and not periods.rhythms and _is_kept(periods, now_s)
+
+
+HYBRID = Strategy(name="hybrid", advise=advise, is_clockless=True, is_at_rest=is_at_rest)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
 from headway.simulate.report.charts import COLOURS, WAIT_MULTIPLE_MAX, frontier, waits_over_time, workers_over_time
@@ -23,12 +24,19 @@ COLUMNS = (
 )
 
 
-def page(rows: Sequence[Row], offered: Sequence[Offered], *, title: str, settings: Mapping[str, str]) -> str:
-    """The whole report as HTML."""
+def page(
+    rows: Sequence[Row],
+    offered: Sequence[Offered],
+    *,
+    title: str,
+    settings: Mapping[str, str],
+    told: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> str:
+    """The whole report as HTML; ``told`` has sentences on workloads, by their names."""
     loads = {each.workload: each for each in offered}
     strategies = tuple(dict.fromkeys(row.strategy for row in rows))
     sections = [
-        _workload(name, [row for row in rows if row.workload == name], loads[name], strategies)
+        _workload(name, [row for row in rows if row.workload == name], loads[name], strategies, told.get(name, ()))
         for name in workloads(rows)
     ]
     foot = (
@@ -52,13 +60,14 @@ def document(title: str, facts: Mapping[str, str], body: str, *, foot: str) -> s
     )
 
 
-def _workload(name: str, rows: Sequence[Row], offered: Offered, strategies: Sequence[str]) -> str:
+def _workload(name: str, rows: Sequence[Row], offered: Offered, strategies: Sequence[str], told: Sequence[str]) -> str:
     jobs, work_hours = rows[0].result.jobs, rows[0].result.work_hours
     drawn = [row for row in rows if row.is_drawn]
+    lines = "".join(f"<p>{escape(line)}</p>" for line in told)
     charts = "".join(over_time(row, offered, is_open=index == 0) for index, row in enumerate(drawn))
     return (
         f"<section><h2>{escape(name)}</h2>"
-        f'<p class="soft">{jobs:,} jobs, {work_hours:,.2f} hours of work.</p>{table(rows, strategies)}'
+        f'<p class="soft">{jobs:,} jobs, {work_hours:,.2f} hours of work.</p>{table(rows, strategies)}{lines}'
         f"<figure><figcaption>Jobs in time against cost (× the work itself). Up and to the left is better; "
         f"each step up is a tenth of the late jobs.{_swept(rows)}</figcaption>{frontier(rows, strategies)}</figure>"
         f"{charts}</section>"

@@ -442,6 +442,7 @@ class Worker(google.protobuf.message.Message):
     MEMORY_BYTES_FIELD_NUMBER: builtins.int
     IS_FORCED_FIELD_NUMBER: builtins.int
     STATE_AGE_S_FIELD_NUMBER: builtins.int
+    IS_UNRECORDED_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     pool: builtins.str
     template: builtins.str
@@ -463,6 +464,10 @@ class Worker(google.protobuf.message.Message):
     """Its drain deadline is over: it is, or was, ended by force. Absent: the agent does not say."""
     state_age_s: builtins.float
     """How long it has been in its state. Absent: the agent does not say."""
+    is_unrecorded: builtins.bool
+    """The agent has no record of having started it: it takes a place, and is neither asked to stop nor replaced. Its state
+    is told as running.
+    """
     def __init__(
         self,
         *,
@@ -480,9 +485,10 @@ class Worker(google.protobuf.message.Message):
         memory_bytes: builtins.int | None = ...,
         is_forced: builtins.bool | None = ...,
         state_age_s: builtins.float | None = ...,
+        is_unrecorded: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_state_age_s", b"_state_age_s", "exit_code", b"exit_code", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "state_age_s", b"state_age_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_state_age_s", b"_state_age_s", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_state_age_s", b"_state_age_s", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "is_unrecorded", b"is_unrecorded", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_exit_code", b"_exit_code"]) -> typing.Literal["exit_code"] | None: ...
     @typing.overload

@@ -24,25 +24,25 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fheadway/wire/v1/telemetry.proto\x12\x0fheadway.wire.v1\"\xd5\x01\n\rIngestRequest\x12\x10\n\x08producer\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x11\n\tsent_at_s\x18\x03 \x01(\x01\x12)\n\x06\x65vents\x18\x04 \x03(\x0b\x32\x19.headway.wire.v1.JobEvent\x12-\n\x07samples\x18\x05 \x03(\x0b\x32\x1c.headway.wire.v1.QueueSample\x12\x33\n\nactivities\x18\x06 \x03(\x0b\x32\x1f.headway.wire.v1.WorkerActivity\"r\n\x0eIngestResponse\x12\x14\n\x0cis_duplicate\x18\x01 \x01(\x08\x12\x17\n\x0f\x61\x63\x63\x65pted_events\x18\x02 \x01(\r\x12\x18\n\x10\x61\x63\x63\x65pted_samples\x18\x03 \x01(\r\x12\x17\n\x0f\x63orrected_times\x18\x04 \x01(\r\"\xe1\x01\n\x08JobEvent\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12(\n\x04kind\x18\x03 \x01(\x0e\x32\x1a.headway.wire.v1.EventKind\x12\x0c\n\x04\x61t_s\x18\x04 \x01(\x01\x12\x1a\n\renqueued_at_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x19\n\x0cstarted_at_s\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x16\n\tjob_class\x18\x07 \x01(\tH\x02\x88\x01\x01\x42\x10\n\x0e_enqueued_at_sB\x0f\n\r_started_at_sB\x0c\n\n_job_class\"\xc8\x01\n\x0bQueueSample\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0c\n\x04\x61t_s\x18\x02 \x01(\x01\x12\x14\n\x0cwaiting_jobs\x18\x03 \x01(\x04\x12\x1b\n\x0ein_flight_jobs\x18\x04 \x01(\x04H\x00\x88\x01\x01\x12\x19\n\x0c\x64\x65layed_jobs\x18\x05 \x01(\x04H\x01\x88\x01\x01\x12\x19\n\x0coldest_age_s\x18\x06 \x01(\x01H\x02\x88\x01\x01\x42\x11\n\x0f_in_flight_jobsB\x0f\n\r_delayed_jobsB\x0f\n\r_oldest_age_s\"\x90\x01\n\x0eWorkerActivity\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x03\x12\x0f\n\x07is_busy\x18\x03 \x01(\x08\x12\x19\n\x0c\x62usy_since_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nended_jobs\x18\x05 \x01(\x04H\x01\x88\x01\x01\x42\x0f\n\r_busy_since_sB\r\n\x0b_ended_jobs*\xa0\x01\n\tEventKind\x12\x1a\n\x16\x45VENT_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45VENT_KIND_ENQUEUED\x10\x01\x12\x16\n\x12\x45VENT_KIND_STARTED\x10\x02\x12\x17\n\x13\x45VENT_KIND_FINISHED\x10\x03\x12\x15\n\x11\x45VENT_KIND_FAILED\x10\x04\x12\x16\n\x12\x45VENT_KIND_RETRIED\x10\x05\x32]\n\x10TelemetryService\x12I\n\x06Ingest\x12\x1e.headway.wire.v1.IngestRequest\x1a\x1f.headway.wire.v1.IngestResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fheadway/wire/v1/telemetry.proto\x12\x0fheadway.wire.v1\"\xd5\x01\n\rIngestRequest\x12\x10\n\x08producer\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x11\n\tsent_at_s\x18\x03 \x01(\x01\x12)\n\x06\x65vents\x18\x04 \x03(\x0b\x32\x19.headway.wire.v1.JobEvent\x12-\n\x07samples\x18\x05 \x03(\x0b\x32\x1c.headway.wire.v1.QueueSample\x12\x33\n\nactivities\x18\x06 \x03(\x0b\x32\x1f.headway.wire.v1.WorkerActivity\"\x9a\x01\n\x0eIngestResponse\x12\x14\n\x0cis_duplicate\x18\x01 \x01(\x08\x12\x17\n\x0f\x61\x63\x63\x65pted_events\x18\x02 \x01(\r\x12\x18\n\x10\x61\x63\x63\x65pted_samples\x18\x03 \x01(\r\x12\x17\n\x0f\x63orrected_times\x18\x04 \x01(\r\x12\x15\n\rrefused_items\x18\x05 \x01(\r\x12\x0f\n\x07refused\x18\x06 \x01(\t\"\x83\x02\n\x08JobEvent\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12(\n\x04kind\x18\x03 \x01(\x0e\x32\x1a.headway.wire.v1.EventKind\x12\x0c\n\x04\x61t_s\x18\x04 \x01(\x01\x12\x1a\n\renqueued_at_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x19\n\x0cstarted_at_s\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x16\n\tjob_class\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x14\n\x07\x61ttempt\x18\x08 \x01(\rH\x03\x88\x01\x01\x42\x10\n\x0e_enqueued_at_sB\x0f\n\r_started_at_sB\x0c\n\n_job_classB\n\n\x08_attempt\"\xc8\x01\n\x0bQueueSample\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0c\n\x04\x61t_s\x18\x02 \x01(\x01\x12\x14\n\x0cwaiting_jobs\x18\x03 \x01(\x04\x12\x1b\n\x0ein_flight_jobs\x18\x04 \x01(\x04H\x00\x88\x01\x01\x12\x19\n\x0c\x64\x65layed_jobs\x18\x05 \x01(\x04H\x01\x88\x01\x01\x12\x19\n\x0coldest_age_s\x18\x06 \x01(\x01H\x02\x88\x01\x01\x42\x11\n\x0f_in_flight_jobsB\x0f\n\r_delayed_jobsB\x0f\n\r_oldest_age_s\"\x90\x01\n\x0eWorkerActivity\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x03\x12\x0f\n\x07is_busy\x18\x03 \x01(\x08\x12\x19\n\x0c\x62usy_since_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nended_jobs\x18\x05 \x01(\x04H\x01\x88\x01\x01\x42\x0f\n\r_busy_since_sB\r\n\x0b_ended_jobs*\xa0\x01\n\tEventKind\x12\x1a\n\x16\x45VENT_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45VENT_KIND_ENQUEUED\x10\x01\x12\x16\n\x12\x45VENT_KIND_STARTED\x10\x02\x12\x17\n\x13\x45VENT_KIND_FINISHED\x10\x03\x12\x15\n\x11\x45VENT_KIND_FAILED\x10\x04\x12\x16\n\x12\x45VENT_KIND_RETRIED\x10\x05\x32]\n\x10TelemetryService\x12I\n\x06Ingest\x12\x1e.headway.wire.v1.IngestRequest\x1a\x1f.headway.wire.v1.IngestResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headway.wire.v1.telemetry_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_EVENTKIND']._serialized_start=963
-  _globals['_EVENTKIND']._serialized_end=1123
+  _globals['_EVENTKIND']._serialized_start=1038
+  _globals['_EVENTKIND']._serialized_end=1198
   _globals['_INGESTREQUEST']._serialized_start=53
   _globals['_INGESTREQUEST']._serialized_end=266
-  _globals['_INGESTRESPONSE']._serialized_start=268
-  _globals['_INGESTRESPONSE']._serialized_end=382
-  _globals['_JOBEVENT']._serialized_start=385
-  _globals['_JOBEVENT']._serialized_end=610
-  _globals['_QUEUESAMPLE']._serialized_start=613
-  _globals['_QUEUESAMPLE']._serialized_end=813
-  _globals['_WORKERACTIVITY']._serialized_start=816
-  _globals['_WORKERACTIVITY']._serialized_end=960
-  _globals['_TELEMETRYSERVICE']._serialized_start=1125
-  _globals['_TELEMETRYSERVICE']._serialized_end=1218
+  _globals['_INGESTRESPONSE']._serialized_start=269
+  _globals['_INGESTRESPONSE']._serialized_end=423
+  _globals['_JOBEVENT']._serialized_start=426
+  _globals['_JOBEVENT']._serialized_end=685
+  _globals['_QUEUESAMPLE']._serialized_start=688
+  _globals['_QUEUESAMPLE']._serialized_end=888
+  _globals['_WORKERACTIVITY']._serialized_start=891
+  _globals['_WORKERACTIVITY']._serialized_end=1035
+  _globals['_TELEMETRYSERVICE']._serialized_start=1200
+  _globals['_TELEMETRYSERVICE']._serialized_end=1293
 # @@protoc_insertion_point(module_scope)

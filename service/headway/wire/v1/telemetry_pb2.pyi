@@ -86,11 +86,16 @@ class IngestResponse(google.protobuf.message.Message):
     ACCEPTED_EVENTS_FIELD_NUMBER: builtins.int
     ACCEPTED_SAMPLES_FIELD_NUMBER: builtins.int
     CORRECTED_TIMES_FIELD_NUMBER: builtins.int
+    REFUSED_ITEMS_FIELD_NUMBER: builtins.int
+    REFUSED_FIELD_NUMBER: builtins.int
     is_duplicate: builtins.bool
     accepted_events: builtins.int
     accepted_samples: builtins.int
     corrected_times: builtins.int
     """Times outside the accepted span, moved by the source's estimated offset or to the span's end."""
+    refused_items: builtins.int
+    """Events and samples that were left out, because there is no room for their queues, and why."""
+    refused: builtins.str
     def __init__(
         self,
         *,
@@ -98,8 +103,10 @@ class IngestResponse(google.protobuf.message.Message):
         accepted_events: builtins.int = ...,
         accepted_samples: builtins.int = ...,
         corrected_times: builtins.int = ...,
+        refused_items: builtins.int = ...,
+        refused: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["accepted_events", b"accepted_events", "accepted_samples", b"accepted_samples", "corrected_times", b"corrected_times", "is_duplicate", b"is_duplicate"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["accepted_events", b"accepted_events", "accepted_samples", b"accepted_samples", "corrected_times", b"corrected_times", "is_duplicate", b"is_duplicate", "refused", b"refused", "refused_items", b"refused_items"]) -> None: ...
 
 global___IngestResponse = IngestResponse
 
@@ -114,6 +121,7 @@ class JobEvent(google.protobuf.message.Message):
     ENQUEUED_AT_S_FIELD_NUMBER: builtins.int
     STARTED_AT_S_FIELD_NUMBER: builtins.int
     JOB_CLASS_FIELD_NUMBER: builtins.int
+    ATTEMPT_FIELD_NUMBER: builtins.int
     queue: builtins.str
     """"connection/queue"."""
     job_id: builtins.str
@@ -122,6 +130,10 @@ class JobEvent(google.protobuf.message.Message):
     enqueued_at_s: builtins.float
     started_at_s: builtins.float
     job_class: builtins.str
+    attempt: builtins.int
+    """Which attempt of the job it is about, 1 the first; absent: not known, and taken for the first. An enqueued event of
+    a later one is work like any, and no news of what will come.
+    """
     def __init__(
         self,
         *,
@@ -132,9 +144,12 @@ class JobEvent(google.protobuf.message.Message):
         enqueued_at_s: builtins.float | None = ...,
         started_at_s: builtins.float | None = ...,
         job_class: builtins.str | None = ...,
+        attempt: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_started_at_s", b"_started_at_s", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "started_at_s", b"started_at_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_started_at_s", b"_started_at_s", "at_s", b"at_s", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "job_id", b"job_id", "kind", b"kind", "queue", b"queue", "started_at_s", b"started_at_s"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_started_at_s", b"_started_at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "started_at_s", b"started_at_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_started_at_s", b"_started_at_s", "at_s", b"at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "job_id", b"job_id", "kind", b"kind", "queue", b"queue", "started_at_s", b"started_at_s"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_attempt", b"_attempt"]) -> typing.Literal["attempt"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_enqueued_at_s", b"_enqueued_at_s"]) -> typing.Literal["enqueued_at_s"] | None: ...
     @typing.overload

@@ -1,0 +1,109 @@
+"""What the environment and the output of processes say of the workers they belong to.
+
+Hints, and nothing else: whoever runs a process chooses its environment. So a mark leads to no file and no signal. What
+it names counts where the agent's own records know of it, and tells elsewhere that there may be a worker.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from headway.agent import gpus, procfs
+from headway.agent.output import Output
+from headway.agent.records import Record, Unrecorded, is_worker_id
+from headway.agent.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID
+from headway.agent.toml_table import is_name
+
+STARTED_AS_CHARS_MAX = 4096
+
+
+def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
+    """What the environment of a worker says to the next agent: whose it is, and as what it was started."""
+    started_as = {
+        "template": record.template,
+        "template_hash": record.template_hash,
+        "restart_generation": record.restart_generation,
+        "is_burst": record.life.is_burst,
+        "stop": asdict(record.stop),
+    }
+    marks = {
+        WORKER_ID: record.worker_id,
+        POOL: record.pool,
+        AGENT_ID: agent_id,
+        STARTED_AS: json.dumps(started_as, separators=(",", ":")),
+    }
+    if record.gpus:
+        marks[GPUS] = marks[VISIBLE_GPUS] = gpus.text(record.gpus)
+    return marks
+
+
+def find_marked(agent_id: str, output: Output) -> dict[str, Unrecorded]:
+    """Every process of ``/proc`` that says it is a worker of this agent, by the id that it bears.
+
+    Its pool and template are empty where it does not say them plausibly.
+
+    A process may overwrite its environment, as those do that set their title; then its output still leads to its log.
+    """
+    found: dict[str, list[tuple[procfs.Stat, Mapping[str, str]]]] = {}
+    for pid in procfs.pids():
+        worker_id, environment = marked(pid, agent_id, output)
+        known = procfs.stat(pid) if worker_id else None
+        if known is not None and not known.is_over:
+            found.setdefault(worker_id, []).append((known, environment))
+    workers = {}
+    for worker_id, family in found.items():
+        # Its children bear its marks. It leads a session; they do only if they made one of their own, and later. Where
+        # nobody does, the worker has ended, and these are what it has left.
+        leaders = [each for each in family if each[0].session == each[0].pid]
+        if leaders:
+            main, environment = min(leaders, key=lambda each: (each[0].started_ticks, each[0].pid))
+            workers[worker_id] = _mark(worker_id, main, environment)
+    return workers
+
+
+def marked(pid: int, agent_id: str, output: Output) -> tuple[str, Mapping[str, str]]:
+    """The id of the worker of this agent that the process says it belongs to, and its environment; both empty if none.
+
+    Where the environment does not say it, the process prints to the worker's own file, which is known by more than its
+    name. Of such a process the environment is empty.
+    """
+    environment = procfs.environment(pid, having=agent_id)
+    if environment.get(AGENT_ID) == agent_id and is_worker_id(environment.get(WORKER_ID)):
+        return environment[WORKER_ID], environment
+    for number, path in procfs.output_files(pid).items():
+        worker_id = path.rpartition("/")[2].removesuffix(".log")
+        if path.endswith(".log") and is_worker_id(worker_id):
+            with suppress(OSError):
+                if output.is_open_as(worker_id, os.stat(f"/proc/{pid}/fd/{number}")):  # noqa: PTH116 - a link of the kernel's
+                    return worker_id, {}
+    return "", {}
+
+
+def _mark(worker_id: str, main: procfs.Stat, environment: Mapping[str, str]) -> Unrecorded:
+    pool, started_as = environment.get(POOL, ""), _started_as(environment.get(STARTED_AS, ""))
+    template = started_as.get("template")
+    return Unrecorded(
+        worker_id=worker_id,
+        pid=main.pid,
+        started_ticks=main.started_ticks,
+        pool=pool if _is_plain(pool) else "",
+        template=str(template) if _is_plain(template) else "",
+        is_burst=started_as.get("is_burst") is True,
+        gpus=gpus.numbers(environment.get(GPUS, "")),
+    )
+
+
+def _started_as(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text) if len(text) <= STARTED_AS_CHARS_MAX else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it can be shown and reported: nothing in it moves a cursor or begins a line."""
+    return is_name(value) and value.isprintable()

@@ -1,0 +1,39 @@
+"""`headway delete`: takes a pool's profile out of the control plane."""
+
+import os
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from headway.cli.api import api_of
+from headway.cli.typed import run
+from headway.settings import ClientSettings
+
+app = typer.Typer(add_completion=False, help="Delete profiles.")
+
+
+def main(words: list[str]) -> int:
+    """Run `headway delete`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command()
+def delete(
+    pools: Annotated[list[str], typer.Argument(metavar="POOL…", help="The pools whose profiles go.")],
+) -> None:
+    """Delete the profiles of pools. Their workers finish what they do and leave; their queues are seen on.
+
+    `headway apply` with the file that names a pool brings it back.
+    """
+    settings = ClientSettings.from_env(os.environ)
+    with api_of(settings) as api:
+        # All are looked up before one is deleted: a name that is mistyped leaves the others alone.
+        found = {pool: api.send("GET", _path(pool)).headers["ETag"] for pool in pools}
+        for pool, etag in found.items():
+            api.send("DELETE", _path(pool), headers={"If-Match": etag})
+            print(f"deleted {pool} at {settings.url}")
+
+
+def _path(pool: str) -> str:
+    return f"/v1/profiles/{quote(pool, safe='')}"

@@ -1,0 +1,37 @@
+"""What a rehearsal came to, for a program, and the files that it is written to."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from headway.errors import Misconfigured
+from headway.simulate.report.rows import Row
+
+
+def figures_of(row: Row) -> dict[str, Any]:
+    """Everything of one rehearsal but its plots, by names that carry their units."""
+    return (
+        {"workload": row.workload, "strategy": row.strategy, "risk": row.risk, "is_kept": row.is_kept}
+        | {name: value for name, value in asdict(row.result).items() if name != "points"}
+        | {"work_multiple": row.result.work_multiple}
+    )
+
+
+def check_writable(file: Path) -> None:
+    """Refuse now what could not be written after the work."""
+    folder = file.parent
+    if file.is_dir() or not folder.is_dir() or not os.access(file if file.exists() else folder, os.W_OK):
+        raise Misconfigured(f"{file} cannot be written: name a file in a folder that exists and is yours")
+
+
+def write(file: Path, text: str) -> None:
+    """Write ``text`` to ``file`` and say so on standard error."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Misconfigured(f"{file} cannot be written: {error.strerror}") from error
+    Console(stderr=True, highlight=False).print(Text(f"wrote {file}"), soft_wrap=True)

@@ -1,0 +1,177 @@
+"""Rehearsals of a scenario: its pools beside each other under each strategy, and what had no place on its hosts."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from headway import __version__
+from headway.cli.figures import figures_of, write
+from headway.cli.rehearsal import label_of, strategies_of
+from headway.cli.rehearsal_table import phases_told, start_up_told, table
+from headway.cli.scenario import Scenario
+from headway.cli.typed import output
+from headway.errors import Invalid
+from headway.scaling.explain import counted, duration
+from headway.scaling.profile import Profile
+from headway.scaling.strategy import Strategy
+from headway.simulate.beside import PoolLoad, rehearse_beside
+from headway.simulate.faults import HostOutage
+from headway.simulate.report.page import page
+from headway.simulate.report.rows import Offered, Row, offered_load
+from headway.simulate.single import Setting
+
+REASONS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """One rehearsal of all pools of a scenario: each under the strategy that its profile names."""
+
+    scenario: Scenario
+
+    @property
+    def pools(self) -> int:
+        """How many there are."""
+        return len(self.scenario.loads)
+
+    @property
+    def jobs(self) -> int:
+        """Of all pools."""
+        return sum(len(load.jobs) for load in self.scenario.loads)
+
+    @property
+    def length_s(self) -> float:
+        """From the start to the last arrival."""
+        return max(load.jobs.at_s[-1] for load in self.scenario.loads)
+
+
+def refuse_beside_scenario(given: Mapping[str, object]) -> None:
+    """Return if no option was given that a scenario says itself. Raises ``Invalid`` with those that were."""
+    if said := [option for option, value in given.items() if value]:
+        them = "it" if len(said) == 1 else "them"
+        raise Invalid(f"--scenario: its files say what {', '.join(said)} would: leave {them} out")
+
+
+def beside_cases(scenario: Scenario, text: str | None, known: Mapping[str, Strategy]) -> list[Beside]:
+    """A rehearsal for each strategy of ``text``, which all pools take; without a text each pool keeps its own."""
+    of_pools = [strategies_of(text, load.profile, known) for load in scenario.loads]
+    return [Beside(scenario=_under(scenario, profiles)) for profiles in zip(*of_pools, strict=True)]
+
+
+def _under(scenario: Scenario, profiles: Sequence[Profile]) -> Scenario:
+    pairs = zip(scenario.loads, profiles, strict=True)
+    return replace(scenario, loads=tuple(replace(load, profile=profile) for load, profile in pairs))
+
+
+def on_hosts(outages: Sequence[HostOutage], scenario: Scenario) -> tuple[HostOutage, ...]:
+    """``outages`` of hosts by number, as ``--fault host:number=2`` has them, as those of the scenario's hosts."""
+    names = {f"host-{number}": host.host_id for number, host in enumerate(scenario.hosts, start=1)}
+    return tuple(replace(outage, host_id=names[outage.host_id]) for outage in outages)
+
+
+def rehearsed_beside(
+    case: Beside,
+    setting: Setting,
+    *,
+    strategies: Mapping[str, Strategy],
+    on_tick: Callable[[float], None] | None = None,
+) -> tuple[Row, ...]:
+    """A row for each pool. ``on_tick`` is told the time that has passed."""
+    scenario = case.scenario
+    results = rehearse_beside(
+        scenario.loads,
+        scenario.hosts,
+        setting,
+        begins_at_s=scenario.begins_at_s,
+        strategies=strategies,
+        on_tick=on_tick,
+    )
+    return tuple(
+        Row(
+            workload=load.profile.pool,
+            strategy=label_of(load.profile, strategies),
+            result=result,
+            percentile=load.profile.objective.percentile,
+        )
+        for load, result in zip(scenario.loads, results, strict=True)
+    )
+
+
+def by_pool(found: Sequence[tuple[Row, ...]]) -> list[Row]:
+    """The rows of all rehearsals, pool by pool in the scenario's order."""
+    return [row for of_pool in zip(*found, strict=True) for row in of_pool]
+
+
+def offered_by(scenario: Scenario) -> list[Offered]:
+    """The work that arrives at each pool."""
+    return [offered_load(load.profile.pool, load.jobs, slots=load.slots) for load in scenario.loads]
+
+
+def print_beside(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> None:
+    """The table, and for each row what had no place."""
+    console = output()
+    console.print(Text(f"{title_of(scenario)}.", style="dim"))
+    if setting.behaviour is not None:
+        told = f"Workers and control plane behave as measured: start-up {start_up_told(setting)}."
+        console.print(Text(told, style="dim"))
+    console.print(table(rows, what="pool"))
+    if told := phases_told(rows):
+        console.print(Text(told, style="dim"))
+    missing = [line for row in rows for line in unplaced_told(row)]
+    for line in missing or ["Every pool had a place for each worker that it wanted."]:
+        console.print(Text(line), soft_wrap=True)
+
+
+def title_of(scenario: Scenario) -> str:
+    """How many pools are beside each other, and on how many hosts."""
+    return f"Rehearsal of {counted(len(scenario.loads), 'pool')} on {counted(len(scenario.hosts), 'host')}"
+
+
+def unplaced_told(row: Row) -> tuple[str, ...]:
+    """What had no place, first how much and then why; nothing where every worker had its place."""
+    found = row.result.unplaced
+    if found is None:
+        return ()
+    many = f"up to {found.workers_max} workers" if found.workers_max > 1 else "1 worker"
+    first = (
+        f"{row.workload} ({row.label}): no place for {many} over {duration(found.for_s)}, "
+        f"{found.worker_hours:,.2f} worker-hours in all"
+    )
+    return (first, *(f"  {duration(each.for_s)}: {each.text}" for each in found.reasons[:REASONS_SHOWN]))
+
+
+def objectives_of(loads: Sequence[PoolLoad]) -> Mapping[str, str]:
+    """Pool -> what it promises."""
+    promises = ((load.profile.pool, load.profile.objective) for load in loads)
+    return {pool: f"{each.percentile:g} % within {duration(each.target_s)}" for pool, each in promises}
+
+
+def tell_beside(
+    rows: Sequence[Row], scenario: Scenario, setting: Setting, *, report: Path | None, json_: Path | None
+) -> None:
+    """Print what came of each pool, and write it to the files that were asked for."""
+    print_beside(rows, scenario, setting)
+    if json_ is not None:
+        write(json_, json.dumps(figures_beside(rows, scenario, setting), indent=2, allow_nan=False) + "\n")
+    if report is None:
+        return
+    facts = {**objectives_of(scenario.loads), "tick": duration(setting.tick_s), "seed": f"{setting.seed}"}
+    told: dict[str, list[str]] = {row.workload: [] for row in rows}
+    for row in rows:
+        told[row.workload] += unplaced_told(row)
+    write(report, page(rows, offered_by(scenario), title=title_of(scenario), settings=facts, told=told))
+
+
+def figures_beside(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> dict[str, Any]:
+    """Everything but the plots of pools beside each other, by names that carry their units."""
+    return {
+        "headway": __version__,
+        "objectives": {load.profile.pool: asdict(load.profile.objective) for load in scenario.loads},
+        **asdict(setting),
+        "hosts": [host.name for host in scenario.hosts],
+        "rehearsals": [figures_of(row) for row in rows],
+    }

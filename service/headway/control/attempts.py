@@ -1,0 +1,113 @@
+"""Failed sign-ins, by address: whoever guesses is answered ever later, and the audit log says so.
+
+An address that fails often is refused for a while, whatever it shows, but for what it has shown with success before: an
+agent behind the same address goes on.
+"""
+
+import ipaddress
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from headway.control.seldom import Seldom
+from headway.errors import HeadwayError, Overloaded
+from headway.store.credentials import record_act
+from headway.store.engine import Engine, transaction
+
+FREE_FAILURES = 10  # within FORGOTTEN_S: a token with a typing error, tried by hand
+FORGOTTEN_S = 60.0
+PAUSE_S = 1.0
+PAUSE_MAX_S = 60.0
+ADDRESSES_MAX = 10_000
+GOOD_MAX = 1_000  # of one address
+AUDITED_MAX = 30  # lines a minute, of all addresses
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Address:
+    failures: int = 0
+    failed_at_s: float = float("-inf")
+    refused_until_s: float = float("-inf")
+    good: set[str] = field(default_factory=set)
+
+
+class Attempts:
+    """What each address has shown lately."""
+
+    def __init__(self, *, engine: Engine | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._known: dict[str, _Address] = {}
+        self._told = Seldom(clock=clock)
+        self._audited_since_s = float("-inf")
+        self._audited = 0
+        self.failed = 0
+        """Failed sign-ins, of all addresses."""
+
+    def require_patience(self, address: str, sha256: str) -> None:
+        """Return if ``address`` may try what it shows. Raises ``Overloaded`` while it is refused."""
+        known = self._known.get(address)
+        if known is None or sha256 in known.good or self._clock() >= known.refused_until_s:
+            return
+        left_s = known.refused_until_s - self._clock()
+        raise Overloaded(
+            f"{known.failures} sign-ins from {address} have failed: try again in {left_s:.0f} s with a known token"
+        )
+
+    def succeeded(self, address: str, sha256: str) -> None:
+        """``address`` has shown what is known."""
+        known = self._of(address)
+        if len(known.good) >= GOOD_MAX:
+            known.good.clear()
+        known.good.add(sha256)
+
+    async def failure(self, address: str, what: str, *, is_guess: bool = True) -> None:
+        """``address`` has shown what is not known: count it, refuse guesses longer each time, and write it down."""
+        known, now_s = self._of(address), self._clock()
+        if now_s - known.failed_at_s > max(FORGOTTEN_S, 2 * PAUSE_MAX_S):
+            known.failures = 0
+        known.failures += is_guess
+        known.failed_at_s = now_s
+        self.failed += 1
+        if known.failures > FREE_FAILURES:
+            pause_s = min(PAUSE_S * 2.0 ** min(known.failures - FREE_FAILURES - 1, 16), PAUSE_MAX_S)
+            known.refused_until_s = now_s + pause_s
+        if self._told.due(address) is None or not self._may_audit(now_s):
+            return
+        log.warning("sign-in failed address=%s at=%s failures=%d", address, what, known.failures)
+        if self._engine is None:
+            return
+        try:
+            async with transaction(self._engine) as conn:
+                await record_act(
+                    conn,
+                    actor=f"address {address}",
+                    action="sign-in failed",
+                    subject=what,
+                    after={"failures": known.failures},
+                )
+        except HeadwayError as error:
+            log.warning("audit line missed: %s", error)  # the refusal does not wait for the database
+
+    def _may_audit(self, now_s: float) -> bool:
+        if now_s - self._audited_since_s > FORGOTTEN_S:
+            self._audited_since_s, self._audited = now_s, 0
+        self._audited += 1
+        return self._audited <= AUDITED_MAX
+
+    def _of(self, address: str) -> _Address:
+        if address not in self._known and len(self._known) >= ADDRESSES_MAX:
+            del self._known[next(iter(self._known))]  # the longest known
+        return self._known.setdefault(address, _Address())
+
+
+def address_of(host: str) -> str:
+    """What counts as one address: of IPv6 the network of 64 bits, all of which one machine may have."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)

@@ -1,0 +1,28 @@
+"""How much this control plane takes of what others may name at will. Each has a setting of its name."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The most of each: of one token or host, and of all."""
+
+    queues_per_token_max: int = 5_000
+    queues_max: int = 10_000
+    """Beside those that profiles name. So many are benchmarked."""
+    producers_per_token_max: int = 2_000
+    producers_max: int = 10_000
+    hosts_max: int = 20_000
+    workers_per_host_max: int = 2_000
+    templates_per_host_max: int = 200
+    labels_max: int = 50
+    """Of a host, and of each of its templates."""
+    start_ups_per_report_max: int = 1_000
+    """And exits; of more the newest are taken."""
+    http_connections_max: int = 1_000
+    grpc_connections_max: int = 20_000
+    metrics_series_max: int = 100_000
+    """In one answer of `/metrics`."""
+
+
+DEFAULT = Bounds()

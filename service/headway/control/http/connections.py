@@ -1,0 +1,82 @@
+"""The connections of the HTTP server: how many there are, and for how long each may be without a whole request.
+
+Uvicorn waits for headers and bodies as long as their senders like, and takes connections until no descriptor is left.
+Where there is no room for another one, the oldest that has asked for nothing yet makes room: whoever asks is heard.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+HEADERS_S = 10.0
+BODY_S = 60.0  # 8 MB over a slow line
+SWEEP_S = 1.0
+
+
+class Connections:
+    """Those that are open, in the order in which they came."""
+
+    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._open: dict[Any, tuple[object, float]] = {}
+        """Protocol -> what it was last seen to wait for, and since when."""
+        self.ended = 0
+        """Connections that were ended for want of room, or of a request."""
+
+    def bounded(self, protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
+        """``protocol``, each of whose instances is one of these connections."""
+        connections = self
+
+        class Bounded(protocol):  # type: ignore[misc, valid-type]
+            def connection_made(self, transport: Any) -> None:
+                super().connection_made(transport)
+                connections.made(self)
+
+            def connection_lost(self, error: Exception | None) -> None:
+                super().connection_lost(error)
+                connections.lost(self)
+
+        return Bounded
+
+    def made(self, protocol: Any) -> None:
+        """Another one is open; without room one ends."""
+        self._open[protocol] = (None, self._clock())
+        if len(self._open) > self._most:
+            self._end(next((each for each in self._open if _lacks(each)), protocol))
+
+    def lost(self, protocol: Any) -> None:
+        """It is closed."""
+        self._open.pop(protocol, None)
+
+    def sweep(self) -> None:
+        """End those that have waited too long for the rest of a request."""
+        now_s = self._clock()
+        for protocol, (seen, since_s) in list(self._open.items()):
+            lacks = _lacks(protocol)
+            # Of the same request still the same: any other one begins anew.
+            waits_for = (lacks, protocol.cycle) if lacks else None
+            if waits_for != seen or waits_for is None:
+                self._open[protocol] = (waits_for, since_s if seen is None and lacks else now_s)
+            elif now_s - since_s > (BODY_S if lacks == "body" else HEADERS_S):
+                self._end(protocol)
+
+    async def sweep_for_ever(self) -> None:
+        """``sweep`` each second."""
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self.sweep()
+
+    def _end(self, protocol: Any) -> None:
+        self._open.pop(protocol, None)
+        self.ended += 1
+        protocol.transport.abort()
+
+
+def _lacks(protocol: Any) -> str:
+    """What of its next request has not come: its headers or its body; empty where one is being answered."""
+    cycle = protocol.cycle
+    if cycle is None or cycle.response_complete:
+        return "headers"
+    return "body" if cycle.more_body else ""

@@ -1,0 +1,72 @@
+"""The last minutes of a pool, for a chart and for a rehearsal."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from headway.control.http.answers import BucketPoint, ServiceTimePoint
+from headway.scaling.measure import BucketRow, MovingSketch, merged, quantile_s, sketch_value_s
+from headway.scaling.profile import Profile
+
+
+def bucket_points(rows: Sequence[BucketRow], profile: Profile, *, from_s: float) -> list[BucketPoint]:
+    """One point for each 5 s since ``from_s`` in which any queue of the pool has a row, oldest first.
+
+    Args:
+        rows: Of the pool's queues, from a window of their objectives before ``from_s`` on.
+        profile: The pool's.
+        from_s: Unix seconds.
+    """
+    pickups = _pickups(rows, profile)
+    by_time: dict[float, list[BucketRow]] = defaultdict(list)
+    for row in rows:
+        if row.bucket_s >= from_s:
+            by_time[row.bucket_s].append(row)
+    return [_point(at_s, together, pickups.get(at_s)) for at_s, together in sorted(by_time.items())]
+
+
+def longest_window_s(profile: Profile) -> float:
+    """How much earlier than a chart the rows that it is made of begin."""
+    return max(profile.objective_of(queue).window_s for queue in profile.queues)
+
+
+def service_times(rows: Iterable[BucketRow]) -> list[ServiceTimePoint]:
+    """How long the jobs that ended took, shortest first."""
+    sketch = merged(row.service_sketch for row in rows)
+    return [ServiceTimePoint(service_s=sketch_value_s(index), jobs=sketch[index]) for index in sorted(sketch)]
+
+
+def _point(at_s: float, rows: list[BucketRow], pickup_objective_s: float | None) -> BucketPoint:
+    waiting_jobs = [row.waiting_jobs for row in rows if row.waiting_jobs is not None]
+    ages_s = [row.oldest_age_s for row in rows if row.oldest_age_s is not None]
+    return BucketPoint(
+        at_s=at_s,
+        waiting_jobs=sum(waiting_jobs) if waiting_jobs else None,
+        oldest_age_s=max(ages_s, default=None),
+        pickup_p95_s=quantile_s(merged(row.pickup_sketch for row in rows), 95),
+        pickup_objective_s=pickup_objective_s,
+        arrived_jobs=sum(row.arrived_jobs for row in rows),
+        retried_jobs=sum(row.retried_jobs for row in rows),
+        started_jobs=sum(row.started_jobs for row in rows),
+    )
+
+
+def _pickups(rows: Iterable[BucketRow], profile: Profile) -> Mapping[float, float]:
+    """Bucket -> the pool's pickup time as its objective has it, at the bucket's end: the greatest of its queues."""
+    by_queue: dict[str, dict[float, BucketRow]] = defaultdict(dict)
+    times: set[float] = set()
+    for row in rows:
+        by_queue[row.queue][row.bucket_s] = row
+        times.add(row.bucket_s)
+    found: dict[float, float] = {}
+    for queue, of_queue in by_queue.items():
+        objective, window = profile.objective_of(queue), MovingSketch()
+        starts = sorted(bucket_s for bucket_s, row in of_queue.items() if row.pickup_sketch)
+        for at_s in sorted(times):
+            inside = starts[bisect_right(starts, at_s - objective.window_s) : bisect_right(starts, at_s)]
+            pickup_s = quantile_s(
+                window.of({bucket_s: of_queue[bucket_s].pickup_sketch for bucket_s in inside}), objective.percentile
+            )
+            if pickup_s is not None:
+                found[at_s] = max(pickup_s, found.get(at_s, 0.0))
+    return found

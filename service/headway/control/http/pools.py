@@ -1,0 +1,290 @@
+"""A pool at this moment: what is known of it, how old that is, its one word, and what is wrong with it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.control.http.answers import FailuresOut, PoolState
+from headway.scaling.explain import counted, duration
+from headway.scaling.failures import Failures, failures_told, is_failing, together
+from headway.scaling.model import FailureLimit, Host, HostState, QueueMetrics
+from headway.scaling.profile import Profile
+from headway.scaling.view import aged
+from headway.store.decisions import StoredDecision
+from headway.store.overview import HostRow
+
+AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
+STALE_FRACTION = 0.6  # of `stale_after_s`, 12 s: two readings have not come. Deciding waits longer before it holds
+HOSTS_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """A pool's workers, as agents last reported them."""
+
+    running: int = 0
+    starting: int = 0
+    draining: int = 0
+    backing_off: int = 0
+    unknown: int = 0
+    """Of hosts that went silent."""
+
+
+class Places:
+    """The hosts as pools look for them. Made once an overview: ten thousand pools must not each look at every host."""
+
+    def __init__(self, hosts: Sequence[HostRow], *, now_s: float) -> None:
+        self.hosts = hosts
+        self._now_s = now_s
+        self._with_template: dict[str, list[HostRow]] = defaultdict(list)
+        self._with_pool: dict[str, list[HostRow]] = defaultdict(list)
+        self._oldest_s: dict[str, float | None] = {}
+        for row in hosts:
+            for name in {template.name for template in row.host.templates}:
+                self._with_template[name].append(row)
+            for pool in {worker.pool for worker in row.host.workers}:
+                self._with_pool[pool].append(row)
+
+    def of_template(self, template: str) -> Sequence[HostRow]:
+        """The hosts that have reported ``template``, unreachable ones included."""
+        return self._with_template.get(template, [])
+
+    def of_pool(self, pool: str) -> Sequence[HostRow]:
+        """The hosts that run workers of ``pool``, or may."""
+        return self._with_pool.get(pool, [])
+
+    def reported_age_s(self, profile: Profile) -> float | None:
+        """How old the counts of its workers are: of the oldest report among reachable hosts that run, or could, some.
+
+        ``None`` where there is no such host.
+        """
+        if profile.template not in self._oldest_s:
+            self._oldest_s[profile.template] = self._oldest_age_s(self.of_template(profile.template))
+        ages = (self._oldest_s[profile.template], self._oldest_age_s(self.of_pool(profile.pool)))
+        return max((age_s for age_s in ages if age_s is not None), default=None)
+
+    def _oldest_age_s(self, rows: Iterable[HostRow]) -> float | None:
+        reported = [row.reported_at_s for row in rows if row.host.is_known and row.reported_at_s is not None]
+        return max(0.0, self._now_s - min(reported)) if reported else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What the one word for a pool and its reasons are read off."""
+
+    profile: Profile
+    metrics: QueueMetrics
+    """Of its queues together."""
+    measured_age_s: float | None
+    """How old rates and pickup times are; ``None``: nothing was ever measured."""
+    failures: Sequence[Failures]
+    """Of each of its queues."""
+    counts: Counts
+    target_workers: int | None
+    is_crash_looping: bool
+    no_host: str | None
+    """Why no host can run a worker of it, where one is wanted; ``None``: one can, or none is wanted."""
+    now_s: float
+
+    @property
+    def sample_age_s(self) -> float | None:
+        """How old the oldest of its depths is; ``None``: one of them was never read."""
+        sampled_s = self.metrics.sampled_at_s
+        return None if sampled_s is None else max(0.0, self.now_s - sampled_s)
+
+    @property
+    def stale_after_s(self) -> float:
+        """From which age on what is known is shown as out of date, so that nothing is green on it for 15 s."""
+        return STALE_FRACTION * self.profile.stale_after_s
+
+    @property
+    def has_fresh_depths(self) -> bool:
+        """Whether its queues have been read of late."""
+        return self.sample_age_s is not None and self.sample_age_s <= self.stale_after_s
+
+    @property
+    def has_fresh_measures(self) -> bool:
+        """Whether the pipeline has come to the present."""
+        return self.measured_age_s is not None and self.measured_age_s <= self.stale_after_s
+
+    @property
+    def oldest_age_s(self) -> float | None:
+        """How long the oldest job has waited: by now where the depths are fresh, else when they were read."""
+        return aged(self.metrics, now_s=self.now_s).oldest_age_s if self.has_fresh_depths else self.metrics.oldest_age_s
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a job is known to have waited longer than the objective allows, however old that knowledge is."""
+        return (self.oldest_age_s or 0.0) > self.profile.objective.target_s
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether too many jobs fail, of all its queues or of one."""
+        limit = self.profile.failure_limit
+        return is_failing(together(self.failures), limit) or any(is_failing(each, limit) for each in self.failures)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing waits and nothing has started, so that there is nothing to measure."""
+        known = self.metrics
+        return not known.waiting_jobs and not known.start_rate_per_s and known.pickup_objective_s is None
+
+    @property
+    def is_scaling(self) -> bool:
+        """Whether workers are on their way, or should be."""
+        return self.counts.starting > 0 or self.target_workers not in {None, self.counts.running}
+
+
+STATES: Sequence[tuple[PoolState, Callable[[Condition], bool]]] = (
+    ("breaching", lambda seen: seen.is_late),
+    ("crash_loop", lambda seen: seen.is_crash_looping),
+    ("failing", lambda seen: seen.is_failing),
+    ("no_host", lambda seen: seen.no_host is not None),
+    ("unseen", lambda seen: seen.metrics.sampled_at_s is None),
+    ("stale", lambda seen: not seen.has_fresh_depths or not seen.has_fresh_measures),
+    # The objective is about a window: it stays breached until the window has passed, although nobody waits so long now.
+    ("recovering", lambda seen: (seen.metrics.pickup_objective_s or 0.0) > seen.profile.objective.target_s),
+    ("at_risk", lambda seen: (seen.oldest_age_s or 0.0) > AT_RISK_FRACTION * seen.profile.objective.target_s),
+    ("scaling", lambda seen: seen.is_scaling),
+    ("idle", lambda seen: seen.is_quiet),
+    ("unmeasured", lambda seen: seen.metrics.pickup_objective_s is None),
+)
+"""The words for a pool, the worst first, and what makes each true. Without any of them the pool is on time."""
+
+
+def state_of(seen: Condition) -> PoolState:
+    """The one word for a pool: the worst thing that is true of it. What is not known is never a good word."""
+    return next((state for state, holds in STATES if holds(seen)), "on_time")
+
+
+def causes_of(seen: Condition, *, decision: StoredDecision | None, places: Places) -> list[str]:
+    """What is wrong with a pool, worst first, a sentence each without its full stop; empty where nothing is."""
+    told = []
+    if seen.is_crash_looping:
+        told.append(_crash_loop(seen.profile, places))
+    if seen.is_failing:
+        told.append(_failing(seen))
+    if seen.no_host is not None:
+        told.append(seen.no_host)
+    if seen.counts.unknown:
+        away = _away(places.of_pool(seen.profile.pool))
+        told.append(f"{counted(seen.counts.unknown, 'worker')} may still run on unreachable hosts: {away}")
+    if decision is not None and decision.decision.binding == "capacity" and seen.no_host is None:
+        told.append(f"the hosts have room for {decision.decision.target_workers} of its workers only")
+    if seen.is_late:
+        waited, target = duration(round(seen.oldest_age_s or 0.0, 1)), duration(seen.profile.objective.target_s)
+        when = "" if seen.has_fresh_depths else f" {_ago(seen.sample_age_s)}"
+        told.append(f"the oldest job had waited {waited}{when}, longer than the objective's {target}")
+    if seen.metrics.sampled_at_s is not None and not seen.has_fresh_depths:
+        told.append(f"its queues were last read {_ago(seen.sample_age_s)}")
+    if seen.metrics.sampled_at_s is not None and not seen.has_fresh_measures:
+        since = "yet" if seen.measured_age_s is None else f"since {_ago(seen.measured_age_s)}"
+        told.append(f"pickup times and rates have not been measured {since}")
+    return told
+
+
+def no_host(profile: Profile, places: Places) -> str | None:
+    """Why no host can take a worker of the pool; ``None`` where one could, whether it has room or not."""
+    rows = places.of_template(profile.template)
+    if any(row.host.is_known and row.host.state is HostState.SERVING and _fits(row.host, profile) for row in rows):
+        return None
+    able = [row for row in rows if _fits(row.host, profile)]
+    if any(row.host.is_known for row in able):
+        return f"every host with template {profile.template!r} is cordoned or draining"
+    if able:
+        return f"no reachable host has template {profile.template!r}; unreachable: {_away(able)}"
+    if not any(row.host.is_known for row in places.hosts):
+        return "no host is reachable" if places.hosts else "no host has enrolled"
+    if any(row.host.is_known for row in rows):
+        return f"no host with template {profile.template!r} has the labels that the profile asks for"
+    return f"no reachable host has template {profile.template!r}: no host.toml names it"
+
+
+def is_crash_looping(profile: Profile, counts: Counts, decision: StoredDecision | None, places: Places) -> bool:
+    """Whether the pool's workers only end too early: on every host, on one that should run some, or all of them."""
+    if decision is not None and decision.decision.is_failing:
+        return True
+    if counts.backing_off and not counts.running:
+        return True
+    return any(row.host.is_known and profile.template in row.host.failing for row in places.of_pool(profile.pool))
+
+
+def failures_out(each: Sequence[Failures], limit: FailureLimit, *, is_measured: bool) -> FailuresOut | None:
+    """The failures of queues together as they are given; ``None`` where nothing was measured."""
+    if not is_measured:
+        return None
+    total = together(each)
+    return FailuresOut(
+        window_s=limit.window_s,
+        ended_jobs=total.ended_jobs,
+        failed_jobs=total.failed_jobs,
+        share=total.share,
+        is_failing=is_failing(total, limit) or any(is_failing(one, limit) for one in each),
+    )
+
+
+def ailing_hosts(hosts: Iterable[HostRow]) -> list[str]:
+    """A sentence on hosts that do not report, without their names: health is shown without a token."""
+    away = [row.host.silent_s for row in hosts if not row.host.is_known and row.host.silent_s is not None]
+    if not away:
+        return []
+    number = f"{counted(len(away), 'host')} {'is' if len(away) == 1 else 'are'} unreachable"
+    return [f"{number}, the last report {_ago(min(away))}: see `headway get hosts`"]
+
+
+SUMMARIES: Mapping[PoolState, str] = {
+    "crash_loop": "have workers that only end too early",
+    "failing": "have jobs of which too many fail",
+    "no_host": "have no reachable host to run on",
+}
+
+
+def ailing_pools(states: Iterable[PoolState]) -> list[str]:
+    """A sentence on each thing that is wrong with pools, without their names: health is shown without a token."""
+    found = list(states)
+    told = []
+    for state, what in SUMMARIES.items():
+        number = found.count(state)
+        if number:
+            have = what if number > 1 else what.replace("have", "has", 1)
+            told.append(f"{counted(number, 'pool')} {have}: see `headway top`")
+    return told
+
+
+def _fits(host: Host, profile: Profile) -> bool:
+    """Whether the host's template has the labels that the profile asks for."""
+    asked = profile.placement.labels
+    return not asked or any(
+        each.name == profile.template
+        and all({**host.labels, **each.labels}.get(key) == value for key, value in asked.items())
+        for each in host.templates
+    )
+
+
+def _failing(seen: Condition) -> str:
+    limit = seen.profile.failure_limit
+    total = together(seen.failures)
+    worst = max(seen.failures, key=lambda each: (is_failing(each, limit), each.failed_jobs), default=total)
+    shown = total if is_failing(total, limit) else worst
+    return failures_told(shown, limit)
+
+
+def _crash_loop(profile: Profile, places: Places) -> str:
+    where = [row.host.name for row in places.of_template(profile.template) if profile.template in row.host.failing]
+    on = f" on {_listed(where)}" if where else ""
+    return f"workers of template {profile.template!r} only end too early{on}: see the agent's log"
+
+
+def _away(hosts: Iterable[HostRow]) -> str:
+    return _listed(
+        [f"{row.host.name} (last report {_ago(row.host.silent_s)})" for row in hosts if not row.host.is_known]
+    )
+
+
+def _ago(age_s: float | None) -> str:
+    return "at a time that is not known" if age_s is None else f"{duration(float(round(age_s)))} ago"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:HOSTS_NAMED])
+    return shown if len(names) <= HOSTS_NAMED else f"{shown} and {len(names) - HOSTS_NAMED} more"

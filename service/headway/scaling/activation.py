@@ -1,0 +1,79 @@
+"""A pool at zero that wakes only for more than a few jobs, or once one of them has waited for long enough."""
+
+from headway.scaling.demand import MARGIN_S, START_UP_SPREAD, confidence
+from headway.scaling.model import Memory, QueueMetrics
+from headway.scaling.profile import Profile
+from headway.scaling.view import START_UP_GUESS_S, PoolView
+
+
+def is_held(seen: PoolView, memory: Memory, *, last_workers: int, now_s: float) -> bool:
+    """Whether the pool is at zero, has no more jobs than its profile sleeps on for, and none has waited for too long.
+
+    ``seen`` has the newest that is known of its queues, aged to ``now_s``. A pool without jobs is held like one with a
+    few, whatever is foreseen: otherwise a job that comes could lower the count. Where no time is left to wait, the
+    profile holds nothing back.
+    """
+    profile = seen.profile
+    is_anybody_there = seen.assigned_workers or seen.running_workers or seen.starting_workers
+    if not profile.activation_jobs or last_workers or is_anybody_there:
+        return False
+    if sum(map(_jobs, seen.queues)) > profile.activation_jobs:
+        return False
+    since_s = now_s if memory.held_since_s is None else memory.held_since_s
+    return all(_waited_s(queue, unknown_s=now_s - since_s) < _wait_s(seen, queue.queue) for queue in seen.queues)
+
+
+def held_since_s(seen: PoolView, memory: Memory, *, is_held: bool, now_s: float) -> float | None:
+    """What to remember of when jobs that are there were first held back; ``None`` where none is."""
+    if not is_held or not any(map(_jobs, seen.queues)):
+        return None
+    return now_s if memory.held_since_s is None else memory.held_since_s
+
+
+def wait_s(profile: Profile, queue: str, *, start_up_s: float | None, tick_s: float) -> float:
+    """How long a job of ``queue`` may wait at zero: as the profile says, else as long as its objective lets it."""
+    if profile.activation_wait_s is not None:
+        return profile.activation_wait_s
+    known_s = START_UP_GUESS_S if start_up_s is None else start_up_s
+    ready_s = known_s * (1 + START_UP_SPREAD * confidence(profile))
+    return max(0.0, profile.objective_of(queue).target_s - tick_s - ready_s - MARGIN_S - profile.hold_up_s)
+
+
+def note(view: PoolView) -> str:
+    """What a decision says while it holds the pool at zero."""
+    jobs = view.profile.activation_jobs
+    what = "job" if jobs == 1 else "jobs"
+    least_s = min(_wait_s(view, queue.queue) for queue in view.queues)
+    return f"at zero the pool wakes for more than {jobs} {what}, or for one that has waited {least_s:.4g} s"
+
+
+def in_vain(profile: Profile, *, start_up_s: float | None, tick_s: float) -> str | None:
+    """What is wrong with the threshold of ``profile``; ``None`` where nothing is."""
+    if not profile.activation_jobs:
+        return None
+    given_s = profile.activation_wait_s
+    target_s = min(profile.objective_of(queue).target_s for queue in profile.queues)
+    if given_s is None:
+        least_s = min(wait_s(profile, queue, start_up_s=start_up_s, tick_s=tick_s) for queue in profile.queues)
+        void = f"activation_jobs={profile.activation_jobs} holds nothing back: {target_s:g} s leave no time to wait"
+        return None if least_s else void
+    late_s = given_s + tick_s + (START_UP_GUESS_S if start_up_s is None else start_up_s) + profile.hold_up_s
+    late = f"activation_wait_s={given_s:g} lets a job at zero start after {late_s:g} s, of {target_s:g} s"
+    return late if late_s > target_s else None
+
+
+def _wait_s(view: PoolView, queue: str) -> float:
+    return wait_s(view.profile, queue, start_up_s=view.start_up_s, tick_s=view.tick_s)
+
+
+def _jobs(queue: QueueMetrics) -> int:
+    """Jobs that wait, and those that were taken and have not ended: these are work as well."""
+    return (queue.waiting_jobs or 0) + (queue.in_flight_jobs or 0)
+
+
+def _waited_s(queue: QueueMetrics, *, unknown_s: float) -> float:
+    """How long the oldest job has waited; where the broker does not say, for as long as the pool has been held."""
+    if not _jobs(queue):
+        return 0.0
+    is_known = queue.waiting_jobs and queue.oldest_age_s is not None
+    return (queue.oldest_age_s or 0.0) if is_known else unknown_s

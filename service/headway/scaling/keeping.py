@@ -1,0 +1,102 @@
+"""The slots that are enough for bursts that keep a rhythm, and whether keeping them is cheaper than following it.
+
+A pool that follows a wave dismisses its workers in each pause and starts them again for the next. Where the pause is
+short, the pool whose size never changes costs less. Its jobs wait through the wave, as long as the objective lets them.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+
+from headway.scaling.beat import BINS, ODD_BURSTS, TOGETHER_BINS, Rhythm
+
+PERIODS_MAX = 8  # that a job may outlast
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """What a pool of constant size must do."""
+
+    cycle_s: float
+    """Of a slot, from one start to the next while jobs wait."""
+    wait_s: float
+    """How long a job may wait."""
+    tick_s: float
+    start_cost_s: float
+    """What dismissing a slot and starting it again costs, in slot-seconds."""
+    beside_per_s: float
+    """Arrivals beside the rhythm."""
+    deviations: float
+    """How many standard deviations more than bursts bring on average are counted on."""
+
+
+def enough_slots(rhythm: Rhythm, keeping: Keeping) -> int | None:
+    """The fewest slots, always there, that start every job of bursts like the newest in time.
+
+    ``None`` where that is not known, as without a service time, or where following the bursts costs less than keeping
+    the slots in the pauses.
+
+    Source: R. L. Cruz, "A Calculus for Network Delay", IEEE Transactions on Information Theory 37 (1991): a server that
+    starts the most arrivals of every span within that span and the permitted wait starts each in time.
+    """
+    counts = _counts(rhythm, keeping.deviations)
+    if not counts or len(counts) >= BINS:  # of a burst that goes on for longer nobody knows how much it brings
+        return None
+    if math.isinf(keeping.cycle_s):  # no job has ended, and nobody has guessed how long one takes
+        return None
+    burst_slots = max(_of_spans(counts, rhythm.period_s, keeping))
+    beside_slots = keeping.beside_per_s * keeping.cycle_s
+    slots = math.ceil(burst_slots + beside_slots + math.sqrt(beside_slots) - ROUNDING)
+    work_s = sum(counts) * keeping.cycle_s + beside_slots * rhythm.period_s
+    return slots if slots * rhythm.period_s - work_s <= slots * keeping.start_cost_s else None
+
+
+def _counts(rhythm: Rhythm, deviations: float) -> list[float]:
+    """What a burst may have brought by each tick, as counts of each tick: no less than any of the newest has."""
+    length = max(map(len, rhythm.bursts), default=0)
+    known = [burst for burst in rhythm.bursts if burst]
+    over = known[:-1]  # the newest may go on
+    sums: list[float] = []
+    for tick in range(length):
+        most = max(burst[min(tick, len(burst) - 1)] for burst in known)
+        likely = _likely([burst[min(tick, len(burst) - 1)] for burst in over], deviations)
+        sums.append(max(most, likely, sums[-1] if sums else 0.0))
+    counts = [later - before for before, later in zip((0.0, *sums), sums, strict=False)]
+    while counts and not counts[-1]:
+        counts.pop()
+    return counts
+
+
+def _likely(totals: Sequence[int], deviations: float) -> float:
+    """The most that ``totals`` make likely, as far as they scatter."""
+    return mean(totals) + deviations * stdev(totals) if len(totals) >= ODD_BURSTS else 0.0
+
+
+def _of_spans(counts: Sequence[float], period_s: float, keeping: Keeping) -> Iterator[float]:
+    """The slots that every span from one tick of a burst to another needs, and those of bursts that jobs outlast."""
+    widths_s = _widths_s(counts, keeping.tick_s)
+    for first in range(len(counts)):
+        jobs, span_s = 0.0, 0.0
+        for count, width_s in zip(counts[first:], widths_s[first:], strict=True):
+            jobs, span_s = jobs + count, span_s + width_s
+            yield jobs / _starts(span_s, keeping)
+    total_jobs, total_s = sum(counts), sum(widths_s)
+    yield total_jobs * keeping.cycle_s / period_s
+    for bursts in range(2, 2 + math.ceil(min(PERIODS_MAX, keeping.cycle_s / period_s))):
+        yield bursts * total_jobs / _starts((bursts - 1) * period_s + total_s, keeping)
+
+
+def _starts(span_s: float, keeping: Keeping) -> float:
+    """Jobs that a free slot starts in time of those that come within ``span_s``."""
+    return 1.0 + math.floor((span_s + keeping.wait_s) / keeping.cycle_s)
+
+
+def _widths_s(counts: Sequence[float], tick_s: float) -> list[float]:
+    """For how long jobs came within each tick: for a part of the first and the last, at the burst's own pace."""
+    if len(counts) <= TOGETHER_BINS:
+        return [0.0] * len(counts)  # they may have come all at once, and have been cut in two by a tick
+    most = max(counts)
+    edges = {0, len(counts) - 1}
+    return [tick_s * count / most if tick in edges else tick_s for tick, count in enumerate(counts)]

@@ -1,0 +1,116 @@
+"""What pools of a rehearsal wanted and had no place for on its hosts: how many workers, for how long and why."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headway.scaling.model import Decision
+from headway.scaling.room import Rooms
+from headway.scaling.settle import CUT_FOR_ROOM
+from headway.scaling.story import without_figures
+
+SHARED = "room is short, and this is its share of it"
+IN_PIECES = "room is left, but in pieces: no host has enough for one worker more"
+FULL = "the hosts hold no more workers of its template"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why workers had no place, as it was told when most of them had none, and for how long."""
+
+    text: str
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unplaced:
+    """What one pool had no place for."""
+
+    worker_hours: float
+    workers_max: int
+    for_s: float
+    """How long at least one worker had none."""
+    reasons: tuple[Reason, ...]
+    """The one that held longest first."""
+
+
+class UnplacedRecorder:
+    """What is recorded of one pool, evaluation by evaluation."""
+
+    def __init__(self) -> None:
+        self._at_s = 0.0
+        self._workers = 0
+        self._text = ""
+        self._worker_s = 0.0
+        self._workers_max = 0
+        self._for_s: defaultdict[str, float] = defaultdict(float)
+        """By reason without its figures."""
+        self._told: dict[str, tuple[int, str]] = {}
+        """Reason without its figures -> the most workers it was told of, and its words then."""
+
+    def take(
+        self, now_s: float, *, asked_workers: int, alone: Decision, settled: Decision, is_in_pieces: Callable[[], bool]
+    ) -> None:
+        """From ``now_s`` on the pool has what ``settled`` says; alone it would have had what ``alone`` does.
+
+        ``asked_workers`` is what it wanted before the hosts had their say; ``is_in_pieces`` says whether what they have
+        left would be enough for one worker more, were it in one place.
+        """
+        self.close(now_s)
+        self._workers = max(0, asked_workers - settled.target_workers)
+        if not self._workers:
+            return
+        self._text = _reason(alone, settled, is_in_pieces)
+        kind = without_figures(self._text)
+        self._workers_max = max(self._workers_max, self._workers)
+        self._told[kind] = max(self._told.get(kind, (0, "")), (self._workers, self._text))
+
+    def close(self, now_s: float) -> None:
+        """What was taken last held until now."""
+        if self._workers:
+            passed_s = now_s - self._at_s
+            self._worker_s += self._workers * passed_s
+            self._for_s[without_figures(self._text)] += passed_s
+        self._at_s = now_s
+
+    @property
+    def unplaced(self) -> Unplaced | None:
+        """All of it; ``None`` where every worker had its place."""
+        if not self._workers_max:
+            return None
+        longest_first = sorted(self._for_s.items(), key=lambda item: -item[1])
+        return Unplaced(
+            worker_hours=self._worker_s / 3600.0,
+            workers_max=self._workers_max,
+            for_s=sum(self._for_s.values()),
+            reasons=tuple(Reason(text=self._told[kind][1], for_s=for_s) for kind, for_s in longest_first),
+        )
+
+
+def asked_workers(decision: Decision) -> int:
+    """What a decision asked for before room was looked at: what stood before the limit ``capacity``."""
+    before = decision.target_workers
+    for step in decision.steps:
+        if step.name == "capacity":
+            return max(before, decision.target_workers)
+        before = step.workers
+    return decision.target_workers
+
+
+def is_in_pieces(rooms: Rooms, kind: str) -> bool:
+    """Whether the rooms together have enough left for one worker of ``kind``, and none of them has."""
+    able = [room for room in rooms.by_host.values() if kind in room.costs and rooms.is_open(room)]
+    if not able or any(room.fitting(kind) for room in able):
+        return False
+    left = [sum(max(0, room.left[at]) for room in able) for at in range(3)]
+    return all(have >= amount for have, amount in zip(left, able[0].costs[kind], strict=True))
+
+
+def _reason(alone: Decision, settled: Decision, is_in_pieces: Callable[[], bool]) -> str:
+    """The note that settling left of it, else which limit it was."""
+    news = [note for note in settled.notes if note not in alone.notes]
+    if news and settled.binding in CUT_FOR_ROOM:
+        return news[0]
+    if settled.binding == "share":
+        return IN_PIECES if is_in_pieces() else SHARED
+    return FULL

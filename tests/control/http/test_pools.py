@@ -1,0 +1,252 @@
+"""The one word for a pool, what is wrong with it, and how old what is shown of it is."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from control.http.conftest import NOW_S
+from control.http.seed import Seed
+from headway.control.http.pools import Condition, Counts, state_of
+from headway.scaling.failures import Failures
+from headway.scaling.model import Decision, Objective, QueueMetrics
+from headway.scaling.profile import Profile
+
+PROFILE = Profile(pool="mail", queues=("q",), template="rq", objective=Objective(target_s=10), stale_after_s=20)
+MEASURED = {"pickup_objective_s": 1.0, "start_rate_per_s": 1.0}
+ALL_FAIL = Failures(ended_jobs=40, failed_jobs=40)
+
+
+def condition(metrics: dict[str, Any], **values: Any) -> Condition:
+    seen = QueueMetrics(**{"queue": "q", "sampled_at_s": NOW_S, "waiting_jobs": 0, "oldest_age_s": 0.0, **metrics})
+    return Condition(
+        **{
+            "profile": PROFILE,
+            "metrics": seen,
+            "measured_age_s": 1.0,
+            "failures": (),
+            "counts": Counts(running=3),
+            "target_workers": 3,
+            "is_crash_looping": False,
+            "no_host": None,
+            "now_s": NOW_S,
+            **values,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("metrics", "values", "state"),
+    [
+        (MEASURED, {}, "on_time"),
+        ({"sampled_at_s": None}, {}, "unseen"),
+        ({**MEASURED, "sampled_at_s": NOW_S - 13}, {}, "stale"),
+        ({**MEASURED, "sampled_at_s": NOW_S - 11}, {}, "on_time"),
+        # Depths are fresh, and what the objective is about is not: nobody knows whether it is met.
+        (MEASURED, {"measured_age_s": 13.0}, "stale"),
+        (MEASURED, {"measured_age_s": 11.0}, "on_time"),
+        ({}, {"measured_age_s": None}, "stale"),
+        ({"waiting_jobs": 1, "oldest_age_s": 10.1}, {"counts": Counts(starting=1)}, "breaching"),
+        # 9 s old 2 s ago: it has waited 11 s by now
+        ({"sampled_at_s": NOW_S - 2, "waiting_jobs": 1, "oldest_age_s": 9.0}, {}, "breaching"),
+        # What was late when it was last read stays late while nobody knows better; what was not did not become so.
+        (
+            {"sampled_at_s": NOW_S - 300, "waiting_jobs": 1, "oldest_age_s": 48.0},
+            {"measured_age_s": 300.0},
+            "breaching",
+        ),
+        ({"sampled_at_s": NOW_S - 300, "waiting_jobs": 1, "oldest_age_s": 4.0}, {"measured_age_s": 300.0}, "stale"),
+        ({"pickup_objective_s": 12.0}, {"counts": Counts(starting=1)}, "recovering"),
+        ({"waiting_jobs": 1, "oldest_age_s": 7.5}, {"counts": Counts(starting=1)}, "at_risk"),
+        ({"waiting_jobs": 1, "oldest_age_s": 1.0}, {"counts": Counts(starting=1)}, "scaling"),
+        ({"waiting_jobs": 1, "oldest_age_s": None}, {}, "unmeasured"),
+        ({"start_rate_per_s": 1.0}, {}, "unmeasured"),
+        ({}, {}, "idle"),
+        ({}, {"counts": Counts(), "target_workers": 0}, "idle"),
+        (MEASURED, {"failures": (ALL_FAIL,)}, "failing"),
+        # One queue of two, in which a fifth of all jobs are
+        (MEASURED, {"failures": (ALL_FAIL, Failures(ended_jobs=400))}, "failing"),
+        (MEASURED, {"failures": (Failures(ended_jobs=1, failed_jobs=1),)}, "on_time"),
+        (MEASURED, {"is_crash_looping": True, "failures": (ALL_FAIL,)}, "crash_loop"),
+        (MEASURED, {"no_host": "no host is reachable"}, "no_host"),
+    ],
+)
+def test_a_pools_state_is_the_worst_thing_that_is_true_of_it(
+    metrics: dict[str, Any], values: dict[str, Any], state: str
+) -> None:
+    assert state_of(condition(metrics, **values)) == state
+
+
+def mail(seed: Seed, *, at_s: float = NOW_S - 7, **bucket: Any) -> None:
+    """A pool of one queue that is read, measured, and served by one worker of one host."""
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=10)))
+    seed.bucket("redis/mail", at_s=at_s, **{"pickups_s": [0.5] * 20, "arrived_jobs": 20, "finished_jobs": 20, **bucket})
+    seed.sample("redis/mail", at_s=NOW_S - 1, waiting_jobs=0, oldest_age_s=0.0)
+    seed.leader()
+    seed.host("a")
+    seed.worker("a", "mail", 1)
+    decision = Decision(pool="mail", at_s=NOW_S, target_workers=1, binding="steady_state", running_workers=1)
+    seed.decision(decision)
+
+
+def without_age(told: str) -> str:
+    """A sentence with N in the place of the seconds, which Postgres's clock counts."""
+    return re.sub(r"\d+ s ago", "N s ago", told)
+
+
+async def pool_of(client: httpx.AsyncClient) -> dict[str, Any]:
+    answer = (await client.get("/v1/pools?pool=mail")).json()
+    (pool,) = answer["pools"]
+    return {**pool, "health": answer["health"]}
+
+
+async def test_a_pool_is_on_time_where_everything_is_known(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed)
+    seed.pipeline()
+    pool = await pool_of(client)
+    assert (pool["state"], pool["causes"]) == ("on_time", [])
+    assert pool["metrics"]["pickup_objective_s"] == pytest.approx(0.5, rel=0.02)
+    assert (await client.get("/v1/pools?pool=other")).json()["pools"] == []
+
+
+async def test_what_a_stopped_pipeline_measured_is_of_its_time_and_no_zero(
+    client: httpx.AsyncClient, seed: Seed
+) -> None:
+    """Depths go on coming past it, and so do decisions and reports: nothing else would show."""
+    mail(seed, at_s=NOW_S - 65)
+    seed.pipeline(age_s=1.0)
+    seed.execute("update pipeline_health set beat_at = now() - interval '48 s', written_at = now() - interval '48 s'")
+    pool = await pool_of(client)
+    assert pool["state"] == "stale"
+    assert pool["measured_age_s"] == 65.0, "of the bucket that it was in, perhaps it saw only the beginning"
+    assert pool["causes"] == ["pickup times and rates have not been measured since 65 s ago"]
+    assert pool["metrics"]["arrival_rate_per_s"] > 0, "20 jobs arrived in the minute before it stopped"
+    assert any("not responding: no heartbeat for " in reason for reason in pool["health"]["reasons"])
+
+
+async def test_a_quiet_pipeline_that_answers_is_at_the_present(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed, at_s=NOW_S - 205)
+    seed.pipeline(age_s=3.0)
+    seed.execute("delete from queue_samples")  # nothing has come for the pipeline since it last wrote
+    seed.execute("update pipeline_health set beat_at = now()")
+    pool = await pool_of(client)
+    assert pool["measured_age_s"] == 0.0
+    assert pool["metrics"]["arrival_rate_per_s"] == 0.0
+
+
+async def test_what_runs_is_what_agents_report_with_its_age(client: httpx.AsyncClient, seed: Seed) -> None:
+    """The last decision saw ten workers, of which all but one have left."""
+    mail(seed)
+    seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=10, binding="steady_state", running_workers=10))
+    seed.execute(f"update hosts set reported_at = to_timestamp({NOW_S - 9})")
+    pool = await pool_of(client)
+    assert (pool["running_workers"], pool["reported_age_s"]) == (1, 9.0)
+    history = (await client.get("/v1/pools/mail/history")).json()
+    assert history["targets"][-1] == {
+        "at_s": NOW_S,
+        "target_workers": 10,
+        "running_workers": 1,
+        "starting_workers": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ("delete from hosts", "no host has enrolled"),
+        (
+            "update hosts set lease_ends_at = now() - interval '1 minute', reported_at = now() - interval '100 s'",
+            "no reachable host has template 'rq'; unreachable: a (last report N s ago)",
+        ),
+        (
+            "update hosts set templates = '[]'",
+            "no reachable host has template 'rq': no host.toml names it",
+        ),
+        ("update hosts set state = 'cordoned'", "every host with template 'rq' is cordoned or draining"),
+    ],
+)
+async def test_jobs_that_wait_where_no_host_can_run_them_have_a_cause(
+    client: httpx.AsyncClient, seed: Seed, change: str, cause: str
+) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.ended("a", "mail")
+    seed.execute(change)
+    seed.execute("update pool_states set target_workers = 0")
+    seed.sample("redis/mail", at_s=NOW_S - 1, waiting_jobs=42, oldest_age_s=2.0)
+    pool = await pool_of(client)
+    assert (pool["state"], [without_age(each) for each in pool["causes"]]) == ("no_host", [cause])
+    health = (await client.get("/v1/health")).json()
+    assert health["status"] == "degraded"
+    assert "1 pool has no reachable host to run on: see `headway top`" in health["reasons"]
+
+
+async def test_a_pool_that_nobody_needs_needs_no_host(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.execute("delete from hosts")
+    seed.execute("update pool_states set target_workers = 0")
+    assert (await pool_of(client))["causes"] == []
+
+
+async def test_jobs_that_all_fail_are_an_incident_everywhere(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed, finished_jobs=0, failed_jobs=40)
+    seed.pipeline()
+    pool = await pool_of(client)
+    assert pool["state"] == "failing"
+    assert pool["causes"] == ["40 of 40 jobs (100 %) failed in the last 5 min"]
+    assert pool["failures"] == {
+        "window_s": 300.0,
+        "ended_jobs": 40,
+        "failed_jobs": 40,
+        "share": 1.0,
+        "is_failing": True,
+    }
+    (queue,) = (await client.get("/v1/queues")).json()["queues"]
+    assert queue["failures"] == pool["failures"]
+    assert (
+        "1 pool has jobs of which too many fail: see `headway top`"
+        in (await client.get("/v1/health")).json()["reasons"]
+    )
+    metrics = (await client.get("/metrics")).text
+    assert 'headway_pool_failure_share{pool="mail"} 1.0' in metrics
+    assert 'headway_pool_state{pool="mail",state="failing"} 1.0' in metrics
+    assert "headway_healthy 0.0" in metrics
+
+
+async def test_workers_that_only_end_too_early_outrank_on_time(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.execute("update hosts set failing = jsonb_build_object('rq', extract(epoch from now()))")
+    pool = await pool_of(client)
+    assert pool["state"] == "crash_loop"
+    assert pool["causes"] == ["workers of template 'rq' only end too early on a: see the agent's log"]
+
+
+async def test_a_host_that_does_not_report_is_in_health_without_its_name(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.host("lost", lease_s=-5.0, heard_s=50.0)
+    health = (await client.get("/v1/health")).json()
+    told = [without_age(reason) for reason in health["reasons"]]
+    assert told == ["1 host is unreachable, the last report N s ago: see `headway get hosts`"]
+
+
+async def test_the_chart_ends_where_the_table_is(client: httpx.AsyncClient, seed: Seed) -> None:
+    """Both are the objective's own percentile over its own window, and not that of a span of 5 s."""
+    mail(seed, at_s=NOW_S - 15, pickups_s=[9.0] * 50)
+    seed.bucket("redis/mail", at_s=NOW_S - 10, pickups_s=[4.0] * 50)
+    seed.bucket("redis/mail", at_s=NOW_S - 5, pickups_s=[1.0])
+    seed.pipeline()
+    history = (await client.get("/v1/pools/mail/history?minutes=1")).json()
+    assert history["buckets"][-1]["pickup_p95_s"] == pytest.approx(1.0, rel=0.02)
+    assert history["buckets"][-1]["pickup_objective_s"] == (await pool_of(client))["metrics"]["pickup_objective_s"]
+    assert history["buckets"][-1]["pickup_objective_s"] == pytest.approx(9.0, rel=0.02)
+
+
+async def test_a_chart_begins_with_what_its_windows_reach_before_it(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed, at_s=NOW_S - 100, pickups_s=[9.0] * 50)
+    seed.bucket("redis/mail", at_s=NOW_S - 50, pickups_s=[1.0])
+    (point,) = (await client.get("/v1/pools/mail/history?minutes=1")).json()["buckets"]
+    assert point["pickup_objective_s"] == pytest.approx(9.0, rel=0.02)

@@ -1,0 +1,118 @@
+"""The least role of Postgres that the documents give: enough for everything that runs, over many days, and no more."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from architecture.tree import ROOT
+from headway.control.http.overview import health_of
+from headway.store import migrate
+from headway.store.engine import create_engine, snapshot
+from headway.store.overview import read_health
+from headway.store.partitions import DAYS_AHEAD, DAYS_KEPT, keep_partitions
+from headway.store.retention import forget_old
+from security.planes import serving
+
+PAGE = ROOT / "docs/how-to/postgres-role.md"
+DATABASE = "least_role"
+# Days pass by a function that is found before Postgres's own.
+CLOCK = """
+create schema clock; create table clock.ahead (days integer); insert into clock.ahead values (0);
+create function clock.now() returns timestamptz language sql stable as
+    'select pg_catalog.now() + make_interval(days => days) from clock.ahead';
+grant usage on schema clock to public; grant select on clock.ahead to public;
+"""
+
+
+def blocks() -> list[str]:
+    return [block.replace("database headway ", f"database {DATABASE} ") for block in _fenced(PAGE.read_text())]
+
+
+def _fenced(page: str) -> list[str]:
+    return re.findall(r"```sql\n(.*?)```", page, flags=re.DOTALL)
+
+
+def as_role(url: str, role: str, number: int) -> str:
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{role}:change-me-{number}@{place}", path=f"/{DATABASE}").geturl()
+
+
+@pytest.fixture
+def roles(postgres_url: str) -> Iterator[tuple[str, str]]:
+    """URLs of the owner and of who runs, set up as the page says."""
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        try:
+            for statement in filter(str.strip, blocks()[0].split(";")):
+                admin.execute(statement)
+            owner, control = (
+                as_role(postgres_url, role, number)
+                for number, role in enumerate(("headway_owner", "headway_control"), 1)
+            )
+            yield owner, control
+        finally:
+            admin.execute(f"drop database if exists {DATABASE} with (force)")
+            for role in ("headway_control", "headway_owner"):
+                admin.execute(f"drop role if exists {role}")
+
+
+async def test_the_documented_role_runs_a_control_plane_and_its_upkeep_for_weeks(
+    roles: tuple[str, str], postgres_url: str, tmp_path: Path
+) -> None:
+    owner, control = roles
+    migrate.upgrade(owner)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(blocks()[1])
+    with serving(control, tmp_path) as plane, plane.client() as people:
+        sample = {"queue": "x/q", "at_s": 1.8e9, "waiting_jobs": 1}
+        batch = {"producer": "p", "sequence": 1, "sent_at_s": 1.8e9, "samples": [sample]}
+        assert people.post("/v1/telemetry", json=batch).status_code == 200
+        profile = {"queues": ["x/q"], "template": "rq"}
+        assert people.put("/v1/profiles/q", json=profile, headers={"If-None-Match": "*"}).status_code == 201
+        assert people.delete("/v1/profiles/q", headers={"If-Match": "*"}).status_code in {204, 422}
+    assert not [line for line in plane.said if "permission denied" in line or "Traceback" in line]
+
+    admin_url = urlsplit(postgres_url)._replace(path=f"/{DATABASE}").geturl()
+    with psycopg.connect(admin_url, autocommit=True) as admin:
+        admin.execute(CLOCK)
+        engine = create_engine(
+            f"{control}{'&' if '?' in control else '?'}options=-csearch_path%3Dpublic,clock,pg_catalog"
+        )
+        for day in range(1, DAYS_KEPT + 3):
+            admin.execute("update clock.ahead set days = %s", [day])
+            created, dropped = await keep_partitions(engine)
+            assert len(created) == 1
+            assert len(dropped) == (1 if day > DAYS_KEPT else 0)
+        await forget_old(engine)
+        async with snapshot(engine) as conn:
+            row = await read_health(conn)
+        assert row.partition_days == DAYS_AHEAD
+        # Upkeep that fails: two days later people read it, with five left before decisions find no place.
+        admin.execute("update clock.ahead set days = days + 2")
+        async with snapshot(engine) as conn:
+            row = await read_health(conn)
+        assert any(
+            "decisions can be stored for 5 days more" in each for each in health_of(row, has_event_log=True).reasons
+        )
+        await engine.dispose()
+
+
+def test_the_documented_role_can_do_no_more(roles: tuple[str, str]) -> None:
+    owner, control = roles
+    migrate.upgrade(owner)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(blocks()[1])
+    with psycopg.connect(control, autocommit=True) as connection:
+        connection.execute("create temporary table arrived as select * from queue_buckets")  # as the pipeline does
+        for statement in (
+            "drop table audit_log",
+            "alter table profiles add column x int",
+            "create role more",
+            "create database more",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)

@@ -1,0 +1,132 @@
+"""What one host reports costs that host, and nobody else: size, learning, and the transaction it is written in."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import psycopg
+import pytest
+
+from control.test_report_line import beat_of
+from control.test_report_line import report as report_of
+from headway.control.report_line import ReportLine
+from headway.scaling.model import StartUp
+from headway.store.engine import Engine, transaction
+from headway.store.hosts import enrol
+from headway.wire.v1 import agent_pb2
+from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
+from security.planes import ANSWER_S, TOKEN, Plane, serving
+
+SHOWN = (("authorization", f"Bearer {TOKEN}"),)
+
+
+class Host:
+    """A host that reports what an attacker likes."""
+
+    def __init__(self, stub: AgentServiceStub, name: str) -> None:
+        self.stub = stub
+        self.known = stub.Enrol(
+            agent_pb2.EnrolRequest(host_name=name, boot_id=f"boot-{name}", agent_id=name), metadata=SHOWN
+        )
+        self.sequence = 0
+
+    def report(self, **more: object) -> agent_pb2.ReportResponse:
+        self.sequence += 1
+        request = agent_pb2.ReportRequest(
+            cluster_id=self.known.cluster_id,
+            host_id=self.known.host_id,
+            boot_id="boot",
+            sequence=self.sequence,
+            capacity=agent_pb2.HostCapacity(cpu_cores=1.0, memory_bytes=1),
+            **more,
+        )
+        shown = (("authorization", f"Bearer {self.known.credential}"),)
+        return self.stub.Report(request, metadata=shown, timeout=ANSWER_S)
+
+
+@pytest.fixture
+def plane(migrated_url: str, tmp_path: Path) -> Iterator[Plane]:
+    with serving(migrated_url, tmp_path, {"HEADWAY_HOSTS": "2"}) as plane:
+        yield plane
+
+
+@pytest.fixture
+def stub(plane: Plane) -> Iterator[AgentServiceStub]:
+    with plane.channel() as channel:
+        yield AgentServiceStub(channel)
+
+
+def worker(number: int) -> agent_pb2.Worker:
+    return agent_pb2.Worker(worker_id=f"w{number}", pool="p", template="t", state=agent_pb2.WORKER_STATE_RUNNING)
+
+
+def test_a_report_of_more_than_a_host_may_have_is_refused_to_it_with_the_bound(
+    stub: AgentServiceStub, migrated_url: str
+) -> None:
+    """30,000 start-ups in one report of half a MB made all others wait for 20 s; 100,000 held a transaction 7 min."""
+    host = Host(stub, "a")
+    start_ups = [agent_pb2.StartUp(template=f"t{n}", start_up_s=1.0) for n in range(900)]
+    for told, setting in (
+        ({"start_ups": start_ups}, "HEADWAY_TEMPLATES_PER_HOST"),
+        ({"exits": [agent_pb2.Exit(template=f"t{n}", exit_s=1.0) for n in range(900)]}, "HEADWAY_TEMPLATES_PER_HOST"),
+        ({"workers": [worker(n) for n in range(2_001)]}, "HEADWAY_WORKERS_PER_HOST"),
+        ({"labels": {f"l{n}": "x" for n in range(51)}}, "HEADWAY_LABELS"),
+        ({"templates": [agent_pb2.Template(name=f"t{n}", slots=1) for n in range(201)]}, "HEADWAY_TEMPLATES_PER_HOST"),
+    ):
+        with pytest.raises(grpc.RpcError) as refused:
+            host.report(**told)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert setting in refused.value.details()
+    assert host.report(workers=[worker(1)]).lease_s > 0
+    with psycopg.connect(migrated_url) as connection:
+        assert connection.execute("select count(*) from template_start_ups").fetchone() == (0,)
+
+
+def test_of_many_start_ups_the_newest_are_learned_from_and_names_that_come_and_go_are_forgotten(
+    stub: AgentServiceStub, plane: Plane, migrated_url: str
+) -> None:
+    host = Host(stub, "a")
+    host.report(start_ups=[agent_pb2.StartUp(template="rq", start_up_s=float(n >= 4_000)) for n in range(5_000)])
+    for wave in range(5):
+        host.report(
+            templates=[agent_pb2.Template(name="rq", slots=1)],
+            start_ups=[agent_pb2.StartUp(template=f"t{wave}-{n}", start_up_s=1.0) for n in range(150)],
+        )
+    with psycopg.connect(migrated_url) as connection:
+        learned = connection.execute("select starts, start_up_s from template_start_ups where template = 'rq'")
+        assert learned.fetchone() == (1_000, 1.0)
+        (kept,) = connection.execute("select count(*) from template_start_ups").fetchone()
+    assert kept <= 400 + 150
+    assert any("start-ups or exits left out" in line and "items=4000" in line for line in plane.said)
+
+
+def test_hosts_are_bounded(stub: AgentServiceStub, plane: Plane) -> None:
+    Host(stub, "a")
+    Host(stub, "b")
+    with pytest.raises(grpc.RpcError) as refused:
+        Host(stub, "c")
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "HEADWAY_HOSTS allows" in refused.value.details()
+    with plane.client() as people:
+        assert len(people.get("/v1/hosts").json()["hosts"]) == 2
+
+
+async def test_a_long_report_that_is_being_written_keeps_no_other_host_waiting(
+    engine: Engine, migrated_url: str
+) -> None:
+    async with transaction(engine) as conn:
+        ids = [await enrol(conn, name=name, host_id="", boot_id=name, agent_version="1") for name in "ab"]
+    line = ReportLine(engine=engine)
+    long = replace(
+        report_of(ids[0]), start_ups=tuple(StartUp(template=f"t{n % 100}", start_up_s=1.0) for n in range(1_000))
+    )
+    with psycopg.connect(migrated_url) as holding:
+        holding.execute("lock table template_start_ups in exclusive mode")
+        writing = asyncio.create_task(line.report(long, beat_of(long)))
+        short = report_of(ids[1], workers=())
+        assert await asyncio.wait_for(line.report(short, beat_of(short)), ANSWER_S)
+        assert not writing.done()
+        holding.rollback()
+    assert await asyncio.wait_for(writing, ANSWER_S)

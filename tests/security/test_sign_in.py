@@ -1,0 +1,113 @@
+"""Who signs in: tokens that can be guessed, guesses, hosts that take another name, and names that forge lines."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import grpc
+import psycopg
+import pytest
+
+from headway.control.attempts import FREE_FAILURES, Attempts, address_of
+from headway.errors import Invalid, Overloaded
+from headway.settings import ControlSettings
+from headway.wire.v1 import agent_pb2
+from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
+from security.planes import ANSWER_S, Plane, serving
+from security.test_reports import Host
+
+
+@pytest.fixture
+def plane(migrated_url: str, tmp_path: Path) -> Iterator[Plane]:
+    with serving(migrated_url, tmp_path) as plane:
+        yield plane
+
+
+def audited(url: str, action: str) -> list[tuple[str, str]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute("select actor, subject from audit_log where action = %s", [action]).fetchall()
+
+
+@pytest.mark.parametrize("token", ["a", "password", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "12345678"])
+def test_a_shared_token_that_can_be_guessed_is_refused(token: str) -> None:
+    with pytest.raises(Invalid, match="HEADWAY_TOKEN can be guessed") as refused:
+        ControlSettings.from_env({"HEADWAY_DATABASE_URL": "postgresql://h/d", "HEADWAY_TOKEN": token})
+    assert f"{token} " not in str(refused.value)
+
+
+def test_guesses_are_refused_ever_longer_logged_and_audited_and_who_is_known_goes_on(
+    plane: Plane, migrated_url: str
+) -> None:
+    """1,134 guesses a second went on without a line anywhere."""
+    with plane.client() as people, plane.client(None) as guesser:
+        assert people.get("/v1/profiles").status_code == 200
+        statuses = [
+            guesser.get("/v1/profiles", headers={"Authorization": f"Bearer guess-{n}"}).status_code for n in range(60)
+        ]
+        assert statuses[:FREE_FAILURES] == [401] * FREE_FAILURES
+        assert statuses.count(429) >= 40
+        assert people.get("/v1/profiles").status_code == 200
+    with plane.channel() as channel:
+        poll = channel.unary_unary("/headway.wire.v1.AgentService/Poll")
+        with pytest.raises(grpc.RpcError) as refused:
+            poll(b"", metadata=(("authorization", "Bearer guess"),), timeout=ANSWER_S)
+    assert refused.value.code() in {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAUTHENTICATED}
+    assert audited(migrated_url, "sign-in failed") == [("address 127.0.0.1", "GET /v1/profiles")]
+    assert sum("sign-in failed address=127.0.0.1" in line for line in plane.said) == 1
+
+
+async def test_an_address_is_refused_longer_with_each_guess_and_free_again_after_a_while() -> None:
+    now_s = 0.0
+    attempts = Attempts(engine=None, clock=lambda: now_s)
+    attempts.succeeded("a", "good")
+    for _ in range(FREE_FAILURES + 3):
+        await attempts.failure("a", "GET /")
+    now_s = 3.9
+    attempts.require_patience("a", "good")
+    attempts.require_patience("b", "other")
+    with pytest.raises(Overloaded, match="try again in"):
+        attempts.require_patience("a", "other")
+    now_s = 4.1
+    attempts.require_patience("a", "other")
+    for _ in range(50):
+        await attempts.failure("a", "GET /")
+    now_s += 60.0
+    attempts.require_patience("a", "other")
+    now_s += 200.0
+    await attempts.failure("a", "GET /")
+    attempts.require_patience("a", "other")
+
+
+def test_one_machine_has_many_addresses_of_ipv6() -> None:
+    assert address_of("2001:db8::1") == address_of("2001:db8::ffff:1") != address_of("2001:db8:0:1::1")
+
+
+def test_a_host_that_takes_another_name_is_audited(plane: Plane, migrated_url: str) -> None:
+    with plane.channel() as channel:
+        stub = AgentServiceStub(channel)
+        host = Host(stub, "payments")
+        host.report()
+        stub.Enrol(
+            agent_pb2.EnrolRequest(
+                host_name="build", host_id=host.known.host_id, boot_id="boot-payments", agent_id="payments"
+            ),
+            metadata=(("authorization", f"Bearer {host.known.credential}"),),
+            timeout=ANSWER_S,
+        )
+    assert audited(migrated_url, "host renamed") == [("host payments", "host build")]
+
+
+def test_a_name_forges_no_line_of_the_log_and_none_of_the_audit_log(plane: Plane, migrated_url: str) -> None:
+    forged = "x\r2026-01-01T00:00:00.000Z INFO headway signed in as admin\x1b[2J"
+    with plane.client() as people:
+        told = {"queue": forged, "at_s": 1.8e9, "waiting_jobs": 1}
+        batch = {"producer": "p", "sequence": 1, "sent_at_s": 1.8e9, "samples": [told]}
+        assert people.post("/v1/telemetry", json=batch).status_code == 200
+        assert people.delete(f"/v1/queues/{quote(forged, safe='')}").status_code == 204
+        path = "/v1/a%0a2026-01-01T00:00:00.000Z%20INFO%20forged"
+        assert people.get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
+    (line,) = [subject for _, subject in audited(migrated_url, "queue forgotten")]
+    assert line.isprintable()
+    assert "\\r2026" in line
+    assert not [line for line in plane.said if line.startswith("2026-01-01")]
+    assert all(line.isprintable() for line in plane.said)

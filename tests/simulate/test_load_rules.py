@@ -1,0 +1,34 @@
+"""The rules of `benchmarks/loads.py` that `hybrid` keeps, on the loads that are quick to play."""
+
+import pytest
+
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile
+from headway.simulate.fixed_pool import ServedJob, smallest_fixed_pool
+from headway.simulate.loads import LOADS
+from headway.simulate.single import Setting, rehearse
+
+OBJECTIVE_S = 10.0
+COST_MAX = 1.1
+PERCENT_MIN = 99.5
+
+
+@pytest.mark.parametrize(
+    ("name", "start_up_s"), [("square_wave_15", 2.0), ("square_wave", 2.0), ("square_wave", 8.0), ("poison", 8.0)]
+)
+def test_where_pauses_are_short_the_pool_comes_to_keep_what_a_constant_pool_would(name: str, start_up_s: float) -> None:
+    jobs = LOADS[name].jobs()
+    profile = Profile(
+        pool=name,
+        queues=(f"loads/{name}",),
+        template="simulated",
+        objective=Objective(target_s=OBJECTIVE_S, percentile=99.0),
+        workers_max=LOADS[name].workers_max,
+    )
+    result = rehearse(jobs, profile, Setting(start_up_s=start_up_s))
+    served = [
+        ServedJob(arrived_at_s=at_s, service_s=each) for at_s, each in zip(jobs.at_s, jobs.service_s, strict=True)
+    ]
+    equal = smallest_fixed_pool(served, objective_s=OBJECTIVE_S, fraction=result.attainment_percent / 100 - 1e-9)
+    assert result.attainment_percent >= PERCENT_MIN
+    assert result.worker_hours <= COST_MAX * equal.workers * equal.ends_at_s / 3600
