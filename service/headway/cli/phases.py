@@ -105,6 +105,8 @@ def bench(
     told = context.Array("d", tasks)
     with context.Pool(processes, _begin, (tuple(cases), tuple(settings), dict(known), told, rehearse)) as pool:
         yield Beside(pool, told, settings)
+        pool.close()
+        pool.join()
 
 
 _given: dict[str, Any] = {}
@@ -115,6 +117,8 @@ def _begin(
     cases: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy], told: Any, rehearse: Any
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
+    # with SIGTERM: a handler that this copy has of its parent would swallow it, and the parent would wait for ever
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _given.update(cases=cases, settings=settings, known=known, told=told, rehearse=rehearse)
 
 
