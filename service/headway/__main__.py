@@ -35,6 +35,8 @@ COMMANDS = {
     "demo": Command("headway.cli.demo", "all", "everything on this machine, with real jobs and real workers"),
     "up": Command("headway.cli.up", "all", "everything on this machine, for your own broker"),
     "init": Command("headway.cli.init", "all", "write profiles.yaml and host.toml for what a broker holds"),
+    "backup": Command("headway.cli.backup", "all", "keep all that `up` has in one file, while it runs or not"),
+    "restore": Command("headway.cli.restore", "all", "put a backup in place of what `up` has"),
     "control": Command("headway.cli.control", "control", "the control plane: HTTP, gRPC and the scheduler"),
     "agent": Command("headway.cli.agent", "", "the agent of one host"),
     "pipeline": Command("headway.cli.pipeline", "spark", "the Spark pipeline"),
@@ -65,7 +67,7 @@ COMMANDS = {
 
 # In the order in which a stranger meets them.
 GROUPS = {
-    "On one machine": ("demo", "up", "init"),
+    "On one machine": ("demo", "up", "init", "backup", "restore"),
     "The roles, each where it belongs": ("control", "pipeline", "collect", "agent", "migrate", "keys"),
     "Say what you want": ("apply", "delete", "scale", "pause", "resume", "restart", "host", "queue", "token"),
     "See what is done, and why": ("top", "get", "describe", "explain"),

@@ -88,6 +88,11 @@ def rebuilding(checkpoint: Path) -> Path:
     return checkpoint.with_name(f"{checkpoint.name}.rebuilding")
 
 
+def order(checkpoint: Path) -> None:
+    """Let the next start begin with a rebuild."""
+    rebuilding(checkpoint).write_text("from the beginning")
+
+
 def sync_tree(folder: Path) -> None:
     """Make everything in ``folder`` outlive a power cut."""
     for path in [*folder.rglob("*"), folder]:

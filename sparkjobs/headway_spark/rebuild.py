@@ -84,11 +84,6 @@ def is_due(checkpoint: Path, log_dir: Path) -> bool:
     return is_missing(checkpoint) and why_unfit(checkpoint, log_dir) is not None
 
 
-def order(checkpoint: Path) -> None:
-    """Let the next start begin with a rebuild."""
-    rebuilding(checkpoint).write_text("from the beginning")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
     """One rebuild. No stream and no keeper may run on the same log or checkpoint."""

@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -11,6 +13,7 @@ import pytest
 from architecture.tree import ROOT
 from headway import __version__
 from headway.cli.layout import Layout
+from headway.store import migrate
 from headway.store.embedded import ensure_postgres
 from install.conftest import UV
 
@@ -49,26 +52,40 @@ def test_the_recipe_that_the_page_names_builds_the_wheel() -> None:
     assert re.search(r"^wheel: .*\n\t.*uv .*build --wheel --out-dir dist", makefile, flags=re.MULTILINE)
 
 
-def test_a_backup_of_the_data_folder_brings_the_embedded_postgres_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_backup_brings_the_embedded_postgres_back(tmp_path: Path, is_running: bool) -> None:
     layout = Layout(tmp_path / ".headway")
     layout.create()
     for name in ("profiles.yaml", "host.toml"):
         (tmp_path / name).write_text("# as it was\n")
+    (tmp_path / "backups").mkdir()
+    programs = f"export PATH={Path(sys.executable).parent}:$PATH\n"
+    back_up = programs + block("headway backup").replace("/backups/", str(tmp_path / "backups"))
+    with running(layout) as url:
+        migrate.upgrade(url)
+        told(url, "create table kept as select 1 as number")
+        if is_running:
+            typed(back_up, cwd=tmp_path)
+    if not is_running:
+        typed(back_up, cwd=tmp_path)
+    with running(layout) as url:
+        told(url, "drop table kept")
+    typed(programs + block("headway restore").replace("headway up", "true"), cwd=tmp_path)
+    with running(layout) as url:
+        assert told(url, "select number from kept") == [(1,)]
+    assert sorted(path.name for path in (tmp_path / "backups").iterdir()) == ["host.toml", "profiles.yaml"]
 
-    def stopped(sql: str) -> list[tuple[object, ...]]:
-        server = ensure_postgres(layout.postgres)
-        try:
-            with psycopg.connect(server.url, autocommit=True) as connection:
-                cursor = connection.execute(sql)  # type: ignore[arg-type]
-                return cursor.fetchall() if cursor.description else []
-        finally:
-            server.release()
-            assert server.wait_stopped(60)
 
-    stopped("create table kept as select 1 as number")
-    typed(block("tar --create"), cwd=tmp_path)
-    stopped("drop table kept")
-    restore = block("tar --extract").replace("headway up", "true")
-    typed(restore, cwd=tmp_path)
-    assert stopped("select number from kept") == [(1,)]
-    assert (tmp_path / ".headway.before").is_dir()
+@contextmanager
+def running(layout: Layout) -> Iterator[str]:
+    server = ensure_postgres(layout.postgres)
+    try:
+        yield server.url
+    finally:
+        assert server.wait_stopped(60)
+
+
+def told(url: str, sql: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(sql)  # type: ignore[arg-type]
+        return cursor.fetchall() if cursor.description else []

@@ -24,6 +24,11 @@ class Layout:
         return self.root / "children.json"
 
     @property
+    def restoring(self) -> Path:
+        """There while a backup is put in place: half of what is here is of the backup, and half of before."""
+        return self.root / "restoring"
+
+    @property
     def postgres(self) -> Path:
         """The embedded Postgres."""
         return self.root / "postgres"

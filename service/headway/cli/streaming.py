@@ -19,9 +19,10 @@ from headway.store.sink import MetricsSink
 from headway.zones import zone_of
 from headway_spark import kafka, storage
 from headway_spark.archive import Archive, Retention
+from headway_spark.checkpoint import order
 from headway_spark.keeper import Keeper
 from headway_spark.pipeline import Stream, Unfit, unfit
-from headway_spark.rebuild import Rebuild, Stopped, is_due, order
+from headway_spark.rebuild import Rebuild, Stopped, is_due
 from headway_spark.session import Session, ask, close, open_session
 from headway_spark.warm_up import warm_up
 

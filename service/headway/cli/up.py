@@ -36,9 +36,19 @@ def main(words: list[str]) -> int:
         with stopping.listening(repeated=lambda: terminal.say(again)):
             layout.create()
             with leftovers.only_parent(layout), suppress(Stopped):
+                _require_whole(layout)
                 leftovers.clear(layout.children, stopping=stopping, say=terminal.say)
                 _run(options, layout, stopping=stopping, terminal=terminal)
     return service_status(stopping.signal_number)
+
+
+def _require_whole(layout: Layout) -> None:
+    """Refuse to begin with half a backup, and with an empty database in place of the other half."""
+    if layout.restoring.exists():
+        raise Misconfigured(
+            f"a `headway restore` into {layout.root} was broken off: run it again with --replace; "
+            f"what was there before it is in {layout.root}/before-…"
+        )
 
 
 def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, terminal: Terminal) -> None:

@@ -48,6 +48,11 @@ def check(database_url: str) -> None:
         raise Misconfigured(problem[1])
 
 
+def knows(revision: str) -> bool:
+    """Whether this program can bring tables of that revision to its own."""
+    return revision in {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+
+
 def migrations_folder() -> Path:
     """Where the migrations are: beside this module in a wheel, at the root in a source tree."""
     here = Path(__file__).resolve()

@@ -18,7 +18,8 @@ from headway.store.embedded.folder import prepared
 def test_data_of_another_major_version_are_refused(postgres_folder):
     (postgres_folder / "pgdata" / "PG_VERSION").write_text("17\n")
     with pytest.raises(
-        Misconfigured, match=r"written by Postgres 17 .* brings Postgres 18: dump it .* HEADWAY_DATABASE_URL"
+        Misconfigured,
+        match=r"written by Postgres 17 .* brings Postgres 18: `headway backup` it .* HEADWAY_DATABASE_URL",
     ):
         ensure_postgres(postgres_folder)
 

