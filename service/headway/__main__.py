@@ -52,6 +52,7 @@ COMMANDS = {
     "pause": Command("headway.cli.by_hand", "cli", "keep a pool's last target"),
     "resume": Command("headway.cli.by_hand", "cli", "end a pause"),
     "token": Command("headway.cli.token", "cli", "make, list and revoke tokens"),
+    "audit": Command("headway.cli.audit", "cli", "show or export who did what, refusals included"),
     "host": Command("headway.cli.host", "cli", "take a host out of service and back; its credential"),
     "queue": Command("headway.cli.queue", "cli", "forget a queue that is gone"),
     "restart": Command("headway.cli.restart", "cli", "replace a pool's workers, one by one"),
@@ -70,7 +71,7 @@ GROUPS = {
     "On one machine": ("demo", "up", "init", "backup", "restore"),
     "The roles, each where it belongs": ("control", "pipeline", "collect", "agent", "migrate", "keys"),
     "Say what you want": ("apply", "delete", "scale", "pause", "resume", "restart", "host", "queue", "token"),
-    "See what is done, and why": ("top", "get", "describe", "explain"),
+    "See what is done, and why": ("top", "get", "describe", "explain", "audit"),
     "Plan, rehearse and learn": ("plan", "simulate", "backtest", "tune", "topology", "seasons", "conformance"),
 }
 

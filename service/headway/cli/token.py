@@ -25,6 +25,7 @@ class Role(StrEnum):
     OPERATOR = "operator"
     ADMIN = "admin"
     INGEST = "ingest"
+    AUDITOR = "auditor"
 
 
 def main(words: list[str]) -> int:
@@ -46,7 +47,7 @@ def create(
 ) -> None:
     """Make a token and print its secret, which is told this once."""
     if (role is None) == (not join):
-        raise Refused("say what it is for: --role viewer, operator, admin or ingest; or --join")
+        raise Refused("say what it is for: --role viewer, operator, admin, ingest or auditor; or --join")
     if not join and name is None:
         raise Refused("say who holds it, for the audit log: --name ci")
     given = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from headway.control.seldom import Seldom
 from headway.errors import HeadwayError, Overloaded
-from headway.store.credentials import record_act
+from headway.store.audit import record_act
 from headway.store.engine import Engine, transaction
 
 FREE_FAILURES = 10  # within FORGOTTEN_S: a token with a typing error, tried by hand

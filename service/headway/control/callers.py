@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from headway.control.attempts import Attempts
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
+from headway.store.audit import record_act
 from headway.store.credentials import (
     PREFIXES,
     TOKEN_PREFIX,
@@ -25,7 +26,6 @@ from headway.store.credentials import (
     read_changed,
     read_revision,
     read_valid,
-    record_act,
 )
 from headway.store.engine import Engine, transaction
 

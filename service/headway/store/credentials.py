@@ -16,8 +16,9 @@ from uuid import UUID, uuid4
 from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.errors import NotFound, printable
-from headway.store.tables import audit_log, credential_changes, credentials, hosts
+from headway.errors import NotFound
+from headway.store.audit import record_act
+from headway.store.tables import credential_changes, credentials, hosts
 
 RENEW_AFTER_S = 30 * 86_400.0
 RENEW_SPREAD = 0.1  # hosts that joined together do not renew together
@@ -33,6 +34,7 @@ class Role(StrEnum):
     INGEST = "ingest"
     JOIN = "join"
     HOST = "host"
+    AUDITOR = "auditor"
 
 
 PREFIXES: Mapping[Role, str] = {Role.JOIN: "hwj_", Role.HOST: "hwh_"}
@@ -208,23 +210,6 @@ async def forget_ended(conn: AsyncConnection) -> None:
     is_forgotten = and_(is_host, credentials.c.host_id.not_in(select(hosts.c.host_id)))
     is_replaced = and_(is_host, credentials.c.expires_at < long_ago)
     await conn.execute(delete(credentials).where(or_(and_(or_(~is_host, is_forgotten), is_over), is_replaced)))
-
-
-async def record_act(
-    conn: AsyncConnection,
-    *,
-    actor: str,
-    action: str,
-    subject: str,
-    before: Mapping[str, Any] | None = None,
-    after: Mapping[str, Any] | None = None,
-) -> None:
-    """Write a line of the audit log."""
-    await conn.execute(
-        insert(audit_log).values(
-            actor=printable(actor), action=action, subject=printable(subject), before=before, after=after
-        )
-    )
 
 
 async def end(conn: AsyncConnection, *which: ColumnElement[bool]) -> None:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import Row, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import HostState
+from headway.store.audit import record_act
 from headway.store.hosts import age_s
-from headway.store.tables import audit_log, hosts
+from headway.store.tables import hosts
 
 ACTIONS: Mapping[HostState, str] = {
     HostState.SERVING: "host uncordoned",
@@ -85,7 +86,5 @@ def _rounded(value: Any) -> int | None:
 async def _record(
     conn: AsyncConnection, *, actor: str, action: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> None:
-    await conn.execute(
-        insert(audit_log).values(actor=actor, action=action, subject=f"host {name}", before=before, after=after)
-    )
+    await record_act(conn, actor=actor, action=action, subject=f"host {name}", before=before, after=after)
     await conn.execute(select(func.pg_notify("headway_decisions", "")))

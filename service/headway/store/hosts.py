@@ -34,7 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid
 from headway.scaling.model import Host, HostCapacity, HostState, Template, Worker, WorkerState
-from headway.store.credentials import record_act
+from headway.store.audit import record_act
 from headway.store.tables import (
     cluster,
     hosts,

@@ -7,6 +7,7 @@ from sqlalchemy import Row, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Forbidden, Unauthenticated
+from headway.store.audit import record_act
 from headway.store.credentials import (
     Known,
     Role,
@@ -18,7 +19,6 @@ from headway.store.credentials import (
     issue,
     move,
     of_host,
-    record_act,
     seconds,
     serves,
 )

@@ -7,7 +7,7 @@ from sqlalchemy import select, text, union
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Forbidden, NotFound
-from headway.store.credentials import record_act
+from headway.store.audit import record_act
 from headway.store.tables import profile_queues, queues
 
 CHANGED = "headway_queues"  # the channel that names a queue that was forgotten

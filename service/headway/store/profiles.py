@@ -13,7 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import Conflict, NotFound, Refused
 from headway.scaling.model import Mode
 from headway.scaling.profile import Override, Pause, Profile, profile_from_mapping, profile_to_mapping
-from headway.store.tables import audit_log, profile_queues, profiles
+from headway.store.audit import record_act
+from headway.store.tables import profile_queues, profiles
 
 Outcome = Literal["created", "updated", "unchanged"]
 
@@ -223,8 +224,6 @@ async def record_change(
     after: Mapping[str, Any] | None,
 ) -> None:
     """Write a line of the audit log, and tell those who watch."""
-    await conn.execute(
-        insert(audit_log).values(actor=actor, action=action, subject=f"profile {pool}", before=before, after=after)
-    )
+    await record_act(conn, actor=actor, action=action, subject=f"profile {pool}", before=before, after=after)
     # A dashboard shows a changed profile at once, not with the next decision.
     await conn.execute(select(func.pg_notify("headway_decisions", "")))

@@ -13,7 +13,7 @@ CLAIMS_KEPT_DAYS = 7  # the longest a producer may keep a batch and send it agai
 FILES_KEPT_DAYS = 30  # longer than any ingest stays dead before its files are recovered
 ACTIVITIES_KEPT_S = 3600
 QUEUES_KEPT_DAYS = 30  # that no profile names and nobody has read: longer than any holiday of whoever brings one back
-REFUSALS_KEPT_DAYS = 90  # anybody with a token can have them written; what people changed is kept for good
+REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
 _NO_PROFILE = "not exists (select from profile_queues where profile_queues.queue = {table}.queue)"
@@ -35,7 +35,7 @@ SERVED: Mapping[str, str] = {
     "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
     "queue_seasons": f"trained_at < now() - interval '{QUEUES_KEPT_DAYS} days' "
     f"and {_NO_PROFILE.format(table='queue_seasons')}",
-    "audit_log": "action in ('call refused', 'sign-in failed') "
+    "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed') "
     f"and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
 }
 """Table -> which of its rows have served."""

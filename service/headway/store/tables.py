@@ -92,6 +92,7 @@ audit_log = Table(
     Column("subject", Text, nullable=False),
     Column("before", JSONB),
     Column("after", JSONB),
+    Index("ix_audit_log_acted_at", "acted_at", "audit_id"),
 )
 
 # --- what people want ------------------------------------------------------------------------------------------------

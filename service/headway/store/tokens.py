@@ -8,7 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile_rules import PATH_NAME, is_path_name
-from headway.store.credentials import Role, digest, drawn, is_valid, next_revision, record_act, seconds
+from headway.store.audit import record_act
+from headway.store.credentials import Role, digest, drawn, is_valid, next_revision, seconds
 from headway.store.tables import credentials
 
 LISTED_MAX = 1_000

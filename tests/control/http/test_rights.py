@@ -14,11 +14,14 @@ from headway.errors import Unauthenticated
 from headway.store.credentials import Role
 
 LETTERS = {"v": Role.VIEWER, "o": Role.OPERATOR, "a": Role.ADMIN, "i": Role.INGEST, "h": Role.HOST, "j": Role.JOIN}
+LETTERS["u"] = Role.AUDITOR
 READS, CHANGES, GOVERNS = "voa", "oa", "a"
-EVERYBODY = "voaihj"
+EVERYBODY = "voaihju"
 """With any token, and without one."""
 
 MAY = {
+    "GET /v1/audit": "ua",
+    "GET /v1/audit/export": "ua",
     "GET /metrics": READS,
     "GET /v1/decisions": READS,
     "GET /v1/decisions/latest": READS,

@@ -65,13 +65,14 @@ def test_every_operation_of_the_api_says_who_may_ask_for_it() -> None:
     [
         (Role.VIEWER, {Role.VIEWER}),
         (Role.OPERATOR, {Role.VIEWER, Role.OPERATOR}),
-        (Role.ADMIN, {Role.VIEWER, Role.OPERATOR, Role.ADMIN, Role.INGEST}),
+        (Role.ADMIN, {Role.VIEWER, Role.OPERATOR, Role.ADMIN, Role.INGEST, Role.AUDITOR}),
         (Role.INGEST, {Role.INGEST}),
+        (Role.AUDITOR, {Role.AUDITOR}),
         (Role.HOST, set()),
     ],
 )
 def test_each_role_may_what_those_before_it_may(role: Role, may: set[Role]) -> None:
-    needed = {Role.VIEWER, Role.OPERATOR, Role.ADMIN, Role.INGEST}
+    needed = {Role.VIEWER, Role.OPERATOR, Role.ADMIN, Role.INGEST, Role.AUDITOR}
     assert {each for each in needed if allows(role, each)} == may
 
 

@@ -16,6 +16,7 @@ from headway import __version__
 from headway.control.bounds import DEFAULT, Bounds
 from headway.control.callers import LOCAL, Callers
 from headway.control.http import (
+    audit,
     by_hand,
     events,
     exposition,
@@ -137,6 +138,7 @@ def routed() -> App:
         telemetry,
         events,
         tokens,
+        audit,
         exposition,
     ):
         # Not included: nothing is added to a router's routes, and for each app FastAPI would build them all anew.

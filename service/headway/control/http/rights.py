@@ -43,6 +43,8 @@ RIGHTS: Mapping[tuple[str, str], Role] = {
     ("GET", "/v1/decisions"): Role.VIEWER,
     ("GET", "/v1/decisions/latest"): Role.VIEWER,
     ("POST", "/v1/telemetry"): Role.INGEST,
+    ("GET", "/v1/audit"): Role.AUDITOR,  # and an administrator's
+    ("GET", "/v1/audit/export"): Role.AUDITOR,
     ("GET", "/v1/tokens"): Role.ADMIN,
     ("POST", "/v1/tokens"): Role.ADMIN,
     ("DELETE", "/v1/tokens/{name}"): Role.ADMIN,

@@ -17,7 +17,7 @@ FOR_S_MAX = 10 * 366 * 86_400.0
 class TokenBody(Taken):
     """A token to be made. A join token lets hosts in, and nothing else."""
 
-    role: Literal["viewer", "operator", "admin", "ingest", "join"]
+    role: Literal["viewer", "operator", "admin", "ingest", "auditor", "join"]
     name: Text | None = None
     """Whom the audit log names; only a join token can do without."""
     for_s: float | None = Field(default=None, gt=0, le=FOR_S_MAX)

@@ -1,0 +1,116 @@
+"""`headway audit`: who did what, newest first; as a table, or a line of JSON each."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from headway.cli.amounts import span_s
+from headway.cli.api import Api, api_of
+from headway.cli.cells import table
+from headway.cli.typed import output, run
+from headway.errors import Invalid
+from headway.settings import ClientSettings
+
+PAGE_ACTS = 1_000
+
+app = typer.Typer(add_completion=False, help="Show or export the audit log.")
+
+When = Annotated[str | None, typer.Option(metavar="TIME", help="A time, as 2026-01-31T12:00Z, or how long ago, as 7d.")]
+
+
+def main(words: list[str]) -> int:
+    """Run `headway audit`. Returns the exit status."""
+    return run(app, words)
+
+
+@app.command("audit")
+def audit(
+    *,
+    since: When = None,
+    until: When = None,
+    actor: Annotated[
+        str | None, typer.Option(help="Only who acted so; * stands for anything, as in 'token *'.")
+    ] = None,
+    action: Annotated[str | None, typer.Option(help="Only this, as in 'sign-in failed' or 'profile *'.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only what was done to this, as in 'host web-1'.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="So many of the newest.")] = 50,
+    is_whole: Annotated[bool, typer.Option("--all", help="All of them; --limit counts for nothing then.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON each, to be kept or searched.")] = False,
+) -> None:
+    """Show who did what, newest first: changes, tokens, hosts let in, refused calls and failed sign-ins."""
+    now_s = time.time()
+    query = {
+        "from_s": None if since is None else moment_s(since, option="--since", now_s=now_s),
+        "until_s": None if until is None else moment_s(until, option="--until", now_s=now_s),
+        "actor": actor,
+        "action": action,
+        "subject": subject,
+    }
+    with api_of(ClientSettings.from_env(os.environ)) as api:
+        acts = _acts(api, query, limit=None if is_whole else limit)
+        if as_json:
+            for act in acts:
+                print(json.dumps(act))  # in ASCII: whatever a name holds, a line is a line
+            return
+        output().print(
+            table(
+                ("when", "who", "did", "to", "what changed"),
+                (
+                    (
+                        _clock(act["at_s"]),
+                        act["actor"],
+                        act["action"],
+                        act["subject"],
+                        _change(act["before"], act["after"]),
+                    )
+                    for act in acts
+                ),
+                empty="nothing of that is in the audit log",
+            )
+        )
+
+
+def moment_s(text: str, *, option: str, now_s: float) -> float:
+    """The Unix seconds of a time, by UTC where it says no zone, or of how long ago it was. Raises ``Invalid``."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        try:
+            return now_s - span_s(text, option=option)
+        except Invalid as error:
+            raise Invalid(
+                f"{option}={text!r} is neither a time, as 2026-01-31T12:00Z, nor how long ago, as 7d"
+            ) from error
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _acts(api: Api, query: dict[str, Any], *, limit: int | None) -> Iterator[dict[str, Any]]:
+    """The lines, a page read when the one before is done."""
+    before, left = None, limit
+    while left is None or left > 0:
+        page = api.get("/v1/audit", **query, before=before, limit=PAGE_ACTS if left is None else min(left, PAGE_ACTS))
+        yield from page["acts"]
+        left = None if left is None else left - len(page["acts"])
+        before = page["next"]
+        if before is None:
+            return
+
+
+def _clock(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _change(before: Any, after: Any) -> str:
+    """What became of it, as ``workers_max: 8 → 12``; of what was made or ended, all that is told of it."""
+    old, new = before or {}, after or {}
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return f"{json.dumps(before)} → {json.dumps(after)}"
+    names = [name for name in (*old, *(name for name in new if name not in old)) if old.get(name) != new.get(name)]
+    if not old or not new:
+        return ", ".join(f"{name}: {json.dumps((old or new)[name])}" for name in names)
+    return ", ".join(f"{name}: {json.dumps(old.get(name))} → {json.dumps(new.get(name))}" for name in names)

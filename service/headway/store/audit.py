@@ -1,0 +1,131 @@
+"""The audit log: who did what, when, with before and after; refused calls and failed sign-ins included.
+
+Lines are only ever added. ``retention`` says which of them go, and when.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func, insert, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.errors import Invalid, printable
+from headway.store.tables import audit_log
+
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ANYTHING = "*"  # in a filter, for any characters
+TIME_MAX_S = 2.0**37  # the year 6325: what is later Postgres may not take
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """A line of the audit log. Its texts can be printed: names in them came from outside."""
+
+    audit_id: UUID
+    acted_at: datetime
+    actor: str
+    action: str
+    subject: str
+    before: Any
+    after: Any
+
+    @property
+    def cursor(self) -> str:
+        """Names this line as the place from which the next page goes on."""
+        return f"{(self.acted_at - UNIX_EPOCH) // timedelta(microseconds=1)}-{self.audit_id.hex}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which lines somebody wants. ``None``: any; times are Unix seconds, and ``until_s`` is left out itself."""
+
+    actor: str | None = None
+    action: str | None = None
+    subject: str | None = None
+    from_s: float | None = None
+    until_s: float | None = None
+
+
+async def record_act(
+    conn: AsyncConnection,
+    *,
+    actor: str,
+    action: str,
+    subject: str,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a line of the audit log."""
+    await conn.execute(
+        insert(audit_log).values(
+            actor=printable(actor), action=action, subject=printable(subject), before=before, after=after
+        )
+    )
+
+
+async def list_acts(conn: AsyncConnection, asked: Asked, *, limit: int, before: str | None = None) -> list[Act]:
+    """At most ``limit`` lines, newest first, from the one after the cursor ``before`` on.
+
+    Raises:
+        Invalid: ``before`` is no cursor, or a time is none.
+    """
+    query = select(audit_log).order_by(audit_log.c.acted_at.desc(), audit_log.c.audit_id.desc()).limit(limit)
+    query = query.where(*_conditions(asked))
+    if before is not None:
+        query = query.where(tuple_(audit_log.c.acted_at, audit_log.c.audit_id) < tuple_(*_place(before)))
+    return [
+        Act(
+            audit_id=row.audit_id,
+            acted_at=row.acted_at,
+            actor=printable(row.actor),
+            action=printable(row.action),
+            subject=printable(row.subject),
+            before=_printable(row.before),
+            after=_printable(row.after),
+        )
+        for row in await conn.execute(query)
+    ]
+
+
+def _conditions(asked: Asked) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    for name in ("actor", "action", "subject"):
+        wanted: str | None = getattr(asked, name)
+        if wanted is not None:
+            conditions.append(audit_log.c[name].like(_pattern(wanted), escape="\\"))
+    for name in ("from_s", "until_s"):
+        value: float | None = getattr(asked, name)
+        if value is not None and not -TIME_MAX_S <= value <= TIME_MAX_S:
+            raise Invalid(f"{name}={value:g} is no time in Unix seconds")
+    if asked.from_s is not None:
+        conditions.append(audit_log.c.acted_at >= func.to_timestamp(asked.from_s))
+    if asked.until_s is not None:
+        conditions.append(audit_log.c.acted_at < func.to_timestamp(asked.until_s))
+    return conditions
+
+
+def _pattern(wanted: str) -> str:
+    """``wanted`` in SQL's words."""
+    plain = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return plain.replace(ANYTHING, "%")
+
+
+def _place(cursor: str) -> tuple[datetime, UUID]:
+    try:
+        micros, _, audit_id = cursor.partition("-")
+        return UNIX_EPOCH + timedelta(microseconds=int(micros)), UUID(hex=audit_id)
+    except (ValueError, OverflowError) as error:
+        raise Invalid(f"before={cursor!r} is no cursor: pass the `next` of an earlier answer") from error
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_printable(each) for each in value]
+    if isinstance(value, dict):
+        return {printable(name): _printable(each) for name, each in value.items()}
+    return value
