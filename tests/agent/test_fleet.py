@@ -642,16 +642,6 @@ def test_what_no_record_tells_of_is_counted_and_left_alone(stage: Stage, is_bare
     unrecorded_after(stage, before)
 
 
-def test_a_start_that_the_agent_did_not_live_to_record_at_all_is_counted_and_left_alone(stage: Stage) -> None:
-    with stage.fleet(template(TELLS + STAYS)) as fleet:
-        fleet.save = lambda **_: type(fleet).save(fleet) if not fleet.running() else None  # dies after the spawn
-        fleet._starts.note = lambda _: None
-        fleet.act([start(restart_generation=4)])
-        (before,) = fleet.workers()
-        eventually(lambda: printed(stage, before.worker_id) == "ready\n")
-    unrecorded_after(stage, before)
-
-
 def test_a_worker_is_recorded_before_it_is_started(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else an agent that is killed between the two leaves a worker in whose place the next one starts another."""
 

@@ -1,11 +1,12 @@
 """What an agent finds that starts where another one ended: its own records of it, and what may run beside them.
 
-A worker is taken over where a record has it: its process, when that began, and whose it is. A process that only says it
-is a worker may be one that an agent was killed before recording, or anybody's: it is counted and left alone.
+A worker is taken over where a record has it: its process, when that began, and whose it is. An agent that was killed as
+it started a worker has recorded its place alone: the process is the one that prints to the file that was made for it. A
+process that only says it is a worker may be anybody's: it is counted and left alone.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from headway.agent import marks, procfs, records
@@ -15,6 +16,8 @@ from headway.agent.output import Output
 from headway.agent.records import Ledger, Record, Unrecorded
 from headway.agent.starts import Starts
 from headway.agent.templates import uid_of
+
+BEGUN_WITHIN_S = 30.0  # from recording a place to its process, with hundreds before it and a machine that is busy
 
 log = logging.getLogger(__name__)
 
@@ -27,16 +30,37 @@ def left_behind(folder: StateFolder, agent_id: str, output: Output, starts: Star
     foreign = [each for each in recorded if not _is_its_users(each, host_file)]
     found = [each for each in recorded if each not in foreign]
     over = {left.worker_id for left in ledger.remains} | {*ledger.ended}
+    # An agent is about to start whatever it starts: a place is recorded and a file for the output made before. What has
+    # neither is nobody's worker, unless what was recorded is lost.
     seen = {each.worker_id for each in recorded} | {*started} | over
     placed = {each.worker_id: each for each in ledger.records if each.life.is_alive and not each.pid}
-    marked = [
-        _unrecorded(mark, placed.get(mark.worker_id))
-        for mark in marks.find_marked(agent_id, output).values()
-        if mark.worker_id not in seen and _is_plausible(mark, placed, output, host_file, is_readable=is_readable)
-    ]
+    marked = {key: leaders for key, leaders in marks.find_marked(agent_id, output).items() if key not in seen}
+    begun = {
+        worker_id: worker
+        for worker_id, leaders in marked.items()
+        if worker_id in placed and (worker := _begun(placed[worker_id], leaders, output)) is not None
+    }
+    unclear = {worker_id: leaders[0] for worker_id, leaders in marked.items() if worker_id not in begun}
+    ours = {key: mark for key, mark in unclear.items() if not is_readable or key in placed or output.has(key)}
+    _tell_strangers([mark.pid for key, mark in unclear.items() if key not in ours])
+    unknown = [_unrecorded(mark, placed.get(key)) for key, mark in ours.items() if _is_its_templates(mark, host_file)]
     kept = [each for each in ledger.unrecorded if procfs.is_there(each.pid, each.started_ticks)]
-    unrecorded = {each.worker_id: each for each in (*marked, *map(_as_unrecorded, foreign), *kept)}
+    unrecorded = {each.worker_id: each for each in (*unknown, *map(_as_unrecorded, foreign), *kept)}
     counted = list(unrecorded.values())[: host_file.workers_max]
+    _tell_unrecorded(counted)
+    return replace(ledger, records=[*found, *begun.values()], unrecorded=counted)
+
+
+def _tell_strangers(pids: Sequence[int]) -> None:
+    if pids:
+        log.warning(
+            "processes that bear the marks of workers that this agent never started: %d, as pid=%d: they are left out",
+            len(pids),
+            pids[0],
+        )
+
+
+def _tell_unrecorded(counted: Iterable[Unrecorded]) -> None:
     for each in counted:
         log.warning(
             "no record of worker=%s pid=%d pool=%s: it takes a place, and is neither asked to stop nor replaced; "
@@ -45,7 +69,6 @@ def left_behind(folder: StateFolder, agent_id: str, output: Output, starts: Star
             each.pid,
             each.pool or "unknown",
         )
-    return replace(ledger, records=found, unrecorded=counted)
 
 
 def _recorded(ledger: Ledger, started: dict[str, Record]) -> Iterator[Record]:
@@ -62,6 +85,32 @@ def _recorded(ledger: Ledger, started: dict[str, Record]) -> Iterator[Record]:
             yield start  # the ledger is lost, or older than a disk that took no more
 
 
+def _begun(place: Record, leaders: Iterable[Unrecorded], output: Output) -> Record | None:
+    """The worker whose place was recorded and whose process was not; ``None`` where none, or more than one, may be it.
+
+    Its process has open what the agent made for it, and what its user cannot open: nobody else has it but who was given
+    it by the worker, or took it from it, and whoever can do that could as well be the worker.
+    """
+    fitting = [
+        each for each in leaders if _was_begun_for(place, each) and marks.prints_to(each.pid, place.worker_id, output)
+    ]
+    children = {child.pid for each in fitting for child in procfs.descendants(each.pid)}
+    mains = [each for each in fitting if each.pid not in children]
+    if len(mains) != 1:
+        return None
+    log.info(
+        "took over pool=%s pid=%d by its place: the last agent was ended as it started it", place.pool, mains[0].pid
+    )
+    return replace(place, pid=mains[0].pid, started_ticks=mains[0].started_ticks)
+
+
+def _was_begun_for(place: Record, process: Unrecorded) -> bool:
+    """Whether it is of the place's user, and began when a process of that place must have."""
+    began_after_s = process.started_ticks / procfs.TICKS_PER_S - place.life.started_at_s
+    is_in_time = -2 / procfs.TICKS_PER_S <= began_after_s <= BEGUN_WITHIN_S  # ticks are cut off
+    return is_in_time and place.uid is not None and procfs.uid(process.pid) == place.uid
+
+
 def _is_its_users(record: Record, host_file: HostFile) -> bool:
     """Whether the process that has the worker's pid is of the user that the worker was started as."""
     if not record.pid or not procfs.is_there(record.pid, record.started_ticks):
@@ -71,17 +120,8 @@ def _is_its_users(record: Record, host_file: HostFile) -> bool:
     return records.may_run_as(started_as, procfs.uid(record.pid))
 
 
-def _is_plausible(
-    mark: Unrecorded, placed: Iterable[str], output: Output, host_file: HostFile, *, is_readable: bool
-) -> bool:
-    """Whether the agent may have started it, going by what only the agent can have written.
-
-    It is about to start whatever it starts: a place is recorded and a file for the output made before. So what has
-    neither is nobody's worker, unless what was recorded is lost.
-    """
-    if is_readable and mark.worker_id not in placed and not output.has(mark.worker_id):
-        log.warning("pid=%d bears the marks of a worker that this agent never started: it is left out", mark.pid)
-        return False
+def _is_its_templates(mark: Unrecorded, host_file: HostFile) -> bool:
+    """Whether the process is of the user that the template which it names is run as."""
     template = host_file.templates.get(mark.template)
     return template is None or records.may_run_as(uid_of(template), procfs.uid(mark.pid))
 

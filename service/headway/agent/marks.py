@@ -40,10 +40,12 @@ def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
     return marks
 
 
-def find_marked(agent_id: str, output: Output) -> dict[str, Unrecorded]:
-    """Every process of ``/proc`` that says it is a worker of this agent, by the id that it bears.
+def find_marked(agent_id: str, output: Output) -> dict[str, list[Unrecorded]]:
+    """The processes that say they are workers of this agent, by the id that they bear, of each the eldest first.
 
-    Its pool and template are empty where it does not say them plausibly.
+    A worker leads a session, and its children bear its marks: they are among these where they made one of their own.
+    What leads none belongs to a worker, or is what one that has ended left. Pool and template are empty where a process
+    does not say them plausibly.
 
     A process may overwrite its environment, as those do that set their title; then its output still leads to its log.
     """
@@ -51,17 +53,15 @@ def find_marked(agent_id: str, output: Output) -> dict[str, Unrecorded]:
     for pid in procfs.pids():
         worker_id, environment = marked(pid, agent_id, output)
         known = procfs.stat(pid) if worker_id else None
-        if known is not None and not known.is_over:
+        if known is not None and not known.is_over and known.session == known.pid:
             found.setdefault(worker_id, []).append((known, environment))
-    workers = {}
-    for worker_id, family in found.items():
-        # Its children bear its marks. It leads a session; they do only if they made one of their own, and later. Where
-        # nobody does, the worker has ended, and these are what it has left.
-        leaders = [each for each in family if each[0].session == each[0].pid]
-        if leaders:
-            main, environment = min(leaders, key=lambda each: (each[0].started_ticks, each[0].pid))
-            workers[worker_id] = _mark(worker_id, main, environment)
-    return workers
+    return {
+        worker_id: [
+            _mark(worker_id, leader, environment)
+            for leader, environment in sorted(leaders, key=lambda each: (each[0].started_ticks, each[0].pid))
+        ]
+        for worker_id, leaders in found.items()
+    }
 
 
 def marked(pid: int, agent_id: str, output: Output) -> tuple[str, Mapping[str, str]]:
@@ -73,13 +73,20 @@ def marked(pid: int, agent_id: str, output: Output) -> tuple[str, Mapping[str, s
     environment = procfs.environment(pid, having=agent_id)
     if environment.get(AGENT_ID) == agent_id and is_worker_id(environment.get(WORKER_ID)):
         return environment[WORKER_ID], environment
-    for number, path in procfs.output_files(pid).items():
+    for path in procfs.output_files(pid).values():
         worker_id = path.rpartition("/")[2].removesuffix(".log")
-        if path.endswith(".log") and is_worker_id(worker_id):
-            with suppress(OSError):
-                if output.is_open_as(worker_id, os.stat(f"/proc/{pid}/fd/{number}")):  # noqa: PTH116 - a link of the kernel's
-                    return worker_id, {}
+        if path.endswith(".log") and is_worker_id(worker_id) and prints_to(pid, worker_id, output):
+            return worker_id, {}
     return "", {}
+
+
+def prints_to(pid: int, worker_id: str, output: Output) -> bool:
+    """Whether the process prints to the worker's own file, which it was given open by whoever started it."""
+    for number in procfs.output_files(pid):
+        with suppress(OSError):
+            if output.is_open_as(worker_id, os.stat(f"/proc/{pid}/fd/{number}")):  # noqa: PTH116 - a link of the kernel's
+                return True
+    return False
 
 
 def _mark(worker_id: str, main: procfs.Stat, environment: Mapping[str, str]) -> Unrecorded:

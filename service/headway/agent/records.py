@@ -16,7 +16,7 @@ from headway.agent import procfs
 from headway.agent.backoff import Pause
 from headway.agent.orders import Orders
 from headway.agent.states import Life
-from headway.agent.templates import Ready, Stop, Template
+from headway.agent.templates import Ready, Stop, Template, uid_of
 from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start
 
@@ -44,7 +44,7 @@ class Record:
     gpus: tuple[int, ...] = ()
     """The numbers of those that it has to itself."""
     uid: int | None = None
-    """Who it was started as; ``None`` in records of earlier versions."""
+    """Who it was started as, or is about to be; ``None`` in records of earlier versions."""
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -79,6 +79,7 @@ def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Seq
         stop=template.stop if template else Stop(),
         life=life,
         gpus=tuple(own_gpus[: template.gpus]) if template else (),
+        uid=uid_of(template) if template else None,
     )
 
 
