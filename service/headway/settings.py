@@ -136,8 +136,8 @@ class ControlSettings:
                 continue
             if settings.token is None:
                 raise Misconfigured(
-                    f"{name}={address} can be reached from other machines: set HEADWAY_TOKEN, "
-                    "which every request then carries, or bind 127.0.0.1"
+                    f"{name}={address} can be reached from other machines: set HEADWAY_TOKEN_FILE, "
+                    "whose token every request then carries, or bind 127.0.0.1"
                 )
             if settings.tls is None and not is_elsewhere:
                 raise Misconfigured(
@@ -278,6 +278,14 @@ class ClientSettings:
         return settings
 
 
+def database_url_of(env: Mapping[str, str]) -> str | None:
+    """Where ``env`` says that Postgres is, itself or by a file; ``None``: nowhere. Raises ``Invalid``."""
+    read = _Reader(env)
+    url = read.secret("HEADWAY_DATABASE_URL", holds="where Postgres is")
+    read.close()
+    return url
+
+
 def _bits(token: str) -> float:
     """The most that somebody has to guess of ``token``: its length times what its alphabet is good for."""
     return len(token) * math.log2(len(set(token)))
@@ -291,8 +299,8 @@ class _Reader:
         self._breaches: list[str] = []
 
     def text(self, name: str, *, needed_for: str) -> str:
-        value = self._env.get(name, "")
-        if not value:
+        value = self.secret(name, holds=needed_for) or ""
+        if not value and not self._env.get(f"{name}_FILE"):
             self._breaches.append(f"{name} is not set: it says {needed_for}")
         return value
 
@@ -343,14 +351,18 @@ class _Reader:
         return int(value)
 
     def token(self) -> str | None:
-        given, file = self._env.get("HEADWAY_TOKEN") or None, self.file("HEADWAY_TOKEN_FILE")
+        return self.secret("HEADWAY_TOKEN", holds="the token, as `headway token create` prints it")
+
+    def secret(self, name: str, *, holds: str) -> str | None:
+        """A credential: what the variable ``name`` says, or the file that ``name_FILE`` names."""
+        given, file = self._env.get(name) or None, self.file(f"{name}_FILE")
         if file is None:
             return given
         if given is not None:
-            self.refuse("HEADWAY_TOKEN and HEADWAY_TOKEN_FILE exclude each other: keep the file")
-        return self._content("HEADWAY_TOKEN_FILE", file)
+            self.refuse(f"{name} and {name}_FILE exclude each other: keep the file")
+        return self._content(f"{name}_FILE", file, holds=holds)
 
-    def _content(self, name: str, file: Path) -> str | None:
+    def _content(self, name: str, file: Path, *, holds: str) -> str | None:
         """The secret that a file holds. It is in no message."""
         try:
             secret = file.read_text().strip()
@@ -359,7 +371,7 @@ class _Reader:
             self.refuse(f"{name}={file} cannot be read: {why}")
             return None
         if not secret:
-            self.refuse(f"{name}={file} is empty: it holds the token, as `headway token create` prints it")
+            self.refuse(f"{name}={file} is empty: it holds {holds}")
         return secret or None
 
     def server_tls(self) -> ServerTls | None:
@@ -402,9 +414,9 @@ class _Reader:
         return Address(host=host.strip("[]"), port=int(port))
 
     def brokers(self) -> Mapping[str, str]:
-        value = self._env.get("HEADWAY_BROKERS", "")
+        value = self.secret("HEADWAY_BROKERS", holds="which brokers to read, as NAME=URL, one a line") or ""
         brokers: dict[str, str] = {}
-        pieces = list(filter(None, (piece.strip() for piece in value.split(","))))
+        pieces = list(filter(None, (piece.strip() for line in value.splitlines() for piece in line.split(","))))
         for number, part in enumerate(pieces, 1):
             name, separator, url = part.partition("=")
             if not separator or set(name) & set("/@:") or not name or "://" not in url:
@@ -416,7 +428,7 @@ class _Reader:
                 self._breaches.append(f"HEADWAY_BROKERS names the connection {name!r} twice")
             else:
                 brokers[name] = url
-        if not value:
+        if not value and not self._env.get("HEADWAY_BROKERS_FILE"):
             self._breaches.append("HEADWAY_BROKERS is not set: it says which brokers to read, as NAME=URL,…")
         return brokers
 

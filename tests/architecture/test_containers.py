@@ -132,7 +132,7 @@ def test_every_role_has_its_own_least_token_in_a_file() -> None:
         assert "HEADWAY_TOKEN" not in _environment(name)
         assert "${HEADWAY_TOKEN" not in str(SERVICES[name])
     assert COMPOSE["secrets"]["admin-token"] == {"environment": "HEADWAY_TOKEN"}
-    assert {name for name in SERVICES if "secrets" in SERVICES[name]} == {"control", "tokens"}
+    assert {name for name in SERVICES if "admin-token" in SERVICES[name].get("secrets", [])} == {"control", "tokens"}
     made = SERVICES["tokens"]["command"][0]
     for name, role, variable in (
         ("collect", "--role ingest", "HEADWAY_TOKEN_FILE"),
@@ -147,9 +147,17 @@ def test_every_role_has_its_own_least_token_in_a_file() -> None:
 
 
 def test_the_databases_password_is_given_to_who_speaks_with_it_alone() -> None:
-    required = [name for name in SERVICES if "${HEADWAY_DATABASE_PASSWORD" in str(SERVICES[name])]
-    assert required == ["postgres", "control", "pipeline"]
-    assert "${HEADWAY_DATABASE_PASSWORD:?" in str(_environment("postgres"))  # compose stops here where it is not set
+    """As a file: an environment is read by whoever may look at the container, and by what its processes start."""
+    assert not [name for name in SERVICES if "HEADWAY_DATABASE_PASSWORD" in str(SERVICES[name])]
+    url = COMPOSE["configs"]["database-url"]["content"]
+    assert "${HEADWAY_DATABASE_PASSWORD:?" in url  # compose stops here where it is not set
+    signs_in = [name for name in SERVICES if "database-url" in str(SERVICES[name].get("configs"))]
+    assert signs_in == ["control", "pipeline"]
+    for name in signs_in:
+        (given,) = SERVICES[name]["configs"]
+        assert _environment(name)["HEADWAY_DATABASE_URL_FILE"] == given["target"]
+    assert COMPOSE["secrets"]["database-password"] == {"environment": "HEADWAY_DATABASE_PASSWORD"}
+    assert {name for name in SERVICES if "database-password" in SERVICES[name].get("secrets", [])} == {"postgres"}
 
 
 def test_the_image_runs_as_nobody_in_particular_and_takes_the_role_as_its_command() -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from headway.__main__ import main
+from headway.cli.amounts import moment_s
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
-from headway.cli.past import Asked, moment_s, past_of
+from headway.cli.past import Asked, past_of
 from headway.errors import Invalid
 from headway.scaling.model import Mode
 from headway.scaling.profile import Profile

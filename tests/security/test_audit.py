@@ -126,4 +126,4 @@ def test_no_name_forges_a_line_of_it(
     assert main(["audit", "--until", "2020-01-01"]) == 0
     assert "nothing of that is in the audit log" in capsys.readouterr().out
     assert main(["audit", "--since", "yesterday"]) == 2
-    assert "--since='yesterday' is neither a time" in capsys.readouterr().err
+    assert "--since='yesterday' is no moment" in capsys.readouterr().err

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 MASK = "***"
 _NAMES = r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|auth|api[_-]?key|private[_-]?key|access[_-]?key"
-_USERINFO = re.compile(r"(?<=://)[^/\s@'\"]*(?:@[^/\s@'\"]*)*(?=@)")
+USERINFO = re.compile(r"(?<=://)[^/\s@'\"]*(?:@[^/\s@'\"]*)*(?=@)")
+"""Who a URL signs in as, and with which password."""
 _ASSIGNED = re.compile(rf"(?i)((?:^|[^a-z])[\w.-]*(?:{_NAMES})[\w.-]*\s*[=:]\s*)('[^']*'|\"[^\"]*\"|[^\s&;,]+)")
 _NAME = re.compile(rf"(?i)-{{1,2}}[\w.-]*(?:{_NAMES})[\w.-]*")
 
@@ -21,4 +22,4 @@ def shown(argv: Iterable[str]) -> str:
 
 def masked(text: str) -> str:
     """The text, what looks like a password, a token or a URL's user masked."""
-    return _ASSIGNED.sub(rf"\g<1>{MASK}", _USERINFO.sub(MASK, text))
+    return _ASSIGNED.sub(rf"\g<1>{MASK}", USERINFO.sub(MASK, text))

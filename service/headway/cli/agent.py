@@ -18,7 +18,7 @@ from headway.cli import agent_setup, parent
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import laid_over
-from headway.cli.private import keep_private, warn_of_deprecated
+from headway.cli.private import keep_private
 from headway.cli.stopping import ended_by, service_status
 from headway.cli.trust import grpc_tls
 from headway.errors import Misconfigured
@@ -41,7 +41,6 @@ def main(words: list[str]) -> int:
     log_to_stderr()
     if action == "stop-workers":
         return _stop_workers(settings)
-    warn_of_deprecated(name for name in ("HEADWAY_TOKEN", "HEADWAY_JOIN_TOKEN") if os.environ.get(name))
     keep_private()
     return _run(settings, env, given)
 

@@ -2,6 +2,9 @@
 
 import math
 import re
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
 
 from headway.errors import Invalid
 
@@ -42,6 +45,21 @@ def span_s(text: str, *, option: str) -> float:
 def bytes_(text: str, *, option: str) -> int:
     """An amount of memory, as in ``256M`` or ``1.5G``, in powers of 1024."""
     return round(_read(text, BYTES, f"{option}={text!r} is no amount of memory, as in 256M or 1.5G"))
+
+
+def moment_s(text: str | None, *, option: str) -> float | None:
+    """A moment, Unix seconds: a date (UTC unless it says otherwise), Unix seconds, or how long ago, as in ``24h``."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        return float(text)
+    with suppress(ValueError):
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    try:
+        return time.time() - seconds(text, option=option)
+    except Invalid as error:
+        raise Invalid(f"{option}={text!r} is no moment, as in 2026-03-02T06:00, or 24h for a day ago") from error
 
 
 def fraction(text: str, *, option: str) -> float:

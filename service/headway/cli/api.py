@@ -90,7 +90,9 @@ class Api:
     def _refusal(self, answer: httpx.Response) -> HeadwayError:
         if answer.status_code == httpx.codes.UNAUTHORIZED:
             what = (
-                "does not take the token in HEADWAY_TOKEN" if self._has_token else "asks for a token: set HEADWAY_TOKEN"
+                "does not take the token in HEADWAY_TOKEN"
+                if self._has_token
+                else "asks for a token: set HEADWAY_TOKEN_FILE"
             )
             return Unauthenticated(f"the control plane at {self._url} {what}")
         if answer.headers.get("content-type") != "application/problem+json":

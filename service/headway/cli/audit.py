@@ -2,18 +2,16 @@
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from headway.cli.amounts import span_s
+from headway.cli.amounts import moment_s
 from headway.cli.api import Api, api_of
 from headway.cli.cells import table
 from headway.cli.typed import output, run
-from headway.errors import Invalid
 from headway.settings import ClientSettings
 
 PAGE_ACTS = 1_000
@@ -43,10 +41,9 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON each, to be kept or searched.")] = False,
 ) -> None:
     """Show who did what, newest first: changes, tokens, hosts let in, refused calls and failed sign-ins."""
-    now_s = time.time()
     query = {
-        "from_s": None if since is None else moment_s(since, option="--since", now_s=now_s),
-        "until_s": None if until is None else moment_s(until, option="--until", now_s=now_s),
+        "from_s": moment_s(since, option="--since"),
+        "until_s": moment_s(until, option="--until"),
         "actor": actor,
         "action": action,
         "subject": subject,
@@ -73,20 +70,6 @@ def audit(
                 empty="nothing of that is in the audit log",
             )
         )
-
-
-def moment_s(text: str, *, option: str, now_s: float) -> float:
-    """The Unix seconds of a time, by UTC where it says no zone, or of how long ago it was. Raises ``Invalid``."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        try:
-            return now_s - span_s(text, option=option)
-        except Invalid as error:
-            raise Invalid(
-                f"{option}={text!r} is neither a time, as 2026-01-31T12:00Z, nor how long ago, as 7d"
-            ) from error
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def _acts(api: Api, query: dict[str, Any], *, limit: int | None) -> Iterator[dict[str, Any]]:

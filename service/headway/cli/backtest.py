@@ -13,12 +13,12 @@ from rich.text import Text
 
 from headway import __version__
 from headway.cli import past_options as options
-from headway.cli.amounts import seconds
+from headway.cli.amounts import moment_s, seconds
 from headway.cli.behaviour import given_behaviour, takes_learned
 from headway.cli.bench import Bench, bench, check_cores, rehearsed, rows_of
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
 from headway.cli.figures import check_writable, write
-from headway.cli.past import Asked, moment_s, past_of
+from headway.cli.past import Asked, past_of
 from headway.cli.rehearsal_table import SPREADS_SHOWN, phases_told, start_up_told
 from headway.cli.rehearsal_table import table as rehearsals_table
 from headway.cli.simulate import ENDED_BY_CTRL_C

@@ -1,5 +1,6 @@
 """`headway collect`: read brokers and tell the control plane what their queues hold and what happens to their jobs."""
 
+import argparse
 import os
 import signal
 import threading
@@ -8,7 +9,8 @@ from functools import partial
 from headway.cli import parent
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
-from headway.cli.private import keep_private, warn_of_deprecated
+from headway.cli.options import laid_over
+from headway.cli.private import keep_private
 from headway.cli.stopping import Stopping, service_status
 from headway.cli.trust import grpc_tls
 from headway.collect.broker import shown
@@ -26,13 +28,11 @@ LOOK_AROUND_S = 3600.0
 
 def main(words: list[str]) -> int:
     """Collect until told to stop, or with ``--check`` only look. Returns the exit status."""
-    flags = _flags(words)
-    is_check = flags.pop("check")
-    settings = CollectSettings.from_env({**os.environ, **{name: value for name, value in flags.items() if value}})
-    if is_check:
+    given = _options(words)
+    settings = CollectSettings.from_env(laid_over(os.environ, given))
+    if given.check:
         return _check(settings)
     log_to_stderr()
-    warn_of_deprecated(name for name in ("HEADWAY_TOKEN",) if os.environ.get(name))
     keep_private()
     stopping = Stopping()
     with stopping.listening(repeated=lambda: None), StateFolder(settings.state_dir) as folder:
@@ -50,7 +50,7 @@ def main(words: list[str]) -> int:
     return service_status(stopping.signal_number)
 
 
-def _flags(words: list[str]) -> dict[str, str]:
+def _options(words: list[str]) -> argparse.Namespace:
     parser = Arguments(prog="headway collect", description=__doc__)
     parser.add_argument(
         "--broker",
@@ -67,9 +67,9 @@ def _flags(words: list[str]) -> dict[str, str]:
     )
     parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", help="folder for what must survive a restart")
     parser.add_argument("--check", action="store_true", help="look at each broker once, print what is there, and end")
-    flags = vars(parser.parse_args(words[1:]))
-    flags["HEADWAY_BROKERS"] = ",".join(flags["HEADWAY_BROKERS"] or [])
-    return flags
+    given = parser.parse_args(words[1:])
+    given.HEADWAY_BROKERS = ",".join(given.HEADWAY_BROKERS or []) or None
+    return given
 
 
 def _check(settings: CollectSettings) -> int:

@@ -5,6 +5,7 @@ import os
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import add_data_flags, laid_over
+from headway.cli.private import keep_private
 from headway.cli.stopping import service_status
 from headway.settings import ControlSettings
 
@@ -20,4 +21,5 @@ def main(words: list[str]) -> int:
     from headway.cli import serving
 
     log_to_stderr()
+    keep_private()
     return service_status(serving.run(settings))

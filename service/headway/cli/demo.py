@@ -21,6 +21,7 @@ from headway.cli.layout import Layout
 from headway.cli.machine import Machine, Plan, where_to_look
 from headway.cli.options import add_machine_flags, control_settings, positive
 from headway.cli.ports import free_address, require_free
+from headway.cli.private import keep_private
 from headway.cli.report import Report
 from headway.cli.report_text import report_text
 from headway.cli.stopping import Stopped, Stopping, ended_by
@@ -63,6 +64,7 @@ def _run(
 ) -> Report:
     """What was achieved, however far it came."""
     machine = Machine(_plan(options, layout), stopping=stopping, terminal=terminal)
+    keep_private(terminal.say)
     workload = WORKLOADS[options.workload]()
     for_s = options.for_s or workload.whole_s(speed=options.speed)
     script = Script(

@@ -20,6 +20,14 @@ from headway.settings import HTTP_ADDRESS, Address, ClientTls
 from headway.store.embedded import ensure_postgres, ensure_valkey
 
 ASK_TIMEOUT_S = 2.0
+FILED = frozenset({"HEADWAY_DATABASE_URL_FILE", "HEADWAY_BROKERS_FILE"})  # read by this process, told to its children
+NEEDED_BY: Mapping[str, frozenset[str]] = {
+    "HEADWAY_DATABASE_URL": frozenset({"migrate", "control", "pipeline"}),
+    "HEADWAY_BROKERS": frozenset({"collect"}),
+    "HEADWAY_TOKEN": frozenset({"control", "collect", "agent"}),
+    "HEADWAY_JOIN_TOKEN": frozenset({"agent"}),
+}
+"""Credential -> the roles that are given it."""
 JAVA_WITHIN_S = 180.0  # a cold disk, two busy cores
 
 
@@ -71,7 +79,8 @@ class Machine:
         self.supervisor = Supervisor(plan.layout, stopping=stopping, say=terminal.say)
         self._stopping = stopping
         self._terminal = terminal
-        self._env = {**os.environ, "HEADWAY_CONTROL": str(reachable(plan.grpc))}
+        self._env = {name: value for name, value in os.environ.items() if name not in FILED}
+        self._env |= {"HEADWAY_CONTROL": str(reachable(plan.grpc))}
         self._env |= {"HEADWAY_HTTP_ADDRESS": str(plan.http), "HEADWAY_GRPC_ADDRESS": str(plan.grpc)}
         self._env |= {"HEADWAY_EVENT_LOG": str(plan.layout.events), "HEADWAY_CHECKPOINT": str(plan.layout.checkpoint)}
         self._env |= {"HEADWAY_HOST_FILE": plan.host_file}
@@ -147,7 +156,10 @@ class Machine:
         return Child(
             name=name,
             argv=(sys.executable, "-m", "headway", name, *words),
-            env={**self._env, "HEADWAY_STATE_DIR": str(self.plan.layout.state(name))},
+            env={
+                **{key: value for key, value in self._env.items() if name in NEEDED_BY.get(key, {name})},
+                "HEADWAY_STATE_DIR": str(self.plan.layout.state(name)),
+            },
             **more,
         )
 

@@ -4,6 +4,7 @@ import os
 
 from headway.cli.arguments import Arguments
 from headway.errors import Misconfigured
+from headway.settings import database_url_of
 from headway.store import migrate
 
 
@@ -15,7 +16,7 @@ def main(words: list[str]) -> int:
         "--check", action="store_true", help="change nothing; fail unless the tables are this version's"
     )
     flags = parser.parse_args(words[1:])
-    database_url = flags.database_url or os.environ.get("HEADWAY_DATABASE_URL", "")
+    database_url = flags.database_url or database_url_of(os.environ)
     if not database_url:
         raise Misconfigured("HEADWAY_DATABASE_URL is not set: it says where Postgres is, as postgresql://…")
     if flags.check:

@@ -27,9 +27,9 @@ def add_data_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def laid_over(env: Mapping[str, str], given: argparse.Namespace) -> dict[str, str]:
-    """``env``, in which a flag that was given takes the place of the variable that it is named after."""
+    """``env``, in which a flag that was given takes the place of the variable of its name, and of that one's file."""
     flags = {name: value for name, value in vars(given).items() if name.isupper() and value is not None}
-    return {**env, **flags}
+    return {**{name: value for name, value in env.items() if name.removesuffix("_FILE") not in flags}, **flags}
 
 
 def add_machine_flags(parser: argparse.ArgumentParser) -> None:
@@ -47,4 +47,5 @@ def control_settings(options: argparse.Namespace, env: Mapping[str, str], *, dat
     """
     flags = {"HEADWAY_HTTP_ADDRESS": options.http_address, "HEADWAY_GRPC_ADDRESS": options.grpc_address}
     given = {name: value for name, value in flags.items() if value}
-    return ControlSettings.from_env({"HEADWAY_DATABASE_URL": database_url, **env, **given})
+    outer = {name: value for name, value in env.items() if name != f"{DATABASE_URL}_FILE"}
+    return ControlSettings.from_env({DATABASE_URL: database_url, **outer, **given})

@@ -2,15 +2,11 @@
 
 import asyncio
 import math
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-from headway.cli.amounts import seconds
 from headway.cli.behaviour import known
 from headway.cli.files import load_profiles_file
 from headway.cli.history import workload_of
@@ -216,18 +212,3 @@ def _load(pool: str, rows: Sequence[BucketRow], *, seed: int) -> Load:
     }
     workload = workload_of(history, seed=seed)
     return Load(pool=pool, jobs=workload.jobs, begins_at_s=workload.begins_at_s)
-
-
-def moment_s(text: str | None, *, option: str) -> float | None:
-    """A moment, Unix seconds: a date (UTC unless it says otherwise), Unix seconds, or how long ago, as in ``24h``."""
-    if text is None:
-        return None
-    with suppress(ValueError):
-        return float(text)
-    with suppress(ValueError):
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    try:
-        return time.time() - seconds(text, option=option)
-    except Invalid as error:
-        raise Invalid(f"{option}={text!r} is no moment, as in 2026-03-02T06:00, or 24h for a day ago") from error

@@ -9,6 +9,7 @@ import sys
 from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import add_data_flags, laid_over
+from headway.cli.private import keep_private
 from headway.cli.stopping import service_status
 from headway.settings import PipelineSettings
 
@@ -29,6 +30,7 @@ def main(words: list[str]) -> int:
     from headway.cli import streaming
 
     log_to_stderr()
+    keep_private()  # before the JVM, which gets this environment, is started
     return service_status(streaming.run(settings, is_rebuild=is_rebuild))
 
 

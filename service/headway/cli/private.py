@@ -3,34 +3,43 @@
 import ctypes
 import logging
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable
+
+from headway.agent.masking import MASK, USERINFO
 
 PR_SET_DUMPABLE = 4
-CREDENTIALS = ("HEADWAY_TOKEN", "HEADWAY_JOIN_TOKEN", "HEADWAY_DATABASE_URL", "HEADWAY_BROKERS")
+DEPRECATED = ("HEADWAY_TOKEN", "HEADWAY_JOIN_TOKEN")
+CREDENTIALS = (*DEPRECATED, "HEADWAY_DATABASE_URL", "HEADWAY_BROKERS")
 
 log = logging.getLogger(__name__)
 
 
-def keep_private() -> None:
+def keep_private(say: Callable[[str], object] = log.warning) -> None:
     """Let no process of this user read this one, and take credentials out of the environment.
 
     To be called once they have been read. The kernel shows the environment that a process began with for as long as it
     lives: only who may not read the process at all does not see it. Root does.
-    What is started from here can be read as before.
+    What is started from here can be read as before. ``say`` is told of credentials that came by a way they should not.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "prctl") or libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
-        log.warning("this process cannot be made unreadable here: jobs of its user can read what it knows")
+        say("this process cannot be made unreadable here: jobs of its user can read what it knows")
+    for name in DEPRECATED:
+        if os.environ.get(name):
+            say(
+                f"{name} is read from the environment for one more version: write it to a file that only this user "
+                f"can read, and name that file in {name}_FILE"
+            )
+    if any(_has_password(word) for word in sys.argv[1:]):
+        say(
+            "every user of this machine can read the password among the words of this command: write the URL to a "
+            "file that only this user can read, and name that file in HEADWAY_DATABASE_URL_FILE or HEADWAY_BROKERS_FILE"
+        )
     for name in CREDENTIALS:
         os.environ.pop(name, None)
 
 
-def warn_of_deprecated(names: Iterable[str]) -> None:
-    """Say of credentials in the environment what to do instead."""
-    for name in names:
-        log.warning(
-            "%s is read from the environment for one more version: write it to a file that only this user can read, "
-            "and name that file in %s_FILE",
-            name,
-            name,
-        )
+def _has_password(word: str) -> bool:
+    """Whether a URL in ``word`` tells a user's password, and not the user alone."""
+    return any(":" in shown and shown != MASK for shown in USERINFO.findall(word))

@@ -13,15 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from headway.cli import past_options as options
+from headway.cli.amounts import moment_s
 from headway.cli.backtest import pools_of
 from headway.cli.bench import check_cores
-from headway.cli.past import moment_s
 from headway.cli.simulate import ENDED_BY_CTRL_C
 from headway.cli.typed import output, run
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.explain import counted as counted_of
 from headway.scaling.schedule import UTC_NAME, Zone
 from headway.scaling.seasons import HOUR_MINUTES, WEEKS_MIN, Season
+from headway.settings import database_url_of
 from headway.store.seasons import (
     ROLLUPS,
     Stored,
@@ -76,7 +77,7 @@ def train(
     check_cores(cores)
     zone = zone_of(time_zone or os.environ.get("HEADWAY_TIME_ZONE", "") or UTC_NAME)
     wanted = pools_of(queues)
-    url = database_url_of(database_url, is_needed=event_log is None or not dry_run)
+    url = _database_url(database_url, is_needed=event_log is None or not dry_run)
     if event_log is None and (from_ or until):
         raise Invalid("--from and --until take a part of an event log: name it with --event-log")
     try:
@@ -112,7 +113,7 @@ def show(
     queue: Annotated[str | None, typer.Option(metavar="QUEUE", help="Hour by hour, of this one.")] = None,
 ) -> None:
     """Show the weeks that are stored, and whether they are believed."""
-    with connected(database_url_of(database_url, is_needed=True)) as connection:
+    with connected(_database_url(database_url, is_needed=True)) as connection:
         stored = all_seasons(connection)
     _tell_unfit(stored)
     if queue is None:
@@ -125,9 +126,9 @@ def show(
     _print_peaks(stored.seasons[queue].season)
 
 
-def database_url_of(given: str | None, *, is_needed: bool) -> str:
+def _database_url(given: str | None, *, is_needed: bool) -> str:
     """Where Postgres is; empty where it is not named and not needed."""
-    url = given or os.environ.get("HEADWAY_DATABASE_URL", "")
+    url = given or database_url_of(os.environ) or ""
     if is_needed and not url:
         raise Misconfigured("--database-url is not given, nor HEADWAY_DATABASE_URL set: where weeks are stored")
     return url

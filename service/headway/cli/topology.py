@@ -15,10 +15,10 @@ from rich.text import Text
 
 from headway import __version__
 from headway.cli import past_options as options
-from headway.cli.amounts import seconds
+from headway.cli.amounts import moment_s, seconds
 from headway.cli.backtest import facts, pools_of, prepare, setting_of
 from headway.cli.figures import write
-from headway.cli.past import Asked, moment_s, past_of
+from headway.cli.past import Asked, past_of
 from headway.cli.rehearsal import base_profile
 from headway.cli.simulate import ENDED_BY_CTRL_C
 from headway.cli.typed import output, run

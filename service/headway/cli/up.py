@@ -16,11 +16,12 @@ from headway.cli.left_workers import left_workers
 from headway.cli.machine import Machine, Plan, where_to_look
 from headway.cli.options import add_machine_flags, control_settings
 from headway.cli.ports import free_address, require_free
+from headway.cli.private import keep_private
 from headway.cli.stopping import Stopped, Stopping, service_status
 from headway.cli.view import Terminal
 from headway.collect.discovery import discover
 from headway.errors import HeadwayError, Invalid, Misconfigured
-from headway.settings import DATA_DIR, ClientSettings, ClientTls, CollectSettings, ControlSettings
+from headway.settings import DATA_DIR, ClientSettings, ClientTls, CollectSettings, ControlSettings, database_url_of
 from headway_spark.java import java_home
 
 LOOK_S = 0.5
@@ -62,6 +63,7 @@ def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, ter
     with terminal.stage("brokers and Java found"):
         _check_outside(brokers, layout)
     machine = Machine(plan, stopping=stopping, terminal=terminal)
+    keep_private(terminal.say)
     try:
         machine.start(brokers=brokers, apply_profiles=lambda: _apply(plan, file, terminal))
         for line in where_to_look(plan):
@@ -89,7 +91,7 @@ def _present(path: Path) -> Path:
 
 
 def _brokers(file: ProfilesFile, env: Mapping[str, str]) -> Mapping[str, str]:
-    if env.get("HEADWAY_BROKERS"):
+    if env.get("HEADWAY_BROKERS") or env.get("HEADWAY_BROKERS_FILE"):
         return CollectSettings.from_env(env).brokers
     if not file.brokers:
         raise Misconfigured(
@@ -108,7 +110,7 @@ def _plan(options: argparse.Namespace, layout: Layout, host: host_file.HostFile)
         http=free_address(settings.http),  # itself, but for port 0
         grpc=free_address(settings.grpc),
         token=settings.token,
-        database_url=os.environ.get("HEADWAY_DATABASE_URL") or None,
+        database_url=database_url_of(os.environ),
         host_file=str(options.host_file.absolute()),
         stops_workers=options.stop_workers,
         agent_stop_within_s=AGENT_STOP_S + (drain_s if options.stop_workers else 0.0),

@@ -1,0 +1,149 @@
+"""What a role knows stays with it: unreadable for its user's other programs, in no environment that it hands on."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headway.cli.layout import Layout
+from headway.cli.machine import Machine, Plan
+from headway.cli.stopping import Stopping
+from headway.cli.view import Terminal
+from headway.errors import Invalid
+from headway.settings import Address, CollectSettings, ControlSettings, PipelineSettings, database_url_of
+from ports import free_port
+
+URL, SECRET = "postgresql://headway:s3cret-1@127.0.0.1:1/headway", "s3cret-2-of-this-test-k7Qm2vX9tL4p"
+BROKERS = "redis=redis://:s3cret-3@127.0.0.1:1/0"
+CREDENTIALS = {"HEADWAY_TOKEN": SECRET, "HEADWAY_DATABASE_URL": URL, "HEADWAY_BROKERS": BROKERS}
+
+# Each role as it is when what it is made for would begin.
+WHERE_IT_BEGINS = {
+    "control": "from headway.cli import serving; serving.run = shown",
+    "pipeline": "from headway.cli import streaming; streaming.run = shown",
+    "collect": "from headway.cli import collect; collect.StateFolder = shown",
+    "agent": "from headway.cli import agent; agent._run = shown",
+    "up": "from headway.cli import up; up._check_outside = lambda *_: None; up.Machine.start = shown",
+    "demo": "from headway.cli import demo; demo.Demo.start = shown",
+}
+SCRIPT = """
+import ctypes, json, os, sys
+from headway.__main__ import main
+def shown(*_, **__):
+    dumpable = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
+    print(json.dumps([dumpable, [each for each in os.environ.values() if "s3cret" in each]]), file=sys.stderr)
+    os._exit(0)
+{where}
+main({words})
+"""
+FILES = {
+    "profiles.yaml": "brokers: {redis: 'redis://127.0.0.1:1/0'}\npools: {mail: {queues: [redis/mail], template: rq}}\n",
+    "host.toml": '[templates.rq]\nargv = ["/bin/sh", "-c", "sleep 60"]\n',
+}
+
+
+def begun(role: str, folder: Path, *words: str, **settings: str) -> tuple[int, list[str], str]:
+    """Whether others of its user may read the role, the credentials left in its environment, and what it said."""
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    addresses = {name: f"127.0.0.1:{free_port()}" for name in ("HEADWAY_HTTP_ADDRESS", "HEADWAY_GRPC_ADDRESS")}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(where=WHERE_IT_BEGINS[role], words=[role, *words]), *words],
+        env={**{k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_")}, **addresses, **settings},
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("[")]
+    assert told, said
+    dumpable, left = json.loads(told[-1])
+    return dumpable, left, said
+
+
+@pytest.mark.parametrize("role", list(WHERE_IT_BEGINS))
+def test_every_role_is_unreadable_drops_its_credentials_and_tells_of_tokens_in_the_environment(
+    role: str, tmp_path: Path
+) -> None:
+    dumpable, left, said = begun(role, tmp_path, **CREDENTIALS)
+    assert (dumpable, left) == (0, [])
+    assert said.count("HEADWAY_TOKEN is read from the environment for one more version") == 1
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize("role", ["control", "pipeline", "collect", "up"])
+def test_every_credential_comes_from_a_file(role: str, tmp_path: Path) -> None:
+    files = {}
+    for name, value in CREDENTIALS.items():
+        (tmp_path / name).write_text(f"{value}\n")
+        files[f"{name}_FILE"] = str(tmp_path / name)
+    dumpable, left, said = begun(role, tmp_path, **files)
+    assert (dumpable, left) == (0, [])
+    assert "one more version" not in said
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize(
+    ("role", "words"),
+    [("control", ["--database-url", URL]), ("pipeline", ["--database-url", URL]), ("collect", ["--broker", BROKERS])],
+)
+def test_a_password_among_the_words_of_a_command_is_told_of_and_not_repeated(
+    role: str, words: list[str], tmp_path: Path
+) -> None:
+    *_, said = begun(role, tmp_path, *words)
+    assert "every user of this machine can read the password among the words of this command" in said
+    assert "s3cret" not in said
+
+
+def test_a_url_without_a_password_is_not_told_of(tmp_path: Path) -> None:
+    *_, said = begun("control", tmp_path, "--database-url", "postgresql://headway@127.0.0.1:1/headway")
+    assert "every user of this machine" not in said
+
+
+def test_files_of_credentials_are_read_and_their_faults_told_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text(f"{URL}\n")
+    given = {"HEADWAY_DATABASE_URL_FILE": str(file)}
+    assert ControlSettings.from_env(given).database_url == PipelineSettings.from_env(given).database_url == URL
+    assert database_url_of(given) == URL
+    with pytest.raises(Invalid, match="HEADWAY_DATABASE_URL and HEADWAY_DATABASE_URL_FILE exclude each other"):
+        ControlSettings.from_env({**given, "HEADWAY_DATABASE_URL": URL})
+    file.write_text("redis=redis://:p@h/0,\nother=redis://h:2/0\n")
+    brokers = CollectSettings.from_env({"HEADWAY_BROKERS_FILE": str(file)}).brokers
+    assert brokers == {"redis": "redis://:p@h/0", "other": "redis://h:2/0"}
+    file.unlink()
+    for kind, name in ((ControlSettings, "HEADWAY_DATABASE_URL_FILE"), (CollectSettings, "HEADWAY_BROKERS_FILE")):
+        with pytest.raises(Invalid, match=f"{name}=.*secret cannot be read: No such file") as refused:
+            kind.from_env({name: str(file)})
+        assert len(refused.value.breaches) == 1
+
+
+def test_what_up_starts_gets_no_credential_that_is_not_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWAY_TOKEN", SECRET)
+    monkeypatch.setenv("HEADWAY_DATABASE_URL_FILE", "read-by-the-parent")
+    layout = Layout(tmp_path)
+    address = Address(host="127.0.0.1", port=1)
+    plan = Plan(
+        layout=layout, http=address, grpc=address, token=SECRET, database_url=URL, host_file="host.toml",
+        stops_workers=False, agent_stop_within_s=1.0,
+    )  # fmt: skip
+    with Terminal(is_plain=True) as terminal:
+        machine = Machine(plan, stopping=Stopping(), terminal=terminal)
+        monkeypatch.setattr(machine.supervisor, "complete", lambda child: children.append(child))
+        monkeypatch.setattr(machine.supervisor, "start", lambda child: children.append(child))
+        monkeypatch.setattr(machine.supervisor, "wait_ready", lambda *_: None)
+        children: list = []
+        machine.start(brokers={"redis": "redis://:s3cret-3@127.0.0.1:1/0"}, apply_profiles=lambda: None)
+        machine.supervisor.stop()
+    has = {
+        child.name: {name for name in child.env if name in {*CREDENTIALS, "HEADWAY_DATABASE_URL_FILE"}}
+        for child in children
+    }
+    assert has == {
+        "migrate": {"HEADWAY_DATABASE_URL"},
+        "pipeline": {"HEADWAY_DATABASE_URL"},
+        "control": {"HEADWAY_DATABASE_URL", "HEADWAY_TOKEN"},
+        "collect": {"HEADWAY_BROKERS", "HEADWAY_TOKEN"},
+        "agent": {"HEADWAY_TOKEN"},
+    }
