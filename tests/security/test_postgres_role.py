@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from architecture.tree import ROOT
-from headway.control.http.overview import health_of
+from headway.control.http.reasons import health_of
 from headway.store import migrate
 from headway.store.engine import create_engine, snapshot
 from headway.store.overview import read_health

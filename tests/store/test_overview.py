@@ -88,8 +88,8 @@ async def test_how_long_no_queue_of_a_profile_was_read_is_known_once_one_was(eng
     seed.profile(MAIL)
     seed.sample("redis/stray", at_s=1000.0)
     async with transaction(engine) as conn:
-        assert (await read_health(conn)).read_age_s is None
+        assert (await read_health(conn)).read_ages_s == {}
     seed.sample("redis/mail", at_s=1000.0)
     seed.execute("update queue_samples set received_at = now() - interval '5 minutes' where queue = 'redis/mail'")
     async with transaction(engine) as conn:
-        assert (await read_health(conn)).read_age_s == pytest.approx(300.0, abs=60.0)
+        assert (await read_health(conn)).read_ages_s["redis"] == pytest.approx(300.0, abs=60.0)

@@ -27,7 +27,7 @@ from headway.control.http.feed import Feed
 from headway.control.http.server import HttpServer
 from headway.control.ingest import Ingest
 from headway.control.leadership import Leadership
-from headway.control.maintenance import maintain, prepare
+from headway.control.maintenance import Upkeep, maintain, prepare
 from headway.control.names import Names
 from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
@@ -80,7 +80,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
         )
         ticker = Ticker(engine=engine, leadership=leadership, clock=time.time, strategies=strategies)
         reports, feed = Reports(engine=engine), Feed()
-        certificates = _certificates(settings.tls)
+        certificates, upkeep = _certificates(settings.tls), Upkeep()
         callers = Callers(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
         admission = Admission(engine=engine, callers=callers)
         rpc = await serve(
@@ -102,6 +102,8 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
                 strategies=strategies,
                 callers=callers,
                 bounds=bounds,
+                upkeep=upkeep,
+                certificates=certificates,
             ),
             address=settings.http,
             tls=certificates.context if certificates else None,
@@ -109,7 +111,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
         )
         await http.start()
         stack.push_async_callback(http.stop)
-        scheduler = _scheduler(ticker, engine)
+        scheduler = _scheduler(ticker, engine, upkeep)
         scheduler.start()
         stack.callback(scheduler.shutdown, wait=False)
 
@@ -152,7 +154,7 @@ class _Stop(asyncio.Event):
         self.set()
 
 
-def _scheduler(ticker: Ticker, engine: Engine) -> AsyncIOScheduler:
+def _scheduler(ticker: Ticker, engine: Engine, upkeep: Upkeep) -> AsyncIOScheduler:
     """The clock of the control plane. It only says that work is due; overlapping and missed runs become one."""
     scheduler = AsyncIOScheduler(timezone="UTC")
     once = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
@@ -165,7 +167,7 @@ def _scheduler(ticker: Ticker, engine: Engine) -> AsyncIOScheduler:
     repeat(ticker.all_due, every_s=TICK_S)
     repeat(asyncio.to_thread, give_back, every_s=GIVE_BACK_S)
     # At once, too: who never runs for ten minutes on end would forget nothing.
-    repeat(maintain, engine, every_s=MAINTENANCE_S, next_run_time=datetime.now(UTC))
+    repeat(maintain, engine, upkeep, every_s=MAINTENANCE_S, next_run_time=datetime.now(UTC))
     return scheduler
 
 

@@ -110,6 +110,8 @@ class Rows:
     rows: list[EventRow] = field(default_factory=list)
     samples: list[QueueSample] = field(default_factory=list)
     corrected_times: int = 0
+    future_times: int = 0
+    """Of these, the ones that lay in the future."""
 
 
 def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float, classes: JobClasses | None = None) -> Rows:
@@ -122,6 +124,7 @@ def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float, cla
         at_s = corrected(event.at_s, received_at_s=received_at_s, offset_s=offset_s)
         if at_s != event.at_s:
             made.corrected_times += 1
+            made.future_times += at_s < event.at_s
         row = _event_row(event, batch, at_s=at_s, received_at_s=received_at_s)
         if classes is not None:
             row = row._replace(job_class=classes.name(row.job_class, queue=row.queue, received_at_s=received_at_s))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.control.attempts import Attempts
+from headway.control.lately import Lately
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
 from headway.store.audit import record_act
 from headway.store.credentials import (
@@ -37,6 +38,7 @@ LOOKUPS_AT_ONCE = 2  # strangers who guess must not take every connection to the
 SHOWN = (TOKEN_PREFIX, PREFIXES[Role.HOST])
 TOLD_EVERY_S = 60.0
 TOLD_MAX = 1_000
+ENDED_SHOWN_S = 120.0  # whoever goes on asking asks more often
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +99,8 @@ class Callers:
         self.attempts = Attempts(engine=engine, clock=clock)
         self.refused: Counter[str] = Counter()
         """Calls that were refused, by why."""
+        self.ended = Lately(ENDED_SHOWN_S, clock=clock)
+        """Calls with what was revoked or has expired: no guess, but somebody who had it."""
 
     @property
     def is_open(self) -> bool:
@@ -228,6 +232,7 @@ class Callers:
         now_s = self._clock()
         if kept is None or kept.known.is_revoked or now_s >= kept.expires_at_s:
             self.refused["not known"] += 1
+            self.ended.add(kept is not None)
             raise Unauthenticated(_why(kept))
         known = kept.known
         return Caller(

@@ -26,6 +26,8 @@ class Certificates:
         self._certificate, self._key, self._client_ca = certificate, key, client_ca
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         """For the HTTP door: browsers and command lines are known by their tokens."""
+        self.ends_at_s = float("inf")
+        """Until when clients take it, Unix seconds."""
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             self._state = self._stamp()
@@ -93,7 +95,8 @@ class Certificates:
         self._told_at_s = time.monotonic()
         _, certificate, _ = self._pems
         ends = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
-        left_s = ends.timestamp() - time.time()
+        self.ends_at_s = ends.timestamp()
+        left_s = self.ends_at_s - time.time()
         if left_s < TOLD_BEFORE_S:
             verb = "expires" if left_s > 0 else "has expired, and no client takes it"
             log.warning(

@@ -5,6 +5,8 @@ from collections import OrderedDict
 LATENESS_S = 600.0  # the stream waits this long for an event; a later one would be dropped there in silence
 AHEAD_S = 1.0  # a time further in the future would move the stream's watermark for everybody
 OFFSET_TRUSTED_S = 2.0  # below, a difference is the way through the network, not a clock
+WRONG_S = 5.0  # no way through a network takes so long, batch after batch
+WRONG_SHOWN_S = 60.0
 _SMOOTHING = 0.2
 _PRODUCERS_MAX = 10_000  # the least recent are forgotten
 
@@ -14,6 +16,7 @@ class Offsets:
 
     def __init__(self) -> None:
         self._offset_s: OrderedDict[str, float] = OrderedDict()
+        self._heard_at_s: dict[str, float] = {}
 
     def observe(self, producer: str, *, sent_at_s: float, received_at_s: float) -> float:
         """The offset of ``producer``, whose batch says it was sent at ``sent_at_s`` by its own clock.
@@ -26,9 +29,21 @@ class Offsets:
             known_s = seen_s
         self._offset_s[producer] = known_s + _SMOOTHING * (seen_s - known_s)
         self._offset_s.move_to_end(producer)
+        self._heard_at_s[producer] = received_at_s
         if len(self._offset_s) > _PRODUCERS_MAX:
-            self._offset_s.popitem(last=False)
+            oldest, _ = self._offset_s.popitem(last=False)
+            del self._heard_at_s[oldest]
         return self._offset_s[producer]
+
+    def wrong_s(self, *, now_s: float) -> list[float]:
+        """The offsets of those heard in the last minute whose clocks are wrong, the farthest first."""
+        found = []
+        for producer in reversed(self._offset_s):
+            if self._heard_at_s[producer] < now_s - WRONG_SHOWN_S:
+                break  # the others were heard before
+            if abs(self._offset_s[producer]) > WRONG_S:
+                found.append(self._offset_s[producer])
+        return sorted(found, key=abs, reverse=True)
 
 
 def corrected(at_s: float, *, received_at_s: float, offset_s: float) -> float:

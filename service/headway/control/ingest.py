@@ -21,7 +21,8 @@ from headway.control.bounds import DEFAULT as DEFAULT_BOUNDS
 from headway.control.bounds import Bounds
 from headway.control.callers import LOCAL, Caller
 from headway.control.classes import JobClasses
-from headway.control.clocks import Offsets
+from headway.control.clocks import WRONG_SHOWN_S, Offsets
+from headway.control.lately import Lately
 from headway.control.names import Names
 from headway.control.unread import DEFAULT, LOOK_S, Unread, UnreadBound
 from headway.errors import HeadwayError, Overloaded, Unavailable
@@ -131,6 +132,8 @@ class Ingest:
         self._is_stopping = False
         self._in_doubt: list[str] = []
         self.counts = Counts()
+        self.future_times = Lately(WRONG_SHOWN_S, clock=clock)
+        """Times of jobs that lay in the future: the clock that stamped them is ahead."""
         self.unread = Unread(event_log, unread)
         self.flush_s: float | None = None
         """How long the last group's oldest batch took from being received to being durable; None before the first."""
@@ -198,6 +201,10 @@ class Ingest:
         if admitted.refused_items and not receipt.is_duplicate:
             return replace(receipt, refused_items=admitted.refused_items, refused=admitted.why)
         return receipt
+
+    def wrong_clocks_s(self) -> list[float]:
+        """By how far the clocks of those who send are behind this one's, negative where ahead: the wrong ones only."""
+        return self._offsets.wrong_s(now_s=self._clock())
 
     def _offset_s(self, batch: TelemetryBatch, received_at_s: float) -> float:
         if batch.sent_at_s == 0:
@@ -349,6 +356,7 @@ class Ingest:
                 )
             )
         self.counts.groups += 1
+        self.future_times.add(sum(rows.future_times for rows in made.values()))
         self.counts.batches += len(group)
         for receipt in receipts.values():
             self.counts.duplicates += receipt.is_duplicate

@@ -1,15 +1,42 @@
 """What must happen every few minutes whoever leads: each part is harmless to do twice."""
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from headway.errors import Unavailable
 from headway.store.credentials import forget_ended
-from headway.store.engine import Engine, transaction
+from headway.store.engine import Engine, first_line, transaction
 from headway.store.partitions import keep_partitions
 from headway.store.retention import forget_old
 
+MISSED_MAX = 1  # once, a part may find a table locked
+
 log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """What of upkeep is not done, and why."""
+
+    def __init__(self) -> None:
+        self.failing: dict[str, str] = {}
+        """Part -> why it failed the last time; one that was only missed is here from the second time on."""
+        self._missed: Counter[str] = Counter()
+
+    def done(self, part: str) -> None:
+        """The part was done."""
+        self.failing.pop(part, None)
+        del self._missed[part]
+
+    def missed(self, part: str, error: Unavailable) -> None:
+        """Postgres did not do the part now."""
+        self._missed[part] += 1
+        if self._missed[part] > MISSED_MAX:
+            self.failing[part] = str(error)
+
+    def failed(self, part: str, error: Exception) -> None:
+        """The part cannot be done as things are."""
+        self.failing[part] = first_line(error)
 
 
 async def prepare(engine: Engine) -> None:
@@ -17,13 +44,13 @@ async def prepare(engine: Engine) -> None:
 
     Waited for before the first tick, which would fail with all pools.
     """
-    await _do("partitions", keep_partitions, engine)
+    await _do("partitions", keep_partitions, engine, Upkeep())
 
 
-async def maintain(engine: Engine) -> None:
+async def maintain(engine: Engine, upkeep: Upkeep) -> None:
     """Make the partitions of the days ahead, drop expired ones, and forget what has served.
 
-    A part that fails is told and done the next time; it keeps no other from being done.
+    A part that fails is told, is in ``upkeep``, and is done the next time; it keeps no other from being done.
     """
     parts: dict[str, Callable[[Engine], Awaitable[object]]] = {
         "partitions": keep_partitions,
@@ -31,16 +58,20 @@ async def maintain(engine: Engine) -> None:
         "ended credentials": _forget_credentials,
     }
     for what, part in parts.items():
-        await _do(what, part, engine)
+        await _do(what, part, engine, upkeep)
 
 
-async def _do(what: str, part: Callable[[Engine], Awaitable[object]], engine: Engine) -> None:
+async def _do(what: str, part: Callable[[Engine], Awaitable[object]], engine: Engine, upkeep: Upkeep) -> None:
     try:
         await part(engine)
     except Unavailable as error:
+        upkeep.missed(what, error)
         log.warning("upkeep of %s missed: %s", what, error)
-    except Exception:
+    except Exception as error:
+        upkeep.failed(what, error)
         log.exception("upkeep of %s failed", what)  # a bug, or a table that somebody changed by hand
+    else:
+        upkeep.done(what)
 
 
 async def _forget_credentials(engine: Engine) -> None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from headway.scaling.estimate import WINDOW_S
+from headway.scaling.fall import Fall, fall_of
 from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, queue_metrics, read_again, settles_at_s
 from headway.scaling.model import Objective, QueueMetrics
 
@@ -69,6 +70,11 @@ class RecentBuckets:
         known = self._queues.get(queue)
         return () if known is None else known.eventful
 
+    def lost_jobs(self, queue: str, *, now_s: float) -> int:
+        """Jobs that waited and left ``queue`` in the last two minutes, without having been started by anybody."""
+        known = self._queues.get(queue)
+        return 0 if known is None else known.lost_jobs(now_s=now_s)
+
     def arrived_jobs(self, queue: str, *, from_s: float) -> int:
         """Arrivals but for retries in the buckets of ``queue`` that start at ``from_s`` or later."""
         known = self._queues.get(queue)
@@ -78,7 +84,7 @@ class RecentBuckets:
 class _Queue:
     """The rows of one queue in which something happened, the newest sample, and what was last made of them."""
 
-    __slots__ = ("_eventful", "_last", "_moving", "_name", "_newest", "_sampled")
+    __slots__ = ("_eventful", "_fall", "_last", "_moving", "_name", "_newest", "_sampled", "_sampled_before")
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -86,6 +92,9 @@ class _Queue:
         self._moving = Moving()
         self._newest: BucketRow | None = None
         self._sampled: BucketRow | None = None
+        self._sampled_before: BucketRow | None = None
+        """The last with a sample in a bucket before that of ``_sampled``."""
+        self._fall: Fall | None = None
         self._last: tuple[float, Objective, QueueMetrics] | None = None
         """What was made of the rows, for which objective, and the time from which on it holds; none of newer rows."""
 
@@ -100,7 +109,10 @@ class _Queue:
             self._newest = row
         is_read = row.sampled_at_s is not None and (self._sampled is None or row.bucket_s >= self._sampled.bucket_s)
         if is_read:
+            if self._sampled is not None and row.bucket_s > self._sampled.bucket_s:
+                self._sampled_before = self._sampled
             self._sampled = row
+            self._fall = fall_of(self._sampled_before, row) or self._fall
         if not is_quiet:
             self._last = None
         elif self._last is not None and is_read:
@@ -121,6 +133,17 @@ class _Queue:
         gone = [bucket_s for bucket_s in self._eventful if bucket_s < before_s]
         for bucket_s in gone:
             del self._eventful[bucket_s]
+
+    def lost_jobs(self, *, now_s: float) -> int:
+        fall = self._fall
+        if fall is None or not fall.is_shown(now_s):
+            return 0
+        started = sum(
+            row.started_jobs
+            for bucket_s, row in self._eventful.items()
+            if fall.before.bucket_s <= bucket_s <= fall.after.bucket_s
+        )
+        return fall.lost_jobs(started)
 
     def arrived_jobs(self, *, from_s: float) -> int:
         return sum(row.fresh_jobs for bucket_s, row in self._eventful.items() if bucket_s >= from_s)

@@ -71,8 +71,10 @@ class HealthRow:
     epoch: int
     leader_age_s: float | None
     pipelines: tuple[PipelineRow, ...]
-    read_age_s: float | None = None
-    """Since a reading of any queue that a profile names came last; ``None`` where none ever did."""
+    read_ages_s: Mapping[str, float] = field(default_factory=dict)
+    """Broker connection -> since a reading of any of its queues that a profile names came last, where one ever did."""
+    clock_s: float | None = None
+    """Postgres's clock when this was read."""
     partition_days: int | None = None
     """For how many days more, today's not counted, decisions have a place to be stored."""
 
@@ -230,8 +232,9 @@ async def read_health(conn: AsyncConnection) -> HealthRow:
         epoch=leader.epoch if leader else 0,
         leader_age_s=float(leader.age_s) if leader and leader.epoch else None,
         pipelines=await _pipelines(conn),
-        read_age_s=_float((await conn.execute(_READ_AGE)).scalar()),
+        read_ages_s={row.connection: float(row.age_s) for row in await conn.execute(_READ_AGES)},
         partition_days=(await conn.execute(_PARTITION_DAYS)).scalar(),
+        clock_s=float((await conn.execute(_CLOCK)).scalar_one()),
     )
 
 
@@ -243,9 +246,13 @@ _PARTITION_DAYS = text(
 )
 
 
-_READ_AGE = select(age_s(func.max(queue_samples.c.received_at))).join(
-    profile_queues, profile_queues.c.queue == queue_samples.c.queue
+_CONNECTION = func.split_part(queue_samples.c.queue, "/", 1)
+_READ_AGES = (
+    select(_CONNECTION.label("connection"), age_s(func.max(queue_samples.c.received_at)).label("age_s"))
+    .join(profile_queues, profile_queues.c.queue == queue_samples.c.queue)
+    .group_by(_CONNECTION)
 )
+_CLOCK = select(func.extract("epoch", func.clock_timestamp()))
 
 
 async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:

@@ -193,14 +193,14 @@ async def test_two_who_ask_at_once_are_answered_one_after_the_other(
     """What is remembered of queues between two looks is changed by each: two at once would leave wrong sums behind."""
     both = threading.Barrier(2)
     met = []
-    made = overview.queues_of
+    made = overview.queues_now
 
     def queues_of(*given: Any, **named: Any) -> Any:
         with suppress(threading.BrokenBarrierError):
             met.append(both.wait(0.3))
         return made(*given, **named)
 
-    monkeypatch.setattr(overview, "queues_of", queues_of)
+    monkeypatch.setattr(overview, "queues_now", queues_of)
     await asyncio.gather(scraped(client), scraped(client))
     assert met == []
 

@@ -233,6 +233,73 @@ async def test_a_host_that_does_not_report_is_in_health_without_its_name(client:
     assert told == ["1 host is unreachable, the last report N s ago: see `headway get hosts`"]
 
 
+async def test_a_host_that_is_late_with_its_report_is_told_before_its_lease_ends(
+    client: httpx.AsyncClient, seed: Seed
+) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.host("late", heard_s=30.0)
+    seed.worker("late", "mail", 2)
+    health = (await client.get("/v1/health")).json()
+    assert health["kinds"] == ["host"]
+    assert without_age(health["reasons"][0]) == (
+        "1 host is overdue with a report, the last one N s ago: see `headway get hosts`"
+    )
+    (cause,) = (await pool_of(client))["causes"]
+    assert without_age(cause) == "its workers have not been reported in time by late (last report N s ago)"
+
+
+async def test_a_pool_that_hosts_have_no_room_for_is_not_green(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=1, binding="capacity", running_workers=1))
+    pool = await pool_of(client)
+    assert (pool["state"], pool["causes"]) == ("at_risk", ["the hosts have room for 1 of its workers only"])
+    assert pool["health"]["kinds"] == ["capacity"]
+
+
+async def test_a_queue_that_nobody_reads_names_its_broker(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed, at_s=NOW_S - 27)
+    seed.pipeline()
+    seed.sample("redis/mail", at_s=NOW_S - 20)
+    (cause, *_) = (await pool_of(client))["causes"]
+    assert cause == "its queues were last read 20 s ago: see whether `headway collect` runs and reaches broker 'redis'"
+
+
+async def test_a_queue_that_was_never_seen_has_a_cause(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    pool = await pool_of(client)
+    assert (pool["state"], pool["causes"][0]) == (
+        "unseen",
+        "no collector or sender has told of all its queues: redis/mail",
+    )
+
+
+async def test_one_of_several_brokers_that_is_not_read_is_in_health(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.profile(Profile(pool="other", queues=("second/other",), template="rq"))
+    seed.sample("second/other", at_s=NOW_S - 1)
+    assert (await pool_of(client))["health"]["status"] == "ok"
+    seed.execute("update queue_samples set received_at = now() - interval '30 s' where queue = 'redis/mail'")
+    health = (await pool_of(client))["health"]
+    assert health["kinds"] == ["broker"]
+    assert health["reasons"][0].startswith("1 of 2 brokers has not been read for 3")
+
+
+async def test_waiting_jobs_that_a_flushed_broker_lost_are_told(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed, at_s=NOW_S - 20)
+    seed.pipeline()
+    seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=60)
+    seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, arrived_jobs=1, pickups_s=[0.1, 0.1])
+    seed.bucket("redis/mail", at_s=NOW_S - 4, waiting_jobs=0)
+    pool = await pool_of(client)
+    assert pool["lost_jobs"] == 58
+    assert pool["causes"][0].startswith("58 waiting jobs left its queues without having been started: the broker was")
+    assert pool["health"]["kinds"] == ["lost_jobs"]
+    assert 'headway_pool_lost_jobs{pool="mail"} 58.0' in (await client.get("/metrics")).text
+
+
 async def test_the_chart_ends_where_the_table_is(client: httpx.AsyncClient, seed: Seed) -> None:
     """Both are the objective's own percentile over its own window, and not that of a span of 5 s."""
     mail(seed, at_s=NOW_S - 15, pickups_s=[9.0] * 50)

@@ -250,11 +250,31 @@ class TelemetryHealth(Given):
     """How long the oldest of them has been waiting; null where none waits."""
 
 
+ReasonKind = Literal[
+    "leader",
+    "pipeline",
+    "broker",
+    "event_log",
+    "upkeep",
+    "clock",
+    "certificate",
+    "credentials",
+    "host",
+    "capacity",
+    "crash_loop",
+    "failing",
+    "no_host",
+    "lost_jobs",
+]
+
+
 class HealthOut(Given):
     """How the installation itself is. `degraded` says why, one sentence a reason."""
 
     status: Literal["ok", "degraded"]
     reasons: list[str]
+    kinds: list[ReasonKind]
+    """What each of the reasons is about, in their order; `headway_health_reason` has it as a label."""
     database: Literal["ok"] = "ok"
     """Always ok here: without its database the answer is a 503."""
     event_log: Literal["ok", "missing"]
@@ -365,6 +385,8 @@ class PoolOut(Given):
     metrics: QueueMetrics
     failures: FailuresOut | None
     """Of the jobs of all its queues; null where nothing was ever measured."""
+    lost_jobs: int
+    """Jobs that waited, and in the last two minutes left its queues without having been started."""
     decided_at_s: float | None
     binding: str | None
     """The demand or limit that gave the target its last word."""

@@ -15,6 +15,7 @@ from starlette.types import Scope
 from headway import __version__
 from headway.control.bounds import DEFAULT, Bounds
 from headway.control.callers import LOCAL, Callers
+from headway.control.certificates import Certificates
 from headway.control.http import (
     audit,
     by_hand,
@@ -36,11 +37,14 @@ from headway.control.http.door import Door
 from headway.control.http.feed import Feed
 from headway.control.http.guard import Guard
 from headway.control.http.host_bodies import ReasonBody
-from headway.control.http.overview import Overviews, telemetry_of
+from headway.control.http.local_reasons import local_reasons
+from headway.control.http.overview import Overviews
 from headway.control.http.problems import Problem, install
 from headway.control.http.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
+from headway.control.http.reasons import Reason, telemetry_of
 from headway.control.http.token_bodies import TokenBody
 from headway.control.ingest import Ingest
+from headway.control.maintenance import Upkeep
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine
@@ -86,6 +90,8 @@ def create_app(
     strategies: Mapping[str, Strategy] = BUILT_IN,
     callers: Callers | None = None,
     bounds: Bounds = DEFAULT,
+    upkeep: Upkeep | None = None,
+    certificates: Certificates | None = None,
 ) -> App:
     """The door. With a ``token``, every request but health and the dashboard's files must bring it or one like it."""
     app = routed()
@@ -97,11 +103,16 @@ def create_app(
     def telemetry_health() -> TelemetryHealth:
         return telemetry_of(ingest, now_s=clock())
 
+    def more_reasons() -> list[Reason]:
+        return local_reasons(ingest, callers, upkeep=upkeep, certificates=certificates)
+
     app.state.door = Door(
         engine=engine,
         ingest=ingest,
         feed=feed,
-        overviews=Overviews(engine=engine, clock=clock, has_event_log=has_event_log, telemetry=telemetry_health),
+        overviews=Overviews(
+            engine=engine, clock=clock, has_event_log=has_event_log, telemetry=telemetry_health, more=more_reasons
+        ),
         clock=clock,
         has_event_log=has_event_log,
         actor="local",

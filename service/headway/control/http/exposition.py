@@ -157,6 +157,7 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
             "Jobs that failed in the failure limit's window.",
             [pool.failures.failed_jobs if pool.failures else None for pool in pools],
         ),
+        ("lost_jobs", "Waiting jobs that left lately without having been started.", [p.lost_jobs for p in pools]),
     ):
         yield gauge(f"headway_pool_{name}", told, ("pool",), zip(((pool.pool,) for pool in pools), values, strict=True))
     yield from _of_budgets(pools)
@@ -237,6 +238,12 @@ def _of_hosts_wanted(wanted: Sequence[HostsWantedOut], *, now_s: float) -> Itera
 
 def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
     yield gauge("headway_healthy", "1 where health is ok, 0 where degraded.", (), [((), health.status == "ok")])
+    yield gauge(
+        "headway_health_reason",
+        "1 for each kind of reason for which health is degraded.",
+        ("reason",),
+        [((kind,), 1) for kind in dict.fromkeys(health.kinds)],
+    )
     yield gauge("headway_leader_epoch", "The epoch of the leader.", (), [((), health.leader_epoch)])
     yield gauge(
         "headway_leader_silent_seconds", "Since the leader last showed itself.", (), [((), health.leader_age_s)]

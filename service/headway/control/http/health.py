@@ -6,8 +6,8 @@ from fastapi import APIRouter
 
 from headway.control.http.answers import HealthOut, LiveOut
 from headway.control.http.door import AtDoor
-from headway.control.http.overview import health_of, telemetry_of, with_reasons
 from headway.control.http.problems import declared
+from headway.control.http.reasons import with_reasons
 from headway.store.engine import transaction
 from headway.store.overview import read_health
 
@@ -26,8 +26,7 @@ WITHOUT_TOKEN: dict[str, Any] = {"security": []}
 async def get_health(door: AtDoor) -> HealthOut:
     """How the installation is: `ok`, or `degraded` with the reasons. A 503 where the database does not answer."""
     async with transaction(door.engine) as conn:
-        telemetry = telemetry_of(door.ingest, now_s=door.clock())
-        health = health_of(await read_health(conn), has_event_log=door.has_event_log(), telemetry=telemetry)
+        health = door.overviews.health(await read_health(conn))
     return with_reasons(health, await door.overviews.ailing())
 
 

@@ -1,7 +1,7 @@
 """A pool at this moment: what is known of it, how old that is, its one word, and what is wrong with it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from headway.control.http.answers import FailuresOut, PoolState
@@ -16,6 +16,7 @@ from headway.store.overview import HostRow
 AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
 STALE_FRACTION = 0.6  # of `stale_after_s`, 12 s: two readings have not come. Deciding waits longer before it holds
 HOSTS_NAMED = 3
+REPORT_LATE_S = 25.0  # agents report every 15 s, give or take a fifth; nearly half of a lease is left then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,10 @@ class Condition:
     counts: Counts
     target_workers: int | None
     is_crash_looping: bool
+    is_short_of_room: bool = False
+    """Whether hosts have no room for all the workers that are wanted."""
+    lost_jobs: int = 0
+    """That waited, and left its queues of late without having been started."""
     no_host: str | None
     """Why no host can run a worker of it, where one is wanted; ``None``: one can, or none is wanted."""
     now_s: float
@@ -118,6 +123,12 @@ class Condition:
         return (self.oldest_age_s or 0.0) > self.profile.objective.target_s
 
     @property
+    def is_at_risk(self) -> bool:
+        """Whether the next moments may make it late: a job has waited most of its time, or workers find no room."""
+        waited_s = self.oldest_age_s or 0.0
+        return self.is_short_of_room or waited_s > AT_RISK_FRACTION * self.profile.objective.target_s
+
+    @property
     def is_failing(self) -> bool:
         """Whether too many jobs fail, of all its queues or of one."""
         limit = self.profile.failure_limit
@@ -144,7 +155,7 @@ STATES: Sequence[tuple[PoolState, Callable[[Condition], bool]]] = (
     ("stale", lambda seen: not seen.has_fresh_depths or not seen.has_fresh_measures),
     # The objective is about a window: it stays breached until the window has passed, although nobody waits so long now.
     ("recovering", lambda seen: (seen.metrics.pickup_objective_s or 0.0) > seen.profile.objective.target_s),
-    ("at_risk", lambda seen: (seen.oldest_age_s or 0.0) > AT_RISK_FRACTION * seen.profile.objective.target_s),
+    ("at_risk", lambda seen: seen.is_at_risk),
     ("scaling", lambda seen: seen.is_scaling),
     ("idle", lambda seen: seen.is_quiet),
     ("unmeasured", lambda seen: seen.metrics.pickup_objective_s is None),
@@ -157,9 +168,14 @@ def state_of(seen: Condition) -> PoolState:
     return next((state for state, holds in STATES if holds(seen)), "on_time")
 
 
-def causes_of(seen: Condition, *, decision: StoredDecision | None, places: Places) -> list[str]:
+def causes_of(seen: Condition, places: Places) -> list[str]:
     """What is wrong with a pool, worst first, a sentence each without its full stop; empty where nothing is."""
     told = []
+    if seen.lost_jobs:
+        told.append(
+            f"{counted(seen.lost_jobs, 'waiting job')} left its queues without having been started: the broker was "
+            "flushed or lost its data, or somebody deleted them"
+        )
     if seen.is_crash_looping:
         told.append(_crash_loop(seen.profile, places))
     if seen.is_failing:
@@ -169,18 +185,34 @@ def causes_of(seen: Condition, *, decision: StoredDecision | None, places: Place
     if seen.counts.unknown:
         away = _away(places.of_pool(seen.profile.pool))
         told.append(f"{counted(seen.counts.unknown, 'worker')} may still run on unreachable hosts: {away}")
-    if decision is not None and decision.decision.binding == "capacity" and seen.no_host is None:
-        told.append(f"the hosts have room for {decision.decision.target_workers} of its workers only")
+    overdue = [row for row in places.of_pool(seen.profile.pool) if is_overdue(row)]
+    if overdue:
+        told.append(f"its workers have not been reported in time by {_reporters(overdue)}")
+    if seen.is_short_of_room and seen.no_host is None:
+        told.append(f"the hosts have room for {seen.target_workers or 'none'} of its workers only")
     if seen.is_late:
         waited, target = duration(round(seen.oldest_age_s or 0.0, 1)), duration(seen.profile.objective.target_s)
         when = "" if seen.has_fresh_depths else f" {_ago(seen.sample_age_s)}"
         told.append(f"the oldest job had waited {waited}{when}, longer than the objective's {target}")
-    if seen.metrics.sampled_at_s is not None and not seen.has_fresh_depths:
-        told.append(f"its queues were last read {_ago(seen.sample_age_s)}")
+    return [*told, *_out_of_date(seen)]
+
+
+def _out_of_date(seen: Condition) -> list[str]:
+    """What of a pool is not known, or not of late."""
+    told = []
+    if seen.metrics.sampled_at_s is None:
+        told.append(f"no collector or sender has told of all its queues: {_listed(seen.profile.queues)}")
+    elif not seen.has_fresh_depths:
+        told.append(f"its queues were last read {_ago(seen.sample_age_s)}: see whether {_readers(seen.profile)}")
     if seen.metrics.sampled_at_s is not None and not seen.has_fresh_measures:
         since = "yet" if seen.measured_age_s is None else f"since {_ago(seen.measured_age_s)}"
         told.append(f"pickup times and rates have not been measured {since}")
     return told
+
+
+def is_overdue(row: HostRow) -> bool:
+    """Whether a host that has a lease should have reported by now."""
+    return row.host.is_known and (row.host.silent_s or 0.0) > REPORT_LATE_S
 
 
 def no_host(profile: Profile, places: Places) -> str | None:
@@ -223,34 +255,6 @@ def failures_out(each: Sequence[Failures], limit: FailureLimit, *, is_measured: 
     )
 
 
-def ailing_hosts(hosts: Iterable[HostRow]) -> list[str]:
-    """A sentence on hosts that do not report, without their names: health is shown without a token."""
-    away = [row.host.silent_s for row in hosts if not row.host.is_known and row.host.silent_s is not None]
-    if not away:
-        return []
-    number = f"{counted(len(away), 'host')} {'is' if len(away) == 1 else 'are'} unreachable"
-    return [f"{number}, the last report {_ago(min(away))}: see `headway get hosts`"]
-
-
-SUMMARIES: Mapping[PoolState, str] = {
-    "crash_loop": "have workers that only end too early",
-    "failing": "have jobs of which too many fail",
-    "no_host": "have no reachable host to run on",
-}
-
-
-def ailing_pools(states: Iterable[PoolState]) -> list[str]:
-    """A sentence on each thing that is wrong with pools, without their names: health is shown without a token."""
-    found = list(states)
-    told = []
-    for state, what in SUMMARIES.items():
-        number = found.count(state)
-        if number:
-            have = what if number > 1 else what.replace("have", "has", 1)
-            told.append(f"{counted(number, 'pool')} {have}: see `headway top`")
-    return told
-
-
 def _fits(host: Host, profile: Profile) -> bool:
     """Whether the host's template has the labels that the profile asks for."""
     asked = profile.placement.labels
@@ -276,9 +280,17 @@ def _crash_loop(profile: Profile, places: Places) -> str:
 
 
 def _away(hosts: Iterable[HostRow]) -> str:
-    return _listed(
-        [f"{row.host.name} (last report {_ago(row.host.silent_s)})" for row in hosts if not row.host.is_known]
-    )
+    return _reporters([row for row in hosts if not row.host.is_known])
+
+
+def _reporters(hosts: Iterable[HostRow]) -> str:
+    return _listed([f"{row.host.name} (last report {_ago(row.host.silent_s)})" for row in hosts])
+
+
+def _readers(profile: Profile) -> str:
+    """Who brings what is known of its queues."""
+    connections = sorted({queue.partition("/")[0] for queue in profile.queues})
+    return f"`headway collect` runs and reaches broker {_listed([repr(each) for each in connections])}"
 
 
 def _ago(age_s: float | None) -> str:

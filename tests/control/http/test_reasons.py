@@ -8,7 +8,7 @@ import pytest
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from headway.control.http.answers import TelemetryHealth
-from headway.control.http.overview import health_of
+from headway.control.http.reasons import ailing_pools, health_of
 from headway.store.overview import HealthRow, PipelineRow
 
 
@@ -35,15 +35,21 @@ GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipel
         ({"pipelines": (pipeline(is_ready=False, stage="crashed"),)}, True, "metrics crashed 1 s ago: nothing is"),
         ({"pipelines": (pipeline(is_ready=False, stage="restarting"),)}, True, "metrics crashed, restarting"),
         ({"pipelines": (pipeline(is_ready=False, stage="stopped"),)}, True, "was stopped 1 s ago"),
-        ({"read_age_s": 90.0}, True, "no queue that a profile names has been read for 90 s"),
+        ({"pipelines": (pipeline(lag_s=11.0, beat_age_s=1.0),)}, True, "hangs in a batch: it answers, and has not"),
+        ({"read_ages_s": {"redis": 90.0}}, True, "no queue that a profile names has been read for 90 s"),
+        ({"read_ages_s": {"redis": 90.0, "other": 1.0}}, True, "1 of 2 brokers has not been read for 90 s"),
+        ({"read_ages_s": {"a": 90.0, "b": 30.0, "c": 1.0}}, True, "2 of 3 brokers have not been read for 90 s"),
+        ({"clock_s": 1_000.0}, True, "the clock of this control plane is 60 min ahead of that of Postgres"),
+        ({"clock_s": 8_200.0}, True, "the clock of this control plane is 60 min behind that of Postgres"),
         ({}, False, "telemetry is refused"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(change: dict[str, Any], has_event_log: bool, says: str) -> None:
-    health = health_of(HealthRow(**{**GOOD, **change}), has_event_log=has_event_log)
+    health = health_of(HealthRow(**{**GOOD, **change}), has_event_log=has_event_log, now_s=4_600.0)
     assert health.status == "degraded"
     (reason,) = health.reasons
     assert says in reason
+    assert len(health.kinds) == 1
 
 
 @pytest.mark.parametrize(
@@ -59,6 +65,17 @@ def test_what_waits_and_what_is_refused_is_told(change: dict[str, Any], says: st
     quiet = {"refused": None, "flush_s": 0.1, "unread_files": 0, "unread_bytes": 0, "oldest_unread_s": None}
     health = health_of(HealthRow(**GOOD), has_event_log=True, telemetry=TelemetryHealth(**{**quiet, **change}))
     assert health.reasons == ([] if says is None else [says])
+
+
+def test_clocks_that_differ_by_the_way_to_postgres_are_right() -> None:
+    assert health_of(HealthRow(**GOOD, clock_s=100.0), has_event_log=True, now_s=103.0).status == "ok"
+
+
+def test_what_is_wrong_with_pools_is_told_once_a_kind() -> None:
+    told = ailing_pools(["failing", "on_time", "failing", "crash_loop"], short_pools=1, losing_pools=1)
+    assert [each.kind for each in told] == ["crash_loop", "failing", "capacity", "lost_jobs"]
+    assert told[1].text == "2 pools have jobs of which too many fail: see `headway top`"
+    assert told[2].text == "1 pool wants more workers than hosts have room for: see `headway top`"
 
 
 def test_a_quiet_pipeline_is_not_a_late_one() -> None:

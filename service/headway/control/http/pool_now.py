@@ -1,0 +1,92 @@
+"""One pool at this moment, as the API gives it: what is measured, what runs, its one word, and what is wrong."""
+
+from collections.abc import Mapping
+
+from headway.control.http.answers import PoolOut, QueueOut
+from headway.control.http.pools import (
+    Condition,
+    Counts,
+    Places,
+    causes_of,
+    failures_out,
+    is_crash_looping,
+    no_host,
+    state_of,
+)
+from headway.control.http.queues_now import Trouble
+from headway.scaling.model import QueueMetrics
+from headway.scaling.profile import Profile
+from headway.scaling.view import pooled
+from headway.store.decisions import StoredDecision
+
+
+def pool_now(
+    profile: Profile,
+    queues: Mapping[str, QueueOut],
+    troubles: Mapping[str, Trouble],
+    places: Places,
+    *,
+    counts: Counts,
+    target_workers: int | None,
+    latest: StoredDecision | None,
+    now_s: float,
+) -> PoolOut:
+    """The pool of ``profile``, which is the one in force at ``now_s``.
+
+    Args:
+        profile: Of the pool.
+        queues: Every queue that is known, by name.
+        troubles: The same queues.
+        places: The hosts.
+        counts: Its workers as agents report them.
+        target_workers: What was last decided; ``None``: nothing yet.
+        latest: Its newest stored decision.
+        now_s: Unix seconds.
+    """
+    members = [queues[queue] for queue in profile.queues if queue in queues]
+    nothing = [QueueMetrics(queue=queue) for queue in profile.queues]
+    together = pooled([member.metrics for member in members] or nothing)
+    befallen = [troubles[queue] for queue in profile.queues if queue in troubles]
+    is_wanted = bool(together.waiting_jobs or target_workers or profile.workers_min or profile.pinned)
+    condition = Condition(
+        profile=profile,
+        metrics=together,
+        measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
+        failures=[each.failures for each in befallen],
+        lost_jobs=sum(each.lost_jobs for each in befallen),
+        counts=counts,
+        target_workers=target_workers,
+        is_crash_looping=is_crash_looping(profile, counts, latest, places),
+        is_short_of_room=latest is not None and latest.decision.binding == "capacity",
+        no_host=no_host(profile, places) if is_wanted else None,
+        now_s=now_s,
+    )
+    is_measured = condition.measured_age_s is not None
+    return PoolOut(
+        pool=profile.pool,
+        mode=profile.mode_at(now_s),
+        objective=profile.objective,
+        queues=list(profile.queues),
+        template=profile.template,
+        workers_min=profile.workers_min,
+        workers_max=profile.workers_max,
+        state=state_of(condition),
+        causes=causes_of(condition, places),
+        target_workers=target_workers,
+        running_workers=counts.running,
+        starting_workers=counts.starting,
+        draining_workers=counts.draining,
+        failing_workers=counts.backing_off,
+        unknown_workers=counts.unknown,
+        reported_age_s=places.reported_age_s(profile),
+        sample_age_s=condition.sample_age_s,
+        measured_age_s=condition.measured_age_s,
+        metrics=together,
+        failures=failures_out(condition.failures, profile.failure_limit, is_measured=is_measured),
+        lost_jobs=condition.lost_jobs,
+        decided_at_s=latest.decided_at.timestamp() if latest else None,
+        binding=latest.decision.binding if latest else None,
+        predicted_pickup_s=latest.decision.predicted_pickup_s if latest else None,
+        day_budget=latest.decision.day_budget if latest else None,
+        notes=list(latest.decision.notes) if latest else [],
+    )

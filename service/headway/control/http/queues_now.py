@@ -1,0 +1,75 @@
+"""Queues at this moment, as the API gives them: newest depths, rates and waits, and what has befallen their jobs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from headway.control.http.answers import QueueOut
+from headway.control.http.pools import failures_out
+from headway.control.http.reasons import ailing_pipeline
+from headway.control.recent import RecentBuckets
+from headway.scaling.failures import Failures, failures_of
+from headway.scaling.measure import BUCKET_S
+from headway.scaling.model import FailureLimit, Objective, QueueSample
+from headway.scaling.profile import Profile
+from headway.scaling.view import overlaid
+from headway.store.overview import PipelineRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """What has befallen jobs of one queue."""
+
+    failures: Failures
+    lost_jobs: int
+    """That waited, and left the queue of late without having been started."""
+
+
+def queues_now(
+    queues: Mapping[str, str | None],
+    samples: Mapping[str, QueueSample],
+    profiles: Iterable[Profile],
+    recent: RecentBuckets,
+    *,
+    measured_age_s: float | None,
+    now_s: float,
+) -> tuple[list[QueueOut], dict[str, Trouble]]:
+    """Every queue with its newest depths, its failures, and rates and waits over the window of its pool's objective.
+
+    Rates and waits are of ``measured_age_s`` ago, which is where the pipeline has come to.
+    """
+    found = list(profiles)
+    objectives = {queue: profile.objective_of(queue) for profile in found for queue in profile.queues}
+    limits = {queue: profile.failure_limit for profile in found for queue in profile.queues}
+    until_s = now_s - (measured_age_s or 0.0)
+    given, troubles = [], {}
+    for queue, pool in queues.items():
+        objective, limit = objectives.get(queue, Objective()), limits.get(queue, FailureLimit())
+        metrics = overlaid(recent.metrics(queue, now_s=until_s, objective=objective), samples.get(queue))
+        failures = failures_of(recent.rows(queue), until_s=until_s, window_s=limit.window_s)
+        troubles[queue] = Trouble(failures=failures, lost_jobs=recent.lost_jobs(queue, now_s=until_s))
+        given.append(
+            QueueOut(
+                queue=queue,
+                pool=pool,
+                objective=objectives.get(queue),
+                sample_age_s=None if metrics.sampled_at_s is None else max(0.0, now_s - metrics.sampled_at_s),
+                measured_age_s=measured_age_s,
+                metrics=metrics,
+                failures=failures_out([failures], limit, is_measured=measured_age_s is not None),
+            )
+        )
+    return given, troubles
+
+
+def measured_age_s(recent: RecentBuckets, pipelines: Iterable[PipelineRow], *, now_s: float) -> float | None:
+    """How old what the pipeline has measured is; ``None`` where it has measured nothing.
+
+    A pipeline that keeps up is at the present also while nothing happens that it could measure.
+    """
+    if recent.measured_until_s is None:
+        return None
+    lags_s = [row.lag_s for row in pipelines if ailing_pipeline(row) is None]
+    if lags_s:
+        return min(max(0.0, now_s - recent.measured_until_s), *lags_s)
+    # Of the bucket that it had come to, one that stands still may have seen no more than the beginning.
+    return max(0.0, now_s - recent.measured_until_s + BUCKET_S)

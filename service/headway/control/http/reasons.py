@@ -1,0 +1,242 @@
+"""How the installation is: `ok`, or `degraded` with a reason for each thing that is not as it should be.
+
+A reason has a kind, which alerts and dashboards of one's own can tell apart, and a sentence for people. No sentence
+names a pool, a queue or a host: health is shown without a token.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.control.http.answers import HealthOut, PipelineOut, PoolState, ReasonKind, TelemetryHealth
+from headway.control.http.pools import is_overdue
+from headway.control.ingest import Ingest
+from headway.scaling.explain import counted, duration
+from headway.store.overview import HealthRow, HostRow, PipelineRow
+
+LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
+PIPELINE_BEHIND_S = 10.0  # two buckets; a batch takes a second
+PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
+PIPELINE_UNHEARD_S = 5.0  # of one with a heartbeat, which has one every second
+PARTITION_DAYS_MIN = 6  # upkeep makes seven ahead, every ten minutes
+READ_LATE_S = 12.0  # collectors tell of every queue each 5 s
+UNREAD_LATE_S = 60.0  # a batch takes a second
+CLOCK_OFF_S = 5.0  # of Postgres's, whose clock dates what agents and pipelines do
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that is not as it should be."""
+
+    kind: ReasonKind
+    text: str
+
+
+def health_of(
+    row: HealthRow,
+    *,
+    has_event_log: bool,
+    telemetry: TelemetryHealth | None = None,
+    now_s: float | None = None,
+    more: Iterable[Reason] = (),
+) -> HealthOut:
+    """The installation's condition.
+
+    Args:
+        row: What the database knows.
+        has_event_log: Whether this control plane sees the event log.
+        telemetry: How telemetry comes in here.
+        now_s: The time by this control plane's clock, when ``row`` was read.
+        more: What else this control plane knows of.
+    """
+    reasons = [*_leader(row), *_pipelines(row.pipelines), *_brokers(row.read_ages_s), *_upkeep(row)]
+    reasons += [*_telemetry(telemetry, has_event_log=has_event_log), *_clock(row, now_s=now_s), *more]
+    return with_reasons(
+        HealthOut(
+            status="ok",
+            reasons=[],
+            kinds=[],
+            event_log="ok" if has_event_log else "missing",
+            leader=row.leader,
+            leader_epoch=row.epoch,
+            leader_age_s=row.leader_age_s,
+            pipelines=[PipelineOut.model_validate(each, from_attributes=True) for each in row.pipelines],
+            telemetry=telemetry,
+        ),
+        reasons,
+    )
+
+
+def with_reasons(health: HealthOut, reasons: Sequence[Reason]) -> HealthOut:
+    """``health`` with more ``reasons`` why it is not as it should be."""
+    if not reasons:
+        return health
+    return health.model_copy(
+        update={
+            "status": "degraded",
+            "reasons": [*health.reasons, *(each.text for each in reasons)],
+            "kinds": [*health.kinds, *(each.kind for each in reasons)],
+        }
+    )
+
+
+def telemetry_of(ingest: Ingest, *, now_s: float) -> TelemetryHealth:
+    """How telemetry comes in, and what waits for the pipeline."""
+    waiting = ingest.unread.waiting
+    return TelemetryHealth(
+        refused=ingest.problem or ingest.unread.problem,
+        flush_s=ingest.flush_s,
+        unread_files=waiting.files,
+        unread_bytes=waiting.size_bytes,
+        oldest_unread_s=None if waiting.oldest_s is None else max(0.0, now_s - waiting.oldest_s),
+    )
+
+
+def ailing_pipeline(row: PipelineRow) -> str | None:
+    """What is not well with a pipeline; ``None`` of one that is well."""
+    name = f"pipeline {row.pipeline}"
+    if row.stage == "stopped":
+        return f"{name} was stopped {row.written_age_s:.0f} s ago: start `headway pipeline`"
+    if row.stage == "crashed":
+        return f"{name} crashed {row.written_age_s:.0f} s ago: nothing is measured until it is restarted"
+    if row.beat_age_s is not None and row.beat_age_s > PIPELINE_UNHEARD_S:
+        return (
+            f"{name} not responding: no heartbeat for {row.beat_age_s:.0f} s, so nothing is measured; "
+            "it is stopped, hung or killed, and its log may say why"
+        )
+    if row.stage == "restarting":
+        return f"{name} crashed, restarting: nothing is measured until it is ready"
+    if row.is_ready:
+        return _hanging(row, name)
+    stage = row.stage.replace("_", " ")
+    if row.written_age_s > PIPELINE_SILENT_S:
+        return f"{name} has said nothing for {row.written_age_s:.0f} s since it was {stage}: see its log"
+    return f"{name} is {stage}: nothing is measured yet"
+
+
+def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
+    """Hosts that do not report."""
+    found = list(hosts)
+    away = [row.host.silent_s for row in found if not row.host.is_known and row.host.silent_s is not None]
+    late = [row.host.silent_s for row in found if is_overdue(row) and row.host.silent_s is not None]
+    told = []
+    if away:
+        told.append(
+            f"{_are(len(away), 'host')} unreachable, the last report {_ago(min(away))}: see `headway get hosts`"
+        )
+    if late:
+        told.append(
+            f"{_are(len(late), 'host')} overdue with a report, the last one {_ago(max(late))}: see `headway get hosts`"
+        )
+    return [Reason("host", text) for text in told]
+
+
+SUMMARIES: Mapping[PoolState, tuple[ReasonKind, str, str]] = {
+    "crash_loop": ("crash_loop", "has workers that only end too early", "have workers that only end too early"),
+    "failing": ("failing", "has jobs of which too many fail", "have jobs of which too many fail"),
+    "no_host": ("no_host", "has no reachable host to run on", "have no reachable host to run on"),
+}
+SHORT = "wants more workers than hosts have room for", "want more workers than hosts have room for"
+LOSING = "has lost waiting jobs that nobody started", "have lost waiting jobs that nobody started"
+
+
+def ailing_pools(states: Iterable[PoolState], *, short_pools: int = 0, losing_pools: int = 0) -> list[Reason]:
+    """Each thing that is wrong with pools.
+
+    Args:
+        states: Of every pool.
+        short_pools: Those whose hosts have no room for all the workers that they want.
+        losing_pools: Those whose jobs have vanished before anybody started them.
+    """
+    found = list(states)
+    told = [_of_pools(kind, found.count(state), one, several) for state, (kind, one, several) in SUMMARIES.items()]
+    told += [_of_pools("capacity", short_pools, *SHORT), _of_pools("lost_jobs", losing_pools, *LOSING)]
+    return [reason for reason in told if reason is not None]
+
+
+def _of_pools(kind: ReasonKind, number: int, one: str, several: str) -> Reason | None:
+    if not number:
+        return None
+    return Reason(kind, f"{counted(number, 'pool')} {one if number == 1 else several}: see `headway top`")
+
+
+def _leader(row: HealthRow) -> list[Reason]:
+    if row.leader_age_s is None:
+        return [Reason("leader", "no control plane has led yet: nothing is decided")]
+    if row.leader_age_s > LEADER_SILENT_S:
+        silent = f"the last one, {row.leader}, is silent for {row.leader_age_s:.0f} s"
+        return [Reason("leader", f"no control plane leads: {silent}")]
+    return []
+
+
+def _pipelines(rows: Sequence[PipelineRow]) -> list[Reason]:
+    if not rows:
+        return [
+            Reason("pipeline", "no pipeline has written yet: nothing is measured; start `headway pipeline`"),
+        ]
+    return [Reason("pipeline", text) for each in rows if (text := ailing_pipeline(each)) is not None]
+
+
+def _hanging(row: PipelineRow, name: str) -> str | None:
+    """Of a pipeline that is ready: it answers, and yet its batches may not get on."""
+    if row.lag_s <= PIPELINE_BEHIND_S:
+        return None
+    said = f"has not written for {row.lag_s:.0f} s while samples arrive"
+    if row.beat_age_s is None:
+        return f"{name} {said}"
+    return f"{name} hangs in a batch: it answers, and {said}, so nothing is measured; its log may say why"
+
+
+def _brokers(read_ages_s: Mapping[str, float]) -> list[Reason]:
+    late = [age_s for age_s in read_ages_s.values() if age_s > READ_LATE_S]
+    if not late:
+        return []
+    if len(late) == len(read_ages_s):
+        read = f"no queue that a profile names has been read for {min(late):.0f} s"
+        return [Reason("broker", f"{read}: see whether `headway collect` runs and reaches its broker")]
+    some = f"{len(late)} of {len(read_ages_s)} brokers {'has' if len(late) == 1 else 'have'} not been read for"
+    return [
+        Reason("broker", f"{some} {max(late):.0f} s: see whether `headway collect` reaches it; `headway top` names it")
+    ]
+
+
+def _upkeep(row: HealthRow) -> list[Reason]:
+    if row.partition_days is None or row.partition_days >= PARTITION_DAYS_MIN:
+        return []
+    return [
+        Reason(
+            "upkeep",
+            f"decisions can be stored for {max(0, row.partition_days)} days more: upkeep fails, most likely for want "
+            "of a right in Postgres; see the control plane's log and docs/how-to/postgres-role.md",
+        )
+    ]
+
+
+def _telemetry(telemetry: TelemetryHealth | None, *, has_event_log: bool) -> list[Reason]:
+    if not has_event_log:
+        text = "the event log is not the one that this database knows: telemetry is refused"
+        return [Reason("event_log", text)]
+    if telemetry is None:
+        return []
+    if telemetry.refused is not None:
+        return [Reason("event_log", f"telemetry is refused: {telemetry.refused}")]
+    if (telemetry.oldest_unread_s or 0.0) > UNREAD_LATE_S:
+        waiting = f"{telemetry.unread_files} files of events wait for the pipeline"
+        return [Reason("pipeline", f"{waiting}, the oldest for {telemetry.oldest_unread_s:.0f} s")]
+    return []
+
+
+def _clock(row: HealthRow, *, now_s: float | None) -> list[Reason]:
+    if now_s is None or row.clock_s is None or abs(now_s - row.clock_s) <= CLOCK_OFF_S:
+        return []
+    off_s = now_s - row.clock_s
+    way = "ahead of" if off_s > 0 else "behind"
+    off = f"the clock of this control plane is {duration(abs(off_s))} {way} that of Postgres"
+    return [Reason("clock", f"{off}: ages and waits are off by as much; set both right")]
+
+
+def _are(number: int, noun: str) -> str:
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'}"
+
+
+def _ago(age_s: float) -> str:
+    return f"{duration(float(round(age_s)))} ago"

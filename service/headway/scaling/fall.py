@@ -1,0 +1,47 @@
+"""Waiting jobs that are gone without having been started: a broker that was flushed, or lost its data."""
+
+from dataclasses import dataclass
+
+from headway.scaling.measure import BucketRow
+
+LOST_JOBS_MIN = 10
+LOST_FRACTION_MIN = 0.5  # of those that waited; some cancelled by hand are no incident
+SETTLED_S = 4.0  # starts of the same moment may come in a later batch
+SHOWN_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """Two neighbouring samples of a queue, between which most of what waited went."""
+
+    before: BucketRow
+    after: BucketRow
+
+    def is_shown(self, now_s: float) -> bool:
+        """Whether it is of late, and old enough for its starts to be known."""
+        return SETTLED_S <= now_s - (self.after.sampled_at_s or now_s) <= SHOWN_S
+
+    def lost_jobs(self, started_jobs: int) -> int:
+        """Of those that went, the ones that nobody can have started.
+
+        Args:
+            started_jobs: Starts in the buckets of both samples and between them: all are taken to be of those that
+                waited, so that no job is called lost that was not.
+        """
+        lost = _waiting(self.before) - _waiting(self.after) - started_jobs
+        return lost if lost >= _least(self.before) else 0
+
+
+def fall_of(before: BucketRow | None, after: BucketRow) -> Fall | None:
+    """The fall from one bucket's sample to a later one's; ``None`` where too few jobs went to be one."""
+    if before is None or _waiting(before) - _waiting(after) < _least(before):
+        return None
+    return Fall(before, after)
+
+
+def _waiting(row: BucketRow) -> int:
+    return row.waiting_jobs or 0
+
+
+def _least(row: BucketRow) -> float:
+    return max(LOST_JOBS_MIN, LOST_FRACTION_MIN * _waiting(row))

@@ -1,0 +1,111 @@
+"""What a control plane has met by itself is in its health: upkeep, its certificate, ended credentials, wrong clocks."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from control.http.conftest import NOW_S
+from control.http.seed import Seed
+from control.http.test_reading import BATCH
+from headway.control.callers import Callers
+from headway.control.certificates import Certificates
+from headway.control.http.local_reasons import local_reasons
+from headway.control.ingest import Ingest
+from headway.control.keys import make_ca, make_server, write_pair
+from headway.control.maintenance import Upkeep
+
+TOKEN = "a-shared-token-of-32-characters!"
+
+
+@pytest.fixture
+def reasons(ingest: Ingest) -> Callable[..., list[tuple[str, str]]]:
+    def made(**values: Any) -> list[tuple[str, str]]:
+        given = {"callers": Callers(token=None), "upkeep": None, "certificates": None, **values}
+        callers = given.pop("callers")
+        return [(each.kind, each.text) for each in local_reasons(ingest, callers, **given)]
+
+    return made
+
+
+def test_upkeep_that_fails_is_told_with_its_reason(reasons) -> None:
+    upkeep = Upkeep()
+    assert reasons(upkeep=upkeep) == []
+    upkeep.failed("partitions", PermissionError("must be owner of table decisions"))
+    assert reasons(upkeep=upkeep) == [
+        ("upkeep", "upkeep of partitions fails: must be owner of table decisions; see the control plane's log")
+    ]
+    upkeep.done("partitions")
+    assert reasons(upkeep=upkeep) == []
+
+
+@pytest.mark.parametrize(("days", "says"), [(-1, "expired 24 h ago: no client takes it"), (2, None)])
+def test_a_certificate_that_has_ended_is_told(reasons, tmp_path: Path, days: int, says: str | None) -> None:
+    certificate, key = tmp_path / "server.crt", tmp_path / "server.key"
+    write_pair(make_server(make_ca("x"), ["x"], days=days), certificate=certificate, key=key, is_replacing=False)
+    told = reasons(certificates=Certificates(certificate, key))
+    assert [kind for kind, _ in told] == ([] if says is None else ["certificate"])
+    assert all(says in text for _, text in told)
+
+
+async def test_calls_with_what_was_revoked_are_told_and_guesses_are_not(door, engine, seed: Seed) -> None:
+    """Who guesses could else turn health red at will."""
+    app = door(token=TOKEN, callers=Callers(token=TOKEN, engine=engine))
+    seed.leader()
+    seed.pipeline()
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        admin = {"Authorization": f"Bearer {TOKEN}"}
+        made = await client.post("/v1/tokens", json={"role": "viewer", "name": "v"}, headers=admin)
+        shown = {"Authorization": f"Bearer {made.json()['secret']}"}
+        guess = {"Authorization": "Bearer hwt_nobody-has-ever-had-this"}
+        assert (await client.get("/v1/hosts", headers=guess)).status_code == 401
+        assert (await client.get("/v1/health")).json()["kinds"] == []
+        assert (await client.delete("/v1/tokens/v", headers=admin)).status_code == 204
+        assert (await client.get("/v1/hosts", headers=shown)).status_code == 401
+        health = (await client.get("/v1/health")).json()
+        assert health["kinds"] == ["credentials"]
+        assert health["reasons"][0].startswith("1 call showed a token or credential that was revoked or has expired in")
+        metrics = await client.get("/metrics", headers=admin)
+        assert 'headway_health_reason{reason="credentials"} 1.0' in metrics.text
+
+
+@pytest.mark.parametrize(
+    ("sent_at_s", "event_at_s", "says"),
+    [
+        (NOW_S, NOW_S, None),
+        (
+            NOW_S - 300.0,
+            NOW_S - 300.0,
+            "the clock of 1 sender of telemetry is wrong, 5 min behind this control plane's",
+        ),
+        (NOW_S + 300.0, NOW_S + 300.0, "the clock of 1 sender of telemetry is wrong, 5 min ahead of this control"),
+        (NOW_S, NOW_S + 3600.0, "2 times of jobs in the last 60 s lay in the future and had to be corrected"),
+        (NOW_S, NOW_S - 3600.0, None),  # late, as after an outage: no clock need be wrong
+    ],
+)
+async def test_a_wrong_clock_is_told(
+    client: httpx.AsyncClient, reasons, sent_at_s: float, event_at_s: float, says: str | None
+) -> None:
+    events = [{**event, "at_s": event_at_s} for event in BATCH["events"]]
+    answer = await client.post("/v1/telemetry", json=BATCH | {"sent_at_s": sent_at_s, "events": events})
+    assert answer.status_code == 200
+    told = reasons()
+    assert [kind for kind, _ in told] == ([] if says is None else ["clock"])
+    assert all(text.startswith(says) for _, text in told)
+
+
+async def test_this_machines_clock_is_compared_with_that_of_postgres(
+    client: httpx.AsyncClient, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed.leader()
+    seed.pipeline()
+    assert (await client.get("/v1/health")).json()["status"] == "ok"
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - 3600.0)
+    health = (await client.get("/v1/health")).json()
+    assert health["kinds"] == ["clock"]
+    assert "60 min behind that of Postgres" in health["reasons"][0]
