@@ -12,8 +12,11 @@ import pytest
 
 from headway.agent.folder import StateFolder
 from headway.agent.host_file import load
+from headway.agent.reach import movers
 from headway.agent.tenancy import as_host
+from headway.cli.agent_setup import warnings
 from headway.errors import Misconfigured, Refused
+from headway.settings import AgentSettings
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, too")
@@ -121,3 +124,35 @@ def test_a_host_file_that_a_group_of_others_may_write_is_refused_by_an_agent_of_
     (place / "host.toml").chmod(0o664)
     with pytest.raises(Misconfigured, match="can be written by others"):
         load(place / "host.toml")
+
+
+@as_root
+@pytest.mark.parametrize(
+    ("owner", "mode", "is_theirs"),
+    [
+        (NOBODY, 0o755, True),  # it is their own
+        (0, 0o777, True),
+        (0, 0o1777, False),  # as /tmp
+        (0, 0o755, False),
+    ],
+)
+@pytest.mark.parametrize("way", ["in it", "below a folder in it", "by a link in it"])
+def test_a_state_folder_that_a_templates_user_may_move_is_warned_of(
+    place: Path, owner: int, mode: int, is_theirs: bool, way: str
+) -> None:
+    """Its jobs want that the next agent knows none of its workers, and starts others beside them."""
+    app = place / "app"
+    app.mkdir()
+    os.chown(app, owner, owner)
+    app.chmod(mode)
+    state = app / "state" if way == "in it" else app / "deep" / "state"
+    if way == "by a link in it":
+        (place / "roots").mkdir(mode=0o700)
+        (app / "deep").symlink_to(place / "roots")
+    state.mkdir(mode=0o700, parents=True)
+    (place / "host.toml").write_text('[templates.t]\nargv = ["true"]\nuser = "nobody"\n')
+    template = load(place / "host.toml").templates["t"]
+    assert movers(state, [template]) == ([("nobody", app)] if is_theirs else [])
+    settings = AgentSettings.from_env({"HEADWAY_STATE_DIR": str(state)})
+    said = warnings(settings, load(place / "host.toml"))
+    assert [f"may change {app}: they can move it away" in each for each in said] == [True] * is_theirs

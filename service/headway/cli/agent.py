@@ -121,8 +121,8 @@ def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namesp
     log.info(
         "agent of host=%s control=%s templates=%s", setup.host_name, settings.control, ",".join(host_file.now.templates)
     )
-    if shared := agent_setup.without_user(host_file.now):
-        log.warning("%s", agent_setup.shared_user(shared))
+    for sentence in agent_setup.warnings(settings, host_file.now):
+        log.warning("%s", sentence)
     left_running = Agent(setup, wakes=wakes).run()
     log.info("agent ended; %s", _told(left_running))
     return service_status(wakes.signal_number)

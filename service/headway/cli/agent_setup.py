@@ -15,6 +15,7 @@ from headway.agent.capacity import capacity, measure
 from headway.agent.folder import StateFolder
 from headway.agent.host_file import HostFile, load
 from headway.agent.masking import shown as shown_command
+from headway.agent.reach import movers
 from headway.agent.starters import STARTERS, host_text
 from headway.agent.templates import Template, uid_of
 from headway.agent.unit import Unit, unit_text
@@ -69,8 +70,8 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
     print(f"{settings.host_file}: templates: {len(host_file.templates)}")
     for template in host_file.templates.values():
         print("\n".join(_told(template, room)))
-    if shared := without_user(host_file):
-        print(f"warning            {shared_user(shared)}")
+    for sentence in warnings(settings, host_file):
+        print(f"warning            {sentence}")
     print(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{_kept_back(host_file)}")
     _check_state(settings.state_dir)
     if is_offline:
@@ -78,14 +79,21 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
     return _check_control(settings)
 
 
-def without_user(host_file: HostFile) -> list[str]:
-    """The names of templates whose workers run as the agent's own user."""
+def warnings(settings: AgentSettings, host_file: HostFile) -> list[str]:
+    """What jobs can do to this agent that they should not, a sentence each."""
     own = os.geteuid()
-    return [name for name, template in host_file.templates.items() if uid_of(template) == own]
+    shared = [name for name, template in host_file.templates.items() if uid_of(template) == own]
+    return [
+        *([_shared_user(shared)] if shared else []),
+        *(
+            f"state folder {settings.state_dir} is in reach of jobs of user {user}, who may change {folder}: they can "
+            "move it away, and the next agent would know no worker; when none runs, choose another with --state-dir"
+            for user, folder in movers(settings.state_dir, host_file.templates.values())
+        ),
+    ]
 
 
-def shared_user(names: Iterable[str]) -> str:
-    """What jobs of these templates can do that run as the agent's user."""
+def _shared_user(names: Iterable[str]) -> str:
     can = "are root on this host" if os.geteuid() == 0 else "can read this host's credential and end the agent"
     return (
         f"templates {', '.join(names)} have no user of their own: their jobs {can}; give each a `user`, which an agent "
