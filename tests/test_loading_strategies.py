@@ -116,7 +116,7 @@ def test_the_same_strategy_announced_twice_is_one() -> None:
 def test_a_profile_may_name_a_known_strategy_and_its_numbers_only() -> None:
     plain = {"pool": "mail", "queues": ("redis/mail",), "template": "mail"}
     refuse_unknown(Profile(**plain, strategy="hybrid_v3", strategy_options={"cooldown_s": 30.0}), BUILT_IN)
-    with pytest.raises(Invalid, match=r"'mail': strategy 'hybird' is not known; known: backlog_only, "):
+    with pytest.raises(Invalid, match=r"'mail': strategy 'hybird' is not known; did you mean 'hybrid'\?"):
         refuse_unknown(Profile(**plain, strategy="hybird"), BUILT_IN)
     with pytest.raises(Invalid) as caught:
         refuse_unknown(Profile(**plain, strategy="fixed", strategy_options={"y": 1.0, "x": 1.0}), BUILT_IN)

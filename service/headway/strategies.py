@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from headway.errors import Invalid, Misconfigured
+from headway.scaling.mapping import near
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
@@ -39,8 +40,8 @@ def refuse_unknown(profile: Profile, strategies: Mapping[str, Strategy]) -> None
     """
     strategy = strategies.get(profile.strategy)
     if strategy is None:
-        known = ", ".join(sorted(strategies))
-        raise Invalid(f"profile {profile.pool!r}: strategy {profile.strategy!r} is not known; known: {known}")
+        meant = near(profile.strategy, strategies) or f" known: {', '.join(sorted(strategies))}"
+        raise Invalid(f"profile {profile.pool!r}: strategy {profile.strategy!r} is not known;{meant}")
     unknown = sorted(profile.strategy_options.keys() - strategy.options.keys())
     if unknown:
         known = ", ".join(sorted(strategy.options)) or "none"

@@ -68,7 +68,7 @@ pools:
   news: [redis/news]
 """
     assert breaches(loaded, text) == [
-        "unknown key 'pool'; known: brokers, exclude, pools",
+        "unknown key 'pool'; did you mean 'pools'?",
         "brokers: redis: expected a URL, as in redis://127.0.0.1:6379/0",
         "brokers: connection 'a/b' must be a name without '/', '=' and ','",
         "brokers: ok: write ',' in the URL as %2C",

@@ -257,7 +257,7 @@ def test_the_risk_knob_is_swept_where_it_moves_something(trace: Path) -> None:
     [
         ([], "nothing to rehearse: name a trace, a workload with --synthetic"),
         (["gone.csv"], "trace gone.csv cannot be read: No such file or directory"),
-        (["TRACE", "--strategy", "hybird"], "--strategy: strategy 'hybird' is not known; known: backlog_only"),
+        (["TRACE", "--strategy", "hybird"], "--strategy: strategy 'hybird' is not known; did you mean 'hybrid'?"),
         (["TRACE", "--strategy", "hybrid:nothing=1"], "strategy_options.nothing is no number of strategy 'hybrid'"),
         (["TRACE", "--strategy", "hybrid:x=y"], "--strategy: 'x=y' is no number with a name"),
         (["TRACE", "--strategy", ","], "--strategy: it names none"),

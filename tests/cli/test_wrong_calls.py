@@ -27,6 +27,13 @@ from headway.__main__ import main
         ),
         (["scale", "quick", "-1", "--reason", "x"], "'-1' is no number of workers: expected 0 or more, or auto"),
         (["scale", "quick", "2", "--for", "10", "--reason", "x"], "--for='10' has no unit: 10s, 10m or 10h"),
+        (
+            ["apply", "/dev/null"],
+            "/dev/null: no pool is named under `pools`, nothing was applied; `headway delete` takes pools away",
+        ),
+        (["apply", "/"], "/ is a folder: name a file in it"),
+        (["simulate", "--synthetic", "flash", "--strategy", ""], "--strategy: it names none"),
+        (["simulate", "--scenario", "/"], "/ is a folder: name a file in it"),
         (["up", "--prot", "3"], "up: unrecognized arguments: --prot 3; `headway up --help` tells what it takes"),
         (["init"], "init: the following arguments are required: --broker; `headway init --help` tells what it takes"),
         (

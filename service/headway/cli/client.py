@@ -89,6 +89,11 @@ def apply_files(
 ) -> None:
     """Send profiles to the control plane; profiles that the files do not name are left alone."""
     wanted, exclude = _profiles_of(files)
+    if not (wanted or exclude):
+        named = ", ".join(map(str, files))
+        raise Refused(
+            f"{named}: no pool is named under `pools`, nothing was applied; `headway delete` takes pools away"
+        )
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         applied, refusals = _applied(api, wanted)

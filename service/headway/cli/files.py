@@ -1,7 +1,7 @@
 """``profiles.yaml``: brokers by connection name, and what is wanted of each pool. Every mistake is told at once."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from headway.errors import Invalid, Misconfigured
+from headway.scaling.mapping import near
 from headway.scaling.profile import Profile, profile_from_mapping
 
 KNOWN = ("brokers", "exclude", "pools")
@@ -35,7 +36,7 @@ def load_profiles_file(path: Path) -> ProfilesFile:
     """
     breaches: list[str] = []
     top = mapping_of(parsed(path), "the file", breaches)
-    breaches += [f"unknown key {key!r}; known: {', '.join(KNOWN)}" for key in top if key not in KNOWN]
+    breaches += unknown_keys(top, KNOWN)
     brokers = _brokers(mapping_of(top.get("brokers"), "brokers", breaches), breaches)
     pools = mapping_of(top.get("pools"), "pools", breaches)
     profiles = [profile for pool, values in pools.items() if (profile := _profile(pool, values, breaches)) is not None]
@@ -44,6 +45,13 @@ def load_profiles_file(path: Path) -> ProfilesFile:
     if breaches:
         raise Invalid(*(f"{path}: {breach}" for breach in breaches))
     return ProfilesFile(brokers=brokers, profiles=tuple(profiles), exclude=exclude)
+
+
+def unknown_keys(given: Iterable[Any], known: Collection[str]) -> list[str]:
+    """A sentence for each of ``given`` that is not known, with the key that it looks like."""
+    return [
+        f"unknown key {key!r};{near(key, known) or ' known: ' + ', '.join(known)}" for key in given if key not in known
+    ]
 
 
 class _Loader(yaml.SafeLoader):
@@ -94,6 +102,8 @@ def parsed(path: Path, *, hint: str = "`headway init --broker URL` writes a prof
     try:
         with path.open("rb") as text:
             return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except IsADirectoryError:
+        raise Misconfigured(f"{path} is a folder: name a file in it") from None
     except OSError as error:
         raise Misconfigured(f"{path} cannot be read: {error.strerror}; {hint}") from error
     except yaml.YAMLError as error:

@@ -6,6 +6,7 @@ from headway.cli.arguments import Arguments
 from headway.errors import Misconfigured
 from headway.settings import database_url_of
 from headway.store import migrate
+from headway.store.engine import named
 
 
 def main(words: list[str]) -> int:
@@ -23,5 +24,5 @@ def main(words: list[str]) -> int:
         migrate.check(database_url)
     else:
         migrate.upgrade(database_url)
-    print("the database has this version's tables")
+    print(f"the database {named(database_url)} has this version's tables")
     return 0

@@ -104,7 +104,7 @@ def strategies_of(text: str | None, profile: Profile, known: Mapping[str, Strate
 
     The numbers of the profile's own strategy are not those of another.
     """
-    if not text:
+    if text is None:
         refuse_unknown(profile, known)
         return [profile]
     chosen, breaches = [], []

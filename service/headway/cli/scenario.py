@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headway.cli.amounts import bytes_, count, seconds
-from headway.cli.files import load_profiles_file, mapping_of, parsed
+from headway.cli.files import load_profiles_file, mapping_of, parsed, unknown_keys
 from headway.cli.rehearsal import HOSTS_MAX, base_profile
 from headway.cli.traces import Columns, Workload, read_trace
 from headway.cli.workloads import drawn
@@ -47,7 +47,7 @@ def load_scenario(path: Path, columns: Columns) -> Scenario:
     """
     breaches: list[str] = []
     top = mapping_of(parsed(path, hint=HINT), "the file", breaches)
-    breaches += [f"unknown key {key!r}; known: {', '.join(KEYS)}" for key in top if key not in KEYS]
+    breaches += unknown_keys(top, KEYS)
     given = {key: _by_name(top.get(key), key, breaches) for key in KEYS[1:]}
     kinds = {name: _template(name, values, breaches) for name, values in given["templates"].items()}
     hosts = tuple(_hosts(given["hosts"], kinds, breaches))
@@ -147,9 +147,10 @@ OF_HOST: Mapping[str, Read] = MappingProxyType(
 def _read(what: str, given: Any, keys: Mapping[str, Read], breaches: list[str]) -> dict[str, Any]:
     """The values of the known keys of ``given`` that can be read."""
     found: dict[str, Any] = {}
-    for key, value in mapping_of(given, what, breaches).items():
+    values = mapping_of(given, what, breaches)
+    breaches += [f"{what}: {sentence}" for sentence in unknown_keys(values, keys)]
+    for key, value in values.items():
         if key not in keys:
-            breaches.append(f"{what}: unknown key {key!r}; known: {', '.join(keys)}")
             continue
         try:
             found[key] = keys[key](value, key)

@@ -23,6 +23,7 @@ from headway.scaling.explain import counted as counted_of
 from headway.scaling.schedule import UTC_NAME, Zone
 from headway.scaling.seasons import HOUR_MINUTES, WEEKS_MIN, Season
 from headway.settings import database_url_of
+from headway.store.engine import named
 from headway.store.seasons import (
     ROLLUPS,
     Stored,
@@ -102,8 +103,8 @@ def train(
             write_seasons(connection, found)
     _print(found)
     better = sum(each.season.is_better for each in found)
-    did = "would be believed" if dry_run else "will be believed"
-    Console(stderr=True).print(f"{counted_of(better, 'queue')} of {len(found)} {did}")
+    did = "would be believed" if dry_run else f"will be believed: stored in the database {named(url)}"
+    Console(stderr=True).print(Text(f"{counted_of(better, 'queue')} of {len(found)} {did}"), soft_wrap=True)
 
 
 @app.command("show")

@@ -31,7 +31,7 @@ class Reading:
         wrong: set[str] = set()
         for key, value in values.items():
             if key not in known:
-                told = _near(key, known) or f" known: {', '.join(sorted(known))}"
+                told = near(key, known) or f" known: {', '.join(sorted(known))}"
                 self.breaches.append(f"{where}: unknown key {key!r};{told}")
                 continue
             before = len(self.breaches)
@@ -101,10 +101,10 @@ def to_mapping(value: Any) -> Any:
     return value.value if isinstance(value, StrEnum) else value
 
 
-def _near(given: Any, known: Iterable[str]) -> str:
+def near(given: Any, known: Iterable[str]) -> str:
     """A question after the name among ``known`` that ``given`` looks like, to stand in a sentence; else nothing."""
-    near = get_close_matches(given, known, n=1) if isinstance(given, str) else []
-    return f" did you mean {str(near[0])!r}?" if near else ""
+    found = get_close_matches(given, known, n=1) if isinstance(given, str) else []
+    return f" did you mean {str(found[0])!r}?" if found else ""
 
 
 def _is_required(item: Field[Any]) -> bool:
@@ -115,8 +115,8 @@ def _plain(value: Any, kind: Any) -> Any:
     """``value`` as a word of an enumeration, a number or a text."""
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         if value not in list(kind):
-            near = _near(value, kind)
-            raise ValueError(f"expected one of {', '.join(kind)}{f';{near}' if near else ''}")
+            meant = near(value, kind)
+            raise ValueError(f"expected one of {', '.join(kind)}{f';{meant}' if meant else ''}")
         return kind(value)
     if kind is float:
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -205,6 +205,12 @@ def first_line(error: BaseException) -> str:
     return (str(said).splitlines() or [type(said).__name__])[0]
 
 
+def named(database_url: str) -> str:
+    """Which database it is, without its password, as ``headway at db.example:5432``."""
+    parameters = connect_parameters(database_url)
+    return f"{parameters.get('dbname') or '(of the user)'} at {_server(parameters)}"
+
+
 def _server(parameters: dict[str, Any]) -> str:
     host = parameters.get("host") or parameters.get("hostaddr") or "the local socket"
     port = parameters.get("port") or "5432"
