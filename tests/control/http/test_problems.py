@@ -67,7 +67,7 @@ async def test_without_its_database_the_door_says_so_and_asks_to_come_again(door
 
 
 async def test_a_bug_is_a_problem_too_and_tells_nothing_of_the_insides(door, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> HealthOut:
+    async def fail(*_: object, **__: object) -> HealthOut:
         raise ZeroDivisionError("secret")
 
     monkeypatch.setattr("headway.control.http.overview.Overviews.health", fail)

@@ -7,9 +7,6 @@ from fastapi import APIRouter
 from headway.control.http.answers import HealthOut, LiveOut
 from headway.control.http.door import AtDoor
 from headway.control.http.problems import declared
-from headway.control.http.reasons import with_reasons
-from headway.store.engine import transaction
-from headway.store.overview import read_health
 
 router = APIRouter(prefix="/v1/health", tags=["health"])
 
@@ -25,9 +22,7 @@ WITHOUT_TOKEN: dict[str, Any] = {"security": []}
 )
 async def get_health(door: AtDoor) -> HealthOut:
     """How the installation is: `ok`, or `degraded` with the reasons. A 503 where the database does not answer."""
-    async with transaction(door.engine) as conn:
-        health = door.overviews.health(await read_health(conn))
-    return with_reasons(health, await door.overviews.ailing())
+    return await door.overviews.health()
 
 
 @router.get(

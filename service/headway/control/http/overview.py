@@ -4,7 +4,8 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -19,6 +20,7 @@ from headway.control.http.answers import (
     TelemetryHealth,
 )
 from headway.control.http.host_signal_answers import HostsWantedOut
+from headway.control.http.patience import Patience
 from headway.control.http.pool_now import pool_now
 from headway.control.http.pools import Counts, Places
 from headway.control.http.queues_now import Trouble, measured_age_s, queues_now
@@ -28,7 +30,7 @@ from headway.scaling.hosts_wanted import HostsWanted
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import QueueSample, WorkerState
 from headway.store.decisions import StoredDecision, latest_decisions, list_decisions
-from headway.store.engine import Engine, snapshot
+from headway.store.engine import Connection, Engine, snapshot, transaction
 from headway.store.hosts_wanted import read_hosts_wanted
 from headway.store.overview import (
     HealthRow,
@@ -123,6 +125,7 @@ class Overviews:
         self._turn = asyncio.Lock()
         self._ailing: tuple[Reason, ...] = ()
         self._looked_at_s: float | None = None
+        self._patience = Patience()
         self._making = threading.Lock()  # who gives up leaves a thread behind that still works on what is remembered
 
     async def json(self) -> str:
@@ -144,8 +147,17 @@ class Overviews:
             self._looked_at_s = elapsed_s()
         return self._ailing
 
-    def health(self, row: HealthRow) -> HealthOut:
-        """The installation's condition by what has just been read, without that of pools and hosts."""
+    async def health(self) -> HealthOut:
+        """The installation's condition, with that of pools and hosts as of the last seconds."""
+        health = self._health(await self._patience.of(self._read_health()))
+        return with_reasons(health, await self.ailing())
+
+    async def _read_health(self) -> HealthRow:
+        with self._patience.reading():
+            async with transaction(self._engine) as conn:
+                return await read_health(conn)
+
+    def _health(self, row: HealthRow) -> HealthOut:
         return health_of(
             row,
             has_event_log=self._has_event_log(),
@@ -158,10 +170,13 @@ class Overviews:
         self, *, pool: str | None = None, queue: str | None = None, limit: int, after: str | None = None
     ) -> QueuesPage:
         """The first ``limit`` queues after the name ``after``, or of those of ``pool``, or the one ``queue``."""
+        return await self._patience.of(self._page(pool=pool, queue=queue, limit=limit, after=after))
+
+    async def _page(self, *, pool: str | None, queue: str | None, limit: int, after: str | None) -> QueuesPage:
         async with self._turn:
             now_s = self._clock()
-            await self._filling.keep_up(self._engine, self._recent, now_s=now_s)
-            async with snapshot(self._engine) as conn:
+            await self._keep_up(now_s)
+            async with self._snapshot() as conn:
                 buckets, revision = await read_buckets(
                     conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision
                 )
@@ -186,14 +201,27 @@ class Overviews:
             return QueuesPage(at_s=now_s, queues=shown, next=asked[limit - 1] if len(asked) > limit else None)
 
     async def _shown(self, show: Callable[[Overview], Shown]) -> Shown:
+        return await self._patience.of(self._made(show))
+
+    async def _made(self, show: Callable[[Overview], Shown]) -> Shown:
         async with self._turn:
             now_s = self._clock()
-            await self._filling.keep_up(self._engine, self._recent, now_s=now_s)
+            await self._keep_up(now_s)
             seen = await self._look(now_s)
             return await asyncio.to_thread(lambda: show(self._overview(seen, now_s=now_s)))
 
+    async def _keep_up(self, now_s: float) -> None:
+        with self._patience.reading() as goes_on:
+            await self._filling.keep_up(self._engine, self._recent, now_s=now_s, on_part=goes_on)
+
+    @asynccontextmanager
+    async def _snapshot(self) -> AsyncIterator[Connection]:
+        with self._patience.reading():
+            async with snapshot(self._engine) as conn:
+                yield conn
+
     async def _look(self, now_s: float) -> Seen:
-        async with snapshot(self._engine) as conn:
+        async with self._snapshot() as conn:
             buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision)
             health = await read_health(conn)
             return Seen(
@@ -207,7 +235,7 @@ class Overviews:
                 decisions=await list_decisions(conn, limit=SHOWN_DECISIONS),
                 hosts=await read_hosts(conn),
                 hosts_wanted=await read_hosts_wanted(conn),
-                health=self.health(health),
+                health=self._health(health),
                 pipelines=health.pipelines,
             )
 
