@@ -166,3 +166,24 @@ def test_a_queue_that_is_gone_is_forgotten_and_all_pages_of_the_others_are_liste
     assert (status, "belongs to pool 'mail'" in told) == (2, True)
     listed = json.loads(say("get", "queues", "--json")[1])
     assert [row["queue"] for row in listed["queues"]] == ["redis/a", "redis/b", "redis/mail"]
+
+
+def test_queues_are_forgotten_by_their_names_or_by_how_they_begin(
+    say, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "FORGET_AT_ONCE", 2)
+    odd = ["x/\n", "x/../..", "x/\x1b[2J", "x/%2F", "x/\u202e"]
+    seed.profile(Profile(pool="mail", queues=("x/mail",), template="rq"))
+    for name in ("..", "y/a", "x/mail", *odd, *(f"x/{number}" for number in range(130))):
+        seed.sample(name, at_s=1.0)
+    names = [row["queue"] for row in json.loads(say("get", "queues", "--json")[1])["queues"]]
+    assert {"..", *odd} <= set(names)  # as they are, for a program to pass on
+    status, told = say("queue", "forget", *odd[:3], "..")
+    assert (status, told) == (0, "x/\\n: forgotten\nx/../..: forgotten\nx/\\x1b[2J: forgotten\n..: forgotten\n")
+    status, told = say("queue", "forget", "--prefix", "x/")
+    assert (status, len(told.splitlines())) == (0, 132)
+    left = json.loads(say("get", "queues", "--json")[1])["queues"]
+    assert [row["queue"] for row in left] == ["x/mail", "y/a"]
+    for words in ((), ("y/a", "--prefix", "x")):
+        status, told = say("queue", "forget", *words)
+        assert (status, "--prefix" in told) == (2, True)

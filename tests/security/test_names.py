@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import psycopg
@@ -82,10 +83,24 @@ def test_a_profile_makes_room_for_its_queue_and_forgetting_one_makes_room_for_an
         assert "x/0" not in listed(people)
 
 
+@pytest.mark.parametrize("queue", ["x/a\nb", "x//", "x/a b", "x/\x1b[2J", "x/%2F", "x/\u202e"])
+def test_a_queue_can_be_forgotten_whatever_its_name(plane: Plane, queue: str) -> None:
+    """A line break in a path led nowhere; `..` is a name that no client leaves in one."""
+    with plane.client() as people:
+        for number, name in enumerate((queue, ".."), start=1):
+            assert sent(people, "p", number, name).status_code == 200
+        assert people.get(f"/v1/queues/{quote(queue, safe='')}/metrics").status_code == 200
+        assert people.delete(f"/v1/queues/{quote(queue, safe='')}").status_code == 204
+        forgotten = people.post("/v1/queues/forget", json={"queues": [".."]})
+        assert forgotten.json() == {"queues": [".."], "is_all": True}
+        assert listed(people) == []
+
+
 def test_forgetting_a_queue_takes_an_operator_and_is_audited(plane: Plane, migrated_url: str) -> None:
     with plane.client() as people, plane.client(plane.token("viewer", "looks")) as viewer:
         sent(people, "p", 1, "x/gone")
         assert viewer.delete("/v1/queues/x%2Fgone").status_code == 403
+        assert viewer.post("/v1/queues/forget", json={"prefix": "x"}).status_code == 403
         with plane.client(plane.token("operator", "does")) as operator:
             assert operator.delete("/v1/queues/x%2Fgone").status_code == 204
     with psycopg.connect(migrated_url) as connection:

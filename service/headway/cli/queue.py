@@ -1,17 +1,20 @@
 """`headway queue`: what is done about one queue; and how all of them are read, a page at a time."""
 
 import os
+from collections.abc import Iterator
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from headway.cli.api import Api, api_of
+from headway.cli.said import say
 from headway.cli.typed import run
+from headway.errors import Refused
 from headway.settings import ClientSettings
 
 PAGE_QUEUES = 2000
 PAGES_MAX = 1_000
+FORGET_AT_ONCE = 100  # as many as the API takes
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="What is done about one queue.")
 
@@ -27,11 +30,42 @@ def main(words: list[str]) -> int:
 
 
 @app.command("forget")
-def forget(queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, as connection/queue.")]) -> None:
-    """Forget a queue that is gone, its history too, and make room for another. One that sends again is known anew."""
+def forget(
+    queues: Annotated[list[str] | None, typer.Argument(metavar="QUEUE…", help="Names, as connection/queue.")] = None,
+    *,
+    prefix: Annotated[
+        str | None, typer.Option(help="Every queue whose name begins so and that no profile names.", metavar="TEXT")
+    ] = None,
+) -> None:
+    """Forget queues that are gone, their history too, and make room for others. One that sends again is known anew."""
+    if bool(queues) == bool(prefix):
+        raise Refused("which queues? Name them, or say with --prefix how their names begin")
     with api_of(ClientSettings.from_env(os.environ)) as api:
-        api.send("DELETE", f"/v1/queues/{quote(queue, safe='')}")
-        print(f"{queue} at {api.url}: forgotten")
+        for queue in _beginning(api, prefix) if prefix else _named(api, list(dict.fromkeys(queues or ()))):
+            say(f"{queue} at {api.url}: forgotten")
+
+
+def _named(api: Api, queues: list[str]) -> Iterator[str]:
+    for page in _batched(queues, FORGET_AT_ONCE):
+        yield from _forgotten(api, {"queues": page})["queues"]
+
+
+def _beginning(api: Api, prefix: str) -> Iterator[str]:
+    for _ in range(PAGES_MAX):
+        answer = _forgotten(api, {"prefix": prefix})
+        yield from answer["queues"]
+        if answer["is_all"]:
+            return
+
+
+def _forgotten(api: Api, which: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = api.send("POST", "/v1/queues/forget", json=which).json()
+    return answer
+
+
+def _batched(names: list[str], at_once: int) -> Iterator[list[str]]:
+    for begin in range(0, len(names), at_once):
+        yield names[begin : begin + at_once]
 
 
 def queues_of(api: Api, *, pool: str | None = None, queue: str | None = None) -> dict[str, Any]:

@@ -184,7 +184,7 @@ async def _listen(database_url: str, ticker: Ticker, reports: Reports, feed: Fee
     channels = ("headway_metrics", "headway_assignments", "headway_decisions", FORGOTTEN_QUEUES)
     async for channel, payload in listen(database_url, channels):
         if channel == FORGOTTEN_QUEUES:
-            names.forget(payload)
+            names.forget()
             continue
         if channel == "headway_metrics" and wakes(payload):
             ticker.metrics_written()

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -19,15 +19,18 @@ from headway.control.seldom import Seldom
 from headway.errors import Invalid, Overloaded
 from headway.scaling.model import TelemetryBatch
 from headway.store.credentials import Role
-from headway.store.engine import WAKE, Engine, transaction
-from headway.store.names import Room, Sender, claim_producer, claim_queues, read_known
+from headway.store.engine import Engine, transaction
+from headway.store.names import Full, Kind, Room, Sender, claim, read_known
 
 FULL_S = 5.0  # so long is nobody asked again whether there is room
 TOUCHED_S = 60.0  # how often it is written down that a producer sends; a third of what counts as silent
 CLAIMS_WAITING_MAX = 200
 FULL_MAX = 10_000
 SHOWN_CHARS_MAX = 80
-OWN, ALL = "own", "all"
+ADVICE: Mapping[Kind, str] = {
+    Kind.QUEUES: "forget those that are gone (`headway queue forget`), name them in a profile",
+    Kind.PRODUCERS: "keep one name for each program, wait until those that are gone are forgotten",
+}
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +54,7 @@ class Names:
         self._queues: frozenset[str] = frozenset()
         self._producers: dict[str, tuple[str, float]] = {}
         """Producer -> the digest that it sends with, and when that was last written down."""
-        self._full_until_s: dict[str, float] = {}
+        self._full_until_s: dict[tuple[Kind, Full, str], float] = {}
         self._told = Seldom()
         self._one = asyncio.Lock()
         self._waiting = 0
@@ -63,9 +66,9 @@ class Names:
         async with transaction(self._engine) as connection:
             self._queues = await read_known(connection)
 
-    def forget(self, queue: str) -> None:
-        """A queue was forgotten; ``WAKE`` means any may have been."""
-        self._queues = frozenset() if queue == WAKE else self._queues - {queue}
+    def forget(self) -> None:
+        """Queues were forgotten, any of them: those that go on sending are asked for anew."""
+        self._queues = frozenset()
 
     def due(self, producers: Iterable[str]) -> list[str]:
         """Those of which it is time to write down that they send; asked once, they are due again later."""
@@ -86,10 +89,14 @@ class Names:
         named = {each.queue for each in batch.events} | {each.queue for each in batch.samples}
         sender = Sender(name=caller.actor, sha256=caller.sha256, is_admin=caller.role is Role.ADMIN)
         if self._producers.get(batch.producer, (None,))[0] != sender.sha256:
-            await self._claim_producer(batch.producer, sender)
+            refused, why = await self._refused(Kind.PRODUCERS, {batch.producer}, sender)
+            if refused:
+                self.refused[Kind.PRODUCERS] += 1
+                self._tell(sender, why)
+                raise Overloaded(why)
         if not named - self._queues:
             return Admitted(batch=batch)
-        refused, why = await self._claim_queues(named, sender)
+        refused, why = await self._refused(Kind.QUEUES, named, sender)
         if not refused:
             return Admitted(batch=batch)
         left = replace(
@@ -98,7 +105,7 @@ class Names:
             samples=tuple(each for each in batch.samples if each.queue not in refused),
         )
         items = len(batch.events) + len(batch.samples) - len(left.events) - len(left.samples)
-        self.refused["queues"] += items
+        self.refused[Kind.QUEUES] += items
         self._tell(sender, why)
         if not (left.events or left.samples or left.activities):
             raise Invalid(why)
@@ -116,83 +123,63 @@ class Names:
         finally:
             self._waiting -= 1
 
-    async def _claim_producer(self, producer: str, sender: Sender) -> None:
-        bounds = self._bounds
+    async def _refused(self, kind: Kind, named: AbstractSet[str], sender: Sender) -> tuple[AbstractSet[str], str]:
+        """Those of ``named`` that there is no room for, and why. The others are known from here on."""
         async with self._turn():
-            full = self._full("producers", sender)
-            if full is None:
-                async with transaction(self._engine) as connection:
-                    room = Room(one_max=bounds.producers_per_token_max, all_max=bounds.producers_max)
-                    full = await claim_producer(connection, producer, sender=sender, room=room)
-                if full is not None:
-                    self._note_full("producers", sender, full)
-        if full is None:
-            if len(self._producers) >= bounds.producers_max:
-                self._producers.clear()
-            self._producers[producer] = (sender.sha256, self._clock())
-            return
-        self.refused["producers"] += 1
-        setting, most = (
-            ("PRODUCERS_PER_TOKEN", bounds.producers_per_token_max)
-            if full == OWN
-            else ("PRODUCERS", bounds.producers_max)
-        )
-        why = (
-            f"producer {shown(producer)}: {most} names are in use {_by(full, sender)}, as many as HEADWAY_{setting} "
-            "allows: keep one name for each program, wait until those that are gone are forgotten, or raise it"
-        )
-        self._tell(sender, why)
-        raise Overloaded(why)
-
-    async def _claim_queues(self, named: AbstractSet[str], sender: Sender) -> tuple[AbstractSet[str], str]:
-        """Those of ``named`` that there is no room for, and why."""
-        bounds = self._bounds
-        async with self._turn():
-            new = sorted(named - self._queues)
-            full = self._full("queues", sender)
+            new = sorted(named - self._queues if kind is Kind.QUEUES else named)
+            full = self._full(kind, sender)
             if full is None and new:
                 async with transaction(self._engine) as connection:
-                    room = Room(one_max=bounds.queues_per_token_max, all_max=bounds.queues_max)
-                    claimed = await claim_queues(connection, new, sender=sender, room=room)
-                self._queues |= claimed.known
+                    claimed = await claim(connection, kind, new, sender=sender, room=_room(kind, self._bounds))
+                self._keep(kind, claimed.known, sender)
                 new = [name for name in new if name not in claimed.known]
-                if new:
-                    full = OWN if claimed.is_own_full and sender.sha256 else ALL
-                    self._note_full("queues", sender, full)
-        if not new:
+                if (full := claimed.full) is not None:
+                    self._note_full(kind, sender, full)
+        if full is None or not new:
             return frozenset(), ""
-        setting, most = (
-            ("QUEUES_PER_TOKEN", bounds.queues_per_token_max) if full == OWN else ("QUEUES", bounds.queues_max)
-        )
-        more = f" and {len(new) - 1} more" if len(new) > 1 else ""
-        return frozenset(new), (
-            f"queue {shown(new[0])}{more}: {most} queues are known {_by(full, sender)}, as many as HEADWAY_{setting} "
-            "allows: forget those that are gone (`headway queue forget`), name them in a profile, or raise it"
-        )
+        return frozenset(new), _why(kind, new, full, sender, self._bounds)
 
-    def _full(self, what: str, sender: Sender) -> str | None:
+    def _keep(self, kind: Kind, known: AbstractSet[str], sender: Sender) -> None:
+        if kind is Kind.QUEUES:
+            self._queues |= known
+            return
+        if len(self._producers) >= self._bounds.producers_max:
+            self._producers.clear()
+        self._producers.update(dict.fromkeys(known, (sender.sha256, self._clock())))
+
+    def _full(self, kind: Kind, sender: Sender) -> Full | None:
         """The bound that was met a moment ago."""
         now_s = self._clock()
-        return next(
-            (full for full in (OWN, ALL) if self._full_until_s.get(_key(what, full, sender), 0.0) > now_s), None
-        )
+        return next((full for full in Full if self._full_until_s.get(_key(kind, full, sender), 0.0) > now_s), None)
 
-    def _note_full(self, what: str, sender: Sender, full: str) -> None:
+    def _note_full(self, kind: Kind, sender: Sender, full: Full) -> None:
         if len(self._full_until_s) >= FULL_MAX:
             self._full_until_s.clear()
-        self._full_until_s[_key(what, full, sender)] = self._clock() + FULL_S
+        self._full_until_s[_key(kind, full, sender)] = self._clock() + FULL_S
 
     def _tell(self, sender: Sender, why: str) -> None:
         if self._told.due(sender.name) is not None:
             log.warning("telemetry refused sender=%s: %s", sender.name, why)
 
 
-def _key(what: str, full: str, sender: Sender) -> str:
-    return f"{what} {full} {sender.name if full == OWN else ''}"
+def _key(kind: Kind, full: Full, sender: Sender) -> tuple[Kind, Full, str]:
+    return kind, full, sender.name if full is Full.OWN else ""
 
 
-def _by(full: str | None, sender: Sender) -> str:
-    return f"of {sender.name}" if full == OWN else "of all senders"
+def _room(kind: Kind, bounds: Bounds) -> Room:
+    if kind is Kind.QUEUES:
+        return Room(one_max=bounds.queues_per_token_max, all_max=bounds.queues_max)
+    return Room(one_max=bounds.producers_per_token_max, all_max=bounds.producers_max)
+
+
+def _why(kind: Kind, refused: Sequence[str], full: Full, sender: Sender, bounds: Bounds) -> str:
+    room, of_one = _room(kind, bounds), full is Full.OWN
+    more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+    return (
+        f"{kind.removesuffix('s')} {shown(refused[0])}{more}: {room.one_max if of_one else room.all_max} {kind} are "
+        f"known of {sender.name if of_one else 'all senders'}, as many as "
+        f"HEADWAY_{kind.upper()}{'_PER_TOKEN' if of_one else ''} allows: {ADVICE[kind]}, or raise it"
+    )
 
 
 def shown(name: str) -> str:

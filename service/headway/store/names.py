@@ -1,23 +1,39 @@
 """The names that telemetry brings: queues and producers. Each is claimed once, and counted, before it is used."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from sqlalchemy import select, text, union
+from sqlalchemy import TextClause, delete, func, select, text, union
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Forbidden, NotFound
 from headway.store.audit import record_act
-from headway.store.tables import profile_queues, queues
+from headway.store.tables import metadata, profile_queues, queue_samples, queues
 
-CHANGED = "headway_queues"  # the channel that names a queue that was forgotten
+CHANGED = "headway_queues"  # the channel that says that queues were forgotten
 OWNER_SILENT_S = 180.0  # of HEADWAY_TOKEN: so long a program is away that gets a token of its own
 _LOCK = 4_640_021  # one transaction at a time counts and claims
 
-_FORGET: Mapping[str, str] = {
-    table: f"delete from {table} where queue = :queue"  # noqa: S608 - names of our own
-    for table in ("queues", "queue_samples", "queue_seasons", "queue_buckets", "rollup_minutes", "rollup_hours")
-}
+OF_A_QUEUE = tuple(
+    table for table in metadata.sorted_tables if "queue" in table.c and table.name != profile_queues.name
+)
+"""The tables whose rows are about one queue: they go with it. What a profile names goes with that."""
+
+
+class Kind(StrEnum):
+    """A kind of name."""
+
+    QUEUES = "queues"
+    PRODUCERS = "producers"
+
+
+class Full(StrEnum):
+    """Whose names leave no room."""
+
+    OWN = "own"
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +60,8 @@ class Claimed:
     """What became of names that were not known here."""
 
     known: frozenset[str]
-    is_own_full: bool = False
-    """The sender's own bound is why the others are not known, else the bound of all."""
+    full: Full | None = None
+    """Why the others are not known."""
 
 
 async def read_known(conn: AsyncConnection) -> frozenset[str]:
@@ -54,50 +70,34 @@ async def read_known(conn: AsyncConnection) -> frozenset[str]:
     return frozenset((await conn.execute(names)).scalars())
 
 
-async def claim_queues(conn: AsyncConnection, names: Sequence[str], *, sender: Sender, room: Room) -> Claimed:
-    """Make ``names`` known, in their order, as far as there is room. What a profile names takes none."""
-    await conn.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    asked = list(names)
-    of_profiles = select(profile_queues.c.queue).where(profile_queues.c.queue.in_(asked))
-    claimed = select(queues.c.queue).where(queues.c.queue.in_(asked))
-    known = set((await conn.execute(union(of_profiles, claimed))).scalars())
-    new = [name for name in asked if name not in known]
-    if not new:
-        return Claimed(known=frozenset(known))
-    counts = (await conn.execute(_COUNT_QUEUES, {"sent_by": sender.name})).one()
-    own = room.one_max - counts.own if sender.sha256 else room.all_max
-    left = min(own, room.all_max - counts.every)
-    taken = new[: max(0, left)]
-    if taken:
-        await conn.execute(_CLAIM_QUEUES, {"queues": taken, "sent_by": sender.name})
-    return Claimed(known=frozenset(known.union(taken)), is_own_full=own <= room.all_max - counts.every)
+async def claim(conn: AsyncConnection, kind: Kind, names: Sequence[str], *, sender: Sender, room: Room) -> Claimed:
+    """Make ``names`` known as those of ``sender``, in their order, as far as there is room.
 
-
-async def claim_producer(conn: AsyncConnection, producer: str, *, sender: Sender, room: Room) -> str | None:
-    """Let ``sender`` send as ``producer``.
-
-    Returns:
-        The bound that keeps it from being known: ``own`` or ``all``; else ``None``.
+    A queue that a profile names takes none.
 
     Raises:
-        Forbidden: somebody else sends under this name.
+        Forbidden: somebody else sends under the name of one of these producers.
     """
     await conn.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    found = (await conn.execute(_PRODUCER, {"producer": producer})).one_or_none()
-    if found is None:
-        counts = (await conn.execute(_COUNT_PRODUCERS, {"sent_by": sender.name})).one()
-        if sender.sha256 and counts.own >= room.one_max:
-            return "own"
-        if counts.every >= room.all_max:
-            return "all"
-    elif not _may_send(found.owner_sha256, sender) and found.is_owned:
-        raise Forbidden(
-            f"producer {producer!r}: {found.sent_by} sends under this name: choose another one, or revoke that token"
-        )
-    await conn.execute(
-        _KEEP_PRODUCER, {"producer": producer, "sent_by": sender.name, "owner_sha256": sender.sha256 or None}
-    )
-    return None
+    of_kind, asked = _OF_KIND[kind], list(names)
+    rows = (await conn.execute(of_kind.find, {"names": asked})).all()
+    for row in rows:
+        if row.is_owned and not _may_send(row.owner_sha256, sender):
+            raise Forbidden(
+                f"producer {row.name!r}: {row.sent_by} sends under this name: choose another one, or revoke that token"
+            )
+    known = {row.name for row in rows}
+    new = [name for name in asked if name not in known]
+    taken, full = new, None
+    if new:
+        counts = (await conn.execute(of_kind.count, {"sent_by": sender.name})).one()
+        left_all = room.all_max - counts.every
+        left_own = room.one_max - counts.own if sender.sha256 else left_all
+        taken = new[: max(0, min(left_own, left_all))]
+        full = Full.OWN if sender.sha256 and left_own <= left_all else Full.ALL
+    keep = {"names": [*known, *taken], "sent_by": sender.name, "owner_sha256": sender.sha256 or None}
+    await conn.execute(of_kind.keep, keep)
+    return Claimed(known=frozenset(known.union(taken)), full=full if len(taken) < len(new) else None)
 
 
 def _may_send(owner_sha256: str | None, sender: Sender) -> bool:
@@ -109,54 +109,104 @@ async def touch_producers(conn: AsyncConnection, names: Sequence[str]) -> None:
     await conn.execute(_TOUCH, {"producers": sorted(names)})
 
 
-async def forget_queue(conn: AsyncConnection, queue: str, *, actor: str) -> None:
-    """Forget all that is known of a queue, and make room for another. One that sends again is claimed anew.
+async def forget_queues(conn: AsyncConnection, names: Sequence[str], *, actor: str) -> None:
+    """Forget all that is known of these queues, and make room for others. One that sends again is claimed anew.
 
     Raises:
-        NotFound: no such queue is known.
-        Conflict: a profile names it.
+        NotFound: one of them is not known; then none is forgotten.
+        Conflict: a profile names one of them; then none is forgotten.
     """
-    pool = (await conn.execute(select(profile_queues.c.pool).where(profile_queues.c.queue == queue))).scalar()
-    if pool is not None:
-        raise Conflict(f"queue {queue!r} belongs to pool {pool!r}: take it out of that profile first")
-    gone = {
-        table: (await conn.execute(text(statement), {"queue": queue})).rowcount for table, statement in _FORGET.items()
-    }
-    if not any(gone.values()):
-        raise NotFound(f"queue {queue!r}: not seen, and no profile names it")
+    asked = sorted(set(names))
+    named = (await conn.execute(select(profile_queues).where(profile_queues.c.queue.in_(asked)))).all()
+    if named:
+        raise Conflict(
+            "; ".join(
+                f"queue {row.queue!r} belongs to pool {row.pool!r}: take it out of that profile first" for row in named
+            )
+        )
+    rows: Counter[str] = Counter()
+    for table in OF_A_QUEUE:
+        gone = delete(table).where(table.c.queue.in_(asked)).returning(table.c.queue).cte("gone")
+        counted = await conn.execute(select(gone.c.queue, func.count().label("rows")).group_by(gone.c.queue))
+        rows.update({row.queue: row.rows for row in counted})
+    if missing := [queue for queue in asked if queue not in rows]:
+        raise NotFound("; ".join(f"queue {queue!r}: not seen, and no profile names it" for queue in missing))
+    is_one = len(asked) == 1
     await record_act(
-        conn, actor=actor, action="queue forgotten", subject=f"queue {queue}", before={"rows": sum(gone.values())}
+        conn,
+        actor=actor,
+        action="queue forgotten" if is_one else "queues forgotten",
+        subject=f"queue {asked[0]}" if is_one else f"{len(asked)} queues",
+        before={"queues": asked, "rows": rows.total()},
     )
-    await conn.execute(text("select pg_notify(:channel, :queue)"), {"channel": CHANGED, "queue": queue})
+    await conn.execute(text("select pg_notify(:channel, '')"), {"channel": CHANGED})
 
 
-_COUNT_QUEUES = text(
-    """
-    select count(*) as every, count(*) filter (where sent_by = :sent_by) as own from queues
-    where not exists (select from profile_queues where profile_queues.queue = queues.queue)
-    """
-)
-_CLAIM_QUEUES = text(
-    "insert into queues (queue, sent_by) select queue, :sent_by from unnest(cast(:queues as text[])) as queue "
-    "on conflict do nothing"
-)
-_COUNT_PRODUCERS = text("select count(*) as every, count(*) filter (where sent_by = :sent_by) as own from producers")
-# HEADWAY_TOKEN has no owner to be revoked: a program that was given a token of its own takes over from it.
-_PRODUCER = text(
-    f"""
-    select sent_by, owner_sha256, case when owner_sha256 is null
-        then seen_at > now() - interval '{OWNER_SILENT_S} seconds'
-        else exists (
-            select from credentials where sha256 = owner_sha256 and revoked_at is null
-            and (expires_at is null or expires_at > now())) end as is_owned
-    from producers where producer = :producer
-    """  # noqa: S608 - a number of ours
-)
-_KEEP_PRODUCER = text(
-    "insert into producers (producer, sent_by, owner_sha256) values (:producer, :sent_by, :owner_sha256) "
-    "on conflict (producer) do update set sent_by = excluded.sent_by, owner_sha256 = excluded.owner_sha256, "
-    "seen_at = now()"
-)
+async def queues_beginning(conn: AsyncConnection, prefix: str, *, limit: int) -> list[str]:
+    """Queues whose names begin so and that no profile names, by name; ``limit`` at most."""
+    known = union(select(queues.c.queue), select(queue_samples.c.queue)).subquery()
+    is_named = select(profile_queues.c.queue).where(profile_queues.c.queue == known.c.queue).exists()
+    begins = known.c.queue.startswith(prefix, autoescape=True)
+    rows = await conn.execute(select(known.c.queue).where(begins, ~is_named).order_by(known.c.queue).limit(limit))
+    return list(rows.scalars())
+
+
+@dataclass(frozen=True, slots=True)
+class _OfKind:
+    """What Postgres is asked about names of a kind."""
+
+    find: TextClause
+    """Those of the names that are known, and who owns them."""
+    count: TextClause
+    keep: TextClause
+
+
+_OF_KIND: Mapping[Kind, _OfKind] = {
+    Kind.QUEUES: _OfKind(
+        find=text(
+            """
+            select queue as name, '' as sent_by, null as owner_sha256, false as is_owned
+            from (select queue from queues union select queue from profile_queues) as known
+            where queue = any(cast(:names as text[]))
+            """
+        ),
+        count=text(
+            """
+            select count(*) as every, count(*) filter (where sent_by = :sent_by) as own from queues
+            where not exists (select from profile_queues where profile_queues.queue = queues.queue)
+            """
+        ),
+        keep=text(
+            """
+            insert into queues (queue, sent_by) select name, :sent_by from unnest(cast(:names as text[])) as name
+            where not exists (select from profile_queues where queue = name)
+            on conflict do nothing
+            """
+        ),
+    ),
+    Kind.PRODUCERS: _OfKind(
+        # HEADWAY_TOKEN has no owner to be revoked: a program that was given a token of its own takes over from it.
+        find=text(
+            f"""
+            select producer as name, sent_by, owner_sha256, case when owner_sha256 is null
+                then seen_at > now() - interval '{OWNER_SILENT_S} seconds'
+                else exists (
+                    select from credentials where sha256 = owner_sha256 and revoked_at is null
+                    and (expires_at is null or expires_at > now())) end as is_owned
+            from producers where producer = any(cast(:names as text[]))
+            """  # noqa: S608 - a number of ours
+        ),
+        count=text("select count(*) as every, count(*) filter (where sent_by = :sent_by) as own from producers"),
+        keep=text(
+            """
+            insert into producers (producer, sent_by, owner_sha256)
+            select name, :sent_by, cast(:owner_sha256 as text) from unnest(cast(:names as text[])) as name
+            on conflict (producer) do update set sent_by = excluded.sent_by, owner_sha256 = excluded.owner_sha256,
+            seen_at = now()
+            """
+        ),
+    ),
+}
 _TOUCH = text(
     "update producers set seen_at = now() from (select producer from producers where producer = "
     "any(cast(:producers as text[])) order by producer for update skip locked) as due "

@@ -32,6 +32,7 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
         "export_audit",
         "forget_host",
         "forget_queue",
+        "forget_queues",
         "get_behaviour",
         "get_health",
         "get_history",

@@ -54,6 +54,7 @@ MAY = {
     "GET /v1/queues": READS,
     "GET /v1/queues/{queue}/metrics": READS,
     "DELETE /v1/queues/{queue}": CHANGES,
+    "POST /v1/queues/forget": CHANGES,
     "POST /v1/telemetry": "ia",
     "GET /v1/tokens": GOVERNS,
     "POST /v1/tokens": GOVERNS,

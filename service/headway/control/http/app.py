@@ -41,6 +41,7 @@ from headway.control.http.local_reasons import local_reasons
 from headway.control.http.overview import Overviews
 from headway.control.http.problems import Problem, install
 from headway.control.http.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
+from headway.control.http.queue_names import QueuesBody
 from headway.control.http.reasons import Reason, telemetry_of
 from headway.control.http.token_bodies import TokenBody
 from headway.control.ingest import Ingest
@@ -188,6 +189,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
             (ReasonBody, "validation"),
             (TelemetryBody, "validation"),
             (TokenBody, "validation"),
+            (QueuesBody, "validation"),
             (Problem, "serialization"),
             (Overview, "serialization"),
         ],

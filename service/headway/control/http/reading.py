@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import AfterValidator
 
 from headway.control.http.answers import (
@@ -19,17 +19,18 @@ from headway.control.http.answers import (
 )
 from headway.control.http.behaviour_answers import BehaviourOut
 from headway.control.http.bodies import TEXT_LENGTH_MAX, storable_text
-from headway.control.http.door import AtDoor, PoolPath, PoolQuery, QueuePath
+from headway.control.http.door import AtDoor, PoolPath, PoolQuery, QueuePath, body_of, model_of, takes
 from headway.control.http.given import in_a_thread
 from headway.control.http.history import bucket_points, longest_window_s, service_times
-from headway.control.http.problems import declared
+from headway.control.http.problems import TooLarge, declared
+from headway.control.http.queue_names import FORGOTTEN_MAX, IN_PATH, ForgottenOut, QueuesBody
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.behaviour import Behaviour
 from headway.scaling.measure import BUCKET_S
 from headway.store.behaviours import read_summaries, read_timings, with_timings
 from headway.store.decisions import latest_decisions, list_decisions
 from headway.store.engine import snapshot, transaction
-from headway.store.names import forget_queue
+from headway.store.names import forget_queues, queues_beginning
 from headway.store.overview import (
     TargetRow,
     read_buckets,
@@ -69,7 +70,7 @@ async def list_all_queues(
 
 
 @router.delete(
-    "/queues/{queue:path}",
+    f"/queues/{IN_PATH}",
     operation_id="forget_queue",
     summary="Forget a queue that is gone",
     tags=["queues"],
@@ -79,8 +80,33 @@ async def list_all_queues(
 async def forget(queue: QueuePath, door: AtDoor) -> None:
     """Forget a queue with its history, and make room for another. One that is sent again is known anew."""
     async with transaction(door.engine) as conn:
-        await forget_queue(conn, queue, actor=door.actor)
-    door.ingest.names.forget(queue)
+        await forget_queues(conn, [queue], actor=door.actor)
+    door.ingest.names.forget()
+
+
+@router.post(
+    "/queues/forget",
+    operation_id="forget_queues",
+    summary="Forget queues that are gone",
+    tags=["queues"],
+    responses=declared(Invalid, NotFound, Conflict, TooLarge),
+    openapi_extra=takes(QueuesBody),
+)
+async def forget_several(door: AtDoor, request: Request) -> ForgottenOut:
+    """Forget queues with their histories, all that are named or none; or those whose names begin so, a page at a time.
+
+    A name that no URL carries, as `..`, is forgotten here.
+    """
+    asked = await body_of(request, lambda body: model_of(QueuesBody, body))
+    async with transaction(door.engine) as conn:
+        names, is_all = asked.queues or [], True
+        if asked.prefix is not None:
+            found = await queues_beginning(conn, asked.prefix, limit=FORGOTTEN_MAX + 1)
+            names, is_all = found[:FORGOTTEN_MAX], len(found) <= FORGOTTEN_MAX
+        if names:
+            await forget_queues(conn, names, actor=door.actor)
+    door.ingest.names.forget()
+    return ForgottenOut(queues=names, is_all=is_all)
 
 
 @router.get(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from starlette.routing import compile_path
 
+from headway.control.http.queue_names import IN_PATH
 from headway.store.credentials import Role
 
 RANKS: Mapping[Role, int] = {Role.VIEWER: 1, Role.OPERATOR: 2, Role.ADMIN: 3}
@@ -32,6 +33,7 @@ RIGHTS: Mapping[tuple[str, str], Role] = {
     ("GET", "/v1/queues"): Role.VIEWER,
     ("GET", "/v1/queues/{queue}/metrics"): Role.VIEWER,
     ("DELETE", "/v1/queues/{queue}"): Role.OPERATOR,
+    ("POST", "/v1/queues/forget"): Role.OPERATOR,
     ("GET", "/v1/hosts"): Role.VIEWER,
     ("GET", "/v1/hosts/wanted"): Role.VIEWER,
     ("POST", "/v1/hosts/{host}/cordon"): Role.OPERATOR,
@@ -66,8 +68,7 @@ def allows(role: Role, needed: Role) -> bool:
 
 def _compiled() -> Iterable[tuple[str, re.Pattern[str], Role]]:
     for (method, path), role in RIGHTS.items():
-        # A queue's name has slashes in it.
-        yield method, compile_path(path.replace("{queue}", "{queue:path}"))[0], role
+        yield method, compile_path(path.replace("{queue}", IN_PATH))[0], role
 
 
 _PATTERNS = tuple(_compiled())

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from headway.control.http.door import AtDoor, PoolPath, QueuePath
 from headway.control.http.given import Given
 from headway.control.http.problems import declared
+from headway.control.http.queue_names import IN_PATH
 from headway.errors import Invalid, NotFound
 from headway.scaling.measure import BucketRow
 from headway.scaling.windows import WINDOWS_S, WindowMetrics, window_metrics
@@ -42,7 +43,7 @@ class WindowsOut(Given):
 
 
 @router.get(
-    "/queues/{queue:path}/metrics",
+    f"/queues/{IN_PATH}/metrics",
     operation_id="get_queue_metrics",
     summary="Read a queue's windows",
     tags=["queues"],
