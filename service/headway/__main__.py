@@ -7,9 +7,11 @@ import difflib
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import TracebackType
 
 from headway import __version__
 from headway.errors import HeadwayError, printable
@@ -78,6 +80,8 @@ GROUPS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the first word names. Returns the exit status."""
+    if argv is None:
+        sys.excepthook = _uncaught
     words = sys.argv[1:] if argv is None else argv
     if not words or words[0] in {"-h", "--help", "help"}:
         print(_usage())
@@ -141,6 +145,12 @@ def _meant(word: str) -> str:
     """A guess at the command of a word that is none, where one is near."""
     near = difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.7)
     return f"did you mean `{near[0]}`? " if near else ""
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print the trace of a bug; what it names must not move the cursor."""
+    lines = "".join(traceback.format_exception(kind, error, trace)).rstrip("\n").split("\n")
+    print("\n".join(f"  {printable(line)}" for line in lines), file=sys.stderr)
 
 
 def _fail(message: str) -> int:

@@ -19,6 +19,7 @@ from headway.agent.reach import movers
 from headway.agent.starters import STARTERS, host_text
 from headway.agent.templates import Template, uid_of
 from headway.agent.unit import Unit, unit_text
+from headway.cli.said import say, say_text
 from headway.cli.trust import grpc_tls
 from headway.errors import Conflict, Misconfigured, Unavailable
 from headway.scaling.model import HostCapacity
@@ -41,7 +42,7 @@ def init(given: argparse.Namespace) -> int:
     """Write ``host.toml`` with a template for each library."""
     text = host_text({name: STARTERS[name] for name in given.libraries})
     if given.is_shown:
-        print(text, end="")
+        say_text(text)
         return 0
     path: Path = given.file
     try:
@@ -51,9 +52,10 @@ def init(given: argparse.Namespace) -> int:
         raise Conflict(f"{path} would be overwritten: add --force to replace it, or --print and paste") from None
     except OSError as error:
         raise Misconfigured(f"{path} cannot be written: {error.strerror}; choose another with --file") from error
-    print(f"wrote {path} with templates: {', '.join(given.libraries)}")
-    print("next: put the names of your application and queues in the place of APP and QUEUE, rename the tables after")
-    print(f"your pools' templates, then type\n  headway agent check --host-file {path}")
+    say(f"wrote {path} with templates: {', '.join(given.libraries)}")
+    say("next: put the names of your application and queues in the place of APP and QUEUE, rename the tables after")
+    say("your pools' templates, then type")
+    say(f"  headway agent check --host-file {path}")
     return 0
 
 
@@ -67,12 +69,13 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
         reserve_memory_bytes=host_file.reserve_memory_bytes,
         gpus=host_file.gpus,
     )
-    print(f"{settings.host_file}: templates: {len(host_file.templates)}")
+    say(f"{settings.host_file}: templates: {len(host_file.templates)}")
     for template in host_file.templates.values():
-        print("\n".join(_told(template, room)))
+        for line in _told(template, room):
+            say(line)
     for sentence in warnings(settings, host_file):
-        print(f"warning            {sentence}")
-    print(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{_kept_back(host_file)}")
+        say(f"warning            {sentence}")
+    say(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{_kept_back(host_file)}")
     _check_state(settings.state_dir)
     if is_offline:
         return 0
@@ -174,7 +177,7 @@ def _check_state(state_dir: Path) -> None:
         raise Misconfigured(
             f"state folder {state_dir} cannot be written by {getpass.getuser()}: name another with --state-dir"
         )
-    print(f"state folder       {state_dir}, {'of an earlier agent, which this one follows' if was_used else 'new'}")
+    say(f"state folder       {state_dir}, {'of an earlier agent, which this one follows' if was_used else 'new'}")
 
 
 def _check_control(settings: AgentSettings) -> int:
@@ -188,7 +191,7 @@ def _check_control(settings: AgentSettings) -> int:
             "HEADWAY_CONTROL its gRPC door? (--offline leaves this out)"
         )
     for address, is_there in answers.items():
-        print(f"control plane      {address} {'answers' if is_there else 'does not answer'}")
+        say(f"control plane      {address} {'answers' if is_there else 'does not answer'}")
     return 0
 
 
@@ -220,7 +223,7 @@ def unit(settings: AgentSettings, *, user: str | None, environment_file: Path) -
         if found is None:
             raise Misconfigured("the program headway is not on PATH: call it by its whole path, the unit will, too")
         program = Path(found).absolute()
-    print(
+    say_text(
         unit_text(
             Unit(
                 program=program,
@@ -229,7 +232,6 @@ def unit(settings: AgentSettings, *, user: str | None, environment_file: Path) -
                 user=user or getpass.getuser(),
                 environment_file=environment_file,
             )
-        ),
-        end="",
+        )
     )
     return 0

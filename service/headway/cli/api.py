@@ -18,7 +18,6 @@ from headway.errors import (
     Refused,
     Unauthenticated,
     Unavailable,
-    printable,
 )
 from headway.settings import ClientSettings, ClientTls
 
@@ -70,7 +69,7 @@ class Api:
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         """The JSON at ``path``."""
         answer = self.send("GET", path, params={name: value for name, value in query.items() if value is not None})
-        body: dict[str, Any] = _printable(answer.json())
+        body: dict[str, Any] = answer.json()
         return body
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
@@ -99,23 +98,12 @@ class Api:
             return Unavailable(
                 f"what answers at {self._url} is not Headway (status {answer.status_code}): correct HEADWAY_URL"
             )
-        problem = _printable(answer.json())
+        problem = answer.json()
         if problem["breaches"]:
             return Invalid(*problem["breaches"])
         is_later = answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
         kind = ERRORS.get(answer.status_code, Unavailable if is_later else Refused)
         return kind(problem["detail"])
-
-
-def _printable(value: Any) -> Any:
-    """An answer whose texts a terminal can show: names in it come from whoever sends telemetry."""
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, list):
-        return [_printable(each) for each in value]
-    if isinstance(value, dict):
-        return {_printable(name): _printable(each) for name, each in value.items()}
-    return value
 
 
 def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:

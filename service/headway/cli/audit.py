@@ -11,7 +11,9 @@ import typer
 from headway.cli.amounts import moment_s
 from headway.cli.api import Api, api_of
 from headway.cli.cells import table
-from headway.cli.typed import output, run
+from headway.cli.said import say_json
+from headway.cli.screen import output
+from headway.cli.typed import run
 from headway.settings import ClientSettings
 
 PAGE_ACTS = 1_000
@@ -52,7 +54,7 @@ def audit(
         acts = _acts(api, query, limit=None if is_whole else limit)
         if as_json:
             for act in acts:
-                print(json.dumps(act))  # in ASCII: whatever a name holds, a line is a line
+                say_json(act, indent=None)
             return
         output().print(
             table(

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from headway import __version__
 from headway.cli import past_options as options
@@ -21,8 +19,9 @@ from headway.cli.figures import check_writable, write
 from headway.cli.past import Asked, past_of
 from headway.cli.rehearsal_table import SPREADS_SHOWN, phases_told, start_up_told
 from headway.cli.rehearsal_table import table as rehearsals_table
+from headway.cli.screen import Text, errors, lined, output
 from headway.cli.simulate import ENDED_BY_CTRL_C
-from headway.cli.typed import output, run
+from headway.cli.typed import run
 from headway.scaling.behaviour import behaviour_to_mapping
 from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile
@@ -201,7 +200,7 @@ def _any_profile() -> Mapping[str, Profile]:
 def end(is_whole: bool, *, done: int, asked: int, what: str = "rehearsals") -> None:  # noqa: FBT001 - all it is asked
     """Say so where Ctrl-C came before all was done, with the exit status of it."""
     if not is_whole:
-        Console(stderr=True).print(f"interrupted: {done} of {asked} {what} were done")
+        errors().print(f"interrupted: {done} of {asked} {what} were done")
         raise typer.Exit(ENDED_BY_CTRL_C)
 
 
@@ -228,7 +227,7 @@ def _print(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str]) -> Non
 
 def tell_skipped(skipped: Mapping[str, str], *, shown: int = 5) -> None:
     """Name the pools that were not rehearsed, and why, on standard error."""
-    console = Console(stderr=True, highlight=False)
+    console = errors()
     for pool, why in list(skipped.items())[:shown]:
         console.print(Text(f"not rehearsed: {pool}: {why}"), soft_wrap=True)
     if len(skipped) > shown:
@@ -248,7 +247,7 @@ def totals_table(found: Sequence[Total]) -> Table:
     shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     shown.add_column("candidate", overflow="fold")
     for name in TOTAL_COLUMNS:
-        shown.add_column(name.replace("-", " ").replace(" ", "\n", 1), justify="right", no_wrap=True)
+        shown.add_column(lined(*name.replace("-", " ").split(" ", 1)), justify="right", no_wrap=True)
     for total in found:
         shown.add_row(Text(total.candidate), *total_cells(total))
         for name, cells in total_extremes(total) if len(found) <= SPREADS_SHOWN else ():

@@ -10,6 +10,7 @@ from headway.cli import backup_file
 from headway.cli.arguments import Arguments
 from headway.cli.backup_file import About, Add
 from headway.cli.layout import Layout
+from headway.cli.said import say
 from headway.errors import Refused
 from headway.settings import DATA_DIR
 from headway.store.embedded import dump, ensure_postgres
@@ -29,8 +30,8 @@ def main(words: list[str]) -> int:
     layout = Layout(options.data_dir.absolute())
     about = back_up(layout, options.file)
     size_bytes = options.file.stat().st_size
-    print(f"backed up {layout.root} as of {about.taken_at} into {options.file} ({size_bytes:,} bytes)")
-    print("profiles.yaml and host.toml are not in it: keep copies beside it")
+    say(f"backed up {layout.root} as of {about.taken_at} into {options.file} ({size_bytes:,} bytes)")
+    say("profiles.yaml and host.toml are not in it: keep copies beside it")
     return 0
 
 

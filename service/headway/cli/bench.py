@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from headway.cli.past import Asked, Past, profile_of_queue
+from headway.cli.screen import errors
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.behaviour import Behaviour
 from headway.scaling.profile import Profile
@@ -57,7 +57,7 @@ def bench(asked: Asked, past: Past, *, master: str | None, cores: int | None) ->
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-")))
-        with Console(stderr=True).status("starting Spark and reading the jobs"):
+        with errors().status("starting Spark and reading the jobs"):
             session = stack.enter_context(bulk_session(os.environ, work_dir=folder, master=master, cores=cores))
             found = _bench(session, asked, past, stack, folder)
         yield found
@@ -108,7 +108,7 @@ def rehearsed(on: Bench, work: Work, *, doing: str) -> tuple[list[Outcome], bool
     found: list[Outcome] = []
     count = sum(len(work.rehearsals_of(size.pool)) for size in on.sizes)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=errors(), transient=True) as bar:
         task = bar.add_task(doing, total=count)
 
         def on_done(outcomes: Sequence[Outcome]) -> None:

@@ -10,6 +10,7 @@ import typer
 from headway.cli.amounts import span_s
 from headway.cli.api import api_of
 from headway.cli.modes import PAUSED, mode_of, until
+from headway.cli.said import say
 from headway.cli.typed import called
 from headway.errors import Invalid, Refused
 from headway.settings import ClientSettings
@@ -129,4 +130,4 @@ def _tell(answer: dict[str, Any]) -> None:
         told.append(f"{override['workers']} workers {until(override['until_s'])}: {override['reason']}")
     if not told:
         told = [f"goes by its profile, whose mode is {mode_of(answer)}"]
-    print(f"{answer['pool']} at {answer['at']}: {'; '.join(told)}")
+    say(f"{answer['pool']} at {answer['at']}: {'; '.join(told)}")

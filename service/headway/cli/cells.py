@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
+
+from headway.cli.screen import Text
 
 UNKNOWN = "unknown"
 
@@ -17,7 +18,6 @@ def table(names: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, empty: str
     for name in names:
         shown.add_column(name, overflow="fold")
     for row in rows:
-        # As text: names come from outside, and square brackets in one are no markup.
         shown.add_row(*(Text(cell, style="dim" if cell == UNKNOWN else "") for cell in row))
     return shown if shown.row_count else empty
 

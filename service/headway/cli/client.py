@@ -1,6 +1,5 @@
 """`headway apply` and `headway get`: what an operator wants, and what is so."""
 
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,13 +10,14 @@ from urllib.parse import quote
 
 import httpx
 import typer
-from rich.console import Console
 
 from headway.cli.api import Api, api_of
 from headway.cli.files import excluded, load_profiles_file
 from headway.cli.listing import decisions, health, hosts, profiles, queues, wanted
 from headway.cli.measured import behaviour
 from headway.cli.queue import queues_of
+from headway.cli.said import say, say_json
+from headway.cli.screen import output
 from headway.cli.typed import called
 from headway.errors import Conflict, Invalid, NotFound, Refused
 from headway.scaling.profile import Profile, profile_to_mapping
@@ -25,7 +25,6 @@ from headway.settings import ClientSettings, ClientTls
 
 Outcome = Literal["created", "updated", "unchanged"]
 
-PIPED_WIDTH = 200  # where no terminal says how wide it is
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Talk to a control plane.")
 
@@ -100,9 +99,9 @@ def apply_files(
         refusals += _excluded_elsewhere(api, exclude)
         where = api.url
     for each in applied:
-        print(f"{each.outcome} {each.pool} at {where}")
+        say(f"{each.outcome} {each.pool} at {where}")
         for note in each.notes:
-            print(f"  note: {note}")
+            say(f"  note: {note}")
     if refusals:
         raise Invalid(*refusals)
 
@@ -120,7 +119,7 @@ def get(
     with api_of(settings) as api:
         answer = _asked(api, what, pool=pool, limit=limit)
     if as_json:
-        print(json.dumps(answer, indent=2, ensure_ascii=False))
+        say_json(answer)
         return
     listing: Callable[[dict[str, Any]], Any] = {
         What.PROFILES: profiles,
@@ -131,10 +130,7 @@ def get(
         What.BEHAVIOUR: behaviour,
         What.HEALTH: health,
     }[what]
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=PIPED_WIDTH)
-    console.print(listing(answer))
+    output().print(listing(answer))
 
 
 def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from headway.cli.arguments import Arguments
 from headway.cli.logs import log_to_stderr
 from headway.cli.options import laid_over
 from headway.cli.private import keep_private
+from headway.cli.said import say
 from headway.cli.stopping import Stopping, service_status
 from headway.cli.trust import grpc_tls
 from headway.collect.broker import shown
@@ -80,9 +81,9 @@ def _check(settings: CollectSettings) -> int:
         except HeadwayError as error:
             problems.append(str(error))
             continue
-        print(f"queues of RQ in {shown(url)}: {len(found)}")
+        say(f"queues of RQ in {shown(url)}: {len(found)}")
         for queue in found:
-            print(f"  {connection}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {queue.workers}")
+            say(f"  {connection}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {queue.workers}")
     if problems:
         raise Misconfigured("; ".join(problems))
     return 0

@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.cli.arguments import Arguments
 from headway.cli.recorded import REPLAYS, Replay
+from headway.cli.said import say
 from headway.errors import Invalid
 
 TOLERANCE = 1e-9
@@ -50,8 +51,8 @@ def main(words: list[str]) -> int:
         passed += len(counted) - len(differing)
         failed += len(differing)
         for line in told(path.name, cases, results):
-            print(line)
-    print(f"{passed} passed, {failed} failed")
+            say(line)
+    say(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import typer
 
 from headway.cli.api import api_of
+from headway.cli.said import say
 from headway.cli.typed import run
 from headway.settings import ClientSettings
 
@@ -32,7 +33,7 @@ def delete(
         found = {pool: api.send("GET", _path(pool)).headers["ETag"] for pool in pools}
         for pool, etag in found.items():
             api.send("DELETE", _path(pool), headers={"If-Match": etag})
-            print(f"deleted {pool} at {settings.url}")
+            say(f"deleted {pool} at {settings.url}")
 
 
 def _path(pool: str) -> str:

@@ -24,6 +24,7 @@ from headway.cli.ports import free_address, require_free
 from headway.cli.private import keep_private
 from headway.cli.report import Report
 from headway.cli.report_text import report_text
+from headway.cli.said import say
 from headway.cli.stopping import Stopped, Stopping, ended_by
 from headway.cli.view import Terminal
 from headway.errors import Misconfigured
@@ -159,10 +160,10 @@ def _conclude(report: Report, path: Path | None, *, stopping: Stopping, terminal
     if stopping.is_asked:
         return ended_by(stopping.signal_number)
     if report["lost_jobs"] or not report["jobs"]:
-        print(
+        say(
             f"headway: {report['lost_jobs']} of {report['jobs']} jobs were not done ({report['failed_jobs']} failed); "
             "the logs are in the data folder",
-            file=sys.stderr,
+            is_error=True,
         )
         return 1
     return 0

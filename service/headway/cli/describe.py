@@ -1,17 +1,14 @@
 """`headway describe`: all that is known of one pool, queue or host."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from textwrap import fill
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from headway.cli.api import Api, api_of
 from headway.cli.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
@@ -19,8 +16,10 @@ from headway.cli.client import behaviour_path
 from headway.cli.measured import predicted
 from headway.cli.modes import mode_of, paused
 from headway.cli.queue import queues_of
+from headway.cli.said import say_json
+from headway.cli.screen import Text, output, paragraph
 from headway.cli.top import running_of
-from headway.cli.typed import output, run
+from headway.cli.typed import run
 from headway.cli.words import AT_WORK, LONGEST_WAIT, STATES, WITHIN
 from headway.errors import NotFound
 from headway.scaling.explain import explained
@@ -60,7 +59,7 @@ def describe(
     with api_of(ClientSettings.from_env(os.environ)) as api:
         known = READERS[kind](api, name)
     if as_json:
-        print(json.dumps(known, indent=2, ensure_ascii=False))
+        say_json(known)
         return
     console = output()
     for number, part in enumerate(PICTURES[kind](known)):
@@ -117,8 +116,8 @@ def _of_pool(known: Body) -> Iterator[Part]:
         yield Text("No decision yet: the first comes with the next tick of a leading control plane.")
     else:
         told = explained(decision_from_mapping(decision["decision"]), previous_workers=decision["previous_workers"])
-        yield Text(fill(f"Decided {ago(decision['decided_at_s'])}: {' '.join(told)}", WIDE_COLUMNS))
-        yield Text(fill(predicted(known["behaviour"]["prediction"]), WIDE_COLUMNS))
+        yield paragraph(f"Decided {ago(decision['decided_at_s'])}: {' '.join(told)}", WIDE_COLUMNS)
+        yield paragraph(predicted(known["behaviour"]["prediction"]), WIDE_COLUMNS)
     yield depths(known["queues"])
     yield windows_table(known["metrics"]["windows"])
     yield Text(f"measured until {ago(known['metrics']['until_s'])}", style="dim")
@@ -293,12 +292,10 @@ def windows_table(windows: Sequence[Body]) -> Table | str:
 def above_whole(windows: Sequence[Body]) -> Iterator[Part]:
     """Why more slots than there were seem to have been in use, where they do."""
     if any((window["utilization"] or 0.0) > 1 for window in windows):
-        yield Text(
-            fill(
-                "* above 100 %: a job counts in the window in which it ends with all the time that it ran, and slots "
-                "that ran for a moment between two decisions are not counted.",
-                WIDE_COLUMNS,
-            )
+        yield paragraph(
+            "* above 100 %: a job counts in the window in which it ends with all the time that it ran, and slots "
+            "that ran for a moment between two decisions are not counted.",
+            WIDE_COLUMNS,
         )
 
 

@@ -5,17 +5,16 @@ import os
 import sys
 import time
 from pathlib import Path
-from textwrap import fill
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from headway.cli.api import Api, api_of
 from headway.cli.client import behaviour_path
 from headway.cli.measured import predicted
+from headway.cli.said import say_json
+from headway.cli.screen import Screen, Text, paragraph
 from headway.cli.top import running_of
 from headway.cli.typed import run
 from headway.errors import Invalid, Misconfigured, NotFound, Refused
@@ -54,7 +53,7 @@ def explain(
     except (TypeError, ValueError, AttributeError, Invalid) as error:
         raise Invalid(f"{file or 'the answer'} holds no decision that this version can read: {error}") from error
     if as_json:
-        print(json.dumps(row, indent=2, ensure_ascii=False))
+        say_json(row)
         return
     _show(decision, (*sentences, *scored))
 
@@ -110,7 +109,7 @@ def _read(file: str) -> dict[str, Any]:
 
 
 def _show(decision: Decision, sentences: tuple[str, ...]) -> None:
-    console = Console(highlight=False)
+    console = Screen()
     columns = min(console.width, NARROW_COLUMNS) if console.is_terminal else NARROW_COLUMNS
     if decision.at_s:
         ago = duration(float(max(0, round(time.time() - decision.at_s))))
@@ -118,5 +117,4 @@ def _show(decision: Decision, sentences: tuple[str, ...]) -> None:
         console.print(Text(f"Decided {moment}, {ago} ago", style="dim"))
     for number, sentence in enumerate(sentences):
         style = "bold" if number == 0 else ""
-        # As text: names come from outside, and square brackets in one are no markup.
-        console.print(Text(fill(sentence, columns, break_long_words=False), style=style), soft_wrap=True)
+        console.print(paragraph(sentence, columns, style=style), soft_wrap=True)

@@ -5,9 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
+from headway.cli.screen import Text, errors
 from headway.errors import Misconfigured
 from headway.simulate.report.rows import Row
 
@@ -34,4 +32,4 @@ def write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Misconfigured(f"{file} cannot be written: {error.strerror}") from error
-    Console(stderr=True, highlight=False).print(Text(f"wrote {file}"), soft_wrap=True)
+    errors().print(Text(f"wrote {file}"), soft_wrap=True)

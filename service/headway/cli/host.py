@@ -8,6 +8,7 @@ import typer
 
 from headway.cli import host_states
 from headway.cli.api import api_of
+from headway.cli.said import say
 from headway.cli.typed import run
 from headway.settings import ClientSettings
 
@@ -27,15 +28,15 @@ def main(words: list[str]) -> int:
 def rotate(host: Host) -> None:
     """Have a host's credential replaced with its next report. The old one serves until the new one is used."""
     at = _post(host, "rotate")
-    print(f"{host} at {at}: its credential is replaced with its next report")
+    say(f"{host} at {at}: its credential is replaced with its next report")
 
 
 @app.command("revoke")
 def revoke(host: Host) -> None:
     """Cut a host off within a second. Its workers run on; nobody is let in again as this host without you."""
     at = _post(host, "revoke")
-    print(f"{host} at {at}: cut off; its workers run on")
-    print(f"to let it in again: headway token create --join --host {host}")
+    say(f"{host} at {at}: cut off; its workers run on")
+    say(f"to let it in again: headway token create --join --host {host}")
 
 
 def _post(host: str, what: str) -> str:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import typer
 
 from headway.cli.api import api_of
+from headway.cli.said import say
 from headway.settings import ClientSettings
 
 Host = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
@@ -16,25 +17,25 @@ Reason = Annotated[str, typer.Option(help="Why; it is shown with the host, and t
 def cordon(host: Host, *, reason: Reason) -> None:
     """Give a host nothing new; what runs there stays."""
     answer = _post(host, "cordon", reason=reason)
-    print(f"{host} at {answer['at']}: cordoned; it keeps {_workers(answer)}")
+    say(f"{host} at {answer['at']}: cordoned; it keeps {_workers(answer)}")
 
 
 def drain(host: Host, *, reason: Reason) -> None:
     """Empty a host: what replaces its workers runs elsewhere before they leave, each with its own drain."""
     answer = _post(host, "drain", reason=reason)
-    print(f"{host} at {answer['at']}: draining, {_workers(answer)} to go; `headway get hosts` shows how far")
+    say(f"{host} at {answer['at']}: draining, {_workers(answer)} to go; `headway get hosts` shows how far")
 
 
 def uncordon(host: Host) -> None:
     """End a cordon or a drain."""
     answer = _post(host, "uncordon")
-    print(f"{host} at {answer['at']}: {answer['state']}")
+    say(f"{host} at {answer['at']}: {answer['state']}")
 
 
 def forget(host: Host, *, reason: Reason) -> None:
     """Wait no longer for what a silent host may run. It must be gone for good: one that comes back enrols anew."""
     answer = _post(host, "forget", reason=reason)
-    print(f"{host} at {answer['at']}: forgotten; what it ran is replaced")
+    say(f"{host} at {answer['at']}: forgotten; what it ran is replaced")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headway.cli.arguments import Arguments
+from headway.cli.said import say
 from headway.cli.starter_files import Broker, host_text, profiles_text
 from headway.collect.broker import has_password, shown
 from headway.collect.discovery import FoundQueue, discover
@@ -89,16 +90,17 @@ def _write(folder: Path, texts: dict[str, str], *, is_secret: bool) -> None:
 
 
 def _tell(broker: Broker, found: Sequence[FoundQueue], folder: Path) -> None:
-    print(f"queues of RQ in {shown(broker.url)}: {len(found)}")
+    say(f"queues of RQ in {shown(broker.url)}: {len(found)}")
     for queue in found:
-        print(f"  {broker.connection}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {queue.workers}")
+        say(f"  {broker.connection}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {queue.workers}")
     secret = ", readable by you only: the URL holds a password" if broker.has_password else ""
-    print(f"wrote {folder / PROFILES} and {folder / HOST}{secret}")
+    say(f"wrote {folder / PROFILES} and {folder / HOST}{secret}")
     if broker.rq == "rq":
-        print("no program `rq` was found: put its whole path into host.toml")
+        say("no program `rq` was found: put its whole path into host.toml")
     if any(queue.workers for queue in found):
-        print("workers that run already go on beside Headway's: end them when Headway's do the work")
+        say("workers that run already go on beside Headway's: end them when Headway's do the work")
     if not found:
-        print("RQ names a queue when its first job enters it; until then both files hold a commented example")
+        say("RQ names a queue when its first job enters it; until then both files hold a commented example")
     flags = "" if folder == Path() else f" --profiles {folder / PROFILES} --host-file {folder / HOST}"
-    print(f"next: look both files over, then type\n  headway up{flags}")
+    say("next: look both files over, then type")
+    say(f"  headway up{flags}")

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from headway.cli.arguments import Arguments
+from headway.cli.said import say
 from headway.control.keys import CA_DAYS, LEAF_DAYS, Pair, make_ca, make_client, make_server, read_ca, write_pair
 from headway.errors import Invalid
 
@@ -24,9 +25,9 @@ def _init(given: argparse.Namespace) -> None:
     certificate, key = folder / "ca.crt", folder / "ca.key"
     pair = make_ca(given.name, days=given.days or CA_DAYS)
     write_pair(pair, certificate=certificate, key=key, is_replacing=given.force)
-    print(f"wrote {certificate} and {key}")
-    print(f"{key} can make any host's certificate: keep it here, and copy it nowhere")
-    print(f"next: headway keys server NAME --folder {folder}")
+    say(f"wrote {certificate} and {key}")
+    say(f"{key} can make any host's certificate: keep it here, and copy it nowhere")
+    say(f"next: headway keys server NAME --folder {folder}")
 
 
 def _server(given: argparse.Namespace) -> None:
@@ -34,12 +35,12 @@ def _server(given: argparse.Namespace) -> None:
     certificate, key = folder / "server.crt", folder / "server.key"
     pair = make_server(_ca(folder), given.names, days=given.days or LEAF_DAYS)
     write_pair(pair, certificate=certificate, key=key, is_replacing=given.force)
-    print(f"wrote {certificate} and {key}, for {', '.join(given.names)}")
-    print("where the control plane runs:")
-    print(f"  HEADWAY_TLS_CERT={certificate.absolute()}")
-    print(f"  HEADWAY_TLS_KEY={key.absolute()}")
-    print(f"wherever an agent, a collector or a person calls it, with a copy of {folder / 'ca.crt'}:")
-    print("  HEADWAY_TLS_CA=/etc/headway/ca.crt")
+    say(f"wrote {certificate} and {key}, for {', '.join(given.names)}")
+    say("where the control plane runs:")
+    say(f"  HEADWAY_TLS_CERT={certificate.absolute()}")
+    say(f"  HEADWAY_TLS_KEY={key.absolute()}")
+    say(f"wherever an agent, a collector or a person calls it, with a copy of {folder / 'ca.crt'}:")
+    say("  HEADWAY_TLS_CA=/etc/headway/ca.crt")
 
 
 def _client(given: argparse.Namespace) -> None:
@@ -49,12 +50,12 @@ def _client(given: argparse.Namespace) -> None:
         raise Invalid(f"{given.name!r} is no name of a host")
     pair = make_client(_ca(folder), given.name, days=given.days or LEAF_DAYS)
     write_pair(pair, certificate=certificate, key=key, is_replacing=given.force)
-    print(f"wrote {certificate} and {key}")
-    print(f"copy both to {given.name}, readable by its agent's user only, and set there:")
-    print(f"  HEADWAY_TLS_CERT=/etc/headway/{given.name}.crt")
-    print(f"  HEADWAY_TLS_KEY=/etc/headway/{given.name}.key")
-    print("where the control plane runs, so that it asks for certificates:")
-    print(f"  HEADWAY_TLS_CLIENT_CA={(folder / 'ca.crt').absolute()}")
+    say(f"wrote {certificate} and {key}")
+    say(f"copy both to {given.name}, readable by its agent's user only, and set there:")
+    say(f"  HEADWAY_TLS_CERT=/etc/headway/{given.name}.crt")
+    say(f"  HEADWAY_TLS_KEY=/etc/headway/{given.name}.key")
+    say("where the control plane runs, so that it asks for certificates:")
+    say(f"  HEADWAY_TLS_CLIENT_CA={(folder / 'ca.crt').absolute()}")
 
 
 def _ca(folder: Path) -> Pair:

@@ -2,10 +2,13 @@
 
 import logging
 import sys
+import threading
 import time
 from types import TracebackType
 
 from headway.errors import printable
+
+log = logging.getLogger(__name__)
 
 
 class OneLine(logging.Formatter):
@@ -20,8 +23,8 @@ class OneLine(logging.Formatter):
         self,
         error: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None],
     ) -> str:
-        """The trace of an exception, a line each as it was."""
-        return "\n".join(printable(line) for line in super().formatException(error).split("\n"))
+        """The trace of an exception, each line further in than any that begins an event."""
+        return "\n".join(f"  {printable(line)}" for line in super().formatException(error).split("\n"))
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:
@@ -31,6 +34,14 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     logging.basicConfig(level=level, handlers=[handler])
+    # Python itself would write the message of an error that nobody caught as it is.
+    sys.excepthook = _uncaught
+    threading.excepthook = lambda thread: _uncaught(thread.exc_type, thread.exc_value, thread.exc_traceback)
     # Libraries that tell each run of each job would bury what changed.
     for chatty in ("alembic", "apscheduler", "grpc", "py4j"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    if error is not None and not isinstance(error, SystemExit):
+        log.critical("ended by an error that nobody caught", exc_info=(kind, error, trace))

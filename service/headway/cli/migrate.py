@@ -3,6 +3,7 @@
 import os
 
 from headway.cli.arguments import Arguments
+from headway.cli.said import say
 from headway.errors import Misconfigured
 from headway.settings import database_url_of
 from headway.store import migrate
@@ -24,5 +25,5 @@ def main(words: list[str]) -> int:
         migrate.check(database_url)
     else:
         migrate.upgrade(database_url)
-    print(f"the database {named(database_url)} has this version's tables")
+    say(f"the database {named(database_url)} has this version's tables")
     return 0

@@ -1,6 +1,5 @@
 """`headway plan`: how many workers a load needs when it is worst, and what they take, with every line of the sum."""
 
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -8,11 +7,12 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from headway.cli.amounts import bytes_, count, fraction, seconds
+from headway.cli.said import say_json
+from headway.cli.screen import Text, output
 from headway.cli.sizing import Load, Sizing, late_fraction, sized
-from headway.cli.typed import output, run
+from headway.cli.typed import run
 from headway.scaling.explain import counted, duration
 
 app = typer.Typer(add_completion=False)
@@ -58,7 +58,7 @@ def plan(
         )
     )
     if as_json:
-        print(json.dumps(figures(sizing), indent=2))
+        say_json(figures(sizing))
         return
     console = output()
     console.print(sums(sizing))

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from rich.table import Table
-from rich.text import Text
 
+from headway.cli.screen import Text, lined
 from headway.scaling.explain import duration
 from headway.simulate.report.page import COLUMNS, cells, extremes
 from headway.simulate.report.rows import Row
@@ -31,7 +31,7 @@ def table(rows: Sequence[Row], *, what: str = "workload") -> Table:
         shown.add_column(name, overflow="fold")
     for name, _ in COLUMNS:
         # In two lines, so that eighty columns of a terminal are enough: a figure that is cut short is none.
-        shown.add_column(name.replace("-", " ").replace(" ", "\n", 1), justify="right", no_wrap=True)
+        shown.add_column(lined(*name.replace("-", " ").split(" ", 1)), justify="right", no_wrap=True)
     last = None
     for row in rows:
         first = [Text(row.workload if row.workload != last else "")] if has_workloads else []

@@ -4,9 +4,9 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from headway.cli.report import Report
+from headway.cli.screen import Text, lined
 from headway.simulate.alternatives import PEAK_HEADROOM
 from headway.simulate.keda_rule import EVALUATION_S, KedaSettings
 
@@ -132,7 +132,7 @@ def _comparison(report: Report) -> Table:
     first, *rest = heads(report)
     table.add_column(first, min_width=12, max_width=44)
     for head in rest:
-        table.add_column(head, justify="right", no_wrap=True, vertical="bottom")
+        table.add_column(lined(*head.split("\n")), justify="right", no_wrap=True, vertical="bottom")
     for index, line in enumerate(lines(report)):
         table.add_row(*line, style="bold" if index == 0 else "")
     return table

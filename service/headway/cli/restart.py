@@ -8,6 +8,7 @@ from urllib.parse import quote
 import typer
 
 from headway.cli.api import api_of
+from headway.cli.said import say
 from headway.cli.typed import run
 from headway.settings import ClientSettings
 
@@ -33,13 +34,13 @@ def restart(
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         told = api.send("POST", path, json={"reason": reason}).json()
-        print(f"at {api.url}")
-        print(line := _told(told))
+        say(f"at {api.url}")
+        say(line := _told(told))
         while wait and _left(told):
             time.sleep(LOOK_S)
             told = api.get(path)
             if _told(told) != line:
-                print(line := _told(told))
+                say(line := _told(told))
 
 
 def _left(answer: dict[str, Any]) -> int:

@@ -12,6 +12,7 @@ from headway.cli import backup_file, leftovers
 from headway.cli.arguments import Arguments
 from headway.cli.backup_file import About
 from headway.cli.layout import Layout
+from headway.cli.said import say
 from headway.cli.stopping import Stopping
 from headway.errors import Invalid, Refused, Unavailable
 from headway.settings import DATA_DIR
@@ -40,10 +41,10 @@ def main(words: list[str]) -> int:
     options = parser.parse_args(words[1:])
     layout = Layout(options.data_dir.absolute())
     about, aside = restore(layout, options.file, replaces=options.replace)
-    print(f"restored {options.file}, as of {about.taken_at}, into {layout.root}")
+    say(f"restored {options.file}, as of {about.taken_at}, into {layout.root}")
     if aside is not None:
-        print(f"what was there is in {aside}: delete it when all is well")
-    print("`headway up` goes on from there; it applies profiles.yaml as that is now")
+        say(f"what was there is in {aside}: delete it when all is well")
+    say("`headway up` goes on from there; it applies profiles.yaml as that is now")
     return 0
 
 

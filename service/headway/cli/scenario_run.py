@@ -6,14 +6,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
 from headway import __version__
 from headway.cli.figures import figures_of, write
 from headway.cli.rehearsal import label_of, strategies_of
 from headway.cli.rehearsal_table import phases_told, start_up_told, table
 from headway.cli.scenario import Scenario
-from headway.cli.typed import output
+from headway.cli.screen import Text, output
 from headway.errors import Invalid
 from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile

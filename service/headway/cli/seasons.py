@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from headway.cli import past_options as options
 from headway.cli.amounts import moment_s
 from headway.cli.backtest import pools_of
 from headway.cli.bench import check_cores
+from headway.cli.screen import Text, errors, lined, output
 from headway.cli.simulate import ENDED_BY_CTRL_C
-from headway.cli.typed import output, run
+from headway.cli.typed import run
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.explain import counted as counted_of
 from headway.scaling.schedule import UTC_NAME, Zone
@@ -104,7 +103,7 @@ def train(
     _print(found)
     better = sum(each.season.is_better for each in found)
     did = "would be believed" if dry_run else f"will be believed: stored in the database {named(url)}"
-    Console(stderr=True).print(Text(f"{counted_of(better, 'queue')} of {len(found)} {did}"), soft_wrap=True)
+    errors().print(Text(f"{counted_of(better, 'queue')} of {len(found)} {did}"), soft_wrap=True)
 
 
 @app.command("show")
@@ -153,7 +152,7 @@ def _learned(
         if not known:
             return []
     with (
-        Console(stderr=True).status("starting Spark and learning weeks"),
+        errors().status("starting Spark and learning weeks"),
         tempfile.TemporaryDirectory(prefix="headway-") as folder,
         bulk_session(os.environ, work_dir=Path(folder), **spark) as session,
     ):
@@ -171,7 +170,7 @@ def _learned(
 
 
 def _tell_unfit(stored: Stored) -> None:
-    console = Console(stderr=True, highlight=False)
+    console = errors()
     for queue, why in stored.unfit.items():
         console.print(Text(f"not used: {queue}: {why}; `headway seasons train` makes it anew"), soft_wrap=True)
 
@@ -180,7 +179,7 @@ def _print(found: Sequence[Trained]) -> None:
     shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     shown.add_column("queue", overflow="fold")
     for name in ("weeks", "busiest\nhour", "jobs a\nminute", "peaks", "wrong by\nweeks", "by days", "by last\nminute"):
-        shown.add_column(name, justify="right")
+        shown.add_column(lined(*name.split("\n")), justify="right")
     shown.add_column("believed")
     shown.add_column("until")
     for each in found:

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from headway import __version__
 from headway.cli import past_options as options
@@ -35,8 +33,9 @@ from headway.cli.scenario_run import (
     rehearsed_beside,
     tell_beside,
 )
+from headway.cli.screen import Text, errors, output
 from headway.cli.traces import Workload, columns_of, read_trace
-from headway.cli.typed import output, run
+from headway.cli.typed import run
 from headway.cli.workloads import drawn
 from headway.errors import Invalid
 from headway.scaling.behaviour import Behaviour
@@ -201,7 +200,7 @@ def simulate(
 
 
 def _interrupted(done: int, wanted: int) -> None:
-    Console(stderr=True).print(f"interrupted: {done} of {wanted} rehearsals were done")
+    errors().print(f"interrupted: {done} of {wanted} rehearsals were done")
     raise typer.Exit(ENDED_BY_CTRL_C)
 
 
@@ -265,7 +264,7 @@ def _progress(wanted: Sequence[Any], phases: int) -> Iterator[Callable[[float], 
     """A bar over all rehearsals, in simulated time; on standard error, so that the table can be piped."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     at_phases = f" at {counted(phases, 'tick phase')}" if phases > 1 else ""
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=errors(), transient=True) as bar:
         task = bar.add_task(f"{counted(len(wanted), 'rehearsal')}{at_phases}", total=1.0)
         yield lambda done: bar.update(task, completed=done)
 

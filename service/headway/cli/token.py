@@ -1,7 +1,6 @@
 """`headway token`: who may call the control plane, and as what."""
 
 import os
-import sys
 from enum import StrEnum
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -11,7 +10,9 @@ import typer
 from headway.cli.amounts import span_s
 from headway.cli.api import api_of
 from headway.cli.listing import tokens
-from headway.cli.typed import output, run
+from headway.cli.said import say
+from headway.cli.screen import output
+from headway.cli.typed import run
 from headway.errors import Refused
 from headway.settings import ClientSettings
 
@@ -59,8 +60,8 @@ def create(
     }
     made = _sent("POST", "/v1/tokens", json={key: value for key, value in given.items() if value is not None})
     where = ClientSettings.from_env(os.environ).url
-    print(f"made {made['name']} at {where}; its secret, told this once:", file=sys.stderr)
-    print(made["secret"])
+    say(f"made {made['name']} at {where}; its secret, told this once:", is_error=True)
+    say(made["secret"])
 
 
 @app.command("list")
@@ -75,7 +76,7 @@ def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
         api.send("DELETE", f"/v1/tokens/{quote(name, safe='')}")
-    print(f"revoked {name} at {settings.url}")
+    say(f"revoked {name} at {settings.url}")
 
 
 def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.text import Text
 
 from headway.cli.amounts import seconds
 from headway.cli.api import Api, api_of
 from headway.cli.cells import UNKNOWN, count, duration, failed, promised, rate, table, within
+from headway.cli.screen import Text, output
 from headway.cli.simulate import ENDED_BY_CTRL_C
-from headway.cli.typed import output, run
+from headway.cli.typed import run
 from headway.cli.words import AT_WORK, LONGEST_WAIT, STATES, WANTED, WITHIN, named
 from headway.errors import Invalid, Unavailable
 from headway.scaling.explain import counted

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from headway import __version__
 from headway.cli import past_options as options
@@ -20,8 +18,9 @@ from headway.cli.backtest import facts, pools_of, prepare, setting_of
 from headway.cli.figures import write
 from headway.cli.past import Asked, past_of
 from headway.cli.rehearsal import base_profile
+from headway.cli.screen import Text, errors, output
 from headway.cli.simulate import ENDED_BY_CTRL_C
-from headway.cli.typed import output, run
+from headway.cli.typed import run
 from headway.errors import Invalid
 from headway.scaling.explain import counted
 from headway.simulate.report.page import document
@@ -105,7 +104,7 @@ def _found(
 ) -> tuple[Finding, ...]:
     assert asked.event_log is not None
     with (
-        Console(stderr=True).status("starting Spark, reading the jobs and rehearsing their classes apart"),
+        errors().status("starting Spark, reading the jobs and rehearsing their classes apart"),
         tempfile.TemporaryDirectory(prefix="headway-") as folder,
         bulk_session(os.environ, work_dir=Path(folder), master=master, cores=cores) as session,
         held_events(session, asked.event_log, from_s=asked.from_s, until_s=asked.until_s) as events,
@@ -127,7 +126,7 @@ def _print(found: Sequence[Finding]) -> None:
         console.print(mark + Text(each.queue, style="bold") + Text(f"  {each.jobs:,} jobs", style="dim"))
         console.print(Text(f"  {each.told or f'Nothing to divide: {each.why}.'}"), soft_wrap=True)
     cures = sum(each.is_cure for each in found)
-    Console(stderr=True).print(f"{counted(cures, 'queue')} of {len(found)} would be better off divided")
+    errors().print(f"{counted(cures, 'queue')} of {len(found)} would be better off divided")
 
 
 def page(found: Sequence[Finding], *, title: str, told: Mapping[str, str]) -> str:

@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from headway import __version__
 from headway.cli import past_options as options
@@ -19,8 +17,9 @@ from headway.cli.bench import bench
 from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
 from headway.cli.figures import write
 from headway.cli.past import past_of
+from headway.cli.screen import Text, errors, output
 from headway.cli.tuning_rounds import tuned
-from headway.cli.typed import output, run
+from headway.cli.typed import run
 from headway.errors import Invalid
 from headway.scaling.explain import counted
 from headway.scaling.profile import Profile, profile_to_mapping
@@ -206,4 +205,4 @@ def _print(found: Sequence[Suggestion]) -> None:
     for each in found:
         console.print(Text(f"{each.pool}: {each.why}", style="dim"), soft_wrap=True)
     changes = sum(each.verdict is Verdict.CHANGE for each in found)
-    Console(stderr=True).print(f"{counted(changes, 'pool')} of {len(found)} would be better off with a change")
+    errors().print(f"{counted(changes, 'pool')} of {len(found)} would be better off with a change")

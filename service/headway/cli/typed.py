@@ -1,11 +1,8 @@
-"""Running a typer application as a command of ``headway``, and where it prints."""
+"""Running a typer application as a command of ``headway``."""
 
 import typer
-from rich.console import Console
 
 from headway.errors import Refused
-
-PIPED_WIDTH = 200  # where no terminal says how wide it is
 
 # What a wrong call raises. It is click's, which typer brings along under a private name.
 WrongCall: type[Exception] = typer.BadParameter.__base__  # type: ignore[assignment]
@@ -31,12 +28,6 @@ def called(app: typer.Typer, arguments: list[str], *, name: str = "headway") -> 
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     return status if isinstance(status, int) else 0
-
-
-def output() -> Console:
-    """Standard output; piped to a program or a file, it is wide enough for any table."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PIPED_WIDTH)
 
 
 def _sentence(error: Exception) -> str:

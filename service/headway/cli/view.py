@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
-from rich.text import Text
 
 from headway.cli.cells import within
+from headway.cli.screen import Screen, Text
 from headway.cli.words import AT_WORK, LONGEST_WAIT, WANTED, WITHIN, named
 
 FRAMES_PER_S = 4.0
@@ -33,8 +33,8 @@ PLAIN_BARS = "_.-=+*%#"
 class Terminal:
     """Standard output, drawn on where it is a terminal, printed to line by line where it is not."""
 
-    def __init__(self, *, is_plain: bool = False, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False)
+    def __init__(self, *, is_plain: bool = False, console: Screen | None = None) -> None:
+        self.console = console or Screen()
         self._is_plain = is_plain or not self.console.is_terminal
         self._stage: tuple[str, float] | None = None
         self._body: Callable[[], RenderableType] | None = None
@@ -201,7 +201,7 @@ def _queues(progress: Progress, columns: int) -> Table:
     return table
 
 
-def _lines(progress: Progress, columns: int, bars: str) -> list[Text]:
+def _lines(progress: Progress, columns: int, bars: str) -> list[RenderableType]:
     room = max(columns - 20, 10)
     return [
         Text.assemble((f"{name:<9}", "dim"), (sparkline(values, columns=room, bars=bars), style), f" {values[-1]}")

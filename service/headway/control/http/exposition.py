@@ -90,10 +90,10 @@ class _Seen(Collector):
         yield from left.cut(_of_pools(seen.pools, now_s=seen.at_s))
         yield from left.cut([_forced(seen.hosts)])
         yield from left.cut(of_behaviours(self._measured))
-        yield from _of_queues(left.whole(seen.queues, series_each=QUEUE_SERIES))
+        yield from left.shown(_of_queues(left.whole(seen.queues, series_each=QUEUE_SERIES)))
         yield gauge(
             "headway_metrics_omitted_series",
-            "Series left out of this answer: HEADWAY_METRICS_SERIES allows no more.",
+            f"Series left out of this answer: HEADWAY_METRICS_SERIES allows {self._series_max}.",
             (),
             [((), left.omitted)],
         )

@@ -20,6 +20,7 @@ from headway.errors import (
     Refused,
     Unauthenticated,
     Unavailable,
+    printable,
 )
 from headway.store.profiles import StaleVersion, VersionUnstated
 
@@ -129,7 +130,8 @@ async def _bug(request: Request, _error: Exception) -> Response:
 def _response(
     status: HTTPStatus, *, detail: str, breaches: list[str] | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    problem = Problem(title=status.phrase, status=status, detail=detail, breaches=breaches or [])
+    said = [printable(breach) for breach in breaches or ()]  # some name what was sent, and are printed as they come
+    problem = Problem(title=status.phrase, status=status, detail=printable(detail), breaches=said)
     return Response(
         problem.model_dump_json(),
         status_code=status,
