@@ -162,6 +162,16 @@ def test_start_up_and_draining_are_paid() -> None:
     assert result.worker_hours * 3600 == pytest.approx(2 * 5 + (61 - 10))  # two leave while they start
 
 
+def test_a_worker_that_leaves_after_the_last_job_is_paid_no_longer_than_one_that_stays() -> None:
+    """Who is paid until the last job ends must not pay for letting a worker go at the look that follows."""
+    plan = PoolPlan(jobs=jobs((0, 4), (0, 3)), start_up_s=3.0)  # both ready at 3 s, the last job ends at 7 s
+    stays, leaves = run(plan, always(2)), run(plan, by_time((0, 2), (10, 0)))
+    assert (leaves.ended_s, leaves.worker_hours * 3600) == (7.0, pytest.approx(2 * 7))
+    assert leaves.worker_hours == stays.worker_hours
+    early = run(plan, by_time((0, 2), (5, 0)))  # both have a job, and go as soon as each has ended
+    assert early.worker_hours * 3600 == pytest.approx(7 + 6)
+
+
 def test_a_worker_with_slots_takes_that_many_jobs_at_once() -> None:
     result = run(PoolPlan(jobs=jobs((0, 4), (0, 4), (0, 4)), warm_workers=1, slots=2), always(1))
     assert result.pickup_max_s == 4.0

@@ -87,6 +87,8 @@ class Crew:
         self._starting_leave_first = starting_leave_first
         self._drain_deadline_s = drain_deadline_s
         self._paid_s = 0.0
+        self._departures_s: list[tuple[float, float]] = []
+        """When each worker that is gone was spawned and left, in the order in which they left."""
         self._start_up_cpu_s = start_up_cpu_s
         self.machines: Machines | None = None
         """Whose cores workers share while they start; ``None``: no start delays another."""
@@ -127,8 +129,13 @@ class Crew:
         return {"workers": running + starting, "busy": running - idle, "idle": idle, "starting": starting}
 
     def paid_s(self, until_s: float) -> float:
-        """Seconds from spawn to exit of every worker, those that are still there up to ``until_s``."""
-        return self._paid_s + sum(until_s - worker.spawned_s for worker in self.alive())
+        """Seconds from spawn to exit of every worker, up to ``until_s``: whoever left later is paid no longer."""
+        beyond_s = 0.0
+        for spawned_s, left_s in reversed(self._departures_s):
+            if left_s <= until_s:
+                break
+            beyond_s += left_s - max(spawned_s, until_s)
+        return self._paid_s - beyond_s + sum(max(0.0, until_s - worker.spawned_s) for worker in self.alive())
 
     def spawn(self, now_s: float, *, is_burst: bool = False, host_id: str = "", is_warm: bool = False) -> Worker:
         """One more worker, starting; a warm one has its start-up behind it."""
@@ -255,7 +262,7 @@ class Crew:
         """The end of one that was leaving."""
         del self.leaving[worker]
         worker.state = GONE  # leaving -> gone
-        self._paid_s += now_s - worker.spawned_s
+        self._is_paid(worker, now_s)
 
     def die(self, worker: Worker, now_s: float) -> list[int]:
         """The sudden end of a worker. Returns the jobs that it had."""
@@ -275,4 +282,9 @@ class Crew:
     def _gone(self, worker: Worker, now_s: float) -> None:
         worker.state = GONE
         self.burst_workers -= worker.is_burst
-        self._paid_s += max(0.0, now_s - worker.spawned_s)  # one that was yet to be let in has cost nothing
+        self._is_paid(worker, now_s)
+
+    def _is_paid(self, worker: Worker, now_s: float) -> None:
+        if now_s > worker.spawned_s:  # one that was yet to be let in has cost nothing
+            self._paid_s += now_s - worker.spawned_s
+            self._departures_s.append((worker.spawned_s, now_s))
