@@ -60,6 +60,13 @@ def test_a_rhythm_counts_once_it_was_watched_and_never_where_the_profile_forbids
     assert ready_for(known, after_ticks=between, at=pool(forecast=Forecast.OFF)) > 15
 
 
+def test_no_less_is_enough_while_a_burst_is_due_than_the_rhythm_brings(known: Guard) -> None:
+    """Standing for all of it all the time is not worth it, but through the moments in which it may come it is."""
+    thrifty = replace(known, by_rate=watched(3.0, for_s=100 * BAND_TIME_S))
+    assert ready_for(thrifty, after_ticks=EACH_TICKS - 1) == pytest.approx(20.0, abs=1.0)
+    assert ready_for(thrifty, after_ticks=EACH_TICKS // 2) == pytest.approx(0.0, abs=0.5)
+
+
 def test_what_a_rhythm_fell_short_of_is_guarded_against(known: Guard) -> None:
     surprised = replace(known, by_rhythm=watched(7.0, 7.0))
     assert ready_for(surprised, after_ticks=EACH_TICKS // 2) == pytest.approx(7.0, abs=0.5)

@@ -170,8 +170,10 @@ def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: floa
         return FIRST_JOBS if is_new else 0.0
     quiet_s = max(0.0, now_s - guard.at_s)
     by_rate = _spare(guard.by_rate.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
-    reduced = min(_spare_in_use(guard, by_rate, queue, view), _spare_in_rhythm(guard, queue, view, now_s=now_s))
-    least = min(by_rate, reduced)
+    in_rhythm, is_due = _spare_in_rhythm(guard, queue, view, now_s=now_s)
+    least = min(by_rate, _spare_in_use(guard, by_rate, queue, view), in_rhythm)
+    # The others weigh what standing all the time costs. Through the moments of a beat it costs next to nothing.
+    least = in_rhythm if is_due else least
     if guard.recalled_jobs is None:
         return least
     by_recall = _spare(guard.by_recall.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
@@ -192,15 +194,17 @@ def _rhythmic_jobs(periods: Periods | None, view: PoolView, *, now_s: float, ahe
     return ahead_jobs + beside_per_s * ahead_s
 
 
-def _spare_in_rhythm(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: float) -> float:
-    """The spare that is enough while a rhythm shows when bursts come, and how far it fell short so far."""
-    if guard.by_rhythm.time_s < BAND_TIME_S * guard.by_rhythm.scale:
-        return math.inf
-    rhythmic_jobs = _rhythmic_jobs(guard.periods, view, now_s=now_s, ahead_s=exposed_s(view))
-    if rhythmic_jobs is None:
-        return math.inf
-    ahead_jobs = guard.expected_jobs * exposed_s(view) / view.tick_s
-    return rhythmic_jobs + _spare(guard.by_rhythm, guard, queue, view) - ahead_jobs
+def _spare_in_rhythm(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: float) -> tuple[float, bool]:
+    """The spare that is enough while a rhythm shows when bursts come, and how far it fell short so far; and whether
+    one is due, so that no less is enough.
+    """
+    ahead_s = exposed_s(view)
+    rhythmic_jobs = _rhythmic_jobs(guard.periods, view, now_s=now_s, ahead_s=ahead_s)
+    if guard.by_rhythm.time_s < BAND_TIME_S * guard.by_rhythm.scale or rhythmic_jobs is None:
+        return math.inf, False
+    burst_jobs = expected(guard.periods, now_s=now_s, ahead_s=ahead_s, tick_s=view.tick_s)
+    ahead_jobs = guard.expected_jobs * ahead_s / view.tick_s
+    return rhythmic_jobs + _spare(guard.by_rhythm, guard, queue, view) - ahead_jobs, bool(burst_jobs)
 
 
 def _spare_in_use(guard: Guard, by_rate: float, queue: QueueMetrics, view: PoolView) -> float:
