@@ -124,6 +124,33 @@ def test_while_no_job_has_finished_what_the_profile_says_of_them_counts(guess_s:
     assert demanded(view(late, profile=told, start_up_s=2.0))["backlog_drain"] == slots
 
 
+@pytest.mark.parametrize(
+    ("service_time_s", "slots"),
+    [
+        (None, 10),  # still not known: each job may need a worker of its own
+        (30.0, 10),  # each does
+        (1.0, 5),  # ready in 1 s, five start 1 + 3 each in the 4 s that a new one takes
+        (0.002, 1),  # ready in 1 s, one starts 1,500 in the three that are left
+    ],
+)
+def test_workers_asked_for_before_anything_was_known_are_wanted_as_far_as_what_is_known_asks_for_them(
+    service_time_s: float | None, slots: int
+) -> None:
+    first = queue(waiting_jobs=10, oldest_age_s=5.0, service_time_s=None)
+    state = state_after(view(first, start_up_s=4.0))
+    late = queue(waiting_jobs=20, oldest_age_s=9.0, service_time_s=service_time_s)
+    starting = view(late, start_up_s=4.0, starting_workers=10)
+    blind = demanded(starting, {**state, "asked": [[NOW_S - 3.0, 4], [NOW_S - 3.0, 6]]})
+    assert blind["work_in_progress"] == slots
+    assert demanded(starting, {"asked": [[NOW_S - 3.0, 10]]})["work_in_progress"] == 10  # asked for knowingly
+
+
+def test_a_pool_that_knows_how_long_its_jobs_take_keeps_no_note_of_it() -> None:
+    late = queue(waiting_jobs=10, oldest_age_s=5.0)
+    assert "blind" not in state_after(view(late, start_up_s=4.0, starting_workers=3), {"blind": True})
+    assert "blind" not in state_after(view(queue(service_time_s=None)))
+
+
 def test_idle_slots_that_waiting_jobs_need_are_kept() -> None:
     late = queue(waiting_jobs=20, oldest_age_s=60.0)
     assert demanded(view(late, running_workers=3))["backlog_drain"] == 17  # three start 1 + 1 each, fourteen are left

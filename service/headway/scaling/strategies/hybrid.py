@@ -1,5 +1,7 @@
 """The default: deadlines for the jobs that wait, and standing workers only for those that no reaction could save."""
 
+import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -47,12 +49,16 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     guard = _guard(queue, view, state, kept, now_s=now_s)
     periods = _periods(queue, view, state, kept, now_s=now_s) if guard is None else guard.periods
     enough = _enough_slots(periods, queue, view, now_s=now_s)
-    in_use = given.busy_slots + view.starting_workers * view.slots_per_worker
+    if state.get("blind") and not math.isinf(given.cycle_s):
+        given = _reconsidered(queue, view, given, slots_max=_slots_max(view, now_s))
+    in_use = given.busy_slots + sum(each.slots for each in given.coming)
     # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
     at_work = in_use + view.taken_jobs
     drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough)
     if drain is None:
         drain = _drain(queue, view, given, slots_max=_slots_max(view, now_s))
+    if math.isinf(given.cycle_s) and (asked or drain.new_slots):
+        kept["blind"] = True
     demands = [
         Demand(name="work_in_progress", slots=at_work),
         Demand(name="backlog_drain", slots=max(at_work, in_use + drain.slots)),
@@ -157,6 +163,30 @@ def _drain_of(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: f
         given, cycle_s=of_batch_s, completions_per_s=min(given.completions_per_s, given.busy_slots / of_batch_s)
     )
     return backlog_drain(waiting(queue, view, target_s=target_s), batch, view, slots_max=slots_max)
+
+
+def _reconsidered(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Supply:
+    """``given`` with as few slots to come as start the waiting jobs no later than all would.
+
+    Before a job has ended, each that waits asks for a worker: it may take for ever. Those that were asked for so and
+    still start are wanted only as far as what is known by now asks for them.
+    """
+    coming_slots = sum(each.slots for each in given.coming)
+
+    def new_slots(slots: int) -> int:
+        return _drain(queue, view, _with_coming(given, slots), slots_max=slots_max).new_slots
+
+    least_slots = new_slots(coming_slots)
+    return _with_coming(given, bisect_left(range(coming_slots), True, key=lambda slots: new_slots(slots) <= least_slots))
+
+
+def _with_coming(given: Supply, slots: int) -> Supply:
+    """``given`` with no more than ``slots`` to come, those that are ready first."""
+    left, coming = slots, []
+    for each in sorted(given.coming, key=lambda each: each.ready_in_s):
+        coming.append(replace(each, slots=min(left, each.slots)))
+        left -= coming[-1].slots
+    return replace(given, coming=tuple(each for each in coming if each.slots))
 
 
 def _slots_max(view: PoolView, now_s: float) -> int:
