@@ -22,7 +22,7 @@ from headway.scaling.guard import (
     learned,
     spare_jobs,
 )
-from headway.scaling.model import QueueMetrics
+from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.spare import Shortfalls
 from headway.scaling.view import PoolView
@@ -314,3 +314,51 @@ def test_more_late_jobs_never_loosen_the_guard(looks: list[dict[str, Any]], late
 def test_without_new_arrivals_the_spare_only_falls(looks: list[dict[str, Any]], quiet_s: float) -> None:
     guard = after(*looks)
     assert spare_now(guard, now_s=guard.at_s + quiet_s) <= spare_now(guard)
+
+
+# Beyond the ceiling
+
+
+def startable(workers_max: int) -> int:
+    """Jobs of 1 s that so many workers, all there, start within the 9.5 s that a job may wait."""
+    return int(workers_max * (1 + 9.5))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "service_time_s", "is_learned"),
+    [
+        (startable(4), 1.0, True),
+        (startable(4), None, True),  # nobody knows yet what the ceiling can start
+        (startable(4) + 1, 1.0, False),  # one of 43 is more than one in a hundred
+        (startable(4), 1.2, False),
+        (20_000, 1.0, False),
+    ],
+)
+def test_a_burst_that_no_permitted_pool_could_start_in_time_is_none_to_be_ready_for(
+    jobs: int, service_time_s: float | None, is_learned: bool
+) -> None:
+    few = pool(workers_max=4)
+    looks = [{"arrived_jobs": 1, "service_time_s": service_time_s}] * 10
+    guard = after(*looks, {"arrived_jobs": jobs, "service_time_s": service_time_s}, at=few)
+    most = len(guard.by_rate.spans)
+    assert (most > 1) == is_learned
+    assert guard.by_rate.jobs / guard.by_rate.scale == pytest.approx(jobs + 10, rel=0.01)  # jobs, they are
+
+
+def test_room_on_hosts_is_a_ceiling_and_a_generous_percentile_lets_more_be_late() -> None:
+    burst = {"arrived_jobs": startable(4) + 1, "service_time_s": 1.0}
+    full = replace(pool(), capacity_workers=4)
+    assert len(after(burst, at=full).by_rate.spans) == 0
+    generous = replace(full, profile=profile(objective=Objective(target_s=10.0, percentile=90.0)))
+    assert len(after(burst, at=generous).by_rate.spans) > 1
+
+
+def test_an_hour_after_a_burst_beyond_the_ceiling_costs_what_one_before_it_does() -> None:
+    """Sixty jobs of 10 ms a second keep one worker busy at most; 20,000 at once say nothing about the hour after."""
+    looks = [{"arrived_jobs": 300, "arrival_rate_per_s": 60.0, "service_time_s": 0.01}] * 120
+    burst = {"arrived_jobs": 20_300, "arrival_rate_per_s": 60.0, "service_time_s": 0.01}
+    few = pool(workers_max=4)
+    before, since = after(*looks, at=few), after(*looks, burst, *looks, at=few)
+    assert spare_now(since, at=few, service_time_s=0.01) == pytest.approx(
+        spare_now(before, at=few, service_time_s=0.01), abs=1.0
+    )

@@ -106,7 +106,7 @@ def completions_per_s(queue: QueueMetrics, view: PoolView, busy_slots: int) -> f
 
 def leeway(profile: Profile) -> float:
     """How many times as many jobs may be late as p99 lets, times ``risk``: p90 has 10, p99.9 a tenth."""
-    return profile.risk * _late_percent(profile) / PLAIN_LATE_PERCENT
+    return profile.risk * late_percent(profile) / PLAIN_LATE_PERCENT
 
 
 def confidence(profile: Profile) -> float:
@@ -115,10 +115,10 @@ def confidence(profile: Profile) -> float:
     It multiplies the standard deviations of completions and the start-up spread that are counted on. Tails thin out
     about as fast as a normal one's: 1.3 standard deviations hold 90 %, 2.3 hold 99 %, 3.1 hold 99.9 %.
     """
-    return max(0.0, 1.0 - math.log10(_late_percent(profile) / PLAIN_LATE_PERCENT) / 2)
+    return max(0.0, 1.0 - math.log10(late_percent(profile) / PLAIN_LATE_PERCENT) / 2)
 
 
-def _late_percent(profile: Profile) -> float:
+def late_percent(profile: Profile) -> float:
     """The part of the jobs that may be late, in %, by the strictest objective: members share their workers."""
     return 100.0 - max(each.percentile for each in (profile.objective, *profile.member_objectives.values()))
 
@@ -271,6 +271,14 @@ def greatest(needs: Iterable[Need]) -> Need:
     for each in needs:
         kept_slots, new_slots = max(kept_slots, each.kept_slots), max(new_slots, each.new_slots)
     return Need(kept_slots=kept_slots, new_slots=new_slots)
+
+
+def ceiling_slots(view: PoolView, now_s: float) -> int:
+    """The most slots that the pool may have now."""
+    workers = view.profile.bounds_at(now_s, view.zones).workers_max
+    if view.capacity_workers is not None:
+        workers = min(workers, view.capacity_workers)
+    return workers * view.slots_per_worker
 
 
 def service_time_s(queue: QueueMetrics, view: PoolView) -> float:

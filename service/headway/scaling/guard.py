@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headway.scaling.demand import MARGIN_S, SHORTEST_S, exposed_s, leeway, start_up_s
+from headway.scaling.demand import (
+    MARGIN_S,
+    SHORTEST_S,
+    ceiling_slots,
+    cycle_s,
+    exposed_s,
+    late_percent,
+    leeway,
+    start_up_s,
+)
 from headway.scaling.model import QueueMetrics
 from headway.scaling.period import Periods, expected, periods_of, seen, steady_per_s
 from headway.scaling.profile import Forecast
@@ -95,13 +104,15 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
     passed_s = max(0.0, now_s - guard.at_s)
     kept = math.exp(-passed_s / MEMORY_S)
     arrived_jobs = queue.fresh_jobs or 0
-    beyond_rate = arrived_jobs - guard.expected_jobs
+    is_lost = _is_lost(arrived_jobs, queue, view, now_s=now_s)
+    beyond_rate = 0.0 if is_lost else arrived_jobs - guard.expected_jobs
     by_recall = guard.by_recall.faded(kept)
     if guard.recalled_jobs is not None:
         by_recall = by_recall.seen(beyond_rate - guard.recalled_jobs, jobs=arrived_jobs, span_s=passed_s)
     by_rhythm = guard.by_rhythm.faded(kept)
     if guard.rhythmic_jobs is not None:
-        by_rhythm = by_rhythm.seen(arrived_jobs - guard.rhythmic_jobs, jobs=arrived_jobs, span_s=passed_s)
+        beyond_rhythm = 0.0 if is_lost else arrived_jobs - guard.rhythmic_jobs
+        by_rhythm = by_rhythm.seen(beyond_rhythm, jobs=arrived_jobs, span_s=passed_s)
     periods = seen(guard.periods, arrived_jobs, at_s=until_s, tick_s=view.tick_s)
     return Guard(
         began_at_s=guard.began_at_s,
@@ -119,6 +130,16 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
         expected_jobs=expected_jobs,
         recalled_jobs=recalled_jobs,
     )
+
+
+def _is_lost(jobs: int, queue: QueueMetrics, view: PoolView, *, now_s: float) -> bool:
+    """Whether the objective is lost for ``jobs`` that come at once, even with every slot that the pool may have there.
+
+    Standing for them would keep no promise, and would be paid for until they are forgotten.
+    """
+    wait_s = view.profile.objective.target_s - MARGIN_S
+    startable_jobs = ceiling_slots(view, now_s) * (1.0 + wait_s / cycle_s(queue, view))
+    return jobs * (1.0 - late_percent(view.profile) / 100.0) > startable_jobs and not math.isinf(cycle_s(queue, view))
 
 
 def _by_use(guard: Guard, beyond_jobs: float, *, jobs: int, passed_s: float) -> tuple[Shortfalls, ...]:

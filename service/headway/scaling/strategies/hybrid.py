@@ -13,6 +13,7 @@ from headway.scaling.demand import (
     Supply,
     backlog_drain,
     batch_cycle_s,
+    ceiling_slots,
     completions_per_s,
     confidence,
     cycle_s,
@@ -50,13 +51,13 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     periods = _periods(queue, view, state, kept, now_s=now_s) if guard is None else guard.periods
     enough = _enough_slots(periods, queue, view, now_s=now_s)
     if state.get("blind") and not math.isinf(given.cycle_s):
-        given = _reconsidered(queue, view, given, slots_max=_slots_max(view, now_s))
+        given = _reconsidered(queue, view, given, slots_max=ceiling_slots(view, now_s))
     in_use = given.busy_slots + sum(each.slots for each in given.coming)
     # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
     at_work = in_use + view.taken_jobs
     drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough)
     if drain is None:
-        drain = _drain(queue, view, given, slots_max=_slots_max(view, now_s))
+        drain = _drain(queue, view, given, slots_max=ceiling_slots(view, now_s))
     if math.isinf(given.cycle_s) and (asked or drain.new_slots):
         kept["blind"] = True
     demands = [
@@ -177,7 +178,8 @@ def _reconsidered(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_m
         return _drain(queue, view, _with_coming(given, slots), slots_max=slots_max).new_slots
 
     least_slots = new_slots(coming_slots)
-    return _with_coming(given, bisect_left(range(coming_slots), True, key=lambda slots: new_slots(slots) <= least_slots))
+    needed_slots = bisect_left(range(coming_slots), -least_slots, key=lambda slots: -new_slots(slots))
+    return _with_coming(given, needed_slots)
 
 
 def _with_coming(given: Supply, slots: int) -> Supply:
@@ -187,14 +189,6 @@ def _with_coming(given: Supply, slots: int) -> Supply:
         coming.append(replace(each, slots=min(left, each.slots)))
         left -= coming[-1].slots
     return replace(given, coming=tuple(each for each in coming if each.slots))
-
-
-def _slots_max(view: PoolView, now_s: float) -> int:
-    """The most slots that the pool may have now."""
-    workers = view.profile.bounds_at(now_s, view.zones).workers_max
-    if view.capacity_workers is not None:
-        workers = min(workers, view.capacity_workers)
-    return workers * view.slots_per_worker
 
 
 def _asked(view: PoolView, before: Sequence[Sequence[float]], now_s: float) -> tuple[tuple[float, int], ...]:
