@@ -129,7 +129,7 @@ def test_while_no_job_has_finished_what_the_profile_says_of_them_counts(guess_s:
     [
         (None, 10),  # still not known: each job may need a worker of its own
         (30.0, 10),  # each does
-        (1.0, 5),  # ready in 1 s, five start 1 + 3 each in the 4 s that a new one takes
+        (1.0, 6),  # four are ready in 1 s and start 1 + 3 each in the 4 s that a new one takes, two in 3 s and 1 + 1
         (0.002, 1),  # ready in 1 s, one starts 1,500 in the three that are left
     ],
 )
@@ -140,9 +140,16 @@ def test_workers_asked_for_before_anything_was_known_are_wanted_as_far_as_what_i
     state = state_after(view(first, start_up_s=4.0))
     late = queue(waiting_jobs=20, oldest_age_s=9.0, service_time_s=service_time_s)
     starting = view(late, start_up_s=4.0, starting_workers=10)
-    blind = demanded(starting, {**state, "asked": [[NOW_S - 3.0, 4], [NOW_S - 3.0, 6]]})
+    blind = demanded(starting, {**state, "asked": [[NOW_S - 1.0, 6], [NOW_S - 3.0, 4]]})
     assert blind["work_in_progress"] == slots
     assert demanded(starting, {"asked": [[NOW_S - 3.0, 10]]})["work_in_progress"] == 10  # asked for knowingly
+
+
+def test_while_nothing_is_known_of_the_jobs_nobody_who_starts_is_given_up() -> None:
+    few = queue(waiting_jobs=2, oldest_age_s=9.0, service_time_s=None)
+    starting = view(few, start_up_s=4.0, starting_workers=10)
+    assert demanded(starting, {"blind": True, "asked": [[NOW_S - 3.0, 10]]})["work_in_progress"] == 10
+    assert state_after(starting)["blind"]
 
 
 def test_a_pool_that_knows_how_long_its_jobs_take_keeps_no_note_of_it() -> None:
