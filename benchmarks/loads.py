@@ -57,9 +57,9 @@ What breaks a rule, and why:
   the first ten minutes nothing says that no second job comes while one is at work, and `hybrid` stands for one: 2 %
   of six hours. Letting the only worker go in a pause would save as much, but a start is dearer than such a pause.
 - `over_ceiling`: the same strategies have one worker from the first moment to the last. `hybrid` begins without
-  knowing how long jobs take, and asks for all four workers for the first 284 that wait. With a start-up of 2 s it
-  also lets the last one go at the first moment in which it happens to be idle. That is 1 to 2 % of an hour and a
-  quarter. The burst that no permitted pool can start in time costs no more than the time it takes.
+  knowing how long jobs take, and asks for all four workers for the first 284 that wait: three starts and half a
+  percent of an hour and a quarter. The burst that no permitted pool can start in time costs no more than the time it
+  takes.
 """
 OBJECTIVE_S = 10.0
 START_UPS_S = (2.0, 8.0)

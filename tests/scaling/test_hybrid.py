@@ -78,6 +78,30 @@ def test_one_slot_wakes_a_pool_in_which_jobs_wait_and_nobody_is(
     assert demanded(pool)["wake"] == slots
 
 
+@pytest.mark.parametrize(
+    ("arrived_jobs", "tick_s", "running_workers", "slots"),
+    [
+        (300, 5.0, 1, 1),  # one comes each 17 ms, and none happens to be at work
+        (1, 5.0, 3, 1),  # the next may come in 5 s; a start costs 16 × 1.5 s of a core + 2.5 × 2 s = 29 s
+        (0, 5.0, 1, 0),
+        (1, 30.0, 1, 0),  # in 30 s: starting again is cheaper
+        (2, 30.0, 1, 1),
+        (300, 5.0, 0, 0),  # nobody is there to be kept
+    ],
+)
+def test_the_last_worker_stays_while_the_next_job_is_nearer_than_a_start_is_dear(
+    arrived_jobs: int, tick_s: float, running_workers: int, slots: int
+) -> None:
+    served = queue(arrived_jobs=arrived_jobs, service_time_s=0.01)
+    pool = view(served, start_up_s=2.0, running_workers=running_workers, tick_s=tick_s)
+    assert demanded(pool)["work_in_progress"] == slots
+
+
+def test_who_serves_is_not_counted_beside_those_at_work() -> None:
+    busy = queue(arrived_jobs=300, in_flight_jobs=2)
+    assert demanded(view(busy, running_workers=4))["work_in_progress"] == 2
+
+
 # Draining
 
 

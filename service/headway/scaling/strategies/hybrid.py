@@ -54,7 +54,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         given = _reconsidered(queue, view, given, slots_max=ceiling_slots(view, now_s))
     in_use = given.busy_slots + sum(each.slots for each in given.coming)
     # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
-    at_work = in_use + view.taken_jobs
+    at_work = max(in_use + view.taken_jobs, _serves(queue, view))
     drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough)
     if drain is None:
         drain = _drain(queue, view, given, slots_max=ceiling_slots(view, now_s))
@@ -136,6 +136,15 @@ def _drain_of_wave(queue: QueueMetrics, given: Supply, view: PoolView, *, slots:
     sure = replace(given, caution=0.0)  # what the rhythm needs was counted without, and a burst's scatter with
     newest = need(queue.waiting_jobs, view.profile.objective.target_s - MARGIN_S, sure, start_up_s=start_up_s(view))
     return greatest((taking(queue, given), newest))
+
+
+def _serves(queue: QueueMetrics, view: PoolView) -> int:
+    """One slot while the next job is likely to come before the last worker has idled for what a start costs.
+
+    Whoever serves short jobs all the time looks idle if none happens to be at work just now.
+    """
+    price_s = start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
+    return int(view.running_workers > 0 and (queue.arrived_jobs or 0) * price_s > view.tick_s)
 
 
 def _is_asleep(queue: QueueMetrics, view: PoolView) -> bool:
