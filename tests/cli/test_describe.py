@@ -201,6 +201,30 @@ def test_failures_and_what_runs_now_are_told_wherever_one_looks(seed: Seed, caps
             assert "What is predicted is when jobs start, and not that they succeed." in told
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            "update workers set state = 'backing_off'",
+            "counts on workers that stay, and its workers only end too early.",
+        ),
+        (
+            "update hosts set lease_ends_at = now()",
+            "counts on workers that can start, and no reachable host can run one.",
+        ),
+        ("select 1", None),
+    ],
+)
+def test_what_a_forecast_counts_on_is_said_where_it_is_not_so(
+    seed: Seed, capsys: pytest.CaptureFixture[str], change: str, says: str | None
+) -> None:
+    seed.execute(change)
+    assert main(["explain", "mail"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("counts on" in told) == (says is not None)
+    assert says is None or f"What is predicted {says}" in told
+
+
 def test_utilization_above_the_whole_says_why(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
     seed.bucket("redis/mail", at_s=time.time() - 5, finished_jobs=4, service_sum_s=400.0, service_sketch='{"7": 4}')
     assert main(["describe", "pool", "mail"]) == 0

@@ -26,9 +26,9 @@ TIMEOUT_S = 15.0  # longer than the control plane waits for its database
 ERRORS: Mapping[int, type[HeadwayError]] = {404: NotFound, 403: Forbidden, 409: Conflict, 412: Conflict, 422: Invalid}
 
 
-def api_of(settings: ClientSettings) -> "Api":
+def api_of(settings: ClientSettings, *, timeout_s: float = TIMEOUT_S) -> "Api":
     """The API that the settings name."""
-    return Api(settings.url, settings.token, tls=settings.tls)
+    return Api(settings.url, settings.token, timeout_s=timeout_s, tls=settings.tls)
 
 
 class Api:

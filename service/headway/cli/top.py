@@ -22,6 +22,7 @@ from headway.scaling.explain import counted
 from headway.settings import ClientSettings
 
 EVERY_MIN_S = 0.5  # a control plane has others to answer
+ANSWERS_WITHIN_S = 10.0  # whoever looks on shall not take what was for what is; a hung Postgres is named after 8 s
 URGENT = ("recovering", "unmeasured", "stale", "unseen", "no_host", "failing", "crash_loop", "breaching")
 """States, the later the more urgent."""
 
@@ -48,7 +49,7 @@ def top(
     if every_s < EVERY_MIN_S:
         raise Invalid(f"--every={every} must be {EVERY_MIN_S:g} s or more")
     console = output()
-    with api_of(ClientSettings.from_env(os.environ)) as api:
+    with api_of(ClientSettings.from_env(os.environ), timeout_s=ANSWERS_WITHIN_S) as api:
         shown: RenderableType = picture(api)
         if once or not console.is_terminal:
             console.print(shown)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from headway.control.attempts import Attempts
 from headway.control.lately import Lately
+from headway.control.patience import Patience
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
 from headway.store.audit import record_act
 from headway.store.credentials import (
@@ -34,6 +35,7 @@ WATCH_S = 0.5
 HEARD_S = 1.0  # the longest that a revocation can go unheard
 KNOWN_MAX = 50_000  # 20 MB; whoever is beyond is looked up with each call
 CHANGES_MAX = 5_000  # read at once
+FOUND_WITHIN_S = 5.0
 LOOKUPS_AT_ONCE = 2  # strangers who guess must not take every connection to the database
 SHOWN = (TOKEN_PREFIX, PREFIXES[Role.HOST])
 TOLD_EVERY_S = 60.0
@@ -93,6 +95,7 @@ class Callers:
         self._on_cut_off = on_cut_off
         self._kept: dict[str, _Kept] = {}
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+        self._patience = Patience(within_s=FOUND_WITHIN_S)
         self._heard_at_s = float("-inf")
         self._revision: int | None = None
         self._told_at_s: dict[str, float] = {}
@@ -247,12 +250,17 @@ class Callers:
         if self._engine is None:
             return None
         revision = self._revision
-        async with self._lookups, transaction(self._engine) as conn:
-            known = await find(conn, sha256)
+        known = await self._patience.of(self._found(self._engine, sha256))
         if known is None:
             return None
         # What was read before a change and comes after it was heard must not be believed any longer.
         return self._keep(known) if self._revision == revision else self._stamped(known)
+
+    async def _found(self, engine: Engine, sha256: str) -> Known | None:
+        async with self._lookups:
+            with self._patience.reading():
+                async with transaction(engine) as conn:
+                    return await find(conn, sha256)
 
     def _stamped(self, known: Known) -> _Kept:
         now_s = self._clock()

@@ -1,6 +1,7 @@
 """The one word for a pool, what is wrong with it, and how old what is shown of it is."""
 
 import re
+import time
 from typing import Any
 
 import httpx
@@ -10,7 +11,7 @@ from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from headway.control.http.pools import Condition, Counts, state_of
 from headway.scaling.failures import Failures
-from headway.scaling.model import Decision, Objective, QueueMetrics
+from headway.scaling.model import Decision, Mode, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 
 PROFILE = Profile(pool="mail", queues=("q",), template="rq", objective=Objective(target_s=10), stale_after_s=20)
@@ -258,6 +259,48 @@ async def test_a_pool_that_hosts_have_no_room_for_is_not_green(client: httpx.Asy
     assert pool["health"]["kinds"] == ["capacity"]
 
 
+@pytest.mark.parametrize(
+    ("change", "unstarted"),
+    [
+        ({}, 2),
+        ({"ago_s": 1.0}, 0),  # asked for a moment ago
+        ({"ago_s": 1.0, "previous_workers": 3}, 2),  # and said again a moment ago
+        ({"state": "starting"}, 0),  # starts take turns
+        ({"state": "draining"}, 0),
+        ({"state": "backing_off"}, 2),
+        ({"mode": Mode.RECOMMEND}, 0),
+        ({"binding": "capacity"}, 0),
+    ],
+)
+async def test_workers_that_no_host_gets_to_start_are_told(
+    door, seed: Seed, change: dict[str, Any], unstarted: int
+) -> None:
+    """An agent that hangs keeps its lease for 45 s, and the pool was `scaling` and well all that time."""
+    now_s = time.time()  # decisions are dated by Postgres
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", mode=change.get("mode", Mode.ACT)))
+    seed.bucket("redis/mail", at_s=now_s - 7, pickups_s=[0.5] * 20)
+    seed.sample("redis/mail", at_s=now_s - 1, waiting_jobs=0, oldest_age_s=0.0)
+    seed.leader()
+    seed.pipeline()
+    seed.host("a")
+    seed.worker("a", "mail", 1)
+    if "state" in change:
+        seed.worker("a", "mail", 2, state=change["state"])
+    decision = Decision(pool="mail", at_s=now_s, target_workers=3, binding=change.get("binding", "standing"))
+    seed.decision(decision, previous_workers=change.get("previous_workers", 1), ago_s=change.get("ago_s", 9.0))
+    transport = httpx.ASGITransport(door(clock=time.time))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        pool = await pool_of(client)
+    assert pool["unstarted_workers"] == unstarted
+    assert ("unstarted" in pool["health"]["kinds"]) == (unstarted > 0)
+    if unstarted:
+        assert pool["state"] == "at_risk"
+        why = "1 ended too early" if "state" in change else "no host has begun to start them"
+        assert pool["causes"] == [
+            f"2 workers that were asked for a while ago do not run, and {why}: see the agent's log"
+        ]
+
+
 async def test_a_queue_that_nobody_reads_names_its_broker(client: httpx.AsyncClient, seed: Seed) -> None:
     mail(seed, at_s=NOW_S - 27)
     seed.pipeline()
@@ -310,6 +353,8 @@ async def test_the_chart_ends_where_the_table_is(client: httpx.AsyncClient, seed
     assert history["buckets"][-1]["pickup_p95_s"] == pytest.approx(1.0, rel=0.02)
     assert history["buckets"][-1]["pickup_objective_s"] == (await pool_of(client))["metrics"]["pickup_objective_s"]
     assert history["buckets"][-1]["pickup_objective_s"] == pytest.approx(9.0, rel=0.02)
+    assert history["buckets"][-1]["pickup_p50_s"] == (await pool_of(client))["metrics"]["pickup_p50_s"]
+    assert history["buckets"][-1]["pickup_p50_s"] == pytest.approx(4.0, rel=0.02)
 
 
 async def test_a_chart_begins_with_what_its_windows_reach_before_it(client: httpx.AsyncClient, seed: Seed) -> None:

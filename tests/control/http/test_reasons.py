@@ -78,6 +78,19 @@ def test_what_is_wrong_with_pools_is_told_once_a_kind() -> None:
     assert told[2].text == "1 pool wants more workers than hosts have room for: see `headway top`"
 
 
+def test_why_telemetry_is_refused_is_said_also_where_the_log_cannot_be_written() -> None:
+    """A disk that was full was told as a log that is not the one the database knows."""
+    full = TelemetryHealth(
+        refused="the disk of the event log has 3 MiB left",
+        flush_s=None,
+        unread_files=0,
+        unread_bytes=0,
+        oldest_unread_s=None,
+    )
+    health = health_of(HealthRow(**GOOD), has_event_log=False, telemetry=full)
+    assert health.reasons == ["telemetry is refused: the disk of the event log has 3 MiB left"]
+
+
 def test_a_quiet_pipeline_is_not_a_late_one() -> None:
     row = HealthRow(**{**GOOD, "pipelines": (pipeline(written_age_s=3600.0),)})
     assert health_of(row, has_event_log=True).status == "ok"

@@ -261,6 +261,7 @@ ReasonKind = Literal[
     "credentials",
     "host",
     "capacity",
+    "unstarted",
     "crash_loop",
     "failing",
     "no_host",
@@ -300,8 +301,10 @@ class BucketPoint(Given):
     oldest_age_s: float | None
     pickup_p95_s: float | None
     """Of the jobs that started in these 5 s."""
+    pickup_p50_s: float | None
+    """The median over the objective's window that ends with these 5 s, as a pool's `metrics` have it."""
     pickup_objective_s: float | None
-    """The objective's percentile over its window that ends with these 5 s, as a pool's `metrics` have it."""
+    """The objective's percentile over the same window, as a pool's `metrics` have it."""
     arrived_jobs: int
     retried_jobs: int
     """Of those that arrived, the ones that came back for another attempt."""
@@ -385,6 +388,8 @@ class PoolOut(Given):
     metrics: QueueMetrics
     failures: FailuresOut | None
     """Of the jobs of all its queues; null where nothing was ever measured."""
+    unstarted_workers: int
+    """Workers that were asked for a while ago, and that no host has got to start."""
     lost_jobs: int
     """Jobs that waited, and in the last two minutes left its queues without having been started."""
     decided_at_s: float | None

@@ -3,9 +3,10 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from headway.control.http.answers import BucketPoint, ServiceTimePoint
-from headway.scaling.measure import BucketRow, MovingSketch, merged, quantile_s, sketch_value_s
+from headway.scaling.measure import BucketRow, MovingSketch, merged, quantile_s, quantiles_s, sketch_value_s
 from headway.scaling.profile import Profile
 
 
@@ -36,7 +37,7 @@ def service_times(rows: Iterable[BucketRow]) -> list[ServiceTimePoint]:
     return [ServiceTimePoint(service_s=sketch_value_s(index), jobs=sketch[index]) for index in sorted(sketch)]
 
 
-def _point(at_s: float, rows: list[BucketRow], pickup_objective_s: float | None) -> BucketPoint:
+def _point(at_s: float, rows: list[BucketRow], pickup: "Pickup | None") -> BucketPoint:
     waiting_jobs = [row.waiting_jobs for row in rows if row.waiting_jobs is not None]
     ages_s = [row.oldest_age_s for row in rows if row.oldest_age_s is not None]
     return BucketPoint(
@@ -44,29 +45,37 @@ def _point(at_s: float, rows: list[BucketRow], pickup_objective_s: float | None)
         waiting_jobs=sum(waiting_jobs) if waiting_jobs else None,
         oldest_age_s=max(ages_s, default=None),
         pickup_p95_s=quantile_s(merged(row.pickup_sketch for row in rows), 95),
-        pickup_objective_s=pickup_objective_s,
+        pickup_p50_s=pickup.p50_s if pickup else None,
+        pickup_objective_s=pickup.objective_s if pickup else None,
         arrived_jobs=sum(row.arrived_jobs for row in rows),
         retried_jobs=sum(row.retried_jobs for row in rows),
         started_jobs=sum(row.started_jobs for row in rows),
     )
 
 
-def _pickups(rows: Iterable[BucketRow], profile: Profile) -> Mapping[float, float]:
-    """Bucket -> the pool's pickup time as its objective has it, at the bucket's end: the greatest of its queues."""
+class Pickup(NamedTuple):
+    """A pool's pickup times over the objective's window: the greatest of its queues, as in its metrics."""
+
+    p50_s: float
+    objective_s: float
+
+
+def _pickups(rows: Iterable[BucketRow], profile: Profile) -> Mapping[float, Pickup]:
+    """Bucket -> the pool's pickup times at the bucket's end."""
     by_queue: dict[str, dict[float, BucketRow]] = defaultdict(dict)
     times: set[float] = set()
     for row in rows:
         by_queue[row.queue][row.bucket_s] = row
         times.add(row.bucket_s)
-    found: dict[float, float] = {}
+    found: dict[float, Pickup] = {}
     for queue, of_queue in by_queue.items():
         objective, window = profile.objective_of(queue), MovingSketch()
         starts = sorted(bucket_s for bucket_s, row in of_queue.items() if row.pickup_sketch)
         for at_s in sorted(times):
             inside = starts[bisect_right(starts, at_s - objective.window_s) : bisect_right(starts, at_s)]
-            pickup_s = quantile_s(
-                window.of({bucket_s: of_queue[bucket_s].pickup_sketch for bucket_s in inside}), objective.percentile
-            )
-            if pickup_s is not None:
-                found[at_s] = max(pickup_s, found.get(at_s, 0.0))
+            sketch = window.of({bucket_s: of_queue[bucket_s].pickup_sketch for bucket_s in inside})
+            p50_s, objective_s = quantiles_s(sketch, (50, objective.percentile))
+            if p50_s is not None and objective_s is not None:
+                other = found.get(at_s, Pickup(0.0, 0.0))
+                found[at_s] = Pickup(max(p50_s, other.p50_s), max(objective_s, other.objective_s))
     return found

@@ -20,11 +20,12 @@ from headway.control.http.answers import (
     TelemetryHealth,
 )
 from headway.control.http.host_signal_answers import HostsWantedOut
-from headway.control.http.patience import Patience
+from headway.control.http.places import Places
 from headway.control.http.pool_now import pool_now
-from headway.control.http.pools import Counts, Places
+from headway.control.http.pools import Counts
 from headway.control.http.queues_now import Trouble, measured_age_s, queues_now
 from headway.control.http.reasons import Reason, ailing_hosts, ailing_pools, health_of, with_reasons
+from headway.control.patience import Patience
 from headway.control.recent import KEPT_S, RecentBuckets
 from headway.scaling.hosts_wanted import HostsWanted
 from headway.scaling.measure import BucketRow
@@ -268,6 +269,9 @@ class Overviews:
             *ailing_pools(
                 (pool.state for pool in pools),
                 short_pools=sum(pool.binding == "capacity" and pool.state != "no_host" for pool in pools),
+                waiting_pools=sum(
+                    pool.unstarted_workers > 0 and pool.state not in {"no_host", "crash_loop"} for pool in pools
+                ),
                 losing_pools=sum(pool.lost_jobs > 0 for pool in pools),
             ),
             *ailing_hosts(seen.hosts),

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 
 from headway.control.http.answers import PoolOut, QueueOut
+from headway.control.http.places import Places, no_host
 from headway.control.http.pools import (
     Condition,
     Counts,
-    Places,
     causes_of,
     failures_out,
     is_crash_looping,
-    no_host,
     state_of,
+    unstarted_workers,
 )
 from headway.control.http.queues_now import Trouble
 from headway.scaling.model import QueueMetrics
@@ -58,6 +58,9 @@ def pool_now(
         target_workers=target_workers,
         is_crash_looping=is_crash_looping(profile, counts, latest, places),
         is_short_of_room=latest is not None and latest.decision.binding == "capacity",
+        unstarted_workers=unstarted_workers(
+            counts, latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s
+        ),
         no_host=no_host(profile, places) if is_wanted else None,
         now_s=now_s,
     )
@@ -83,6 +86,7 @@ def pool_now(
         measured_age_s=condition.measured_age_s,
         metrics=together,
         failures=failures_out(condition.failures, profile.failure_limit, is_measured=is_measured),
+        unstarted_workers=condition.unstarted_workers,
         lost_jobs=condition.lost_jobs,
         decided_at_s=latest.decided_at.timestamp() if latest else None,
         binding=latest.decision.binding if latest else None,

@@ -1,22 +1,20 @@
 """A pool at this moment: what is known of it, how old that is, its one word, and what is wrong with it."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headway.control.http.answers import FailuresOut, PoolState
+from headway.control.http.places import Places, ago, away, is_overdue, listed, reporters
 from headway.scaling.explain import counted, duration
 from headway.scaling.failures import Failures, failures_told, is_failing, together
-from headway.scaling.model import FailureLimit, Host, HostState, QueueMetrics
+from headway.scaling.model import FailureLimit, Mode, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import aged
 from headway.store.decisions import StoredDecision
-from headway.store.overview import HostRow
 
 AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
 STALE_FRACTION = 0.6  # of `stale_after_s`, 12 s: two readings have not come. Deciding waits longer before it holds
-HOSTS_NAMED = 3
-REPORT_LATE_S = 25.0  # agents report every 15 s, give or take a fifth; nearly half of a lease is left then
+UNSTARTED_S = 6.0  # agents hear of what they shall start within a second, and tell at once that they do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,44 +27,6 @@ class Counts:
     backing_off: int = 0
     unknown: int = 0
     """Of hosts that went silent."""
-
-
-class Places:
-    """The hosts as pools look for them. Made once an overview: ten thousand pools must not each look at every host."""
-
-    def __init__(self, hosts: Sequence[HostRow], *, now_s: float) -> None:
-        self.hosts = hosts
-        self._now_s = now_s
-        self._with_template: dict[str, list[HostRow]] = defaultdict(list)
-        self._with_pool: dict[str, list[HostRow]] = defaultdict(list)
-        self._oldest_s: dict[str, float | None] = {}
-        for row in hosts:
-            for name in {template.name for template in row.host.templates}:
-                self._with_template[name].append(row)
-            for pool in {worker.pool for worker in row.host.workers}:
-                self._with_pool[pool].append(row)
-
-    def of_template(self, template: str) -> Sequence[HostRow]:
-        """The hosts that have reported ``template``, unreachable ones included."""
-        return self._with_template.get(template, [])
-
-    def of_pool(self, pool: str) -> Sequence[HostRow]:
-        """The hosts that run workers of ``pool``, or may."""
-        return self._with_pool.get(pool, [])
-
-    def reported_age_s(self, profile: Profile) -> float | None:
-        """How old the counts of its workers are: of the oldest report among reachable hosts that run, or could, some.
-
-        ``None`` where there is no such host.
-        """
-        if profile.template not in self._oldest_s:
-            self._oldest_s[profile.template] = self._oldest_age_s(self.of_template(profile.template))
-        ages = (self._oldest_s[profile.template], self._oldest_age_s(self.of_pool(profile.pool)))
-        return max((age_s for age_s in ages if age_s is not None), default=None)
-
-    def _oldest_age_s(self, rows: Iterable[HostRow]) -> float | None:
-        reported = [row.reported_at_s for row in rows if row.host.is_known and row.reported_at_s is not None]
-        return max(0.0, self._now_s - min(reported)) if reported else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +45,8 @@ class Condition:
     is_crash_looping: bool
     is_short_of_room: bool = False
     """Whether hosts have no room for all the workers that are wanted."""
+    unstarted_workers: int = 0
+    """That were asked for a while ago, and that no host has got to start."""
     lost_jobs: int = 0
     """That waited, and left its queues of late without having been started."""
     no_host: str | None
@@ -124,9 +86,13 @@ class Condition:
 
     @property
     def is_at_risk(self) -> bool:
-        """Whether the next moments may make it late: a job has waited most of its time, or workers find no room."""
+        """Whether the next moments may make it late: a job has waited most of its time, or workers do not come."""
         waited_s = self.oldest_age_s or 0.0
-        return self.is_short_of_room or waited_s > AT_RISK_FRACTION * self.profile.objective.target_s
+        return (
+            self.is_short_of_room
+            or self.unstarted_workers > 0
+            or waited_s > AT_RISK_FRACTION * self.profile.objective.target_s
+        )
 
     @property
     def is_failing(self) -> bool:
@@ -183,16 +149,18 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
     if seen.no_host is not None:
         told.append(seen.no_host)
     if seen.counts.unknown:
-        away = _away(places.of_pool(seen.profile.pool))
-        told.append(f"{counted(seen.counts.unknown, 'worker')} may still run on unreachable hosts: {away}")
+        where = away(places.of_pool(seen.profile.pool))
+        told.append(f"{counted(seen.counts.unknown, 'worker')} may still run on unreachable hosts: {where}")
     overdue = [row for row in places.of_pool(seen.profile.pool) if is_overdue(row)]
     if overdue:
-        told.append(f"its workers have not been reported in time by {_reporters(overdue)}")
+        told.append(f"its workers have not been reported in time by {reporters(overdue)}")
+    if seen.unstarted_workers and seen.no_host is None and not seen.is_crash_looping:
+        told.append(_unstarted(seen))
     if seen.is_short_of_room and seen.no_host is None:
         told.append(f"the hosts have room for {seen.target_workers or 'none'} of its workers only")
     if seen.is_late:
         waited, target = duration(round(seen.oldest_age_s or 0.0, 1)), duration(seen.profile.objective.target_s)
-        when = "" if seen.has_fresh_depths else f" {_ago(seen.sample_age_s)}"
+        when = "" if seen.has_fresh_depths else f" {ago(seen.sample_age_s)}"
         told.append(f"the oldest job had waited {waited}{when}, longer than the objective's {target}")
     return [*told, *_out_of_date(seen)]
 
@@ -201,35 +169,36 @@ def _out_of_date(seen: Condition) -> list[str]:
     """What of a pool is not known, or not of late."""
     told = []
     if seen.metrics.sampled_at_s is None:
-        told.append(f"no collector or sender has told of all its queues: {_listed(seen.profile.queues)}")
+        told.append(f"no collector or sender has told of all its queues: {listed(seen.profile.queues)}")
     elif not seen.has_fresh_depths:
-        told.append(f"its queues were last read {_ago(seen.sample_age_s)}: see whether {_readers(seen.profile)}")
+        told.append(f"its queues were last read {ago(seen.sample_age_s)}: see whether {_readers(seen.profile)}")
     if seen.metrics.sampled_at_s is not None and not seen.has_fresh_measures:
-        since = "yet" if seen.measured_age_s is None else f"since {_ago(seen.measured_age_s)}"
+        since = "yet" if seen.measured_age_s is None else f"since {ago(seen.measured_age_s)}"
         told.append(f"pickup times and rates have not been measured {since}")
     return told
 
 
-def is_overdue(row: HostRow) -> bool:
-    """Whether a host that has a lease should have reported by now."""
-    return row.host.is_known and (row.host.silent_s or 0.0) > REPORT_LATE_S
+def unstarted_workers(
+    counts: Counts, decision: StoredDecision | None, *, target_workers: int | None, mode: Mode, now_s: float
+) -> int:
+    """The workers that were asked for a while ago, and that no host has got to start; those that end too early are.
 
-
-def no_host(profile: Profile, places: Places) -> str | None:
-    """Why no host can take a worker of the pool; ``None`` where one could, whether it has room or not."""
-    rows = places.of_template(profile.template)
-    if any(row.host.is_known and row.host.state is HostState.SERVING and _fits(row.host, profile) for row in rows):
-        return None
-    able = [row for row in rows if _fits(row.host, profile)]
-    if any(row.host.is_known for row in able):
-        return f"every host with template {profile.template!r} is cordoned or draining"
-    if able:
-        return f"no reachable host has template {profile.template!r}; unreachable: {_away(able)}"
-    if not any(row.host.is_known for row in places.hosts):
-        return "no host is reachable" if places.hosts else "no host has enrolled"
-    if any(row.host.is_known for row in rows):
-        return f"no host with template {profile.template!r} has the labels that the profile asks for"
-    return f"no reachable host has template {profile.template!r}: no host.toml names it"
+    0 while any start, for starts take turns on a host; while any leave or are unknown, whose places may be needed; and
+    where targets are not acted on, or hosts have no room.
+    """
+    missing = (target_workers or 0) - counts.running
+    are_moving = counts.starting or counts.draining or counts.unknown
+    if (
+        decision is None
+        or missing <= 0
+        or are_moving
+        or mode is Mode.RECOMMEND
+        or decision.decision.binding == "capacity"
+    ):
+        return 0
+    # One that is stored again says the same as before: it was asked for earlier still.
+    is_old = decision.previous_workers == decision.decision.target_workers
+    return missing if is_old or now_s - decision.decided_at.timestamp() > UNSTARTED_S else 0
 
 
 def is_crash_looping(profile: Profile, counts: Counts, decision: StoredDecision | None, places: Places) -> bool:
@@ -255,14 +224,11 @@ def failures_out(each: Sequence[Failures], limit: FailureLimit, *, is_measured: 
     )
 
 
-def _fits(host: Host, profile: Profile) -> bool:
-    """Whether the host's template has the labels that the profile asks for."""
-    asked = profile.placement.labels
-    return not asked or any(
-        each.name == profile.template
-        and all({**host.labels, **each.labels}.get(key) == value for key, value in asked.items())
-        for each in host.templates
-    )
+def _unstarted(seen: Condition) -> str:
+    number, ended = seen.unstarted_workers, min(seen.counts.backing_off, seen.unstarted_workers)
+    why = f"{ended} ended too early" if ended else "no host has begun to start them"
+    asked = f"{number} {'worker that was' if number == 1 else 'workers that were'} asked for a while ago"
+    return f"{asked} {'does' if number == 1 else 'do'} not run, and {why}: see the agent's log"
 
 
 def _failing(seen: Condition) -> str:
@@ -275,28 +241,11 @@ def _failing(seen: Condition) -> str:
 
 def _crash_loop(profile: Profile, places: Places) -> str:
     where = [row.host.name for row in places.of_template(profile.template) if profile.template in row.host.failing]
-    on = f" on {_listed(where)}" if where else ""
+    on = f" on {listed(where)}" if where else ""
     return f"workers of template {profile.template!r} only end too early{on}: see the agent's log"
-
-
-def _away(hosts: Iterable[HostRow]) -> str:
-    return _reporters([row for row in hosts if not row.host.is_known])
-
-
-def _reporters(hosts: Iterable[HostRow]) -> str:
-    return _listed([f"{row.host.name} (last report {_ago(row.host.silent_s)})" for row in hosts])
 
 
 def _readers(profile: Profile) -> str:
     """Who brings what is known of its queues."""
     connections = sorted({queue.partition("/")[0] for queue in profile.queues})
-    return f"`headway collect` runs and reaches broker {_listed([repr(each) for each in connections])}"
-
-
-def _ago(age_s: float | None) -> str:
-    return "at a time that is not known" if age_s is None else f"{duration(float(round(age_s)))} ago"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:HOSTS_NAMED])
-    return shown if len(names) <= HOSTS_NAMED else f"{shown} and {len(names) - HOSTS_NAMED} more"
+    return f"`headway collect` runs and reaches broker {listed([repr(each) for each in connections])}"

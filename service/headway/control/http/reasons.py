@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.control.http.answers import HealthOut, PipelineOut, PoolState, ReasonKind, TelemetryHealth
-from headway.control.http.pools import is_overdue
+from headway.control.http.places import ago, is_overdue
 from headway.control.ingest import Ingest
 from headway.scaling.explain import counted, duration
 from headway.store.overview import HealthRow, HostRow, PipelineRow
@@ -18,7 +18,7 @@ PIPELINE_BEHIND_S = 10.0  # two buckets; a batch takes a second
 PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
 PIPELINE_UNHEARD_S = 5.0  # of one with a heartbeat, which has one every second
 PARTITION_DAYS_MIN = 6  # upkeep makes seven ahead, every ten minutes
-READ_LATE_S = 12.0  # collectors tell of every queue each 5 s
+READ_LATE_S = 10.0  # collectors tell of every queue each 5 s
 UNREAD_LATE_S = 60.0  # a batch takes a second
 CLOCK_OFF_S = 5.0  # of Postgres's, whose clock dates what agents and pipelines do
 
@@ -120,12 +120,10 @@ def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
     late = [row.host.silent_s for row in found if is_overdue(row) and row.host.silent_s is not None]
     told = []
     if away:
-        told.append(
-            f"{_are(len(away), 'host')} unreachable, the last report {_ago(min(away))}: see `headway get hosts`"
-        )
+        told.append(f"{_are(len(away), 'host')} unreachable, the last report {ago(min(away))}: see `headway get hosts`")
     if late:
         told.append(
-            f"{_are(len(late), 'host')} overdue with a report, the last one {_ago(max(late))}: see `headway get hosts`"
+            f"{_are(len(late), 'host')} overdue with a report, the last one {ago(max(late))}: see `headway get hosts`"
         )
     return [Reason("host", text) for text in told]
 
@@ -136,20 +134,25 @@ SUMMARIES: Mapping[PoolState, tuple[ReasonKind, str, str]] = {
     "no_host": ("no_host", "has no reachable host to run on", "have no reachable host to run on"),
 }
 SHORT = "wants more workers than hosts have room for", "want more workers than hosts have room for"
+WAITING = "has workers that no host gets to start", "have workers that no host gets to start"
 LOSING = "has lost waiting jobs that nobody started", "have lost waiting jobs that nobody started"
 
 
-def ailing_pools(states: Iterable[PoolState], *, short_pools: int = 0, losing_pools: int = 0) -> list[Reason]:
+def ailing_pools(
+    states: Iterable[PoolState], *, short_pools: int = 0, waiting_pools: int = 0, losing_pools: int = 0
+) -> list[Reason]:
     """Each thing that is wrong with pools.
 
     Args:
         states: Of every pool.
         short_pools: Those whose hosts have no room for all the workers that they want.
+        waiting_pools: Those with workers that hosts were asked for, and do not start.
         losing_pools: Those whose jobs have vanished before anybody started them.
     """
     found = list(states)
     told = [_of_pools(kind, found.count(state), one, several) for state, (kind, one, several) in SUMMARIES.items()]
-    told += [_of_pools("capacity", short_pools, *SHORT), _of_pools("lost_jobs", losing_pools, *LOSING)]
+    told += [_of_pools("capacity", short_pools, *SHORT), _of_pools("unstarted", waiting_pools, *WAITING)]
+    told.append(_of_pools("lost_jobs", losing_pools, *LOSING))
     return [reason for reason in told if reason is not None]
 
 
@@ -212,13 +215,13 @@ def _upkeep(row: HealthRow) -> list[Reason]:
 
 
 def _telemetry(telemetry: TelemetryHealth | None, *, has_event_log: bool) -> list[Reason]:
+    if telemetry is not None and telemetry.refused is not None:  # which says more: that the disk is full, for one
+        return [Reason("event_log", f"telemetry is refused: {telemetry.refused}")]
     if not has_event_log:
         text = "the event log is not the one that this database knows: telemetry is refused"
         return [Reason("event_log", text)]
     if telemetry is None:
         return []
-    if telemetry.refused is not None:
-        return [Reason("event_log", f"telemetry is refused: {telemetry.refused}")]
     if (telemetry.oldest_unread_s or 0.0) > UNREAD_LATE_S:
         waiting = f"{telemetry.unread_files} files of events wait for the pipeline"
         return [Reason("pipeline", f"{waiting}, the oldest for {telemetry.oldest_unread_s:.0f} s")]
@@ -236,7 +239,3 @@ def _clock(row: HealthRow, *, now_s: float | None) -> list[Reason]:
 
 def _are(number: int, noun: str) -> str:
     return f"{counted(number, noun)} {'is' if number == 1 else 'are'}"
-
-
-def _ago(age_s: float) -> str:
-    return f"{duration(float(round(age_s)))} ago"

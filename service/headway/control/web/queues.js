@@ -25,7 +25,7 @@ const TOLD = {
   on_time: "Nothing waits longer than the objective, and what started lately had not.",
   idle: "Nothing waits, and no job has started lately: there is nothing to measure.",
   scaling: "Workers are being started or let go.",
-  at_risk: "The oldest job has waited most of the time that was promised, or hosts have no room for all the workers it wants.",
+  at_risk: "The oldest job has waited most of the time that was promised, or workers do not come: hosts have no room for them, or do not begin to start them.",
   recovering: "Nobody waits too long now, but in the minutes that the promise is about some did.",
   breaching: "The oldest job has waited longer than was promised (the objective is breached).",
   unmeasured: "No job's time to start has been measured in the minutes that the promise is about.",

@@ -1,35 +1,11 @@
-"""A Postgres that hangs: nobody waits for it for ever, and it is named."""
+"""Every view of an installation whose Postgres hangs answers, and names it."""
 
 import asyncio
 
 import httpx
 import psycopg
-import pytest
 
-from headway.control.http.patience import Patience
-from headway.errors import Unavailable
-
-
-async def test_what_is_answered_is_passed_on_and_so_is_what_is_refused() -> None:
-    async def answers() -> int:
-        with patience.reading():
-            return 7
-
-    async def refuses() -> int:
-        raise Unavailable("away")
-
-    patience = Patience(within_s=0.1)
-    assert await patience.of(answers()) == 7
-    with pytest.raises(Unavailable, match="away"):
-        await patience.of(refuses())
-
-
-async def test_slow_work_that_does_not_wait_for_postgres_is_waited_for() -> None:
-    async def computes() -> int:
-        await asyncio.sleep(0.8)
-        return 7
-
-    assert await Patience(within_s=0.0).of(computes()) == 7
+from headway.control.patience import Patience
 
 
 async def test_who_comes_after_one_that_hangs_is_not_kept_either(migrated_url: str, door) -> None:
