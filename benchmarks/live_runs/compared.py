@@ -38,6 +38,8 @@ class Comparison:
     """The plain model at the same ticks, all start-ups as long as the median one."""
     without: Mapping[str, Mapping[str, Sequence[float]]]
     """The same as if one part of the behaviour took no time, by its name: what that part costs is the difference."""
+    live_service_s: Sequence[float]
+    """How long a job of each live run took at the mean: more than it asks for where jobs wait for a core."""
     loads: Sequence[float]
     """How many processes wanted a processor before each run."""
 
@@ -69,6 +71,7 @@ def compared(workload: Workload, calibration: Mapping[str, Any], rows: Sequence[
             for part in PARTS
             if getattr(behaviour, part) is not None
         },
+        live_service_s=[row["live"]["service_s"] for row in rows],
         loads=[row["load"][0] for row in rows],
     )
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import mean
 from typing import Any
 
 from headway.simulate.replay import RecordedJob
@@ -42,6 +43,11 @@ class LiveRun:
             "worker_s": self._worker_s(float("inf")),
             "starts": float(len(self.lives)),
             "worker_s_until_done": self._worker_s(max(job.ended_at_s or 0.0 for job in self.jobs)),
+            "service_s": mean(
+                job.ended_at_s - job.started_at_s
+                for job in self.jobs
+                if job.started_at_s is not None and job.ended_at_s is not None
+            ),
         }
 
     def _worker_s(self, until_s: float) -> float:

@@ -1,7 +1,7 @@
 """The comparison as a table and as a document."""
 
 from collections.abc import Iterator, Sequence
-from statistics import median
+from statistics import mean, median
 
 from headway.scaling.behaviour import Spread
 from live_runs.compared import FIGURES, TOLERANCES, Comparison
@@ -104,6 +104,8 @@ def document(found: Sequence[Comparison], *, machine: str) -> Iterator[str]:
     )
     yield f"*Within* is {limits}. The *plain model* is the rehearsal without a behaviour."
     yield ""
+    yield from left(found)
+    yield ""
     yield "## What was measured"
     yield ""
     yield from behaviours(found)
@@ -119,6 +121,34 @@ def document(found: Sequence[Comparison], *, machine: str) -> Iterator[str]:
     yield from costs(found)
     yield ""
     yield from demo(found)
+
+
+def left(found: Sequence[Comparison]) -> Iterator[str]:
+    """Why live and rehearsed differ by what they do."""
+    yield "## What is left, and why"
+    yield ""
+    yield "| jobs take, at the mean | " + " | ".join(each.workload.name for each in found) + " |"
+    yield "|---|" + "--:|" * len(found)
+    asked = (f"{mean(job.service_s for job in each.workload.jobs()):.2f} s" for each in found)
+    yield "| as the workload asks | " + " | ".join(asked) + " |"
+    took = (f"{median(each.live_service_s):.2f} s ({_from_to(each.live_service_s)})" for each in found)
+    yield "| live, of the runs | " + " | ".join(took) + " |"
+    yield ""
+    yield (
+        "- Jobs share cores. A rehearsal gives each job what it takes on a core of its own. Where the second row is "
+        "far above the first, jobs waited for a core, and live paid for it. `short` starts a process for each job, which "
+        "takes more processor time than the job itself. Twelve a second are more than two cores can do, and more "
+        "workers make each of them slower. Rehearse what a host can carry."
+    )
+    yield (
+        "- Start-ups and exits share cores, too. Their times are learned in the calibration, where another number of "
+        "workers starts and ends at once. In `batches` the calibration starts nine at once, and a live run six or "
+        "seven. A start takes some 0.5 s less live than was learned, and so does an exit."
+    )
+
+
+def _from_to(values: Sequence[float]) -> str:
+    return f"{min(values):.2f}–{max(values):.2f}"
 
 
 def _loads(found: Sequence[Comparison]) -> str:
