@@ -136,8 +136,8 @@ def left(found: Sequence[Comparison]) -> Iterator[str]:
     yield ""
     yield (
         "- Jobs share cores. A rehearsal gives each job what it takes on a core of its own. Where the second row is "
-        "far above the first, jobs waited for a core, and live paid for it. `short` starts a process for each job, which "
-        "takes more processor time than the job itself. Twelve a second are more than two cores can do, and more "
+        "far above the first, jobs waited for a core, and live paid for it. `short` starts a process for each job, "
+        "which takes more processor time than the job itself. Twelve a second are more than two cores can do, and more "
         "workers make each of them slower. Rehearse what a host can carry."
     )
     yield (
