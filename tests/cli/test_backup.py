@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,10 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 
+from flushed import Disk
 from headway.__main__ import main
-from headway.cli import leftovers, up
+from headway.cli import backup_file, leftovers, up
+from headway.cli.backup_file import About
 from headway.cli.layout import Layout
 from headway.errors import Misconfigured
 from headway.store import migrate
@@ -312,6 +315,15 @@ def test_nothing_is_restored_under_an_installation_that_runs(here: Installation,
     assert (here.layout.postgres / "pgdata").is_dir()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_root_restores_nothing_that_its_user_could_not_use_then(here: Installation, tmp_path: Path, capfd: Any) -> None:
+    (tmp_path / "data").mkdir()
+    os.chown(tmp_path / "data", 65534, 65534)
+    (tmp_path / "a.tar").touch()
+    assert main(["restore", str(tmp_path / "a.tar"), "--data-dir", str(tmp_path / "data")]) == 2
+    assert "belongs to uid 65534, and `headway up` runs as that: restore as that user" in capfd.readouterr().err
+
+
 def test_nothing_is_moved_away_from_under_a_postgres_that_runs(here: Installation, folder: Path, capfd: Any) -> None:
     """As of a backup that is being made, or of somebody who looks into it."""
     with here.running():
@@ -362,3 +374,16 @@ def test_what_a_killed_restore_has_unpacked_is_cleared_away(folder: Path) -> Non
     server.release()  # as by a kill; it is still stopping
     assert there.run("restore", str(folder / "kept.tar")) == 0
     assert not half.exists()
+
+
+def test_a_backup_has_its_name_once_it_is_whole_and_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = About(headway="1", revision="1", postgres="18", taken_at_s=0.0)
+    disk = Disk(monkeypatch)
+    with backup_file.written(tmp_path / "a.tar", about):
+        pass
+    assert disk.take() == [f"flush .a.tar.{os.getpid()}.part", "name a.tar"]
+    with pytest.raises(Killed), backup_file.written(tmp_path / "b.tar", about):
+        raise Killed
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]

@@ -58,6 +58,11 @@ def restore(layout: Layout, file: Path, *, replaces: bool) -> tuple[About, Path 
     if not file.is_file():
         raise Refused(f"{file} is not there: name a file that `headway backup` wrote")
     layout.create()
+    owner = layout.root.stat()
+    if owner.st_uid != os.geteuid():
+        raise Refused(
+            f"{layout.root} belongs to uid {owner.st_uid}, and `headway up` runs as that: restore as that user"
+        )
     with leftovers.only_parent(layout):
         stopping = Stopping()
         leftovers.clear(layout.children, stopping=stopping, say=print)
@@ -69,6 +74,7 @@ def restore(layout: Layout, file: Path, *, replaces: bool) -> tuple[About, Path 
         _require_still(layout)
         _clear_drafts(layout)
         draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=layout.root))
+        draft.chmod(owner.st_mode & 0o777)  # whoever serves what is in the one must reach the other
         try:
             about = _prepared(file, draft)
             aside = _put_in_place(layout, draft)
