@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from agent.workers import BUSY, SLEEP, STUBBORN, Stage, eventually, look_until, start, template
+from flushed import Disk
 from headway.agent import procfs
 from headway.agent.fleet import Fleet
 from headway.agent.orders import Orders
@@ -771,6 +772,25 @@ def test_what_a_full_disk_did_not_take_is_written_once_it_does(stage: Stage) -> 
         written = stage.folder.workers.read_text()
         assert fleet.running()[0].worker_id in written
         assert '"revision":7' in written
+
+
+def test_orders_are_on_the_disk_before_their_record_has_its_name(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is asked for, and where the disk has refused it before: orders may be among what was not written."""
+    disk = Disk(monkeypatch)
+    with stage.fleet(template()) as fleet:
+        disk.take()
+        fleet.save()
+        assert disk.take() == ["name workers.json"], "processes do not outlive the machine"
+        fleet.save(is_durable=True)
+        assert disk.take() == ["flush workers.json.new", "name workers.json"]
+        (stage.folder.root / "workers.json.new").mkdir()
+        fleet.obey(Orders(cluster_id="c", epoch=1, revision=7))
+        fleet.save()
+        (stage.folder.root / "workers.json.new").rmdir()
+        disk.take()
+        stage.clock.ahead_s += 60.0
+        fleet.look()
+        assert disk.take()[:2] == ["flush workers.json.new", "name workers.json"]
 
 
 # --- as the first process of a container -----------------------------------------------------------------------------

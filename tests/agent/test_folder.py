@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from flushed import Disk
 from headway.agent import tenancy
 from headway.agent.folder import Identity, StateFolder
 from headway.agent.tenancy import as_host
@@ -185,3 +186,18 @@ def test_agents_that_share_one_of_their_control_planes_are_not_the_same_host() -
             pass
         with as_host([three], "a"):
             pass
+
+
+def test_what_must_not_be_lost_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An identity that a loss of power takes locks the host out; orders are obeyed once they are told as heard."""
+    folder = StateFolder(tmp_path)
+    disk = Disk(monkeypatch)
+    folder.save_identity(Identity(agent_id="a"))
+    kept = ["flush identity.json.new", "name identity.json", f"flush {tmp_path.name}"]
+    assert [each for each in disk.take() if not each.startswith("remove")] == kept
+    folder.write("workers.json", {})
+    assert "flush workers.json.new" in disk.take()
+    folder.write("workers.json", {}, is_durable=False)
+    assert [each for each in disk.take() if each.startswith("flush")] == []

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -11,12 +12,14 @@ from agent.fake_control import FakeControl, eventually, row, serving
 from headway.agent import calls, procfs
 from headway.agent import link as links
 from headway.agent.client import ControlClient, HostNews
+from headway.agent.ends import Ended
 from headway.agent.folder import StateFolder
 from headway.agent.isolation import NEVER_S, Contact
 from headway.agent.link import Link
 from headway.agent.orders import Orders
-from headway.scaling.model import HostCapacity
+from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire import lines
+from headway.wire.v1 import agent_pb2
 
 NEWS = HostNews(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=())
 
@@ -77,6 +80,36 @@ def test_orders_of_another_epoch_are_answered_with_a_report_at_once(
             reports = len(control.reports)
             control.assign(row(1), epoch=epoch)
             eventually(lambda reports=reports: len(control.reports) > reports)
+
+
+class Unanswered(FakeControl):
+    """Reports get no answer while ``is_deaf``."""
+
+    is_deaf = False
+    unanswered = 0
+
+    def Report(self, request: Any, context: Any) -> agent_pb2.ReportResponse:  # noqa: N802
+        if self.is_deaf:
+            self.unanswered += 1
+            context.abort(grpc.StatusCode.UNAVAILABLE, "as the test wants it")
+        return super().Report(request, context)
+
+
+def test_an_end_of_which_the_report_was_not_answered_is_told_again(tmp_path: Path) -> None:
+    """The control plane counts failures by what it was told: once, and not never."""
+    control = Unanswered()
+    worker = Worker(worker_id="w", pool="mail", template="t", pid=7, state=WorkerState.RUNNING, started_at_s=1.0)
+    with serving(control) as port, linked(tmp_path, port) as (link, _):
+        eventually(lambda: control.reports)
+        control.is_deaf = True
+        link.publish(NEWS, ended=[Ended(worker=worker, exit_code=3)], is_urgent=True)
+        eventually(lambda: control.unanswered)
+        assert not any(report.workers for report in control.reports)
+        control.is_deaf = False
+        (told,) = eventually(lambda: control.reports[-1].workers)
+        assert (told.worker_id, told.state, told.exit_code) == ("w", agent_pb2.WORKER_STATE_GONE, 3)
+        link.publish(NEWS, is_urgent=True)
+        eventually(lambda: not control.reports[-1].workers)
 
 
 def test_only_an_answer_with_the_orders_in_force_is_word_of_what_is_to_run(

@@ -331,6 +331,22 @@ def test_what_a_repetition_may_cure_is_repeated(host: Host, status: grpc.StatusC
 # --- ends and successors ---------------------------------------------------------------------------------------------
 
 
+def test_orders_and_states_are_written_down_also_where_nothing_is_to_be_done(host: Host) -> None:
+    """Else an agent that is killed leaves the next one with orders from before, and with workers that seem to start."""
+    host.control.assign(row(1))
+    host.agent()
+    host.control.running(1)
+    host.control.assign(row(1))
+    folder = StateFolder(host.state_dir)
+
+    def written() -> tuple[int, list[str]]:
+        kept = folder.read("workers.json") or {}
+        return kept["orders"]["revision"], [each["life"]["state"] for each in kept["workers"]]
+
+    eventually(lambda: written() == (host.control.answer.revision, ["running"]))
+    assert host.control.answer.revision == 2
+
+
 def test_workers_outlive_kill_9_of_the_agent_and_the_next_one_takes_them_over(host: Host) -> None:
     first = host.agent()
     host.control.assign(row(3))

@@ -112,3 +112,11 @@ def test_last_words(tmp_path: Path, printed: str, words: str) -> None:
     (tmp_path / "w.log").write_bytes(printed.encode(errors="surrogateescape"))
     assert Output.of(tmp_path).last_words("w") == words
     assert Output.of(tmp_path).last_words("nobody") == ""
+
+
+def test_a_file_that_is_there_is_given_to_no_new_worker(tmp_path: Path) -> None:
+    """A worker is known by its file: nobody else may have had it open before."""
+    output = Output.of(tmp_path)
+    os.close(output.create("a"))
+    with pytest.raises(FileExistsError):
+        output.create("a")

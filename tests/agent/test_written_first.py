@@ -17,6 +17,7 @@ from headway.agent import procfs
 from headway.agent.client import ControlClient, Proof
 from headway.agent.folder import Identity, StateFolder
 from headway.agent.membership import Membership
+from headway.errors import Unavailable
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
 BEFORE = Identity(agent_id="a", cluster_id="c", host_id="h", credential="old")
@@ -69,6 +70,34 @@ def test_who_the_host_is_is_written_down_before_it_calls_as_that(tmp_path: Path)
         assert member.identity().host_id == "host-1"
     assert folder.shown == [("old", False)]
     assert folder.identity().host_id == "host-1"
+
+
+class Giving(FakeControl):
+    """Gives each host that it lets in a credential."""
+
+    def Enrol(self, request: Any, context: Any) -> agent_pb2.EnrolResponse:  # noqa: N802
+        answer = super().Enrol(request, context)
+        answer.credential = "given"
+        return answer
+
+
+def test_a_credential_that_is_given_and_cannot_be_written_down_lets_the_host_in_by_nothing(tmp_path: Path) -> None:
+    """Used and then lost, it would lock the host out: from its first use on nothing else speaks for it."""
+    with serving(Giving()) as port:
+        folder, member = membership(tmp_path, port)
+        folder.is_full = True
+        with pytest.raises(Unavailable, match=r"identity\.json cannot be written"):
+            member.identity()
+        assert member.now == (BEFORE, False)
+        folder.is_full = False
+        assert member.identity().credential == "given"
+
+
+def test_a_full_disk_keeps_no_host_out_that_is_given_nothing(tmp_path: Path) -> None:
+    with serving(FakeControl()) as port:
+        folder, member = membership(tmp_path, port)
+        folder.is_full = True
+        assert member.identity().host_id == "host-1"
 
 
 class Promised(FakeControl):

@@ -308,6 +308,22 @@ async def test_a_superseded_leader_assigns_nothing(migrated_url: str, database: 
     assert database.assigned() == {}
 
 
+async def test_hosts_are_told_at_once_of_orders_that_have_changed_and_of_no_others(
+    migrated_url: str, database: Database
+) -> None:
+    """Their polls are held: untold, they would hear of it when their time is over."""
+    database.profile()
+    database.host()
+    database.bucket(**LATE)
+    with psycopg.connect(migrated_url, autocommit=True) as hearing:
+        hearing.execute("listen headway_assignments")
+        async with leading(migrated_url) as (ticker, epoch):
+            await ticker.tick(epoch=epoch, is_all_due=True)
+            assert [notice.payload for notice in hearing.notifies(timeout=60.0, stop_after=1)] == ["a"]
+            await ticker.tick(epoch=epoch, is_all_due=True)
+        assert list(hearing.notifies(timeout=0.0)) == []
+
+
 async def test_a_new_leader_goes_on_from_what_is_remembered(migrated_url: str, database: Database) -> None:
     """The hold outlives the leader: memory is in Postgres."""
     database.profile(hold_down_s=30.0)

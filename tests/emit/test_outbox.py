@@ -10,9 +10,10 @@ import grpc
 import pytest
 
 from emit.service import Service, serving
+from flushed import Disk
 from headway.emit import outbox as module
 from headway.emit.client import Receipt, TelemetryClient
-from headway.emit.folder import StateFolder
+from headway.emit.folder import StateFolder, write_json
 from headway.emit.outbox import RESERVED_AT_ONCE, Outbox
 from headway.errors import Invalid, Misconfigured, Unavailable
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
@@ -267,3 +268,12 @@ def test_what_a_control_plane_leaves_out_is_logged_when_it_begins_and_when_it_en
         "telemetry refused in part",
         "telemetry taken whole again",
     ]
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anything_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a loss of power leaves an empty file, or the one before, and what was sent is sent again."""
+    disk = Disk(monkeypatch)
+    write_json(tmp_path / "redis.json", {"a": 1})
+    assert disk.take() == ["flush redis.new", "name redis.json", f"flush {tmp_path.name}"]

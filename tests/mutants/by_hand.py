@@ -16,13 +16,15 @@ PLACEMENT = ("test_placement.py", "test_share.py", "laws/test_law_07_no_worker_i
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One mistake: in ``module`` of the core, ``right`` becomes ``wrong``."""
+    """One mistake: in ``module``, below ``root``, ``right`` becomes ``wrong``."""
 
     module: str
     right: str
     wrong: str
     tests: tuple[str, ...]
-    """Where it is expected to be found, the likeliest first; then all of the core are run."""
+    """Where it is expected to be found, the likeliest first; of one of the core, all of the core's are run then."""
+    root: str = "service/headway/scaling"
+    tests_in: str = "tests/scaling"
 
 
 def _in(module: str, tests: tuple[str, ...], *changes: tuple[str, str]) -> tuple[Mutant, ...]:

@@ -35,7 +35,7 @@ def mistaken(file: Path, right: str, wrong: str) -> Iterator[None]:
 
 def run_on(copy: Path, words: Sequence[str], *, within_s: float) -> subprocess.CompletedProcess[str] | None:
     """Run Python on the copy's modules and tests. Returns how it ended; ``None``: not within that time."""
-    paths = {"PYTHONPATH": f"{copy / 'service'}:{copy / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    paths = {"PYTHONPATH": f"{copy / 'service'}:{copy / 'sparkjobs'}:{copy / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         return subprocess.run(
             [sys.executable, *words],

@@ -1,8 +1,10 @@
-"""Makes each mistake of ``by_hand`` in a copy of the core and says which test finds it.
+"""Makes each mistake of ``by_hand``, or of ``guards``, in a copy of the tree and says which test finds it.
 
     .venv/bin/python tests/mutants/run.py [--only limits.py] [--page docs/proofs/mutants.md]
+    .venv/bin/python tests/mutants/run.py --guards [--only fleet.py] [--page docs/proofs/guards.md]
 
-It takes a few minutes on one core. It ends with 1 if a mistake lives or no longer applies to the code.
+The core takes a few minutes on one core, the guards half an hour. It ends with 1 if a mistake lives or no longer
+applies to the code.
 """
 
 import argparse
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from by_hand import MUTANTS, Mutant
 from copies import GONE, LIVED, copied, mistaken, run_on
+from guards import GUARDS, Guard
 
 CORE_TESTS = Path("tests/scaling")
 RUN_S_MAX = 300.0  # a mutant that never comes to an end is found, too
@@ -27,18 +30,21 @@ RUN_S_MAX = 300.0  # a mutant that never comes to an end is found, too
 class Found:
     """What became of one mistake."""
 
-    mutant: Mutant
+    mutant: Mutant | Guard
     by: str
     took_s: float
 
 
 def main(argv: Sequence[str]) -> int:
     options = _options(argv)
-    mutants = [mutant for mutant in MUTANTS if options.only in (None, mutant.module)]
+    known = GUARDS if options.guards else MUTANTS
+    mutants = [mutant for mutant in known if options.only is None or options.only in f"{mutant.root}/{mutant.module}"]
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="headway-mutants-") as name:
         copy = Path(name)
-        copied(("service", str(CORE_TESTS)), copy)
+        copied(
+            ("service", "sparkjobs", "migrations", "tests") if options.guards else ("service", str(CORE_TESTS)), copy
+        )
         found = []
         for mutant in mutants:
             found.append(_tried(mutant, copy))
@@ -48,28 +54,26 @@ def main(argv: Sequence[str]) -> int:
     total = f"{len(found) - len(lived)} of {len(found)} found, in {time.monotonic() - began_s:.0f} s"
     sys.stdout.write(f"{total}\n")
     if options.page:
-        options.page.write_text(_page(found, total), encoding="utf-8")
+        options.page.write_text((_guards_page if options.guards else _page)(found, total), encoding="utf-8")
     return 1 if lived else 0
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--guards", action="store_true", help="those of guards, in place of those of the core")
     parser.add_argument("--only", metavar="MODULE", help="the mistakes of one module")
     parser.add_argument("--page", metavar="FILE", type=Path, help="write the table there as well")
     return parser.parse_args(argv)
 
 
-def _tried(mutant: Mutant, copy: Path) -> Found:
+def _tried(mutant: Mutant | Guard, copy: Path) -> Found:
     began_s = time.monotonic()
-    file = copy / "service/headway/scaling" / mutant.module
+    file = copy / mutant.root / mutant.module
     if mutant.right not in file.read_text(encoding="utf-8"):
         return Found(mutant, GONE, 0.0)
     with mistaken(file, mutant.right, mutant.wrong):
-        by = (
-            _finder([str(CORE_TESTS / name) for name in mutant.tests], copy)
-            or _finder([str(CORE_TESTS)], copy)
-            or LIVED
-        )
+        tests = [f"{mutant.tests_in}/{name}" for name in mutant.tests]
+        by = _finder(tests, copy) or (mutant.tests_in == str(CORE_TESTS) and _finder([str(CORE_TESTS)], copy)) or LIVED
     return Found(mutant, by, time.monotonic() - began_s)
 
 
@@ -81,7 +85,7 @@ def _finder(tests: Sequence[str], copy: Path) -> str | None:
         return f"any: it runs for more than {RUN_S_MAX:.0f} s"
     if done.returncode == 0:
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) tests/scaling/(\S+)", done.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) tests/(?:scaling/)?(\S+)", done.stdout, re.MULTILINE)
     if failed is None:
         raise RuntimeError(f"pytest ended with {done.returncode} and names no test:\n{done.stdout}{done.stderr}")
     return failed[1]
@@ -100,6 +104,23 @@ def _page(found: Sequence[Found], total: str) -> str:
 
 Written by `.venv/bin/python tests/mutants/run.py --page docs/proofs/mutants.md`. Each row is one mistake made in a copy
 of the core, a wrong sign, a wrong bound, one too many, the lesser for the greater, and the first test that failed.
+
+{total} ({machine}).
+
+| module | right | wrong | found by |
+| --- | --- | --- | --- |
+{rows}
+"""
+
+
+def _guards_page(found: Sequence[Found], total: str) -> str:
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    rows = "\n".join(map(_row, found))
+    return f"""# Guards that the tests miss when they are gone
+
+Written by `.venv/bin/python tests/mutants/run.py --guards --page docs/proofs/guards.md`. Each row is something that is
+done first so that a crash in between is harmless, left out or moved in a copy of the tree, and the first test that
+failed.
 
 {total} ({machine}).
 

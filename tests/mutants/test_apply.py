@@ -5,14 +5,21 @@ from pathlib import Path
 import pytest
 
 from mutants.by_hand import MUTANTS, Mutant
+from mutants.guards import GUARDS, Guard
 from mutants.harms import HARMS, Harm
 
-HEADWAY = Path(__file__).parents[2] / "service" / "headway"
+ROOT = Path(__file__).parents[2]
+HEADWAY = ROOT / "service" / "headway"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.right[:40]}")
 def test_every_mistake_of_the_core_can_be_made(mutant: Mutant) -> None:
     assert mutant.right in (HEADWAY / "scaling" / mutant.module).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: f"{guard.module}: {guard.right.strip()[:40]}")
+def test_every_guard_can_be_taken_away(guard: Guard) -> None:
+    assert (ROOT / guard.root / guard.module).read_text(encoding="utf-8").count(guard.right) == 1
 
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.what)

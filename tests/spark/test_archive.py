@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flushed import Disk
 from headway.errors import Misconfigured
 from headway.scaling.model import EventKind, JobEvent
 from headway_spark import archive as module
@@ -333,3 +334,22 @@ def test_an_archive_has_one_keeper(log: Path) -> None:
         pass
     with Archive(log).kept():
         pass
+
+
+def test_a_merged_file_and_its_name_are_on_the_disk_before_what_it_is_made_of_goes(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a loss of power leaves neither."""
+    archive, _ = filled(log)
+    disk = Disk(monkeypatch)
+    removed: list[list[str]] = []
+    rmtree = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda *given, **more: (removed.append(disk.take()), rmtree(*given, **more)))
+    assert archive.merge_next(LATER, is_stopping=never)
+    (before,) = removed
+    draft, name, folder = before
+    assert draft.endswith(".draft")
+    assert draft.startswith("flush .")
+    assert name.startswith("name ")
+    assert name.endswith(".parquet")
+    assert folder == "flush archive"

@@ -1,6 +1,7 @@
 """The event log on a real disk: names, durability's order, locks and leftovers."""
 
 import fcntl
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -10,6 +11,7 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 import pytest
 
+from flushed import Disk
 from headway.errors import Overloaded, Unavailable
 from headway.store.event_files import SCHEMA
 from headway.store.event_log import EventLog, EventRow
@@ -184,6 +186,17 @@ def test_recovery_publishes_what_is_recorded_and_deletes_the_rest(root: Path) ->
         assert (names(root / "hot"), names(root / "tmp")) == ([recorded, moved], [])
 
 
+def test_what_lay_for_long_looks_new_to_the_stream_once_it_is_recovered(root: Path) -> None:
+    """The stream passes over files that look a week old."""
+    log = opened(root)
+    name = log.new_name(100.0)
+    log.write_tmp(name, [row()])
+    log.close()
+    os.utime(root / "tmp" / name, (0.0, 0.0))
+    opened(root).recover([name], {name})
+    assert (root / "hot" / name).stat().st_mtime > (root / "marker").stat().st_mtime - 60.0
+
+
 def test_a_lock_file_that_a_recovery_took_away_is_made_anew(root: Path, monkeypatch) -> None:
     """The gap between making and locking the file: whoever loses it there must not go on unprotected."""
     log, other, real = EventLog(root), opened(root), fcntl.flock
@@ -200,3 +213,22 @@ def test_a_lock_file_that_a_recovery_took_away_is_made_anew(root: Path, monkeypa
     monkeypatch.undo()
     log.write_tmp(log.new_name(1.0), [row()])
     assert other.leftovers() == []
+
+
+def test_what_is_answered_is_on_the_disk_by_then(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file and its name before its batches are claimed, and the name in the stream's sight before the answer."""
+    log = opened(root)
+    name = log.new_name(100.0)
+    disk = Disk(monkeypatch)
+    log.write_tmp(name, [row()])
+    assert disk.take() == [f"flush {name}", "flush tmp"]
+    log.publish(name)
+    assert disk.take() == [f"name {name}", "flush hot"]
+
+
+def test_a_logs_name_is_on_the_disk_before_the_database_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch)
+    EventLog(tmp_path / "events").create(MARKER)
+    assert disk.take() == ["flush marker", "flush events"]

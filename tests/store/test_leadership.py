@@ -9,7 +9,8 @@ import pytest
 
 from headway.errors import Unavailable
 from headway.store import leadership
-from headway.store.engine import create_engine
+from headway.store.deciding import hold_hosts
+from headway.store.engine import Engine, create_engine
 from headway.store.hosts import load_hosts
 from headway.store.leadership import (
     AHEAD_MAX_S,
@@ -80,7 +81,7 @@ async def test_a_restored_database_does_not_give_an_epoch_twice(migrated_url: st
     lost = await session.try_lead("lost")
     assert lost is not None
     with psycopg.connect(migrated_url, autocommit=True) as connection:
-        connection.execute("update leader_epoch set epoch = 7")  # the backup's
+        connection.execute("update leader_epoch set epoch = 0")  # the backup's
         connection.execute("select pg_sleep_until(to_timestamp(%s))", [lost])
     await session.close()
     following = await LeaderSession.open(migrated_url)
@@ -360,6 +361,48 @@ async def test_a_superseded_leader_writes_nothing(migrated_url: str) -> None:
             await fence(connection, epoch=epoch)
     await new.close()
     await engine.dispose()
+
+
+async def test_the_next_leader_waits_for_what_the_last_one_is_writing(migrated_url: str) -> None:
+    """Else it decides from what was so before, and then the other is committed, under an epoch that is over."""
+    engine = create_engine(migrated_url)
+    old, new = await LeaderSession.open(migrated_url), await LeaderSession.open(migrated_url)
+    epoch = await old.try_lead("old")
+    assert epoch is not None
+    async with engine.begin() as writing:
+        await fence(writing, epoch=epoch)
+        await old.close()
+        taking = asyncio.create_task(_led(new, "new"))
+        async with asyncio.timeout(60):
+            while not (taking.done() or await _waits(engine)):  # noqa: ASYNC110 - Postgres tells nobody who waits
+                await asyncio.sleep(0.01)
+        assert not taking.done()
+    assert await taking > epoch
+    await new.close()
+    await engine.dispose()
+
+
+async def test_a_superseded_leader_holds_no_host_for_known(migrated_url: str, led: Led) -> None:
+    """It was away, and takes the hosts' silence meanwhile for its own; the next leader has heard them, or not."""
+    engine = create_engine(migrated_url)
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("insert into hosts (host_id, name, lease_ends_at) values ('h', 'h', now() + interval '1 s')")
+        read = "select lease_ends_at from hosts"
+        before = connection.execute(read).fetchone()
+        with pytest.raises(Superseded):
+            await hold_hosts(engine, since_s=time.time() - 30.0, epoch=led[1] - 1)
+        assert connection.execute(read).fetchone() == before
+    await engine.dispose()
+
+
+async def _waits(engine: Engine) -> bool:
+    """Whether somebody waits for the epoch's row."""
+    async with engine.begin() as looking:
+        found = await looking.exec_driver_sql(
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' "
+            "and datname = current_database() and query like '%%update leader_epoch%%'"
+        )
+        return bool(found.scalar_one())
 
 
 async def test_a_silent_leaders_session_is_ended_and_a_lively_ones_is_not(migrated_url: str) -> None:

@@ -1,0 +1,249 @@
+"""What is done first so that a crash in between is harmless, each left out or moved: a test must find that it is missing.
+
+Nobody sees such a mistake until something is killed at the wrong moment.
+"""
+# ruff: noqa: E501 - what is replaced stands as it is in the code
+
+from dataclasses import dataclass
+
+AGENT, STORE, CONTROL = "service/headway/agent", "service/headway/store", "service/headway/control"
+EMIT, COLLECT, CLI, SPARK = (
+    "service/headway/emit",
+    "service/headway/collect",
+    "service/headway/cli",
+    "sparkjobs/headway_spark",
+)
+
+FLEET = ("agent/test_fleet.py", "agent/test_begun.py", "agent/test_output.py")
+WRITTEN = ("agent/test_written_first.py", "agent/test_folder.py", "agent/test_link.py", "agent/test_isolation.py")
+OUTBOX = ("emit/test_outbox.py", "collect/test_loop.py")
+INGEST = ("control/test_ingest.py", "store/test_event_log.py", "store/test_telemetry.py")
+LEADING = ("store/test_leadership.py", "control/test_leadership.py", "control/test_tick.py")
+LOG = ("spark/test_archive.py", "spark/test_rebuild.py", "spark/test_source_log.py")
+BACKUP = ("cli/test_backup.py",)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One that is gone: in ``module``, below ``root``, ``right`` becomes ``wrong``."""
+
+    module: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...]
+    """Where it is found."""
+    root: str
+    tests_in: str = "tests"
+
+
+def _of(folder: str, tests: tuple[str, ...], *changes: tuple[str, str, str]) -> tuple[Guard, ...]:
+    return tuple(Guard(module, right, wrong, tests, root=folder) for module, right, wrong in changes)
+
+
+GUARDS = (
+    *_of(
+        AGENT,
+        FLEET,
+        ("fleet.py", "            self.save()  # first", "            pass  # first"),
+        ("fleet.py", "        self.save()\n        for held in to_stop:", "        for held in to_stop:"),
+        ("fleet.py", "            self._starts.note(held.record)", "            pass"),
+        ("fleet.py", "        if self._logbook.is_behind:\n            self.save()\n", ""),
+        ("records.py", "uid=uid_of(template) if template else None", "uid=None"),
+        ("output.py", "os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND", "os.O_WRONLY | os.O_CREAT | os.O_APPEND"),
+        ("adoption.py", "and marks.prints_to(", "and (lambda *_: True)("),
+        ("adoption.py", "if len(mains) != 1:", "if not mains:"),
+        ("adoption.py", "return is_in_time and place.uid", "return place.uid"),
+        ("adoption.py", "if each.pid not in children]", "]"),
+        ("logbook.py", "is_durable=is_durable or was_refused", "is_durable=is_durable"),
+        ("logbook.py", "is_durable=is_durable or was_refused", "is_durable=False"),
+        ("folder.py", "            if is_durable:\n                    os.fsync(file)", "            pass"),
+    ),
+    *_of(
+        AGENT,
+        WRITTEN,
+        ("folder.py", "            os.fsync(folder)\n", "            pass\n"),
+        ("link.py", "        self._contact.tells(promises(telling.news.templates))\n", ""),
+        ("link.py", "self._contact.tells(promises", "self._untold.told(telling)\n        self._contact.tells(promises"),
+        ("membership.py", "                self._folder.save_identity(fresh)", "                pass"),
+        (
+            "membership.py",
+            'the old credential stays in use", error)  # noqa: TRY400\n                return',
+            'x", error)',
+        ),
+        ("membership.py", "if identity.credential != before.credential:", "if False:"),
+        ("membership.py", "            self._folder.save_identity(identity)", "            pass"),
+        (
+            "isolation.py",
+            "            self._promised = both\n        self._write()",
+            "            self._promised = both",
+        ),
+        ("isolation.py", "both = _least(self._promised, self._telling)", "both = self._telling"),
+    ),
+    *_of(
+        AGENT,
+        ("agent/test_loop.py", "agent/test_several_controls.py", "agent/test_written_first.py"),
+        ("loop.py", "                fleet.save(is_durable=has_orders)", "                pass"),
+        ("loop.py", "            fleet.adopt()\n            fleet.use", "            fleet.use"),
+    ),
+    *_of(
+        EMIT,
+        OUTBOX,
+        (
+            "outbox.py",
+            "            self._write()\n            if self._pending is not None:",
+            "            if self._pending is not None:",
+        ),
+        ("outbox.py", "        self._is_written &= not self._pending.events\n", ""),
+        (
+            "outbox.py",
+            "            self._reserved = number + RESERVED_AT_ONCE\n            self._is_written = False",
+            "            self._reserved = number + RESERVED_AT_ONCE",
+        ),
+        (
+            "outbox.py",
+            "            self.keep(cursor)\n        self._pending",
+            "            pass\n        self._pending",
+        ),
+        ("outbox.py", "            self._is_written = False\n            self._write()", "            pass"),
+        (
+            "outbox.py",
+            "        self._is_written = True\n        self._has_record = pending",
+            "        self._is_written = True\n        self._has_record = False and pending",
+        ),
+        ("folder.py", "        os.fsync(written.fileno())\n", ""),
+        ("folder.py", "        os.fsync(folder)\n", "        pass\n"),
+        ("folder.py", 'new = file.with_suffix(".new")', "new = file"),
+    ),
+    *_of(
+        COLLECT,
+        ("collect/test_loop.py", "collect/test_rq_exactly_once.py"),
+        ("loop.py", "if not self._outbox.is_empty and not self._outbox.push():", "if not self._outbox.is_empty:"),
+        ("loop.py", "            self._outbox.keep(self._broker.cursor())", "            pass"),
+        ("loop.py", "cursor=cursor if events else None", "cursor=None"),
+        ("loop.py", "                self._broker, self._news = self._new_broker(), News()\n", ""),
+        ("loop.py", "            self._news.sent(some_samples", "            (lambda *_, **__: None)(some_samples"),
+    ),
+    *_of(
+        STORE,
+        INGEST,
+        (
+            "event_log.py",
+            "                os.fsync(file.fileno())\n                size_bytes",
+            "                size_bytes",
+        ),
+        ("event_log.py", "            _sync_folder(self._tmp)", "            pass"),
+        ("event_log.py", "            _sync_folder(self._hot)", "            pass"),
+        (
+            "event_log.py",
+            "                os.fsync(file.fileno())\n            _sync_folder(self.root)",
+            "            _sync_folder(self.root)",
+        ),
+        ("event_log.py", "            if os.path.samestat(os.fstat(descriptor), path.stat()):", "            if True:"),
+        ("event_log.py", "        fcntl.flock(descriptor, fcntl.LOCK_EX)\n", ""),
+        ("event_log.py", "                    os.utime(self._tmp / name)", "                    pass"),
+        ("event_log.py", "        self._require(self._marker)\n        try:", "        try:"),
+        ("telemetry.py", "        await attempt.rollback()", "        await attempt.commit()"),
+        (
+            "telemetry.py",
+            '"select file, \'\', 0, 0 from unnest(cast(:files as text[])) as file "\n                "on conflict do nothing returning file"',
+            '"select file, \'\', 0, 0 from unnest(cast(:files as text[])) as file where not exists "\n                "(select 1 from event_files known where known.file = file) on conflict do nothing returning file"',
+        ),
+    ),
+    *_of(
+        CONTROL,
+        INGEST,
+        ("ingest.py", "            self._in_doubt.append(file)\n", ""),
+        ("ingest.py", "            await settle(self._engine, self._event_log, self._in_doubt)\n", ""),
+        (
+            "ingest.py",
+            "            if rows:\n                await record_file(",
+            "            if rows and False:\n                await record_file(",
+        ),
+        ("ingest.py", "            await recover(self._engine, self._event_log)\n", ""),
+        ("ingest.py", "first.setdefault(waiting.key, waiting)", "first[waiting.key] = waiting"),
+    ),
+    *_of(
+        STORE,
+        LEADING,
+        ("leadership.py", ".with_for_update(read=True)", ""),
+        ("leadership.py", "        await self.renew(epoch)\n        return int(epoch)", "        return int(epoch)"),
+        (
+            "leadership.py",
+            "                    extract(epoch from clock_timestamp())::bigint),",
+            "                    0),",
+        ),
+        (
+            "leadership.py",
+            '"idle_in_transaction_session_timeout", f"{FENCED_IDLE_S}s"',
+            '"idle_in_transaction_session_timeout", "0"',
+        ),
+        ("leadership.py", "        .values(assignment_epoch=0)", "        .values(assignment_epoch=epoch)"),
+        ("deciding.py", "        await fence(connection, epoch=epoch)\n        await _save", "        await _save"),
+        (
+            "deciding.py",
+            "        await fence(connection, epoch=epoch)\n        await pass_over",
+            "        await pass_over",
+        ),
+        ("deciding.py", "    await tell_hosts(connection, host_ids)\n", ""),
+    ),
+    *_of(
+        CONTROL,
+        LEADING,
+        ("leadership.py", "            if stuck_s <= LEASE_S:", "            if True:"),
+        (
+            "leadership.py",
+            "        if self.epoch == epoch:\n            self.epoch = None",
+            "        self.epoch = None",
+        ),
+        (
+            "leadership.py",
+            "            finally:\n                self.epoch = None\n",
+            "            finally:\n                pass\n",
+        ),
+    ),
+    *_of(
+        STORE,
+        ("store/test_rollups.py", "store/test_sink.py", "store/test_retention.py", "store/test_partitions.py"),
+        ("rollups.py", "// MINUTE_S * MINUTE_S, progress.minutes_until_s)", "// MINUTE_S * MINUTE_S, newest_s)"),
+        ("rollups.py", "// HOUR_S * HOUR_S, progress.hours_until_s)", "// HOUR_S * HOUR_S, newest_s)"),
+        ("rollups.py", "    _save(connection, done)  # whatever", "    pass  # whatever"),
+        ("rollups.py", "        _save(connection, replace(done, hours_until_s=_float(hour) + HOUR_S))", "        pass"),
+        ("rollups.py", "hours_until_s=hours_from_s)\n    _save", "hours_until_s=newest_s)\n    _save"),
+        ("retention.py", "CLAIMS_KEPT_DAYS = 7", "CLAIMS_KEPT_DAYS = 1"),
+        ("retention.py", "FILES_KEPT_DAYS = 30", "FILES_KEPT_DAYS = 1"),
+    ),
+    *_of(
+        SPARK,
+        LOG,
+        ("keeper.py", "        note_taken(self._log_dir, Taken(query=query, number=until))\n", ""),
+        ("keeper.py", "counted = [entry for entry in found if entry.number <= until]", "counted = [*found]"),
+        ("archive.py", "        file.flush()\n        os.fsync(file.fileno())\n", "        file.flush()\n"),
+        ("archive.py", "            sync_folder(self._folder)\n", ""),
+        (
+            "archive.py",
+            "            draft.rename(self._merged(part))\n",
+            "            shutil.rmtree(part, ignore_errors=True)\n            draft.rename(self._merged(part))\n",
+        ),
+        ("archive.py", 'draft = self._folder / f".{part.name}.draft"', "draft = self._merged(part)"),
+        ("rebuild.py", '        return self._noted(Mark(stage="state"', '        return (Mark(stage="state"'),
+        (
+            "rebuild.py",
+            '                mark = self._noted(replace(mark, stage="rows"))',
+            '                mark = replace(mark, stage="rows")',
+        ),
+        ("rebuild.py", "        sync_tree(self.checkpoint)\n", ""),
+        ("rebuild.py", "        shutil.rmtree(self.checkpoint, ignore_errors=True)\n", ""),
+    ),
+    *_of(
+        CLI,
+        BACKUP,
+        ("restore.py", '    layout.restoring.write_text("a restore was broken off\\n")\n', ""),
+        ("restore.py", "    order(layout.checkpoint)  #", "    pass  #"),
+        ("restore.py", "        _require_still(layout)\n", ""),
+        ("backup_file.py", "            if _words(tar, member) != found:", "            if False:"),
+        ("backup_file.py", "        draft.rename(path)", "        path.write_bytes(draft.read_bytes())"),
+        ("backup.py", "seen.counts(path.name, written_at_s=written_s(path))", "True"),
+        ("backup.py", "        if path.name in seen.recent_files and _add", "        if _add"),
+    ),
+    *_of(STORE, BACKUP, ("embedded/dump.py", 'f"--snapshot={snapshot}", ', "")),
+)
