@@ -281,7 +281,8 @@ def test_the_bindings_that_are_explained_exist() -> None:
 def test_the_readme_claims_no_more_faults_than_the_ledger_has() -> None:
     ledger = [json.loads(line) for line in (DOCS / "proofs/faults.jsonl").read_text().splitlines()]
     said = re.search(
-        r"More than ([\d,]+) faults in (\d+) rounds[^:]*: more than ([\d,]+) jobs sent, each done, none\s+twice",
+        r"More than ([\d,]+) faults in (\d+) rounds[^:]*: more than ([\d,]+) jobs sent, none done twice, no\s+busy "
+        r"worker killed, each done but one, which Redis gave to a host that was just cut off",
         (ROOT / "README.md").read_text(),
     )
     assert said is not None
@@ -289,9 +290,10 @@ def test_the_readme_claims_no_more_faults_than_the_ledger_has() -> None:
     assert sum(row["faults"] for row in ledger) > faults
     assert len(ledger) >= rounds
     assert sum(row["jobs_in"] for row in ledger) > jobs
+    assert sum(row.get("jobs_lost_by_rq", 0) for row in ledger) == 1
     for row in ledger:
-        assert row["jobs_done"] == row["jobs_in"]
-        assert (row["jobs_doubled"], row["busy_killed"], row.get("jobs_lost_by_rq", 0)) == (0, 0, 0)
+        assert row["jobs_in"] - row["jobs_done"] == row.get("jobs_lost_by_rq", 0)
+        assert (row["jobs_doubled"], row["busy_killed"]) == (0, 0)
 
 
 def test_no_page_installs_from_an_index_on_which_headway_is_not() -> None:
