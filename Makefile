@@ -15,7 +15,7 @@ SLOW := spark or e2e or install or browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check proof format lint types contracts fast slow proto proto-check bench wheel image clean
+.PHONY: help install demo test check proof format lint types contracts fast slow docs docs-links proto proto-check bench wheel image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -72,6 +72,12 @@ fast: install ## the tests that start no JVM, no browser and no whole system, as
 # They wait as much as they compute, and each may hold 3 GB. More at once starve those that look at processor time.
 slow: install ## the others, two at once; tests/side_by_side.py says which stay together
 	@$(BIN)/pytest -m "not proof and ($(SLOW))" --numprocesses $(SLOW_AT_ONCE) --dist loadgroup --durations 15 $(ARGS)
+
+docs: install ## build the site of the documents into build/docs; a warning or a dead link ends it
+	@$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs && echo "build/docs/docs/README.html"
+
+docs-links: install ## whether links to other people's sites still lead somewhere (asks the network)
+	@$(BIN)/sphinx-build -q -b linkcheck -c docs . build/links
 
 # Code of protobuf 5.27 loads beside every later runtime; a newer generator's would shut older programs out.
 PROTO_OUT ?= service
