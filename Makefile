@@ -15,7 +15,7 @@ SLOW := spark or e2e or install or browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check proof format lint types contracts fast slow docs docs-links proto proto-check bench wheel image clean
+.PHONY: help install demo test check proof format lint types contracts fast slow docs docs-run docs-links proto proto-check bench wheel image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -75,6 +75,9 @@ slow: install ## the others, two at once; tests/side_by_side.py says which stay 
 
 docs: install ## build the site of the documents into build/docs; a warning or a dead link ends it
 	@$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs && echo "build/docs/docs/README.html"
+
+docs-run: install ## run every command of the documents that can run, those that start Spark included (ARGS="-k rehearse")
+	@$(BIN)/pytest -m "proof or not proof" --durations 5 $(ARGS) tests/pages
 
 docs-links: install ## whether links to other people's sites still lead somewhere (asks the network)
 	@$(BIN)/sphinx-build -q -b linkcheck -c docs . build/links
