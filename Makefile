@@ -15,7 +15,7 @@ SLOW := spark or e2e or install or browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check proof format lint types contracts fast slow docs docs-run docs-links proto proto-check bench wheel image clean
+.PHONY: help install demo test check quick proof format lint types contracts fast slow docs docs-run docs-links proto proto-check bench wheel image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ test: install ## every kind of test once, small seeds (15 minutes at most)
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types contracts proto-check
 	@$(MAKE) --no-print-directory fast
+
+quick: install ## lint, types, and the tests of what changed since main: a minute at most
+	@$(BIN)/python tools/quick.py
 
 proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to docs/proofs/
 	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling

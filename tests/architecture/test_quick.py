@@ -1,0 +1,56 @@
+"""`make quick` finds the tests of what was changed, and leaves out what there is no time for by name."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import quick
+from architecture.tree import ROOT, SERVICE
+
+
+@pytest.mark.parametrize(
+    ("changed", "tests"),
+    [
+        (["service/headway/agent/loop.py"], ["tests/agent"]),
+        (["service/headway/control/http/app.py", "service/headway/control/tick.py"], ["tests/control"]),
+        (["tests/agent/test_loop.py"], ["tests/agent/test_loop.py"]),
+        (["tests/agent/test_loop.py", "service/headway/agent/loop.py"], ["tests/agent"]),  # the folder has the file
+        (["tests/agent/workers.py"], ["tests/agent"]),
+        (["docs/how-to/install.md", "Makefile", ".ci/run"], ["tests/architecture"]),
+        (["sparkjobs/headway_spark/buckets.py"], ["tests/spark"]),
+        (["tests/agent/test_that_was_deleted.py"], []),
+        (["LICENSE"], []),
+    ],
+)
+def test_what_was_changed_is_judged_by_its_tests(changed: list[str], tests: list[str]) -> None:
+    assert quick.tests_of(changed) == tests
+
+
+def test_every_package_has_tests() -> None:
+    packages = {folder.parent.name for folder in SERVICE.glob("*/__init__.py")}
+    assert [package for package in packages if not quick.tests_of([f"service/headway/{package}/a.py"])] == []
+
+
+def test_what_cannot_begin_in_time_is_left_out_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "tests" / "test_late.py"
+    file.parent.mkdir()
+    file.write_text("def test_one(): assert False\ndef test_two(): assert False\n")
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "begins_until",
+        "--rootdir",
+        tmp_path,
+    ]
+    environment = {**os.environ, "TESTS_BEGIN_UNTIL_S": "0", "PYTHONPATH": str(ROOT / "tools"), "CI": ""}
+    done = subprocess.run([*words, file], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "there was no more time for 2 tests: 2 of tests/test_late.py" in done.stdout

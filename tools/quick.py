@@ -1,0 +1,116 @@
+"""`make quick`: what says within a minute whether a change is on its way. `make check` and `make test` judge it.
+
+Lint, types as far as they changed, the tests of the folders that were touched since main, and the pure tests. Tests
+that did not begin in time are left out, and named; so are the kinds that start a JVM, a browser or whole systems.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+
+WITHIN_S = 60.0
+ENDING_S = 6.0  # from the last test that may begin to the end of pytest
+SLOW = "proof or spark or e2e or install or browser"
+PURE = ("tests/scaling", "tests/simulate")
+
+# What was changed -> the tests that judge it. The first that fits; a package has a folder of its name.
+TESTS = (
+    (r"tests/(\w+)/.*test_\w+\.py", r"\g<0>"),
+    (r"tests/(\w+)/.*", r"tests/\1"),
+    (r"service/headway/(\w+)/.*", r"tests/\1"),
+    (r"service/headway/(?:settings|__main__)\.py", "tests/architecture"),
+    (r"service/headway/strategies\.py", "tests/test_loading_strategies.py"),
+    (r"sparkjobs/.*", "tests/spark"),
+    (r"migrations/.*", "tests/store/test_migrate.py"),
+    (r"proto/.*", "tests/wire"),
+    (
+        r"[\w-]+\.md|docs/.*|Dockerfile|docker-compose\.yml|pyproject\.toml|Makefile|tools/.*|\.\w.*",
+        "tests/architecture",
+    ),
+)
+
+
+def main() -> int:
+    """Run what fits into a minute. Returns the exit status."""
+    began_s = time.monotonic()
+    checks = {name: _begun(*words) for name, words in _checks().items()}
+    changed = changed_files()
+    touched = tests_of(changed)
+    status = sum(_ended(name, process, began_s) for name, process in checks.items())
+    since = f"{len(changed)} files changed since {_base()[0]}"
+    print(
+        f"quick: {since}: {', '.join(touched) or 'no tests of their own'}; then the pure tests: {', '.join(PURE)}",
+        flush=True,
+    )
+    until_s = time.time() + WITHIN_S - ENDING_S - (time.monotonic() - began_s)
+    status += _tests([*touched, *PURE], until_s=until_s)
+    took_s = time.monotonic() - began_s
+    print(f"quick: {took_s:.0f} s; not run: {SLOW.replace(' or ', ', ')} tests, and those of all other folders")
+    return 1 if status else 0
+
+
+def changed_files() -> list[str]:
+    """What differs from main, committed or not; on main itself, from the last commit."""
+    _, base = _base()
+    listed = [_git("diff", "--name-only", base), _git("ls-files", "--others", "--exclude-standard")]
+    return sorted({line for text in listed for line in text.splitlines()})
+
+
+def tests_of(changed: Iterable[str]) -> list[str]:
+    """The test files and folders that judge ``changed``, without those that another of them holds."""
+    found = dict.fromkeys(filter(None, map(_test_of, changed)))
+    there = [test for test in found if (ROOT / test).exists()]
+    return [test for test in there if not any(test != other and test.startswith(f"{other}/") for other in there)]
+
+
+def _test_of(file: str) -> str | None:
+    for pattern, tests in TESTS:
+        if found := re.fullmatch(pattern, file):
+            return found.expand(tests)
+    return None
+
+
+def _base() -> tuple[str, str]:
+    """By what changes are counted: a name for people, and a commit."""
+    base = _git("merge-base", "HEAD", "main")
+    is_main = not base or base == _git("rev-parse", "HEAD")
+    return ("the last commit", "HEAD") if is_main else ("main", base)
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _checks() -> dict[str, tuple[str, ...]]:
+    python = str(BIN / "ruff")
+    return {"format": (python, "format", "--check", "."), "lint": (python, "check", "."), "types": (str(BIN / "mypy"),)}
+
+
+def _begun(*words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def _ended(name: str, process: "subprocess.Popen[str]", began_s: float) -> int:
+    said, _ = process.communicate()
+    result = "good" if process.returncode == 0 else said.strip()
+    print(f"quick: {name}, after {time.monotonic() - began_s:.0f} s: {result}")
+    return process.returncode
+
+
+def _tests(paths: list[str], *, until_s: float) -> int:
+    words = ["-m", "pytest", "-q", "-p", "begins_until", "-m", f"not ({SLOW})", "--maxfail", "10", *paths]
+    words += ["--numprocesses", str(min(os.cpu_count() or 1, 8)), "--dist", "loadfile", "--no-loadscope-reorder"]
+    environment = {**os.environ, "TESTS_BEGIN_UNTIL_S": f"{until_s:.1f}"}
+    return subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
