@@ -15,7 +15,7 @@ SLOW := spark or e2e or install or browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check quick proof format lint types contracts fast slow docs docs-run docs-links proto proto-check bench wheel image clean
+.PHONY: help install demo test check quick proof format lint types contracts fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -97,6 +97,10 @@ proto-check: install ## buf: lint, format and what would break those who speak t
 
 wheel: install ## build the wheel, dist/headway-VERSION-py3-none-any.whl: what other machines install
 	@$(BIN)/uv --quiet build --wheel --out-dir dist . && ls dist/*.whl
+
+release: install ## make a release of the last commit (VERSION=1.2.0, ARGS=--dry-run): all its files, commit and tag
+	@test -n "$(VERSION)" || { echo "headway: which version? make release VERSION=1.2.0" >&2; exit 1; }
+	@$(BIN)/python tools/release.py $(VERSION) $(ARGS)
 
 image: ## build the container image, headway:local
 	@docker build --tag headway:local .
