@@ -1,11 +1,15 @@
 """Rehearsals in processes beside each other: they end whatever the process that waits for them does with signals."""
 
+import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from headway.cli import phases
@@ -41,3 +45,20 @@ def test_what_goes_wrong_ends_every_rehearsal_though_this_process_takes_the_sign
     ):
         next(on.rows(wanted, lambda _: 1 / 0))
     assert time.monotonic() - began_s < 30.0
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="on one core they run in the command's own process")
+def test_rehearsals_end_with_the_command_that_began_them_also_by_kill_9() -> None:
+    month = ("--synthetic", "weekly:days=1,rate=0.05,service=2s,for=28d", "--begins-at", "2026-03-02", "--no-weeks")
+    words = [sys.executable, "-m", "headway", "simulate", *month]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as command:
+        known, ends_s = psutil.Process(command.pid), time.monotonic() + 60.0
+        while not (rehearsals := known.children()):
+            assert command.poll() is None
+            assert time.monotonic() < ends_s
+            time.sleep(0.05)
+        command.kill()
+    alive = psutil.wait_procs(rehearsals, timeout=30.0)[1]
+    for each in alive:
+        each.kill()
+    assert alive == []

@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +22,7 @@ LOOK_S = 3e-5
 BESIDE_FROM_S = 2.0
 STEPS_TOLD = 200
 ASK_EVERY_S = 0.2
+PARENT_ASKED_EVERY_S = 1.0
 
 OnProgress = Callable[[float], object]
 """Receives how much of everything is done, 0 to 1."""
@@ -103,7 +106,8 @@ def bench(
         return
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
     told = context.Array("d", tasks)
-    with context.Pool(processes, _begin, (tuple(cases), tuple(settings), dict(known), told, rehearse)) as pool:
+    given = (os.getpid(), tuple(cases), tuple(settings), dict(known), told, rehearse)
+    with context.Pool(processes, _begin, given) as pool:
         yield Beside(pool, told, settings)
         pool.close()
         pool.join()
@@ -114,12 +118,28 @@ _given: dict[str, Any] = {}
 
 
 def _begin(
-    cases: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy], told: Any, rehearse: Any
+    parent: int,
+    cases: Sequence[Case],
+    settings: Sequence[Setting],
+    known: Mapping[str, Strategy],
+    told: Any,
+    rehearse: Any,
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
     # with SIGTERM: a handler that this copy has of its parent would swallow it, and the parent would wait for ever
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _given.update(cases=cases, settings=settings, known=known, told=told, rehearse=rehearse)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when ``parent`` is gone, also by ``kill -9``: nobody would read what it works out.
+
+    The pool's pipes do not say so, as each process of the bench holds the ends of those before it.
+    """
+    while os.getppid() == parent:
+        time.sleep(PARENT_ASKED_EVERY_S)
+    os._exit(1)
 
 
 def _rehearse_one(task: tuple[int, int]) -> tuple[int, int, Row]:
