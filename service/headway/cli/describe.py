@@ -182,6 +182,7 @@ def _of_host(known: Body) -> Iterator[Part]:
         ("orders", _no_orders(row["epoch_ahead"])),
         ("agent", row["agent_version"]),
         ("labels", ", ".join(f"{key}={value}" for key, value in row["labels"].items())),
+        ("refused", "; ".join(row["refused"])),
         ("cpu cores", f"{used['cpu_cores']:g} of {capacity['cpu_cores']:g}"),
         ("memory", f"{mib(used['memory_bytes'])} of {mib(capacity['memory_bytes'])}"),
         ("gpus", f"{used['gpus']} of {capacity['gpus']}" if capacity["gpus"] else ""),

@@ -112,12 +112,20 @@ def tokens(answer: dict[str, Any]) -> Table | str:
                 row["created_by"],
                 "ever" if row["expires_at_s"] is None else duration(max(0.0, row["expires_at_s"] - time.time())),
                 "never" if row["first_used_at_s"] is None else ago(row["first_used_at_s"]),
-                "" if row["uses_left"] is None else f"{row['uses_left']} × {row['host'] or 'any host'}",
+                _lets_in(row),
             )
             for row in answer["tokens"]
         ),
         empty="no tokens: make one with `headway token create`",
     )
+
+
+def _lets_in(row: dict[str, Any]) -> str:
+    """How many hosts a join token lets in, and what these may say of themselves; empty of other tokens."""
+    if row["uses_left"] is None:
+        return ""
+    bounds = [f"{what} {', '.join(row[what]) or 'none'}" for what in ("templates", "labels") if row[what] is not None]
+    return "; ".join([f"{row['uses_left']} × {row['host'] or 'any host'}", *bounds])
 
 
 def wanted(answer: dict[str, Any]) -> Table | str:
@@ -154,7 +162,12 @@ def _template(row: dict[str, Any], name: str) -> str:
 
 
 def _why(row: dict[str, Any]) -> str:
-    return f"{row['cordon_reason']} ({row['cordoned_by']}, {ago(row['cordoned_at_s'])})" if row["cordoned_at_s"] else ""
+    why = []
+    if row["cordoned_at_s"]:
+        why.append(f"{row['cordon_reason']} ({row['cordoned_by']}, {ago(row['cordoned_at_s'])})")
+    if row["refused"]:
+        why.append(f"refused: {'; '.join(row['refused'])}")
+    return "; ".join(why)
 
 
 def decisions(answer: dict[str, Any]) -> Table | str:

@@ -45,6 +45,16 @@ def create(
     ] = None,
     uses: Annotated[int | None, typer.Option(min=1, help="How many hosts a join token lets in; 1 unless said.")] = None,
     host: Annotated[str | None, typer.Option(help="The only host that a join token lets in.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="A label that its hosts may have, as zone=a or rack=*; any unless said."
+        ),
+    ] = None,
+    template: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A template that its hosts may have, as rq or mail-*; any unless said."),
+    ] = None,
 ) -> None:
     """Make a token and print its secret, which is told this once."""
     if (role is None) == (not join):
@@ -57,6 +67,8 @@ def create(
         "for_s": None if duration is None else span_s(duration, option="--for"),
         "uses": uses,
         "host": host,
+        "labels": label or None,
+        "templates": template or None,
     }
     made = _sent("POST", "/v1/tokens", json={key: value for key, value in given.items() if value is not None})
     where = ClientSettings.from_env(os.environ).url

@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, or_, sele
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
+from headway.store.allowance import allow, allowance_of
 from headway.store.audit import record_act
 from headway.store.tables import credential_changes, credentials, hosts
 
@@ -148,6 +149,7 @@ async def issue(
     await conn.execute(delete(credentials).where(of_host(host_id), credentials.c.used_at.is_(None)))
     secret = drawn(Role.HOST)
     host_name = select(hosts.c.name).where(hosts.c.host_id == host_id).scalar_subquery()
+    allowed = select(hosts.c.allowed).where(hosts.c.host_id == host_id).scalar_subquery()
     spread = int(digest(secret)[:4], 16) / 0xFFFF * RENEW_SPREAD
     await conn.execute(
         insert(credentials).values(
@@ -158,6 +160,7 @@ async def issue(
             host_id=host_id,
             joined_by=joined_by,
             agent_id=agent_id,
+            allowed=allowed,
             created_by=created_by,
             renew_at=func.now() + seconds(RENEW_AFTER_S * (1.0 - spread)),
         )
@@ -169,7 +172,10 @@ async def move(conn: AsyncConnection, sha256_hex: str, *, host_id: str) -> None:
     """Let a credential be that of another host id, as of a host that was forgotten and is back."""
     revision = await next_revision(conn)
     mine = credentials.c.sha256 == sha256_hex
-    await conn.execute(update(credentials).where(mine).values(host_id=host_id, changed=revision))
+    moved = update(credentials).where(mine).values(host_id=host_id, changed=revision).returning(credentials.c.allowed)
+    allowed = (await conn.execute(moved)).scalar_one()
+    # To be forgotten and come back must not make a host more than it was.
+    await allow(conn, host_id, allowance_of(allowed))
 
 
 async def rotate(conn: AsyncConnection, host_name: str, *, actor: str) -> None:

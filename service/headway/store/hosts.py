@@ -250,7 +250,7 @@ def _hosts(known: Sequence[Any], running: Sequence[Any], timings: Mapping[tuple[
                 memory_pressure=row.memory_pressure,
             ),
             templates=tuple(
-                _timed(template, timings.get((row.host_id, template.name))) for template in _templates(row.templates)
+                _timed(template, timings.get((row.host_id, template.name))) for template in templates_of(row.templates)
             ),
             workers=tuple(workers_of.get(row.host_id, ())),
             is_known=row.is_known,
@@ -316,9 +316,25 @@ def _worker(row: Any) -> Worker:
 _TEMPLATE_FIELDS = frozenset(each.name for each in fields(Template))
 
 
+def template_to_json(template: Template) -> Mapping[str, Any]:
+    """The template as a host's row has it."""
+    return {
+        "name": template.name,
+        "content_hash": template.content_hash,
+        "slots": template.slots,
+        "cpu_cores": template.cpu_cores,
+        "memory_bytes": template.memory_bytes,
+        "gpus": template.gpus,
+        "labels": dict(template.labels),
+        "isolation_drain_after_s": template.isolation_drain_after_s,
+        "drain_timeout_s": template.drain_timeout_s,
+    }
+
+
 # Most hosts tell the same as many others.
 @lru_cache(maxsize=4096)
-def _templates(body: str) -> tuple[Template, ...]:
+def templates_of(body: str) -> tuple[Template, ...]:
+    """The templates that a host's row has, of its JSON."""
     # A later version may have written more: who goes back to this one must not lose sight of every host for it.
     return tuple(
         Template(**{name: value for name, value in template.items() if name in _TEMPLATE_FIELDS})

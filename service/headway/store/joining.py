@@ -7,6 +7,7 @@ from sqlalchemy import Row, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Forbidden, Unauthenticated
+from headway.store.allowance import allow, allowance_of
 from headway.store.audit import record_act
 from headway.store.credentials import (
     Known,
@@ -73,7 +74,7 @@ async def join(conn: AsyncConnection, enrolment: Enrolment, *, caller: Known | N
     if not is_trusted:
         raise Unauthenticated(
             "this control plane lets a host in with a join token: make one with `headway token create --join` and set "
-            "HEADWAY_JOIN_TOKEN on the host"
+            "HEADWAY_JOIN_TOKEN_FILE on the host"
         )
     host_id = await _enrolled(conn, enrolment)
     if (await host_facts(conn, host_id))[1]:
@@ -108,6 +109,7 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
         if row.host_name is None:
             raise Forbidden(_has_own(enrolment.name))
         await end(conn, of_host(host_id))
+    await allow(conn, host_id, allowance_of(row.allowed))
     joined = await issue(
         conn,
         host_id,
@@ -120,7 +122,7 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
         actor=f"join token {row.name}",
         action="host joined",
         subject=f"host {enrolment.name}",
-        after={"host_id": host_id},
+        after={"host_id": host_id, "allowed": row.allowed},
     )
     return Joined(host_id=host_id, credential=joined)
 

@@ -45,6 +45,8 @@ class HostRow:
     """Pool -> workers that were ended by force at their drain deadline, since the host enrolled."""
     epoch_ahead: int | None = None
     """The epoch it tells of that is later than the leader's, so that it takes no orders; ``None``: it takes them."""
+    refused: tuple[str, ...] = ()
+    """A sentence for each label and template that it reports and that its join token does not allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +198,7 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             func.extract("epoch", hosts.c.cordoned_at).label("cordoned_at_s"),
             hosts.c.cordoned_by,
             hosts.c.cordon_reason,
+            hosts.c.refused,
             case((hosts.c.epoch_seen > epoch, hosts.c.epoch_seen)).label("epoch_ahead"),
         )
     )
@@ -212,6 +215,7 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             cordon_reason=told[host.host_id].cordon_reason,
             forced_workers=forced.get(host.host_id, {}),
             epoch_ahead=told[host.host_id].epoch_ahead,
+            refused=tuple(told[host.host_id].refused),
         )
         for host in known
         if host.host_id in told

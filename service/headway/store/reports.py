@@ -3,19 +3,29 @@
 A host is known while its lease holds, by Postgres's clock. Agents tell durations; their clocks count nowhere.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Text, TextClause, bindparam, text
+from sqlalchemy import Text, TextClause, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from headway.errors import printable
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker, WorkerState
+from headway.store.allowance import admitted, allowance_of
+from headway.store.audit import record_act
 from headway.store.forced_ends import count_forced
-from headway.store.hosts import LEASE_S
+from headway.store.hosts import LEASE_S, template_to_json
 from headway.store.standing import unknown
+from headway.store.tables import audit_log, hosts
 from headway.store.timings import learn_exits, learn_start_ups
+
+REFUSED = "host report refused"  # the audit log's word for labels and templates that the join token does not allow
+AUDITED_EVERY_S = 3600.0
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +47,8 @@ class HostReport:
     exits: tuple[Exit, ...] = ()
     """Of each worker that ended since then and had no job when it was asked to stop."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    """What the host told and may not say of itself, as ``admitted`` tells it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +102,11 @@ async def record_reports(conn: AsyncConnection, told: Sequence[HostReport | Puls
 
 
 async def _recorded(conn: AsyncConnection, told: Sequence[HostReport | Pulse], statement: TextClause) -> Recorded:
-    reports = [each for each in told if isinstance(each, HostReport)]
+    bounds = await _bounds(conn, [each.host_id for each in told if isinstance(each, HostReport)])
+    kept = [_within(each, bounds.get(each.host_id)) if isinstance(each, HostReport) else each for each in told]
+    reports = [each for each in kept if isinstance(each, HostReport)]
     pulses = {each.host_id for each in told if isinstance(each, Pulse)}
-    rows = [_host_to_json(each) if isinstance(each, HostReport) else _pulse_to_json(each) for each in told]
+    rows = [_host_to_json(each) if isinstance(each, HostReport) else _pulse_to_json(each) for each in kept]
     found = (await conn.execute(statement, {"rows": rows, "lease_s": LEASE_S})).all()
     left = {row.host_id for row in found if row.is_free and not row.is_taken}
     recorded = Recorded(
@@ -105,9 +119,50 @@ async def _recorded(conn: AsyncConnection, told: Sequence[HostReport | Pulse], s
     taken = [report for report in reports if report.host_id in recorded.taken]
     if taken:
         await _replace_workers(conn, taken)
+    for report in taken:
+        bound = bounds.get(report.host_id)
+        if bound is not None and report.refused and list(report.refused) != bound.refused:
+            await _audit(conn, bound.name, report.refused)
     await learn_start_ups(conn, ((report.host_id, report.start_ups) for report in taken))
     await learn_exits(conn, ((report.host_id, report.exits) for report in taken))
     return recorded
+
+
+async def _bounds(conn: AsyncConnection, host_ids: Sequence[str]) -> Mapping[str, Any]:
+    """Of those hosts that may not say everything: their names, what they may, and what they were refused last."""
+    rows = await conn.execute(
+        select(hosts.c.host_id, hosts.c.name, hosts.c.allowed, hosts.c.refused).where(
+            hosts.c.host_id.in_(host_ids), hosts.c.allowed.is_not(None)
+        )
+    )
+    return {row.host_id: row for row in rows}
+
+
+def _within(report: HostReport, bound: Any) -> HostReport:
+    """What the host's join token leaves of ``report``."""
+    if bound is None:
+        return report
+    allowance = allowance_of(bound.allowed)
+    kept = admitted(allowance, report.labels, report.templates)
+    return replace(
+        report,
+        labels=kept.labels,
+        templates=kept.templates,
+        refused=kept.refused,
+        # What is learned of a template tells of other hosts' workers as well.
+        start_ups=tuple(each for each in report.start_ups if allowance.allows_template(each.template)),
+        exits=tuple(each for each in report.exits if allowance.allows_template(each.template)),
+    )
+
+
+async def _audit(conn: AsyncConnection, name: str, refused: Sequence[str]) -> None:
+    """Write down what a host was refused, but not at its will."""
+    lately = audit_log.c.acted_at > func.now() - func.make_interval(0, 0, 0, 0, 0, 0, AUDITED_EVERY_S)
+    host = printable(f"host {name}")
+    known = select(audit_log.c.audit_id).where(lately, audit_log.c.action == REFUSED, audit_log.c.actor == host)
+    if (await conn.execute(known.limit(1))).first() is None:
+        log.warning("refused of host=%s: %s", name, "; ".join(refused))
+        await record_act(conn, actor=host, action=REFUSED, subject=host, after={"refused": list(refused)})
 
 
 _RECORD = """
@@ -115,7 +170,7 @@ _RECORD = """
         select * from jsonb_to_recordset(:rows) as given(
             host_id text, boot_id text, sequence bigint, follows bigint, epoch_seen bigint, cpu_cores double precision,
             memory_bytes bigint, gpus integer, cpu_pressure double precision, memory_pressure double precision,
-            labels jsonb, templates jsonb, running jsonb, failing jsonb)
+            labels jsonb, templates jsonb, refused jsonb, running jsonb, failing jsonb)
     ), free as (
         select host_id from hosts where host_id in (select host_id from given) for no key update {locked}
     ), taken as (
@@ -130,6 +185,7 @@ _RECORD = """
             memory_pressure = given.memory_pressure,
             labels = coalesce(given.labels, hosts.labels),
             templates = coalesce(given.templates, hosts.templates),
+            refused = coalesce(given.refused, hosts.refused),
             -- Template -> when its workers were last seen to fail: now where all of them do, never where one runs.
             failing = case when given.failing is null or hosts.failing = '{{}}' and given.failing = '[]'
                 then hosts.failing else
@@ -160,7 +216,8 @@ def _host_to_json(report: HostReport) -> Mapping[str, Any]:
     return {
         **_measured_to_json(report),
         "labels": dict(report.labels),
-        "templates": [_template_to_json(template) for template in report.templates],
+        "templates": [template_to_json(template) for template in report.templates],
+        "refused": list(report.refused),
         "running": sorted(running),
         "failing": sorted(failing),
     }
@@ -231,20 +288,6 @@ _UPSERT = text(
             is distinct from (excluded.pid, excluded.state, excluded.is_busy, excluded.memory_bytes)
     """
 ).bindparams(bindparam("rows", type_=JSONB))
-
-
-def _template_to_json(template: Template) -> Mapping[str, Any]:
-    return {
-        "name": template.name,
-        "content_hash": template.content_hash,
-        "slots": template.slots,
-        "cpu_cores": template.cpu_cores,
-        "memory_bytes": template.memory_bytes,
-        "gpus": template.gpus,
-        "labels": dict(template.labels),
-        "isolation_drain_after_s": template.isolation_drain_after_s,
-        "drain_timeout_s": template.drain_timeout_s,
-    }
 
 
 def _worker_to_json(worker: Worker, *, now_s: float) -> Mapping[str, Any]:

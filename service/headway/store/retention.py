@@ -35,7 +35,7 @@ SERVED: Mapping[str, str] = {
     "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
     "queue_seasons": f"trained_at < now() - interval '{QUEUES_KEPT_DAYS} days' "
     f"and {_NO_PROFILE.format(table='queue_seasons')}",
-    "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed') "
+    "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed', 'host report refused') "
     f"and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
 }
 """Table -> which of its rows have served."""

@@ -325,6 +325,9 @@ hosts = Table(
     Column("lease_ends_at", DateTime(timezone=True)),
     # What its agent says of it beside what it has.
     Column("labels", JSONB, nullable=False, server_default="{}"),
+    # Which labels and templates its join token allows, any where it says nothing; what it was refused, in sentences.
+    Column("allowed", JSONB(none_as_null=True)),
+    Column("refused", JSONB, nullable=False, server_default="[]"),
     Column("gpus", Integer, nullable=False, server_default="0"),
     Column("cpu_pressure", Double),
     Column("memory_pressure", Double),
@@ -483,6 +486,8 @@ credentials = Table(
     # Of a host's credential: the join token that it was given for, and the secret of the agent that asked.
     Column("joined_by", Uuid),
     Column("agent_id", Text, nullable=False, server_default=""),
+    # Of a join token, and of a credential of a host that it let in: what that may say of itself. A host is forgotten.
+    Column("allowed", JSONB(none_as_null=True)),
     Column("created_by", Text, nullable=False),
     _stamp("created_at"),
     Column("used_at", DateTime(timezone=True)),

@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile_rules import PATH_NAME, is_path_name
+from headway.store.allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
 from headway.store.audit import record_act
 from headway.store.credentials import Role, digest, drawn, is_valid, next_revision, seconds
 from headway.store.tables import credentials
@@ -28,6 +29,8 @@ class Token:
     host_name: str | None
     uses_left: int | None
     used_at_s: float | None
+    allowance: Allowance = ANYTHING
+    """What hosts that a join token lets in may say of themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,7 @@ class TokenWanted:
     for_s: float | None = None
     uses: int | None = None
     host_name: str | None = None
+    allowance: Allowance = ANYTHING
 
     def __post_init__(self) -> None:
         breaches = [] if self.name else ["name: who holds the token, for the audit log"]
@@ -50,6 +54,8 @@ class TokenWanted:
             breaches.append("uses: how often a join token serves, and of no other token")
         if self.host_name is not None and self.role is not Role.JOIN:
             breaches.append("host: only a join token can be for one host")
+        if self.allowance != ANYTHING and self.role is not Role.JOIN:
+            breaches.append("labels, templates: only a join token allows hosts some and not others")
         if self.uses is not None and self.uses < 1:
             breaches.append(f"uses={self.uses}: expected at least 1")
         if self.for_s is not None and self.for_s <= 0:
@@ -80,13 +86,16 @@ async def create_token(conn: AsyncConnection, wanted: TokenWanted, *, actor: str
         name=wanted.name,
         host_name=wanted.host_name,
         uses_left=wanted.uses,
+        allowed=allowance_to_json(wanted.allowance),
         created_by=actor,
         expires_at=None if wanted.for_s is None else func.now() + seconds(wanted.for_s),
     )
     token_id = (await conn.execute(made.returning(credentials.c.credential_id))).scalar_one()
     token = _to_token((await conn.execute(_tokens().where(credentials.c.credential_id == token_id))).one())
     told = {"role": token.role, "expires_at_s": token.expires_at_s, "host": token.host_name, "uses": token.uses_left}
-    await record_act(conn, actor=actor, action="token created", subject=f"token {token.name}", after=told)
+    allowed = allowance_to_json(token.allowance)
+    told_of = told if allowed is None else {**told, "allowed": allowed}
+    await record_act(conn, actor=actor, action="token created", subject=f"token {token.name}", after=told_of)
     return token, secret
 
 
@@ -123,6 +132,7 @@ def _tokens() -> Any:
         seconds_of(credentials.c.expires_at).label("expires_at_s"),
         credentials.c.host_name,
         credentials.c.uses_left,
+        credentials.c.allowed,
         seconds_of(credentials.c.used_at).label("used_at_s"),
     )
 
@@ -137,5 +147,6 @@ def _to_token(row: Row[Any]) -> Token:
         expires_at_s=None if row.expires_at_s is None else float(row.expires_at_s),
         host_name=row.host_name,
         uses_left=row.uses_left,
+        allowance=allowance_of(row.allowed),
         used_at_s=None if row.used_at_s is None else float(row.used_at_s),
     )

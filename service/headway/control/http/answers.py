@@ -135,6 +135,8 @@ class HostOut(Given):
     cordoned_by: str | None
     cordon_reason: str | None
     labels: Mapping[str, str]
+    refused: list[str]
+    """A sentence for each label and template that it reports and that its join token does not allow."""
     failing_templates: list[str]
     """Those whose workers, in the last 10 minutes, have done nothing here but end too early."""
     forced_workers: Mapping[str, int]
@@ -163,6 +165,7 @@ class HostOut(Given):
             cordoned_by=row.cordoned_by,
             cordon_reason=row.cordon_reason,
             labels=row.host.labels,
+            refused=list(row.refused),
             failing_templates=sorted(row.host.failing),
             forced_workers=row.forced_workers,
             epoch_ahead=row.epoch_ahead,

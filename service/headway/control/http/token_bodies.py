@@ -1,17 +1,22 @@
 """Tokens as the HTTP door takes and gives them."""
 
 import secrets
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from headway.control.http.bodies import Taken, Text
 from headway.control.http.given import Given
+from headway.store.allowance import Allowance
 from headway.store.credentials import Role
 from headway.store.tokens import Token, TokenWanted
 
 JOIN_S = 3_600.0  # one that lets a host in is at hand when it is needed
 FOR_S_MAX = 10 * 366 * 86_400.0
+PATTERNS_MAX = 100
+
+
+Patterns = Annotated[list[Text], Field(max_length=PATTERNS_MAX)]
 
 
 class TokenBody(Taken):
@@ -27,6 +32,11 @@ class TokenBody(Taken):
     host: Text | None = None
     """The only host that a join token lets in, also where that host has lost its credential."""
 
+    labels: Patterns | None = None
+    """The labels that hosts of a join token may have, as `name=value`; `*` stands for anything. Any, without it."""
+    templates: Patterns | None = None
+    """The templates that they may have; `*` stands for anything. Any, without it."""
+
     def value(self) -> TokenWanted:
         """The store's value. Raises ``Invalid``."""
         is_join = self.role == "join"
@@ -36,6 +46,10 @@ class TokenBody(Taken):
             for_s=JOIN_S if is_join and self.for_s is None else self.for_s,
             uses=1 if is_join and self.uses is None else self.uses,
             host_name=self.host,
+            allowance=Allowance(
+                labels=None if self.labels is None else tuple(self.labels),
+                templates=None if self.templates is None else tuple(self.templates),
+            ),
         )
 
 
@@ -52,6 +66,10 @@ class TokenOut(Given):
     uses_left: int | None
     """How many hosts a join token still lets in."""
     first_used_at_s: float | None
+    labels: list[str] | None
+    """The labels that hosts of a join token may have; null: any."""
+    templates: list[str] | None
+    """The templates that they may have; null: any."""
 
     @classmethod
     def of(cls, token: Token) -> "TokenOut":
@@ -96,4 +114,6 @@ def _told(token: Token) -> dict[str, Any]:
         "host": token.host_name,
         "uses_left": token.uses_left,
         "first_used_at_s": token.used_at_s,
+        "labels": token.allowance.labels,
+        "templates": token.allowance.templates,
     }
