@@ -1,4 +1,4 @@
-"""The systemd unit of an agent: restarted whenever it ends, and its workers left alone. Pure text."""
+"""The systemd unit of an agent: restarted whenever it ends, its workers left alone, no more rights than needed."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -6,6 +6,15 @@ from pathlib import Path
 from headway.errors import Invalid
 
 STATE_NAME = "headway-agent"
+ROOT_CAPABILITIES = (
+    "CAP_SETUID",  # become the users of templates
+    "CAP_SETGID",
+    "CAP_KILL",  # signal their workers
+    "CAP_SYS_NICE",  # set their niceness
+    "CAP_DAC_READ_SEARCH",  # enter their folders, and read what the kernel tells of their processes
+    "CAP_SYS_PTRACE",
+)
+"""What is left to an agent of root. One of another user has nothing of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +39,8 @@ def unit_text(unit: Unit) -> str:
     words = (str(unit.program), str(unit.host_file), unit.control, unit.user, str(unit.environment_file))
     if wrong := [word for word in words if set(word) & set(" \t\n\"'%$\\;")]:
         raise Invalid(f"{wrong[0]!r} has a character that a systemd unit would read as its own: choose another place")
-    return _TEXT.format(state=STATE_NAME, **asdict(unit))
+    capabilities = " ".join(ROOT_CAPABILITIES) if unit.user in {"root", "0"} else ""
+    return _TEXT.format(state=STATE_NAME, capabilities=capabilities, **asdict(unit))
 
 
 _TEXT = """\
@@ -60,6 +70,19 @@ TimeoutStopSec=30
 OOMPolicy=continue
 TasksMax=infinity
 LimitNOFILE=65536
+# What holds of the agent holds of its workers: docs/how-to/systemd-units.md says what is left out, and why.
+# With the next two lines no worker can call sudo, or another program that becomes another user.
+NoNewPrivileges=yes
+CapabilityBoundingSet={capabilities}
+ProtectSystem=full
+ProtectControlGroups=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
 
 [Install]
 WantedBy=multi-user.target
