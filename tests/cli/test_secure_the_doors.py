@@ -86,12 +86,16 @@ def test_every_command_of_the_page_does_what_it_says(folder: Path, database_url:
             "select actor, action, subject from audit_log where action <> 'sign-in failed' order by acted_at"
         ).fetchall()
     joined = next(actor for actor, action, _ in acts if action == "host joined")
+    allowing = acts[acts.index((joined, "host joined", "host web-1")) + 1][2]
     assert acts == [
         ("HEADWAY_TOKEN", "token created", "token ci"),
         ("HEADWAY_TOKEN", "token created", "token collectors"),
         ("HEADWAY_TOKEN", "token revoked", "token ci"),
+        ("HEADWAY_TOKEN", "token created", "token collectors-2"),
+        ("HEADWAY_TOKEN", "token revoked", "token collectors"),
         ("HEADWAY_TOKEN", "token created", joined.replace("join token", "token")),
         (joined, "host joined", "host web-1"),
+        ("HEADWAY_TOKEN", "token created", allowing),
         ("HEADWAY_TOKEN", "credential rotated", "host web-1"),
         ("HEADWAY_TOKEN", "credential revoked", "host web-1"),
         ("HEADWAY_TOKEN", "token created", acts[-1][2]),

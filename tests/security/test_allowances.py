@@ -99,6 +99,8 @@ def test_a_host_gets_no_label_and_no_template_that_its_join_token_does_not_allow
     ]
     with plane.client() as people:
         acts = people.get("/v1/audit", params={"action": "host report refused"}).json()["acts"]
+        reasons = people.get("/v1/health").json()["reasons"]
+    assert "1 host reports labels or templates that no join token allowed there: see `headway get hosts`" in reasons
     assert [(each["actor"], each["after"]) for each in acts] == [("host build-1", {"refused": refused})]
     assert sum("refused of host=build-1" in line for line in plane.said) == 1
     with psycopg.connect(migrated_url) as connection:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,12 +11,18 @@ import pytest
 
 from architecture.tree import ROOT
 from headway.control.http.reasons import health_of
+from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
 from headway.store import migrate
 from headway.store.engine import create_engine, snapshot
 from headway.store.overview import read_health
 from headway.store.partitions import DAYS_AHEAD, DAYS_KEPT, keep_partitions
+from headway.store.pipeline_beat import PipelineBeat
 from headway.store.retention import forget_old
+from headway.store.rollups import tend
+from headway.store.seasons import train_due
+from headway.store.sink import MetricsSink
 from security.planes import serving
+from store.test_rollups import Progress
 
 PAGE = ROOT / "docs/how-to/postgres-role.md"
 DATABASE = "least_role"
@@ -99,6 +106,77 @@ async def test_the_documented_role_runs_a_control_plane_and_its_upkeep_for_weeks
             "decisions can be stored for 5 days more" in each for each in health_of(row, has_event_log=True).reasons
         )
         await engine.dispose()
+
+
+def of_day(url: str, day: int) -> list[BucketRow]:
+    """What a pipeline writes on the simulated day: two minutes, with a class of jobs."""
+    with psycopg.connect(url) as connection:
+        now_s = float(connection.execute("select extract(epoch from now())").fetchone()[0])
+    from_s = now_s // 3600 * 3600
+    rows = [
+        BucketRow(queue="x/q", bucket_s=from_s + 5.0 * n, arrived_jobs=day, started_jobs=day, finished_jobs=day)
+        for n in range(24)
+    ]
+    classes = [
+        BucketRow(
+            queue="x/q", job_class="C", bucket_s=from_s, span_s=CLASS_BUCKET_S, started_jobs=day, finished_jobs=day
+        )
+    ]
+    return rows + classes
+
+
+async def test_the_documented_role_runs_the_pipelines_writer_for_eight_days_and_through_a_migration(
+    roles: tuple[str, str], postgres_url: str
+) -> None:
+    """With rollups, seasons, signs of life and upkeep; what it lacks a right for is named by health."""
+    owner, control = roles
+    migrate.upgrade(owner)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(blocks()[1])
+    admin_url = urlsplit(postgres_url)._replace(path=f"/{DATABASE}").geturl()
+    url = f"{control}{'&' if '?' in control else '?'}options=-csearch_path%3Dpublic,clock,pg_catalog"
+    sink, beat, engine = MetricsSink(url), PipelineBeat(url), create_engine(url)
+    with (
+        psycopg.connect(admin_url, autocommit=True) as admin,
+        psycopg.connect(url, autocommit=True) as writer,
+    ):
+        admin.execute(CLOCK)
+
+        async def reasons() -> list[str]:
+            async with snapshot(engine) as conn:
+                return health_of(await read_health(conn), has_event_log=True).reasons
+
+        for day in range(1, 9):
+            admin.execute("update clock.ahead set days = %s", [day])
+            if day == 4:  # an upgrade, by the other role
+                migrate.upgrade(owner)
+                with psycopg.connect(owner, autocommit=True) as connection:
+                    connection.execute(blocks()[1])
+            assert sink.write(of_day(url, day), Progress()) is not None
+            tend(writer, is_stopping=lambda: False)
+            train_due(writer, UTC, is_stopping=lambda: False)
+            beat.tell()
+            assert len((await keep_partitions(engine))[0]) == 1
+            await forget_old(engine)
+            # Of a decision of this day; the leader's own are of the real one.
+            writer.execute(
+                "insert into decisions (decided_at, pool, epoch, target_workers, binding, body) "
+                "values (now(), 'q', 1, 1, 'steady_state', '{}')"
+            )
+            assert not any("upkeep" in each or "rolled up" in each for each in await reasons())
+        days = writer.execute("select count(distinct bucket_s::bigint / 86400) from rollup_minutes").fetchone()
+        assert days == (8,)
+        assert writer.execute("select count(*) from decisions").fetchone() == (8,)
+        # Without the right, nothing is made or forgotten any more, and people read it.
+        admin.execute("revoke update on rollup_progress from headway_control")
+        admin.execute("update clock.ahead set days = 9")
+        sink.write(of_day(url, 9), Progress())
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            tend(writer, is_stopping=lambda: False)
+        assert any("metrics are not rolled up for" in each for each in await reasons())
+    sink.close()
+    beat.close()
+    await engine.dispose()
 
 
 def test_the_documented_role_can_do_no_more(roles: tuple[str, str]) -> None:

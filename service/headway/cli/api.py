@@ -87,14 +87,15 @@ class Api:
         raise self._refusal(answer)
 
     def _refusal(self, answer: httpx.Response) -> HeadwayError:
+        is_problem = answer.headers.get("content-type") == "application/problem+json"
         if answer.status_code == httpx.codes.UNAUTHORIZED:
-            what = (
-                "does not take the token in HEADWAY_TOKEN"
-                if self._has_token
-                else "asks for a token: set HEADWAY_TOKEN_FILE"
+            if not self._has_token:
+                return Unauthenticated(f"the control plane at {self._url} asks for a token: set HEADWAY_TOKEN_FILE")
+            why = f": {answer.json()['detail']}" if is_problem else ""
+            return Unauthenticated(
+                f"the control plane at {self._url} does not take the token in HEADWAY_TOKEN_FILE or HEADWAY_TOKEN{why}"
             )
-            return Unauthenticated(f"the control plane at {self._url} {what}")
-        if answer.headers.get("content-type") != "application/problem+json":
+        if not is_problem:
             return Unavailable(
                 f"what answers at {self._url} is not Headway (status {answer.status_code}): correct HEADWAY_URL"
             )

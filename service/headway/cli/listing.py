@@ -102,7 +102,7 @@ def hosts(answer: dict[str, Any]) -> Table | str:
 
 
 def tokens(answer: dict[str, Any]) -> Table | str:
-    """Valid tokens, newest first."""
+    """Tokens that are valid or expired lately, newest first."""
     return table(
         ("token", "role", "made by", "valid for", "first used", "lets in"),
         (
@@ -110,7 +110,7 @@ def tokens(answer: dict[str, Any]) -> Table | str:
                 row["name"],
                 row["role"],
                 row["created_by"],
-                "ever" if row["expires_at_s"] is None else duration(max(0.0, row["expires_at_s"] - time.time())),
+                _valid_for(row),
                 "never" if row["first_used_at_s"] is None else ago(row["first_used_at_s"]),
                 _lets_in(row),
             )
@@ -118,6 +118,16 @@ def tokens(answer: dict[str, Any]) -> Table | str:
         ),
         empty="no tokens: make one with `headway token create`",
     )
+
+
+def _valid_for(row: dict[str, Any]) -> str:
+    """How long a token is valid yet, with a word of warning where that is not long."""
+    if row["expires_at_s"] is None:
+        return "ever"
+    if row["state"] == "expired":
+        return f"expired {ago(row['expires_at_s'])}"
+    left = duration(max(0.0, row["expires_at_s"] - time.time()))
+    return f"{left}: expires soon" if row["state"] == "expires_soon" else left
 
 
 def _lets_in(row: dict[str, Any]) -> str:

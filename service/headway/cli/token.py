@@ -78,8 +78,16 @@ def create(
 
 @app.command("list")
 def list_all() -> None:
-    """List the valid tokens. Their secrets are kept nowhere."""
-    output().print(tokens(_sent("GET", "/v1/tokens")))
+    """List the tokens that are valid or expired lately, and warn of those that end. Their secrets are kept nowhere."""
+    answer = _sent("GET", "/v1/tokens")
+    output().print(tokens(answer))
+    ending = [row["name"] for row in answer["tokens"] if row["role"] != "join" and row["state"] != "valid"]
+    if ending:
+        say(
+            f"warning: {', '.join(ending)}: expired, or soon; make another of the role under another name, give it to "
+            "its holder, then `headway token revoke` the old one",
+            is_error=True,
+        )
 
 
 @app.command("revoke")

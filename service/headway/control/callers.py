@@ -17,6 +17,7 @@ from headway.control.attempts import Attempts
 from headway.control.lately import Lately
 from headway.control.patience import Patience
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
+from headway.scaling.explain import duration
 from headway.store.audit import record_act
 from headway.store.credentials import (
     PREFIXES,
@@ -236,7 +237,7 @@ class Callers:
         if kept is None or kept.known.is_revoked or now_s >= kept.expires_at_s:
             self.refused["not known"] += 1
             self.ended.add(kept is not None)
-            raise Unauthenticated(_why(kept))
+            raise Unauthenticated(_why(kept, now_s=now_s))
         known = kept.known
         return Caller(
             role=known.role,
@@ -278,12 +279,20 @@ class Callers:
         return kept
 
 
-def _why(kept: _Kept | None) -> str:
+def _why(kept: _Kept | None, *, now_s: float = 0.0) -> str:
     if kept is None:
         return (
             "the token or credential is not known here: set this control plane's HEADWAY_TOKEN or another valid token, "
             "or let the host join anew"
         )
-    if kept.known.is_revoked:
-        return f"the token or credential of {kept.known.name!r} was revoked"
-    return f"the token or credential of {kept.known.name!r} has expired, or a newer one took its place"
+    known, is_host = kept.known, kept.known.role is Role.HOST
+    what = f"the {'credential of host' if is_host else 'token'} {known.name!r}"
+    cure = (
+        f"let it in anew with `headway token create --join --host {known.name}`"
+        if is_host
+        else f"an administrator makes another with `headway token create --role {known.role} --name NAME`"
+    )
+    if known.is_revoked:
+        return f"{what} was revoked: {cure}"
+    ago = f"{duration(max(0.0, now_s - kept.expires_at_s))} ago"
+    return f"{what} ended {ago}, a newer one took its place: {cure}" if is_host else f"{what} expired {ago}: {cure}"

@@ -27,6 +27,7 @@ from headway.store.tables import (
     queue_buckets,
     queue_samples,
 )
+from headway.store.tokens import read_expiring
 
 _SKETCHES = ("service_sketch", "pickup_sketch")
 
@@ -79,6 +80,12 @@ class HealthRow:
     """Postgres's clock when this was read."""
     partition_days: int | None = None
     """For how many days more, today's not counted, decisions have a place to be stored."""
+    rollups_behind_s: float | None = None
+    """How much of what the pipeline has written is not in minutes yet; ``None`` where it has written nothing."""
+    expiring_tokens: int = 0
+    """Tokens of people and programs that expire within a day, though they were made for longer."""
+    expires_in_s: float | None = None
+    """The first of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +238,7 @@ async def read_health(conn: AsyncConnection) -> HealthRow:
             ).join(leader_heartbeat, leader_heartbeat.c.is_only == leader_epoch.c.is_only)
         )
     ).one_or_none()
+    expiring = await read_expiring(conn)
     return HealthRow(
         leader=leader.leader if leader else "",
         epoch=leader.epoch if leader else 0,
@@ -238,6 +246,9 @@ async def read_health(conn: AsyncConnection) -> HealthRow:
         pipelines=await _pipelines(conn),
         read_ages_s={row.connection: float(row.age_s) for row in await conn.execute(_READ_AGES)},
         partition_days=(await conn.execute(_PARTITION_DAYS)).scalar(),
+        rollups_behind_s=_float((await conn.execute(_ROLLUPS_BEHIND)).scalar()),
+        expiring_tokens=expiring[0],
+        expires_in_s=expiring[1],
         clock_s=float((await conn.execute(_CLOCK)).scalar_one()),
     )
 
@@ -246,6 +257,17 @@ _PARTITION_DAYS = text(
     """
     select max(to_date(right(child.relname, 8), 'YYYYMMDD')) - (now() at time zone 'utc')::date
     from pg_inherits join pg_class child on child.oid = inhrelid where inhparent = 'decisions'::regclass
+    """
+)
+
+
+# Both ends are found by their index. A clock that is ahead must not make it look late.
+_ROLLUPS_BEHIND = text(
+    """
+    select least(newest_s, extract(epoch from now()))
+        - greatest((select minutes_until_s from rollup_progress), oldest_s)
+    from (select max(bucket_s) as newest_s, min(bucket_s) as oldest_s from queue_buckets) as edges
+    where newest_s is not null
     """
 )
 

@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile_rules import PATH_NAME, is_path_name
 from headway.store.allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
 from headway.store.audit import record_act
-from headway.store.credentials import Role, digest, drawn, is_valid, next_revision, seconds
+from headway.store.credentials import KEPT_S, Role, digest, drawn, is_valid, next_revision, seconds
 from headway.store.tables import credentials
 
 LISTED_MAX = 1_000
+EXPIRING_S = 86_400.0  # from then on it is an incident
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,8 @@ class Token:
     host_name: str | None
     uses_left: int | None
     used_at_s: float | None
+    expires_in_s: float | None = None
+    """By Postgres's clock; ``None``: never. Below 0: it has expired, and is listed for a while."""
     allowance: Allowance = ANYTHING
     """What hosts that a join token lets in may say of themselves."""
 
@@ -100,8 +103,10 @@ async def create_token(conn: AsyncConnection, wanted: TokenWanted, *, actor: str
 
 
 async def list_tokens(conn: AsyncConnection) -> list[Token]:
-    """The valid tokens, newest first. Credentials of hosts are not among them."""
-    listed = _tokens().where(credentials.c.role != Role.HOST, is_valid()).order_by(credentials.c.created_at.desc())
+    """The tokens that are valid or expired lately, newest first. Credentials of hosts are not among them."""
+    lately = credentials.c.expires_at > func.now() - seconds(KEPT_S)
+    stands = and_(credentials.c.revoked_at.is_(None), or_(credentials.c.expires_at.is_(None), lately))
+    listed = _tokens().where(credentials.c.role != Role.HOST, stands).order_by(credentials.c.created_at.desc())
     return [_to_token(row) for row in await conn.execute(listed.limit(LISTED_MAX))]
 
 
@@ -119,6 +124,26 @@ async def revoke_token(conn: AsyncConnection, name: str, *, actor: str) -> None:
     await record_act(conn, actor=actor, action="token revoked", subject=f"token {name}", before={"role": row.role})
 
 
+async def read_expiring(conn: AsyncConnection) -> tuple[int, float | None]:
+    """How many tokens of people and programs expire within ``EXPIRING_S``, and in how many seconds the first does.
+
+    Those that were made for a day or two anyhow are not among them.
+    """
+    row = (await conn.execute(_EXPIRING)).one()
+    return row.tokens, None if row.first_s is None else float(row.first_s)
+
+
+_EXPIRING = select(
+    func.count().label("tokens"),
+    func.extract("epoch", func.min(credentials.c.expires_at) - func.now()).label("first_s"),
+).where(
+    credentials.c.role.not_in([Role.HOST, Role.JOIN]),
+    is_valid(),
+    credentials.c.expires_at < func.now() + seconds(EXPIRING_S),
+    credentials.c.expires_at - credentials.c.created_at > seconds(2 * EXPIRING_S),
+)
+
+
 def _tokens() -> Any:
     def seconds_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
         return func.extract("epoch", column)
@@ -134,6 +159,7 @@ def _tokens() -> Any:
         credentials.c.uses_left,
         credentials.c.allowed,
         seconds_of(credentials.c.used_at).label("used_at_s"),
+        seconds_of(credentials.c.expires_at - func.now()).label("expires_in_s"),
     )
 
 
@@ -149,4 +175,5 @@ def _to_token(row: Row[Any]) -> Token:
         uses_left=row.uses_left,
         allowance=allowance_of(row.allowed),
         used_at_s=None if row.used_at_s is None else float(row.used_at_s),
+        expires_in_s=None if row.expires_in_s is None else float(row.expires_in_s),
     )

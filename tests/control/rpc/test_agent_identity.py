@@ -233,7 +233,9 @@ async def test_a_revoked_host_says_so_and_its_workers_run_on(site: Site) -> None
     await eventually(lambda: (site.state_dir / "identity.json").exists() and site.identity()["credential"])
     await site.reporting()
     await site.door.act(revoke_host, "a")
-    await eventually(lambda: "was revoked (UNAUTHENTICATED); workers run on as they are" in site.log.read_text())
+    await eventually(
+        lambda: "was revoked: let it in anew with `headway token create --join --host a`" in site.log.read_text()
+    )
     assert agent.returncode is None
     (valid,) = await site.door.rows(
         "select count(*) as n from credentials where role = 'host' and revoked_at is null and expires_at is null"

@@ -19,6 +19,7 @@ PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
 PIPELINE_UNHEARD_S = 5.0  # of one with a heartbeat, which has one every second
 PARTITION_DAYS_MIN = 6  # upkeep makes seven ahead, every ten minutes
 READ_LATE_S = 10.0  # collectors tell of every queue each 5 s
+ROLLUPS_LATE_S = 900.0  # they are made every minute; after a rebuild of two hours within a few
 UNREAD_LATE_S = 60.0  # a batch takes a second
 CLOCK_OFF_S = 5.0  # of Postgres's, whose clock dates what agents and pipelines do
 
@@ -48,7 +49,7 @@ def health_of(
         now_s: The time by this control plane's clock, when ``row`` was read.
         more: What else this control plane knows of.
     """
-    reasons = [*_leader(row), *_pipelines(row.pipelines), *_brokers(row.read_ages_s), *_upkeep(row)]
+    reasons = [*_leader(row), *_pipelines(row.pipelines), *_brokers(row.read_ages_s), *_upkeep(row), *_tokens(row)]
     reasons += [*_telemetry(telemetry, has_event_log=has_event_log), *_clock(row, now_s=now_s), *more]
     return with_reasons(
         HealthOut(
@@ -114,7 +115,7 @@ def ailing_pipeline(row: PipelineRow) -> str | None:
 
 
 def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
-    """Hosts that do not report."""
+    """Hosts that do not report, or report what they may not."""
     found = list(hosts)
     away = [row.host.silent_s for row in found if not row.host.is_known and row.host.silent_s is not None]
     late = [row.host.silent_s for row in found if is_overdue(row) and row.host.silent_s is not None]
@@ -125,6 +126,10 @@ def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
         told.append(
             f"{_are(len(late), 'host')} overdue with a report, the last one {ago(max(late))}: see `headway get hosts`"
         )
+    more = sum(1 for row in found if row.refused)
+    if more:
+        who = f"{counted(more, 'host')} {'reports' if more == 1 else 'report'}"
+        told.append(f"{who} labels or templates that no join token allowed there: see `headway get hosts`")
     return [Reason("host", text) for text in told]
 
 
@@ -203,6 +208,19 @@ def _brokers(read_ages_s: Mapping[str, float]) -> list[Reason]:
 
 
 def _upkeep(row: HealthRow) -> list[Reason]:
+    return [*_partitions(row), *_rollups(row)]
+
+
+def _rollups(row: HealthRow) -> list[Reason]:
+    if row.rollups_behind_s is None or row.rollups_behind_s <= ROLLUPS_LATE_S:
+        return []
+    late = f"metrics are not rolled up for {duration(row.rollups_behind_s)}, and old rows are not deleted"
+    return [
+        Reason("upkeep", f"{late}: see the pipeline's log, and docs/how-to/postgres-role.md where it lacks a right")
+    ]
+
+
+def _partitions(row: HealthRow) -> list[Reason]:
     if row.partition_days is None or row.partition_days >= PARTITION_DAYS_MIN:
         return []
     return [
@@ -212,6 +230,15 @@ def _upkeep(row: HealthRow) -> list[Reason]:
             "of a right in Postgres; see the control plane's log and docs/how-to/postgres-role.md",
         )
     ]
+
+
+def _tokens(row: HealthRow) -> list[Reason]:
+    if not row.expiring_tokens or row.expires_in_s is None:
+        return []
+    is_one = row.expiring_tokens == 1
+    when = f"{'' if is_one else 'the first '}in {duration(row.expires_in_s)}"
+    what = f"{counted(row.expiring_tokens, 'token')} {'expires' if is_one else 'expire'} within a day, {when}"
+    return [Reason("credentials", f"{what}: `headway token list` names what to replace")]
 
 
 def _telemetry(telemetry: TelemetryHealth | None, *, has_event_log: bool) -> list[Reason]:

@@ -14,6 +14,10 @@ from headway.store.tokens import Token, TokenWanted
 JOIN_S = 3_600.0  # one that lets a host in is at hand when it is needed
 FOR_S_MAX = 10 * 366 * 86_400.0
 PATTERNS_MAX = 100
+SOON_S = 7 * 86_400.0
+SOON_SHARE = 0.1  # of the time that a token was made for
+
+TokenState = Literal["valid", "expires_soon", "expired"]
 
 
 Patterns = Annotated[list[Text], Field(max_length=PATTERNS_MAX)]
@@ -54,13 +58,15 @@ class TokenBody(Taken):
 
 
 class TokenOut(Given):
-    """A valid token. Its secret was told when it was made, and is kept nowhere."""
+    """A token. Its secret was told when it was made, and is kept nowhere."""
 
     name: str
     role: str
     created_by: str
     created_at_s: float
     expires_at_s: float | None
+    state: TokenState
+    """`expires_soon`: within a week and the last tenth of its time; `expired`: refused, and listed for a week."""
     host: str | None
     """The only host that a join token lets in."""
     uses_left: int | None
@@ -78,7 +84,7 @@ class TokenOut(Given):
 
 
 class TokensOut(Given):
-    """The valid tokens, newest first."""
+    """The tokens that are valid, or expired in the last week, newest first."""
 
     tokens: list[TokenOut]
     refused_calls: dict[str, int]
@@ -104,6 +110,15 @@ class HostCredentialOut(Given):
     outcome: Literal["rotating", "revoked"]
 
 
+def _state(token: Token) -> TokenState:
+    left_s = token.expires_in_s
+    if left_s is None or token.expires_at_s is None:
+        return "valid"
+    if left_s <= 0:
+        return "expired"
+    return "expires_soon" if left_s < min(SOON_S, SOON_SHARE * (token.expires_at_s - token.created_at_s)) else "valid"
+
+
 def _told(token: Token) -> dict[str, Any]:
     return {
         "name": token.name,
@@ -111,6 +126,7 @@ def _told(token: Token) -> dict[str, Any]:
         "created_by": token.created_by,
         "created_at_s": token.created_at_s,
         "expires_at_s": token.expires_at_s,
+        "state": _state(token),
         "host": token.host_name,
         "uses_left": token.uses_left,
         "first_used_at_s": token.used_at_s,
