@@ -65,6 +65,7 @@ OBJECTIVE_S = 10.0
 START_UPS_S = (2.0, 8.0)
 OURS = "hybrid"
 OTHERS = tuple(name for name in BUILT_IN if name not in {OURS, "fixed"})  # fixed is the constant pool beside each
+HOURS_DIGITS = 9  # of worker-hours that are compared: microseconds
 COST_MAX = 1.1
 PERCENT_MIN = 99.5
 AFFORDABLE_MULTIPLE = 3.0
@@ -229,7 +230,8 @@ def rules(cells: Sequence[Cell]) -> Iterator[tuple[bool, str]]:
 
 
 def _beats(other: Cell, ours: Cell) -> bool:
-    ranked = [(-cell.percent, cell.worker_hours, cell.starts) for cell in (other, ours)]
+    # The same seconds, summed in another order, differ in the last digits.
+    ranked = [(-cell.percent, round(cell.worker_hours, HOURS_DIGITS), cell.starts) for cell in (other, ours)]
     return ranked[0] != ranked[1] and all(theirs <= own for theirs, own in zip(*ranked, strict=True))
 
 
