@@ -258,7 +258,9 @@ def test_a_program_is_looked_for_on_the_path_that_the_worker_will_have(tmp_path:
 
 
 def test_a_file_that_is_not_there_or_no_toml_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match=r"host.toml cannot be read: No such file.*`headway init` writes one"):
+    with pytest.raises(
+        Misconfigured, match=r"host.toml cannot be read: No such file.*`headway agent init LIBRARY` writes one"
+    ):
         load(tmp_path / "host.toml")
     with pytest.raises(Misconfigured, match=r"host.toml is not TOML: .*line 3"):
         written(tmp_path, "[templates.a]\nargv = [\n}")

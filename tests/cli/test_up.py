@@ -59,6 +59,7 @@ def test_without_its_files_it_says_which_command_writes_them(folder, capsys):
     assert "profiles.yaml is not there: run `headway init --broker URL` first" in refused(capsys)
     (folder / "profiles.yaml").write_text(PROFILES.format(url="redis://127.0.0.1:1/0"))
     assert "host.toml is not there: run `headway init --broker URL` first" in refused(capsys)
+    assert [path.name for path in folder.iterdir()] == ["profiles.yaml"], "as in the wrong folder"
 
 
 def test_an_unknown_key_of_a_profile_is_named(folder, capsys):

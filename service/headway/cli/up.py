@@ -31,6 +31,8 @@ AGENT_STOP_S = 5.0  # what the agent takes beyond its workers
 def main(words: list[str]) -> int:
     """Run everything until told to stop. Returns the exit status."""
     options = _options(words)
+    for path in (options.profiles, options.host_file):
+        _require_file(path)  # in the wrong folder nothing is left behind
     layout, stopping = Layout(options.data_dir.absolute()), Stopping()
     with Terminal(is_plain=options.plain) as terminal:
         again = "stopping already; no need to ask twice"
@@ -53,8 +55,8 @@ def _require_whole(layout: Layout) -> None:
 
 
 def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, terminal: Terminal) -> None:
-    file = load_profiles_file(_present(options.profiles))
-    host = host_file.load(_present(options.host_file))
+    file = load_profiles_file(options.profiles)
+    host = host_file.load(options.host_file)
     brokers = _brokers(file, os.environ)
     plan = _plan(options, layout, host)
     for profile in file.profiles:
@@ -82,12 +84,11 @@ def _apply(plan: Plan, file: ProfilesFile, terminal: Terminal) -> None:
     apply_profiles(plan.url, plan.token, file.profiles, exclude=file.exclude, warn=terminal.say, tls=plan.tls)
 
 
-def _present(path: Path) -> Path:
+def _require_file(path: Path) -> None:
     if not path.exists():
         raise Misconfigured(
             f"{path} is not there: run `headway init --broker URL` first, which writes profiles.yaml and host.toml"
         )
-    return path
 
 
 def _brokers(file: ProfilesFile, env: Mapping[str, str]) -> Mapping[str, str]:
