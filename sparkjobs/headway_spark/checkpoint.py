@@ -5,13 +5,18 @@ knows less would never see them again.
 """
 
 import json
+import logging
 import os
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from headway.errors import Misconfigured
 from headway_spark import source_log
 from headway_spark.log_files import archived
+
+log = logging.getLogger(__name__)
 
 HORIZON_S = 2 * 3_600.0  # how long a row of 5 s lives
 
@@ -48,6 +53,26 @@ def read_taken(log_dir: Path) -> Taken | None:
         return Taken(query=noted["query"], number=noted["number"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def keep_private(checkpoint: Path, *, is_shared: bool = False) -> None:
+    """Have the folder, made if need be, to this user alone; with ``is_shared`` to its group, too, as executors may be.
+
+    Raises:
+        Misconfigured: it is another user's, who would decide what is counted.
+    """
+    checkpoint.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = checkpoint.stat()
+    if found.st_uid != os.geteuid():
+        raise Misconfigured(
+            f"HEADWAY_CHECKPOINT={checkpoint} belongs to user id {found.st_uid}, and the pipeline runs as "
+            f"{os.geteuid()}: who owns it decides what is counted; chown it, or name another folder"
+        )
+    mode = stat.S_IMODE(found.st_mode)
+    private = mode & ~(0o007 if is_shared else 0o077)
+    if mode != private:
+        checkpoint.chmod(private)
+        log.warning("the checkpoint %s was open to other users: its mode is %o now, was %o", checkpoint, private, mode)
 
 
 def is_missing(checkpoint: Path) -> bool:

@@ -22,7 +22,7 @@ from headway.errors import HeadwayError, Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway_spark import source_log
 from headway_spark.buckets import bucket_row, buckets, with_bucket
-from headway_spark.checkpoint import is_missing, why_unfit
+from headway_spark.checkpoint import is_missing, keep_private, why_unfit
 from headway_spark.schema import EVENTS, NEWER, SCHEMA_VERSION, readable
 from headway_spark.session import has_jvm
 
@@ -106,6 +106,7 @@ class Stream:
             if is_missing(self._folder):
                 # What a killed start began would be taken for an old one.
                 shutil.rmtree(self._folder, ignore_errors=True)
+            keep_private(self._folder, is_shared=not str(self._session.sparkContext.master).startswith("local"))
             source_log.trim(self._folder)
         self._batches = 0
         # Of one that is no folder it is not known; what goes wrong at the start is then its fault.

@@ -81,7 +81,9 @@ def embedded(
     cores: int = 2,
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
-    """A session in this process's own JVM, bound to loopback, quiet and small; ``more`` settings have the last word.
+    """A session in this process's own JVM, bound to loopback, behind a secret, quiet and small.
+
+    ``more`` settings have the last word.
 
     Raises:
         Misconfigured: this Java, or this user, cannot run Spark.
@@ -102,6 +104,8 @@ def embedded(
         "spark.driver.memory": f"{HEAP_MB}m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # Loopback is every local user's. The JVM draws the secret itself, and it is in no word, file or environment.
+        "spark.authenticate": "true",
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m {_LATER} "
         f"-Dlog4j2.configurationFile={logging.as_uri()} "
         # Spark's launcher wants to write into the home, which a service's user often cannot.
