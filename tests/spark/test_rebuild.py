@@ -17,6 +17,7 @@ from headway_spark import checkpoint as checkpoints
 from headway_spark import rebuild as module
 from headway_spark import source_log
 from headway_spark.archive import Archive
+from headway_spark.checkpoint import order
 from headway_spark.keeper import Keeper
 from headway_spark.log_files import files
 from headway_spark.pipeline import Progress
@@ -278,7 +279,7 @@ def test_an_ordered_rebuild_is_due(spark: SparkSession, log: Log) -> None:
     log.ingested(40)
     log.streamed(spark, Kept())
     assert not is_due(log.checkpoint, log.log)
-    module.order(log.checkpoint)
+    order(log.checkpoint)
     assert is_due(log.checkpoint, log.log)
     found = Kept()
     log.rebuild(spark, found)
