@@ -26,6 +26,11 @@ class Mutant:
     root: str = "service/headway/scaling"
     tests_in: str = "tests/scaling"
 
+    @property
+    def name(self) -> str:
+        """Which module, in a table."""
+        return self.module
+
 
 def _in(module: str, tests: tuple[str, ...], *changes: tuple[str, str]) -> tuple[Mutant, ...]:
     return tuple(Mutant(module, right, wrong, tests) for right, wrong in changes)

@@ -23,6 +23,7 @@ from copies import GONE, LIVED, copied, mistaken, run_on
 from guards import GUARDS, Guard
 
 CORE_TESTS = Path("tests/scaling")
+UNTRIED = "not tried yet"
 RUN_S_MAX = 300.0  # a mutant that never comes to an end is found, too
 
 
@@ -54,7 +55,8 @@ def main(argv: Sequence[str]) -> int:
     total = f"{len(found) - len(lived)} of {len(found)} found, in {time.monotonic() - began_s:.0f} s"
     sys.stdout.write(f"{total}\n")
     if options.page:
-        options.page.write_text((_guards_page if options.guards else _page)(found, total), encoding="utf-8")
+        page = _guards_page(found, options.page) if options.guards else _page(found, total)
+        options.page.write_text(page, encoding="utf-8")
     return 1 if lived else 0
 
 
@@ -94,7 +96,7 @@ def _finder(tests: Sequence[str], copy: Path) -> str | None:
 def _row(found: Found) -> str:
     right, wrong = (" ".join(text.split()).replace("|", "\\|") for text in (found.mutant.right, found.mutant.wrong))
     by = found.by.replace("|", "\\|")
-    return f"| `{found.mutant.module}` | `{right}` | {f'`{wrong}`' if wrong else 'left out'} | {by} |"
+    return f"| `{found.mutant.name}` | `{right}` | {f'`{wrong}`' if wrong else 'left out'} | {by} |"
 
 
 def _page(found: Sequence[Found], total: str) -> str:
@@ -113,20 +115,27 @@ of the core, a wrong sign, a wrong bound, one too many, the lesser for the great
 """
 
 
-def _guards_page(found: Sequence[Found], total: str) -> str:
+def _guards_page(found: Sequence[Found], page: Path) -> str:
+    """The page anew; what was not tried this time stays as it was told."""
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    rows = "\n".join(map(_row, found))
+    before = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
+    told = {line.rpartition(" | ")[0]: line for line in before if line.startswith("| `")}
+    told |= {row.rpartition(" | ")[0]: row for row in map(_row, found)}
+    keys = [_row(Found(guard, UNTRIED, 0.0)).rpartition(" | ")[0] for guard in GUARDS]
+    table = [told.get(key, f"{key} | {UNTRIED} |") for key in keys]
+    lines = "\n".join(table)
+    missed = sum(not line.endswith((f"| {LIVED} |", f"| {GONE} |", f"| {UNTRIED} |")) for line in table)
     return f"""# Guards that the tests miss when they are gone
 
 Written by `.venv/bin/python tests/mutants/run.py --guards --page docs/proofs/guards.md`. Each row is something that is
 done first so that a crash in between is harmless, left out or moved in a copy of the tree, and the first test that
 failed.
 
-{total} ({machine}).
+{missed} of {len(table)} found ({machine}).
 
 | module | right | wrong | found by |
 | --- | --- | --- | --- |
-{rows}
+{lines}
 """
 
 
