@@ -353,6 +353,14 @@ def test_room_on_hosts_is_a_ceiling_and_a_generous_percentile_lets_more_be_late(
     assert len(after(burst, at=generous).by_rate.spans) > 1
 
 
+def test_a_rhythm_is_not_wrong_about_a_burst_that_nobody_could_have_started() -> None:
+    few = pool(workers_max=4)
+    known = replace(after({"arrived_jobs": 1}, at=few), rhythmic_jobs=2.0)
+    for jobs, spans in ((startable(4), 1), (20_000, 0)):
+        burst = {"arrived_jobs": jobs, "service_time_s": 1.0}
+        assert bool(after(burst, at=few, guard=known, first=1).by_rhythm.spans) == spans
+
+
 def test_an_hour_after_a_burst_beyond_the_ceiling_costs_what_one_before_it_does() -> None:
     """Sixty jobs of 10 ms a second keep one worker busy at most; 20,000 at once say nothing about the hour after."""
     looks = [{"arrived_jobs": 300, "arrival_rate_per_s": 60.0, "service_time_s": 0.01}] * 120
