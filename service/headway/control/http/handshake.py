@@ -11,6 +11,8 @@ from typing import Any, cast
 
 from headway.control.http.connections import Connections
 
+PIECE_BYTES = 16_384
+
 
 class Handshake(asyncio.Protocol):
     """A connection that has not agreed on TLS yet. ``serving`` takes its place when it has."""
@@ -23,6 +25,7 @@ class Handshake(asyncio.Protocol):
         self._tls = tls
         self._connections = connections
         self._early = bytearray()
+        """What has come before somebody was there to take it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -31,14 +34,20 @@ class Handshake(asyncio.Protocol):
         self._connections.made(self)
 
     def data_received(self, data: bytes) -> None:
-        # A request may come in the packet that ends the handshake, before whoever waits for that goes on.
+        # The client's first packet, where it was there before the connection was taken: uvloop reads it in spite of the
+        # pause. Or a request in the packet that ends the handshake, before whoever waits for that goes on.
         self._early += data
 
     async def _agree(self) -> None:
         secured: Any = None
+        first, self._early = bytes(self._early), bytearray()
+        loop = asyncio.get_running_loop()
         try:
             with suppress(OSError):  # of TLS, of time, of the connection: there is nobody to answer
-                secured = await asyncio.get_running_loop().start_tls(self.transport, self, self._tls, server_side=True)
+                agreeing = loop.create_task(loop.start_tls(self.transport, self, self._tls, server_side=True))
+                if first:
+                    await self._told(first)
+                secured = await agreeing
         finally:
             self._connections.lost(self)
         if secured is None or secured.is_closing() or self.transport.is_closing():
@@ -48,3 +57,15 @@ class Handshake(asyncio.Protocol):
         self._serving.connection_made(secured)
         if self._early:
             self._serving.data_received(bytes(self._early))
+
+    async def _told(self, first: bytes) -> None:
+        """Hand TLS what was read before it had the connection: else both ends would wait for the other."""
+        agrees: Any = self
+        while agrees is self and not self.transport.is_closing():
+            await asyncio.sleep(0)
+            agrees = self.transport.get_protocol()
+        await asyncio.sleep(0)  # it is told of the connection first
+        for at in range(0, len(first), PIECE_BYTES):
+            piece = first[at : at + PIECE_BYTES]
+            agrees.get_buffer(len(piece))[: len(piece)] = piece
+            agrees.buffer_updated(len(piece))
