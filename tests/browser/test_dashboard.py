@@ -234,6 +234,7 @@ async def test_the_table_and_the_chart_show_the_objectives_own_percentile(browse
         await row.locator("[data-part=name]").click()
         await expect(row.locator("[data-part=pickup]")).to_have_text(re.compile(r"^p99 (8\.9|9) s$"))
         await expect(page.locator("#chart .legend").first).to_contain_text(re.compile(r"99 % started within(8\.9|9) s"))
+        await expect(page.locator("#chart .legend").first).to_contain_text("half within0.5 s")
         await expect(page.locator("#decisions > li")).to_have_count(1)
         await expect(page.locator("#decisions > li")).to_contain_text("mail")
         await expect(page.locator("#decisions-title")).to_have_text("Decisions on redis/mail")
@@ -250,3 +251,22 @@ def _one_pool(seed: Seed, *, pickups_s: list[float] | None = None, **bucket: int
     seed.worker("worker-1", "mail", 1)
     seed.bucket("redis/mail", at_s=now_s - 10, pickups_s=pickups_s or [0.5] * 5, finished_jobs=4, **bucket)
     seed.sample("redis/mail", at_s=now_s, waiting_jobs=0, in_flight_jobs=1, oldest_age_s=0.0)
+
+
+async def test_what_is_wrong_with_the_installation_is_on_the_page_in_words(browser: Browser, serve, seed: Seed) -> None:
+    """Of a few causes; `tests/proof/test_shown.py` makes all of them, and reads what the page is sent."""
+    _one_pool(seed)
+    seed.profile(Profile(pool="other", queues=("second/other",), template="nowhere", workers_min=1, objective=SOON))
+    seed.sample("second/other", at_s=time.time(), waiting_jobs=0, oldest_age_s=0.0)
+    seed.execute(
+        "update queue_samples set received_at = now() - interval '40 s' where queue = 'second/other';"
+        "update pipeline_health set written_at = now() - interval '30 s', beat_at = now() + interval '1 hour'"
+    )
+    async with serve() as (url, _, _), opened(browser, url) as (page, _wrong):
+        reasons = page.locator("#reasons")
+        await expect(reasons).to_contain_text("hangs in a batch: it answers, and has not written for")
+        await expect(reasons).to_contain_text("1 of 2 brokers has not been read for")
+        await expect(reasons).to_contain_text("1 pool has no reachable host to run on: see headway top")
+        await expect(page.locator("#headline")).to_have_text("second/other: no reachable host can run workers")
+        row = page.get_by_role("row").filter(has_text="second/other")
+        await expect(row).to_contain_text("no reachable host has template 'nowhere': no host.toml names it")

@@ -242,7 +242,8 @@ function drawChart() {
 function newest(history, { metrics }) {
   const last_s = history.buckets.at(-1)?.at_s ?? 0;
   if (metrics.sampled_at_s === null || metrics.sampled_at_s < last_s + history.bucket_s) return [];
-  return [{ at_s: metrics.sampled_at_s, waiting_jobs: metrics.waiting_jobs, oldest_age_s: metrics.oldest_age_s, pickup_objective_s: metrics.pickup_objective_s, started_jobs: null }];
+  const { sampled_at_s: at_s, waiting_jobs, oldest_age_s, pickup_p50_s, pickup_objective_s } = metrics;
+  return [{ at_s, waiting_jobs, oldest_age_s, pickup_p50_s, pickup_objective_s, started_jobs: null }];
 }
 
 function remember({ at_s, pools }) {
@@ -302,6 +303,13 @@ follow("v1/events", {
     selectFirst(data);
     show();
     refreshHistory();
+  },
+  quiet() {
+    if (!state.isLive) return;
+    state.isLive = false;
+    link("lost", `The control plane has gone quiet: shown is what was known at ${clock(state.overview.at_s - state.skew_s)}`);
+    mark(document.body, "data-stale", "true");
+    show();
   },
   lost(why, retryMs) {
     state.isLive = false;

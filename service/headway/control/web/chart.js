@@ -93,6 +93,7 @@ export class Chart {
         svg("rect", { class: "over", x: LEFT, y: TOP, width: this.width - LEFT - RIGHT, height: Math.max(0, y(target_s) - TOP) }),
         svg("line", { class: "objective", x1: LEFT, x2: this.width - RIGHT, y1: y(target_s), y2: y(target_s) }),
         svg("path", { class: "oldest", d: line(waits, "oldest_age_s", x, y) }),
+        svg("path", { class: "median", d: line(waits, "pickup_p50_s", x, y) }),
         svg("path", { class: "pickup-line", d: line(waits, "pickup_objective_s", x, y) }),
         ...dots(waits, "pickup_objective_s", x, y),
       ],
@@ -161,6 +162,7 @@ export class Chart {
     const texts = {
       pickup: [
         ["pickup-line", `${objective} started within`, duration(wait?.pickup_objective_s)],
+        ["median", "half within", duration(wait?.pickup_p50_s)],
         ["oldest", "longest wait", duration(wait?.oldest_age_s)],
         ["objective", "promised", `${objective} within ${duration(target_s)}`],
       ],
@@ -204,7 +206,7 @@ function latest(points, until_s) {
   const newest = (has) => points.findLast((point) => has(point) && until_s - point.at_s <= 2 * GAP_S);
   const depth = newest((point) => point.waiting_jobs !== null);
   const wait = newest((point) => point.pickup_objective_s !== null);
-  return { ...depth, pickup_objective_s: wait?.pickup_objective_s };
+  return { ...depth, pickup_p50_s: wait?.pickup_p50_s, pickup_objective_s: wait?.pickup_objective_s };
 }
 
 function nearest(points, at_s) {

@@ -1,7 +1,8 @@
 // The connection to the control plane: requests with the token, and the stream of overviews.
 
 const TOKEN = "headway-token";
-const QUIET_MS = 25_000; // the server speaks at least every 15 s
+const QUIET_MS = 12_000; // overviews come every few seconds: what is shown is then no longer of now
+const DEAD_MS = 25_000; // the server speaks at least every 15 s
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 10_000;
 
@@ -35,8 +36,8 @@ export async function read(path) {
 }
 
 /**
- * Follow the stream for ever. `on` has: open(), event(name, data), lost(why, retryMs), token() that resolves once there
- * is a token to try.
+ * Follow the stream for ever. `on` has: open(), event(name, data), quiet() where nothing comes though it is open,
+ * lost(why, retryMs), token() that resolves once there is a token to try.
  */
 export async function follow(path, on) {
   let retryMs = RETRY_MIN_MS;
@@ -61,9 +62,12 @@ export async function follow(path, on) {
 async function once(path, on, hasSpoken) {
   const abort = new AbortController();
   let quiet = 0;
+  let dead = 0;
   const heard = () => {
     clearTimeout(quiet);
-    quiet = setTimeout(() => abort.abort(new Error("the control plane has gone quiet")), QUIET_MS);
+    clearTimeout(dead);
+    quiet = setTimeout(on.quiet, QUIET_MS);
+    dead = setTimeout(() => abort.abort(new Error("the control plane has gone quiet")), DEAD_MS);
   };
   heard();
   try {
@@ -82,6 +86,7 @@ async function once(path, on, hasSpoken) {
     }
   } finally {
     clearTimeout(quiet);
+    clearTimeout(dead);
     abort.abort();
   }
 }
