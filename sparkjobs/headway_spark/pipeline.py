@@ -7,7 +7,8 @@ import logging
 import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -34,6 +35,7 @@ PACE_S = 0.25  # while events keep coming: 5,000 a second take 0.9 s at p95, aft
 LOOK_S = 0.25
 BEAT_S = 15.0  # a pipeline without news still says that it lives
 LISTENING_BOUND_S = 60.0
+HUNG_BATCH_S = 120.0  # catching up, a batch has 250 files at most, which take seconds
 JVM_END_S = 2.0  # a killed process of many threads hangs up some moments before it is gone
 BATCH_END_BOUND_S = 3.0  # of the few seconds a stop may take
 
@@ -90,6 +92,9 @@ class Stream:
         self._is_resumed = False
         self._batches = 0
         self._batch_error: Exception | None = None
+        self._is_writing = False
+        self._computed_at_s: float | None = None
+        """When this process last saw the query get on, by the monotonic clock; ``None`` while nothing is to be seen."""
 
     def start(self) -> None:
         """Return once the stream listens.
@@ -136,19 +141,35 @@ class Stream:
         Raises:
             HeadwayError: what the sink raised, or why the stream cannot go on.
         """
-        beat_at_s = time.monotonic()
+        beat_at_s = self._computed_at_s = time.monotonic()
         try:
             while not is_stopping():
                 assert self._query is not None, "run before it was started"
                 if not self._query.isActive:
                     self._query.awaitTermination()
                     raise Unavailable("the stream ended by itself")
+                if not self._query.status["isTriggerActive"]:
+                    self._computed_at_s = time.monotonic()
                 time.sleep(LOOK_S)
                 if time.monotonic() - beat_at_s >= BEAT_S:
                     beat_at_s = time.monotonic()
                     self._look_after()
         except (PySparkException, Py4JError, OSError) as error:
             raise self._failure(error) from error
+        finally:
+            self._computed_at_s = None
+
+    def require_progress(self, *, within_s: float = HUNG_BATCH_S) -> None:
+        """Return unless Spark computes on one batch for longer than any takes. From any thread.
+
+        A batch that waits for whoever takes its rows is not Spark's to end: a new start would wait for the same.
+
+        Raises:
+            Unavailable: it does. Its JVM answers, and yet nothing will come of it.
+        """
+        seen_s = self._computed_at_s
+        if seen_s is not None and not self._is_writing and time.monotonic() - seen_s > within_s:
+            raise Unavailable(f"a batch has been under way for {within_s:.0f} s")
 
     def stop(self) -> None:
         """End the query, between two batches where they are short. Does nothing when it has ended."""
@@ -187,7 +208,8 @@ class Stream:
             newest_s = max((row["newest_received_at_s"] for row in found), default=None)
             rows = [bucket_row(row) for row in found]
             batch_s = time.monotonic() - began_s
-            self._sink.write(rows, Progress(batch_id=batch_id, batch_s=batch_s, newest_received_at_s=newest_s))
+            with self._writing():
+                self._sink.write(rows, Progress(batch_id=batch_id, batch_s=batch_s, newest_received_at_s=newest_s))
         except Exception as error:
             # What Spark makes of it would be hard to read.
             self._batch_error = error
@@ -195,6 +217,14 @@ class Stream:
         self._batches += 1
         # After the rows are out: what comes alone waits for nothing.
         time.sleep(max(0.0, self._pace_s - (time.monotonic() - began_s)))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._is_writing = True
+        try:
+            yield
+        finally:
+            self._is_writing, self._computed_at_s = False, time.monotonic()
 
     def _failure(self, error: Exception) -> Exception:
         """What to tell of a query that has ended with ``error``."""

@@ -105,6 +105,7 @@ def _run(
             if log_side is not None:
                 log_side.keep(stopping)
             sink.ready()
+            heart.asks(lambda: _ask(session, stream))
             log.info("ready after=%.1fs", time.monotonic() - began_s)
             stream.run(is_stopping=stopping.is_set)
         log.info("stopping")
@@ -119,6 +120,12 @@ def _run(
         sink.close()
         close(session)
     return stopping.signal_number
+
+
+def _ask(session: Session, stream: Stream) -> None:
+    """Return once the JVM has answered, unless it hangs in a batch all the same."""
+    ask(session)
+    stream.require_progress()
 
 
 class _Stop(threading.Event):
