@@ -54,7 +54,7 @@ class Proof:
             "system": f"{platform.system()} {platform.machine()}",
         }
         ended_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        line = {"seed": seed, "ended_at": ended_at, "commit": _commit(), **figures, **machine}
+        line = {"seed": seed, "ended_at": ended_at, "commit": proven_commit(), **figures, **machine}
         is_whole = not self.ledger.exists() or self.ledger.read_bytes().endswith(b"\n")
         with self.ledger.open("a") as ledger:
             ledger.write(("" if is_whole else "\n") + json.dumps(line) + "\n")
@@ -73,7 +73,7 @@ class Proof:
         return lines
 
 
-def _commit() -> str | None:
+def proven_commit() -> str | None:
     """What was proven; ``None`` where this is no checkout."""
     words = ["git", "-C", str(PROOFS), "rev-parse", "--short", "HEAD"]
     told = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -1,0 +1,22 @@
+"""A few causes of ``tests/proof/test_shown.py``: each is made, and every view names it, without Spark."""
+
+from pathlib import Path
+
+import pytest
+
+from shown.causes import CAUSES
+from shown.site import site
+from shown.table import judged, settle
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+NAMES = ("template-missing", "token-revoked", "pipeline-killed", "broker-stopped")
+SLACK_S = 120.0  # a machine that tests share: how soon it is shown is the proof's to say
+
+
+def test_what_goes_wrong_is_named_in_every_view(tmp_path: Path) -> None:
+    by_name = {cause.name: cause for cause in CAUSES}
+    with site(tmp_path, has_spark=False) as there:
+        for name in NAMES:
+            judged(by_name[name], there, slack_s=SLACK_S)
+        settle(there)

@@ -1,0 +1,206 @@
+"""How to make things go wrong in a site, and well again."""
+
+import signal
+import time
+from collections.abc import Callable
+
+import psycopg
+import redis
+
+from lab.programs import sees
+from shown.site import HOSTS, Site, end, until
+from shown.views import GREEN
+
+Act = Callable[[Site], object]
+
+
+def nothing(_: Site) -> None:
+    """There is nothing to do."""
+
+
+def signalled(role: str, number: signal.Signals) -> Act:
+    return lambda site: end(site.programs[role].pid, number)
+
+
+def killed(role: str) -> Act:
+    return lambda site: site.programs[role].kill()
+
+
+def started(role: str) -> Act:
+    def start(site: Site) -> None:
+        site.programs[role].start()
+        site.programs[role].await_ready()
+
+    return start
+
+
+def to_all(pids: Callable[[Site], list[int]], number: signal.Signals) -> Act:
+    def act(site: Site) -> None:
+        for pid in pids(site):
+            end(pid, number)
+
+    return act
+
+
+def replaced(role: str) -> Act:
+    """Start a program that was killed, once nothing of it runs."""
+
+    def act(site: Site) -> None:
+        program = site.programs[role]
+        assert sees(lambda: not program.is_running, within_s=60), program.last_words()
+        started(role)(site)
+
+    return act
+
+
+def together(*acts: Act) -> Act:
+    def act(site: Site) -> None:
+        for each in acts:
+            each(site)
+
+    return act
+
+
+# --- Postgres and brokers ---------------------------------------------------------------------------------------------
+
+
+def end_postgres(site: Site) -> None:
+    end(site.postgres.pid, signal.SIGQUIT)
+
+
+def start_postgres(site: Site) -> None:
+    site.start_postgres()
+    for name, program in site.programs.items():
+        if not program.is_running:  # as whoever looks after services does
+            started(name)(site)
+
+
+def end_broker(name: str) -> Act:
+    return lambda site: end(site.brokers[name].pid, signal.SIGKILL)
+
+
+def start_broker(name: str) -> Act:
+    return lambda site: site.start_broker(name)
+
+
+def flush(site: Site) -> None:
+    with redis.Redis.from_url(site.brokers["redis"].url) as client:
+        client.flushall()
+
+
+# --- pools that a cause has for itself --------------------------------------------------------------------------------
+
+
+def with_errands(site: Site) -> None:
+    """A pool whose jobs go well, so far."""
+    site.fails = False
+    site.sends.add("errands")
+    site.serve("errands", workers_min=1)
+    until(site, lambda: site.state("errands") == "on_time")
+
+
+def fail(site: Site) -> None:
+    site.fails = True
+
+
+def without_errands(site: Site) -> None:
+    site.sends.discard("errands")
+    site.drop("errands")
+
+
+def with_reports(site: Site) -> None:
+    """A pool with a backlog that nobody minds: its objective is of an hour."""
+    site.serve("reports", workers_min=1, objective={"target_s": 3600, "window_s": 600})
+    site.enqueue("reports", 30.0, times=40)
+    until(site, lambda: _waiting(site, "reports") >= 35 and site.state("reports") in GREEN | {"unmeasured"})
+    until(site, lambda: site.state("reports") in GREEN)
+    time.sleep(6)  # a bucket of the pipeline has the sample
+
+
+def _waiting(site: Site, pool: str) -> int:
+    (found,) = site.ask("GET", f"/v1/pools?pool={pool}")["pools"]
+    return int(found["metrics"]["waiting_jobs"] or 0)
+
+
+def dropped(pool: str) -> Act:
+    return lambda site: site.drop(pool)
+
+
+def served(pool: str, **profile: object) -> Act:
+    return lambda site: site.serve(pool, **profile)
+
+
+# --- hosts ------------------------------------------------------------------------------------------------------------
+
+
+def each_host(what: str) -> Act:
+    def act(site: Site) -> None:
+        for host in HOSTS:
+            site.ask("POST", f"/v1/hosts/{host}/{what}", {"reason": "a proof"} if what != "uncordon" else {})
+
+    return act
+
+
+# --- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def lock_buckets(site: Site) -> None:
+    """Somebody's transaction keeps the pipeline from writing, and lets all read."""
+    site.held = psycopg.connect(site.postgres.url)
+    site.held.execute("lock table queue_buckets in exclusive mode")
+
+
+def unlock_buckets(site: Site) -> None:
+    if site.held is not None:
+        site.held.close()
+    if not site.programs["pipeline"].is_running:
+        started("pipeline")(site)
+
+
+def break_upkeep(site: Site) -> None:
+    """Tomorrow's partition cannot be made: its name is taken."""
+    with psycopg.connect(site.postgres.url, autocommit=True) as connection:
+        name = _tomorrow(connection)
+        connection.execute(f"drop table {name}")  # type: ignore[arg-type]
+        connection.execute(f"create table {name} (taken int)")  # type: ignore[arg-type]
+    site.programs["control"].stop()
+
+
+def mend_upkeep(site: Site) -> None:
+    with psycopg.connect(site.postgres.url, autocommit=True) as connection:
+        connection.execute(f"drop table {_tomorrow(connection)}")  # type: ignore[arg-type]
+    site.programs["control"].stop()
+    started("control")(site)
+
+
+def _tomorrow(connection: "psycopg.Connection[tuple[object, ...]]") -> str:
+    found = connection.execute("select to_char((now() at time zone 'utc')::date + 1, 'YYYYMMDD')").fetchone()
+    assert found is not None
+    return f"decisions_{found[0]}"
+
+
+def revoke_collector(site: Site) -> None:
+    site.ask("DELETE", "/v1/tokens/collect")
+
+
+def renew_collector(site: Site) -> None:
+    site.collect_with(site.token("collect"))
+
+
+def short_lived(site: Site) -> None:
+    """The collectors' token ends in some seconds."""
+    site.ask("DELETE", "/v1/tokens/collect")
+    made = site.ask("POST", "/v1/tokens", {"role": "ingest", "name": "brief", "for_s": BRIEF_S})
+    site.collect_with(str(made["secret"]))
+
+
+BRIEF_S = 25
+"""Long enough to collect with, so that the site is well once more before the token ends."""
+
+
+def await_end_of_token(site: Site) -> None:
+    until(site, lambda: not any(each["name"] == "brief" for each in site.ask("GET", "/v1/tokens")["tokens"]))
+
+
+def skew(role: str, seconds: float) -> Act:
+    return lambda site: site.clocks[role].write_text(str(seconds))
