@@ -2,12 +2,13 @@
 
 A comment above a block, which no reader sees, says what ``make docs-run`` does with it:
 
-    <!-- docs-run: with hosts -->                        run it where there is what ``scenes.py`` calls so
+    <!-- docs-run: with nothing -->                      run it as it is printed, in an empty folder
+    <!-- docs-run: with hosts -->                        the same, where there is what ``scenes.py`` calls so
     <!-- docs-run: by tests/install/test_wheel.py -->    that test runs it
     <!-- docs-run: no, it restarts the machine -->       it cannot run, for this reason
 
-Without a comment a block runs as it is printed, in an empty folder that the blocks of its page share, one after the
-other in one shell. A comment above the page's first heading is for all of its blocks that have none.
+The blocks of a page that want the same run one after the other in one shell. A comment above the page's first heading
+is for all of its blocks that have none. A block without either is refused: nobody has said that it is safe to run.
 """
 
 import re
@@ -39,9 +40,7 @@ class Block:
 
     @property
     def scene(self) -> str | None:
-        """What it runs in; ``None`` where it is not run from here."""
-        if not self.mark:
-            return "nothing"
+        """What it runs in; ``None`` where nobody said that it runs from here."""
         kind, _, rest = self.mark.partition(" ")
         return rest if kind == "with" else None
 

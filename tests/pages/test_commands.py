@@ -27,7 +27,7 @@ GROUPS = [
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.where)
 def test_a_block_runs_here_or_says_what_runs_it_or_why_nothing_can(block: Block) -> None:
     ways = [block.scene in SCENES, block.test is not None, len((block.reason or "").split()) > 2]
-    assert sum(ways) == 1, f"{block.where}: 'docs-run: {block.mark}' is none of the three ways of tests/pages/blocks.py"
+    assert sum(ways) == 1, f"{block.where}: 'docs-run: {block.mark}' is none of the ways of tests/pages/blocks.py"
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.test], ids=lambda block: block.where)
