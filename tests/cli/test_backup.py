@@ -26,7 +26,7 @@ from headway.cli.layout import Layout
 from headway.errors import Misconfigured
 from headway.store import migrate
 from headway.store.attach import attach
-from headway.store.embedded import Server, ensure_postgres
+from headway.store.embedded import Server, dump, ensure_postgres
 from headway.store.engine import create_engine, transaction
 from headway.store.event_log import EventLog, EventRow
 from headway.store.telemetry import BatchKey, claim_batches, record_file
@@ -205,6 +205,27 @@ def test_a_backup_is_of_one_moment_however_much_comes_meanwhile(folder: Path) ->
         claimed = [sequence for (sequence,) in copy.sql("select sequence from event_batches order by sequence")]
     assert copy.jobs() == [f"job-{sequence - 1:04d}" for sequence in claimed]
     assert 5 <= len(claimed) <= number
+
+
+def test_what_comes_between_the_look_at_the_files_and_the_dump_is_in_neither(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dump is of the same moment: with the claim and without the file, the event would be lost for good."""
+    busy, copy = Installation(folder / "between"), Installation(folder / "between-copy")
+    save = dump.save
+
+    def saved_late(*given: Any, **more: Any) -> None:
+        busy.ingest("between")
+        save(*given, **more)
+
+    with busy.running():
+        busy.ingest("before")
+        monkeypatch.setattr(dump, "save", saved_late)
+        assert busy.run("backup", str(folder / "between.tar")) == 0
+    assert copy.run("restore", str(folder / "between.tar")) == 0
+    with copy.running():
+        assert copy.sql("select count(*) from event_batches") == [(1,)]
+    assert copy.jobs() == ["before"]
 
 
 def test_a_backup_never_takes_the_place_of_a_file(here: Installation, folder: Path, capfd: Any) -> None:
