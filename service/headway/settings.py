@@ -24,6 +24,7 @@ BOUNDS: Mapping[str, tuple[str, int]] = {
     "HEADWAY_PRODUCERS": ("producers_max", 10_000),
     "HEADWAY_PRODUCERS_PER_TOKEN": ("producers_per_token_max", 2_000),
     "HEADWAY_HOSTS": ("hosts_max", 20_000),
+    "HEADWAY_WORKERS": ("workers_max", 200_000),
     "HEADWAY_WORKERS_PER_HOST": ("workers_per_host_max", 2_000),
     "HEADWAY_TEMPLATES_PER_HOST": ("templates_per_host_max", 200),
     "HEADWAY_LABELS": ("labels_max", 50),

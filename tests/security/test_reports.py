@@ -113,6 +113,29 @@ def test_hosts_are_bounded(stub: AgentServiceStub, plane: Plane) -> None:
         assert len(people.get("/v1/hosts").json()["hosts"]) == 2
 
 
+def test_workers_of_all_hosts_are_bounded_and_each_host_keeps_its_share(migrated_url: str, tmp_path: Path) -> None:
+    """Twenty thousand hosts of two thousand each would be forty million rows."""
+    bounds = {"HEADWAY_HOSTS": "4", "HEADWAY_WORKERS": "20"}
+    with serving(migrated_url, tmp_path, bounds) as plane, plane.channel() as channel:
+        stub = AgentServiceStub(channel)
+        first, second, small = Host(stub, "a"), Host(stub, "b"), Host(stub, "c")
+        first.report(workers=[worker(n) for n in range(15)])
+        with pytest.raises(grpc.RpcError) as refused:
+            second.report(workers=[worker(n) for n in range(100, 110)])
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "as many as HEADWAY_WORKERS allows: have 5 at most" in refused.value.details()
+        assert second.report(workers=[worker(n) for n in range(100, 105)]).lease_s > 0
+        # Full, and yet a host with its share is heard, and one that has many may go on with them.
+        assert small.report(workers=[worker(n) for n in range(200, 204)]).lease_s > 0
+        with pytest.raises(grpc.RpcError, match="HEADWAY_WORKERS"):
+            first.report(workers=[worker(n) for n in range(17)])
+        first.report(workers=[worker(n) for n in range(8)])
+        assert second.report(workers=[worker(n) for n in range(100, 108)]).lease_s > 0
+        assert sum("report refused host_id=" in line for line in plane.said) == 2
+    with psycopg.connect(migrated_url) as connection:
+        assert connection.execute("select count(*) from workers").fetchone() == (20,)
+
+
 async def test_a_long_report_that_is_being_written_keeps_no_other_host_waiting(
     engine: Engine, migrated_url: str
 ) -> None:

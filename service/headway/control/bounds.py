@@ -13,6 +13,8 @@ class Bounds:
     producers_per_token_max: int = 2_000
     producers_max: int = 10_000
     hosts_max: int = 20_000
+    workers_max: int = 200_000
+    """Of all hosts. Where there are so many, a host still has its share; ten times what is benchmarked."""
     workers_per_host_max: int = 2_000
     templates_per_host_max: int = 200
     labels_max: int = 50

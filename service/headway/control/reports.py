@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from headway.control.bounds import DEFAULT, Bounds
 from headway.control.enrol_line import EnrolLine
 from headway.control.report_line import Beat, ReportLine
 from headway.control.together import Together
+from headway.control.worker_room import WorkerRoom
 from headway.errors import Overloaded
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts import LEASE_S, enrol, read_cluster_id
@@ -59,8 +61,9 @@ class Reports:
     held without a look into Postgres.
     """
 
-    def __init__(self, *, engine: Engine) -> None:
+    def __init__(self, *, engine: Engine, bounds: Bounds = DEFAULT) -> None:
         self._engine = engine
+        self._room = WorkerRoom(engine=engine, bounds=bounds)
         self._held: dict[str, _Held] = {}
         self._known: dict[str, _Known] = {}
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
@@ -123,10 +126,14 @@ class Reports:
 
         Raises:
             NotFound: the host is not enrolled.
+            Invalid: it tells of more workers than there is room for.
         """
         is_ours = cluster_id == await self.cluster_id()
-        if is_ours and not await self._line.beat(beat) and not await self._line.report(whole(), beat):
-            log.info("ignored late report host_id=%s sequence=%d", beat.host_id, beat.sequence)
+        if is_ours and not await self._line.beat(beat):
+            report = whole()
+            await self._room.require(report.host_id, len(report.workers))
+            if not await self._line.report(report, beat):
+                log.info("ignored late report host_id=%s sequence=%d", beat.host_id, beat.sequence)
         return LEASE_S
 
     async def poll(

@@ -41,6 +41,8 @@ class Enrolment:
     """A secret of the agent's own, by which it is known again when it asks a second time."""
     join_token: str = ""
     hosts_max: int | None = None
+    address: str = ""
+    """Where the call comes from, for the audit log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,9 @@ async def join(conn: AsyncConnection, enrolment: Enrolment, *, caller: Known | N
     host_id = await _enrolled(conn, enrolment)
     if (await host_facts(conn, host_id))[1]:
         raise Forbidden(_has_own(enrolment.name))
-    return Joined(host_id=host_id, credential=await issue(conn, host_id, created_by="HEADWAY_TOKEN"))
+    credential = await issue(conn, host_id, created_by="HEADWAY_TOKEN")
+    await _record(conn, enrolment, host_id, actor="HEADWAY_TOKEN")
+    return Joined(host_id=host_id, credential=credential)
 
 
 async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
@@ -117,14 +121,13 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
         joined_by=row.credential_id,
         agent_id=digest(enrolment.agent_id) if enrolment.agent_id else "",
     )
-    await record_act(
-        conn,
-        actor=f"join token {row.name}",
-        action="host joined",
-        subject=f"host {enrolment.name}",
-        after={"host_id": host_id, "allowed": row.allowed},
-    )
+    await _record(conn, enrolment, host_id, actor=f"join token {row.name}", allowed=row.allowed)
     return Joined(host_id=host_id, credential=joined)
+
+
+async def _record(conn: AsyncConnection, enrolment: Enrolment, host_id: str, *, actor: str, **more: Any) -> None:
+    after = {"host_id": host_id, "address": enrolment.address, **more}
+    await record_act(conn, actor=actor, action="host joined", subject=f"host {enrolment.name}", after=after)
 
 
 async def _require_unclaimed(conn: AsyncConnection, enrolment: Enrolment) -> None:

@@ -68,6 +68,13 @@ async def restart_progress(conn: AsyncConnection, pool: str, generation: int) ->
     )
 
 
+async def count_workers(conn: AsyncConnection, host_id: str) -> tuple[int, int]:
+    """Rows of workers of all hosts, known or not, and those of one."""
+    own = func.count().filter(workers.c.host_id == host_id)
+    row = (await conn.execute(select(func.count(), own).select_from(workers))).one()
+    return int(row[0]), int(row[1])
+
+
 def _of_pool(pool: str, *columns: ColumnElement[Any]) -> Select[Any]:
     """``columns`` of the workers of ``pool`` on known hosts."""
     return (

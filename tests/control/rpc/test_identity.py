@@ -137,6 +137,17 @@ async def test_a_join_token_gives_a_host_a_credential_of_its_own_once(door: Door
     ]
 
 
+async def test_who_let_a_host_in_and_from_where_it_came_is_in_the_audit_log(door: Door) -> None:
+    """Hosts that HEADWAY_TOKEN let in left no line there, and no line said where from."""
+    await door.enrol(door.client(SHARED), Proof(), "a")
+    await door.enrol(door.client(), Proof(join_token=await door.join_token(name="t")), "b")
+    told = "select actor, subject, after->>'address' from audit_log where action = 'host joined' order by acted_at"
+    assert [tuple(row) for row in await door.rows(told)] == [
+        ("HEADWAY_TOKEN", "host a", "127.0.0.1"),
+        ("join token t", "host b", "127.0.0.1"),
+    ]
+
+
 @pytest.mark.parametrize("kind", ["unknown", "expired", "revoked", "of a person"])
 async def test_a_join_token_that_does_not_serve_lets_nobody_in(door: Door, kind: str) -> None:
     token = "hwj_never"

@@ -17,6 +17,7 @@ from headway.control.report_line import Beat
 from headway.control.report_rules import Size, check_beat, check_host_name, check_names, check_report, check_size
 from headway.control.reports import Having, Reports
 from headway.control.rpc.errors import with_status
+from headway.control.rpc.peers import address_of_call
 from headway.control.rpc.rights import CALLER
 from headway.control.seldom import Seldom
 from headway.errors import Invalid, Misconfigured
@@ -60,6 +61,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             agent_id=request.agent_id,
             join_token=request.join_token,
             hosts_max=self._bounds.hosts_max,
+            address=address_of_call(context),
         )
         joined = await self._joined(enrolment, _certified(context))
         return agent_pb2.EnrolResponse(

@@ -4,17 +4,16 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
 from typing import Any, Protocol
-from urllib.parse import unquote
 
 import grpc
 import grpc.aio
 
-from headway.control.attempts import address_of
 from headway.control.bounds import DEFAULT
 from headway.control.callers import Caller, Callers
 from headway.control.certificates import Certificates
 from headway.control.rpc.errors import status_of
 from headway.control.rpc.intake import Intake
+from headway.control.rpc.peers import address_of_call
 from headway.control.rpc.rights import CALLER, ENROL, NOBODY, may_call
 from headway.errors import HeadwayError, Misconfigured
 from headway.wire.channel import ANSWERED
@@ -146,7 +145,7 @@ class CallerCheck(grpc.aio.ServerInterceptor):
 
         async def answer(_messages: Any, context: Context) -> Any:
             try:
-                caller = await self._entitled(method, secret, address=_address(context))
+                caller = await self._entitled(method, secret, address=address_of_call(context))
                 if handler is None:
                     return await context.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method", (ANSWERED,))
                 CALLER.set(caller)
@@ -167,12 +166,6 @@ class CallerCheck(grpc.aio.ServerInterceptor):
         if not may_call(caller, method):
             raise await self._callers.refusal(caller, why=f"its role is {caller.role}", subject=method)
         return caller
-
-
-def _address(context: Context) -> str:
-    """Where a call comes from: gRPC writes ipv4:127.0.0.1:1234 and ipv6:%5B::1%5D:1234."""
-    place = unquote(context.peer() or "").partition(":")[2].rpartition(":")[0]
-    return address_of(place.strip("[]"))
 
 
 def _shown(metadata: Iterable[tuple[str, str | bytes]]) -> str | None:
