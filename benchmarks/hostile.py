@@ -1,16 +1,25 @@
 """What each flood costs those who mean well: latency of healthy clients and memory of the control plane, side by side.
 
-    python benchmarks/hostile.py [--seconds 8] [--only NAME]
+    python benchmarks/hostile.py [--seconds 10] [--only NAME] [--before PYTHON] [--page FILE]
 
 Starts a control plane on an embedded Postgres, on loopback. Every flood is bounded in count and time. A healthy agent
-reports and a healthy producer sends ten times a second; their p99 alone and during each flood is printed, with the
-growth of the resident memory, evaluations that were late, and how the flood was answered.
+reports and a healthy producer sends ten times a second; their p50 and p99 alone and during each flood are printed, with
+the growth of the resident memory, evaluations that were late, and how the flood was answered. ``--before`` names the
+Python of another tree, whose control plane is measured beside this one's.
+
+A flood is a process of its own at nice 19: on a machine of its own it would take no processor of the control plane's,
+and here it takes what the others leave. Without that, two cores shared by a flood, its victim and those who measure it
+say how long one waits for a processor, and nothing of the control plane.
 """
 
 import argparse
 import asyncio
+import json
 import os
+import platform
 import socket
+import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,6 +32,7 @@ from pathlib import Path
 
 import grpc
 import grpc.aio
+import httpx
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -36,6 +46,15 @@ from security.test_reports import Host
 SHOWN = (("authorization", f"Bearer {TOKEN}"),)
 EACH_S = 0.1
 ANSWER_S = 60.0
+STARTS_S = 2.0  # for the flood's process to begin
+INTRODUCTION = """# Floods
+
+What the healthy see while somebody floods the control plane: a host that reports and a producer that sends, ten times a
+second each. Times are p50 / p99 in ms; in parentheses is how many times the p99 alone that is. Memory is what the
+control plane's resident set has grown by at most. *late* counts evaluations that were not on time. *before* is commit
+`16ea745`, which has no bounds. Written by `benchmarks/hostile.py --before PYTHON --page docs/proofs/floods.md`.
+
+"""
 SOCKETS = 2_000
 HALF_OPEN = 40_000
 LOCAL = [("grpc.use_local_subchannel_pool", 1)]
@@ -49,6 +68,10 @@ class Measured:
     ingest_s: list[float] = field(default_factory=list)
     failed: int = 0
     rss_mb: list[float] = field(default_factory=list)
+
+
+def p50_ms(values_s: list[float]) -> float:
+    return statistics.median(values_s) * 1e3 if values_s else float("nan")
 
 
 def p99_ms(values_s: list[float]) -> float:
@@ -98,12 +121,12 @@ def measured(plane: Plane, healthy: Healthy, *, seconds: float) -> Measured:
 
 # --- floods: each goes on until it is told to stop, and no further than its own bound -------------------------------
 
-Flood = Callable[[Plane, threading.Event, Counter[str]], None]
+Flood = Callable[["Target", threading.Event, Counter[str]], None]
 
 
-def names(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
+def names(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
     """300,000 queue names of one ingest token."""
-    with plane.client(plane.token("ingest", "flood")) as client:
+    with target.client(target.secret) as client:
         for number in range(60):
             if stop.is_set():
                 return
@@ -112,10 +135,10 @@ def names(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
             answers[str(client.post("/v1/telemetry", json=body).status_code)] += 1
 
 
-def reports(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
+def reports(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
     """30,000 start-ups of as many templates in one report, again and again."""
     start_ups = [agent_pb2.StartUp(template=f"t{n}", start_up_s=1.0) for n in range(30_000)]
-    with plane.channel() as channel:
+    with target.channel() as channel:
         host = Host(AgentServiceStub(channel), "hostile")
         for _ in range(200):
             if stop.is_set():
@@ -127,11 +150,11 @@ def reports(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
                 answers[error.code().name] += 1
 
 
-def half_open(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
+def half_open(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
     """40,000 calls without a credential and without a message."""
 
     async def opened() -> None:
-        channels = [grpc.aio.insecure_channel(plane.grpc, LOCAL) for _ in range(20)]
+        channels = [grpc.aio.insecure_channel(target.grpc, LOCAL) for _ in range(20)]
         calls = []
         for number in range(HALF_OPEN):
             if stop.is_set():
@@ -151,9 +174,9 @@ def half_open(plane: Plane, stop: threading.Event, answers: Counter[str]) -> Non
     asyncio.run(opened())
 
 
-def garbage(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
+def garbage(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
     """Enrolments that are no messages, 20,000 at most."""
-    with plane.channel() as channel:
+    with target.channel() as channel:
         enrol = channel.unary_unary("/headway.wire.v1.AgentService/Enrol")
         for _ in range(20_000):
             if stop.is_set():
@@ -164,9 +187,9 @@ def garbage(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
                 answers[error.code().name] += 1
 
 
-def guesses(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
+def guesses(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
     """Guesses at HEADWAY_TOKEN, 20,000 at most."""
-    with plane.client(None) as client:
+    with target.client(None) as client:
         for number in range(20_000):
             if stop.is_set():
                 return
@@ -174,14 +197,14 @@ def guesses(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
             answers[str(client.get("/v1/profiles", headers=shown).status_code)] += 1
 
 
-def slow_headers(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
+def slow_headers(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
     """2,000 connections at the HTTP port that never end their headers."""
-    _silent(plane.http.removeprefix("http://"), b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", stop, answers)
+    _silent(target.http.removeprefix("http://"), b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", stop, answers)
 
 
-def silent_grpc(plane: Plane, stop: threading.Event, answers: Counter[str]) -> None:
+def silent_grpc(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
     """2,000 connections at the gRPC port that never finish their greeting."""
-    _silent(plane.grpc, b"PRI * HTTP", stop, answers)
+    _silent(target.grpc, b"PRI * HTTP", stop, answers)
 
 
 def _silent(address: str, sent: bytes, stop: threading.Event, answers: Counter[str]) -> None:
@@ -201,16 +224,53 @@ FLOODS: dict[str, Flood] = {
 }
 
 
-@contextmanager
-def flooding(flood: Flood, plane: Plane, answers: Counter[str]) -> Iterator[None]:
-    stop = threading.Event()
-    thread = threading.Thread(target=flood, args=(plane, stop, answers), daemon=True)
+NICE = 19
+
+
+@dataclass(frozen=True)
+class Target:
+    """A control plane as a flood knows it."""
+
+    http: str
+    grpc: str
+    secret: str
+    """Of an ingest token."""
+
+    def client(self, token: str | None) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(base_url=self.http, headers=headers, timeout=ANSWER_S, trust_env=False)
+
+    def channel(self) -> grpc.Channel:
+        return grpc.insecure_channel(self.grpc, options=LOCAL)
+
+
+def flood(name: str, target: Target) -> None:
+    """Flood until standard input ends, then tell the answers as JSON."""
+    os.nice(NICE)
+    stop, answers = threading.Event(), Counter[str]()
+    thread = threading.Thread(target=FLOODS[name], args=(target, stop, answers), daemon=True)
     thread.start()
+    sys.stdin.read()
+    stop.set()
+    thread.join(5.0)
+    print(json.dumps(answers), flush=True)
+    os._exit(0)  # what waits for an answer waits no more
+
+
+@contextmanager
+def flooding(name: str, plane: Plane, answers: Counter[str]) -> Iterator[None]:
+    target = [plane.http, plane.grpc, plane.token("ingest", "flood")]
+    words = [sys.executable, __file__, "--flood", name, "--target", *target]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
+        time.sleep(STARTS_S)
         yield
     finally:
-        stop.set()
-        thread.join(ANSWER_S)
+        try:
+            said, _ = process.communicate("", timeout=ANSWER_S)
+            answers.update(json.loads(said))
+        finally:
+            process.kill()
 
 
 def late(plane: Plane, lines: int) -> int:
@@ -218,40 +278,90 @@ def late(plane: Plane, lines: int) -> int:
     return sum("tick missed" in line or "nobody looked" in line or "tick failed" in line for line in plane.said[lines:])
 
 
+@dataclass(frozen=True)
+class Row:
+    """One flood on one tree."""
+
+    flood: str
+    tree: str
+    alone: Measured
+    during: Measured
+    grown_mb: float
+    late: int
+    answers: Counter[str]
+
+    def cells(self) -> list[str]:
+        def pair(values_s: list[float], alone_s: list[float]) -> str:
+            ratio = p99_ms(values_s) / p99_ms(alone_s)
+            return f"{p50_ms(values_s):.0f} / {p99_ms(values_s):.0f} ({ratio:.1f} ×)"
+
+        told = ", ".join(f"{count:,} × {what}" for what, count in self.answers.most_common(3))
+        return [
+            self.flood,
+            self.tree,
+            f"{p50_ms(self.alone.report_s):.0f} / {p99_ms(self.alone.report_s):.0f}",
+            pair(self.during.report_s, self.alone.report_s),
+            f"{p50_ms(self.alone.ingest_s):.0f} / {p99_ms(self.alone.ingest_s):.0f}",
+            pair(self.during.ingest_s, self.alone.ingest_s),
+            f"{self.during.failed}",
+            f"{self.grown_mb:+.0f}",
+            f"{self.late}",
+            told or "none",
+        ]
+
+
+HEADS = [
+    *("flood", "tree", "report alone", "report", "ingest alone", "ingest", "failed", "RSS, MB", "late", "answers"),
+]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each flood")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each flood")
     parser.add_argument("--only", choices=FLOODS, action="append", help="this flood, and others so named")
+    parser.add_argument("--before", metavar="PYTHON", help="of a tree to compare with")
+    parser.add_argument("--page", type=Path, help="write the table there, too")
+    parser.add_argument("--flood", choices=FLOODS, help=argparse.SUPPRESS)
+    parser.add_argument("--target", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors, {options.seconds:g} s each")
-    print(f"{'flood':<14}{'report p99':>12}{'ingest p99':>12}{'failed':>8}{'RSS':>9}{'grown':>9}{'late':>6}  answers")
+    if options.flood:
+        flood(options.flood, Target(*options.target))
+    began = (
+        f"{os.cpu_count()} processors, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f} before, "
+        f"{options.seconds:g} s each, floods at nice {NICE}"
+    )
+    print(began, " | ".join(HEADS), sep="\n", flush=True)
+    rows = []
     for name in options.only or FLOODS:
-        with tempfile.TemporaryDirectory(prefix="headway-hostile-") as folder:
-            Path(folder).chmod(0o711)
-            server = ensure_postgres(Path(folder) / "postgres", is_durable=False)
-            try:
-                with serving(server.url, Path(folder)) as plane:
-                    _compare(name, plane, seconds=options.seconds)
-            finally:
-                server.wait_stopped()
+        for tree, python in (("before", options.before), ("now", sys.executable)):
+            if python:
+                rows.append(_compared(name, tree, python, seconds=options.seconds).cells())
+                print(" | ".join(rows[-1]), flush=True)
+    if options.page:
+        lines = [HEADS, ["---"] * len(HEADS), *rows]
+        told = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        options.page.write_text(f"{INTRODUCTION}{began}, load {os.getloadavg()[0]:.1f} after.\n\n{told}\n")
 
 
-def _compare(name: str, plane: Plane, *, seconds: float) -> None:
+def _compared(name: str, tree: str, python: str, *, seconds: float) -> Row:
+    with tempfile.TemporaryDirectory(prefix="headway-hostile-") as folder:
+        Path(folder).chmod(0o711)
+        server = ensure_postgres(Path(folder) / "postgres", is_durable=False)
+        try:
+            with serving(server.url, Path(folder), python=python) as plane:
+                return _measure(name, tree, plane, seconds=seconds)
+        finally:
+            server.wait_stopped()
+
+
+def _measure(name: str, tree: str, plane: Plane, *, seconds: float) -> Row:
     healthy = Healthy(plane)
     measured(plane, healthy, seconds=2.0)  # the first calls connect
     alone = measured(plane, healthy, seconds=seconds)
     before_mb, lines, answers = plane.rss_mb, len(plane.said), Counter[str]()
-    with flooding(FLOODS[name], plane, answers):
+    with flooding(name, plane, answers):
         during = measured(plane, healthy, seconds=seconds)
-    for label, span in (("  alone", alone), (name, during)):
-        is_flood = span is during
-        told = ", ".join(f"{count} × {what}" for what, count in answers.most_common(3)) if is_flood else ""
-        print(
-            f"{label:<14}{p99_ms(span.report_s):>9.0f} ms{p99_ms(span.ingest_s):>9.0f} ms{span.failed:>8}"
-            f"{max(span.rss_mb):>6.0f} MB{max(span.rss_mb) - before_mb if is_flood else 0:>6.0f} MB"
-            f"{late(plane, lines) if is_flood else 0:>6}  {told}",
-            flush=True,
-        )
+    return Row(name, tree, alone, during, max(during.rss_mb) - before_mb, late(plane, lines), answers)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,13 @@ class Plane:
 
 @contextmanager
 def serving(
-    url: str, folder: Path, settings: Mapping[str, str] | None = None, *, open_files: int | None = None
+    url: str,
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    open_files: int | None = None,
+    ends_in_s: float = ENDS_IN_S,
+    python: str = sys.executable,
 ) -> Iterator[Plane]:
     """A control plane with these settings, until the end of the block; with no more than ``open_files`` descriptors."""
     environment = {
@@ -72,7 +78,7 @@ def serving(
         "HEADWAY_TOKEN": TOKEN,
         **(settings or {}),
     }
-    words = ["timeout", str(ENDS_IN_S), sys.executable, "-m", "headway", "control"]
+    words = ["timeout", str(ends_in_s), python, "-m", "headway", "control"]
     if open_files is not None:
         words = ["prlimit", f"--nofile={open_files}:{open_files}", *words]
     process = subprocess.Popen(
