@@ -5,7 +5,7 @@ import os
 import ssl
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,6 @@ from headway.cli.trust import http_context
 from headway.control.admission import Admission
 from headway.control.callers import Callers
 from headway.control.certificates import Certificates
-from headway.control.http import connections
 from headway.control.http.app import App
 from headway.control.http.server import HttpServer
 from headway.control.keys import make_client, make_server, read_ca, write_pair
@@ -243,76 +242,6 @@ async def test_the_http_door_speaks_tls_and_takes_up_a_renewed_certificate(keys:
     with pytest.raises(Misconfigured, match="shows a certificate that has expired: make another one there"):
         await asyncio.to_thread(get, keys)
     await server.stop()
-
-
-@asynccontextmanager
-async def https(keys: Keys, *, connections_max: int) -> AsyncIterator[str]:
-    """The URL of a server with few connections."""
-    app = App()
-    app.add_api_route("/v1/health", _healthy)
-    app.close = _nothing  # type: ignore[method-assign]
-    server = HttpServer(app, address=LOOPBACK, tls=keys.served().context, connections_max=connections_max)
-    await server.start()
-    try:
-        yield f"https://127.0.0.1:{server.port}"
-    finally:
-        await server.stop()
-
-
-async def answered(url: str, keys: Keys) -> dict[str, Any]:
-    def get() -> dict[str, Any]:
-        with Api(url, None, tls=ClientTls(ca=keys.ca, certificate=None, key=None)) as api:
-            return api.get("/v1/health")
-
-    return await asyncio.to_thread(get)
-
-
-@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00", b"GET / HTTP/1.1\r\n\r\n"])
-async def test_a_handshake_that_does_not_end_is_ended_and_meanwhile_makes_room(
-    keys: Keys, said: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each took a descriptor for a minute, and no bound counted it."""
-    monkeypatch.setattr(connections, "HEADERS_S", 1.0)
-    monkeypatch.setattr(connections, "SWEEP_S", 0.05)
-    async with https(keys, connections_max=8) as url, asyncio.timeout(30.0):
-        port = int(url.rpartition(":")[2])
-        silent = []
-        for _ in range(40):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(said)
-            silent.append((reader, writer))
-        assert await answered(url, keys) == {}
-        for reader, writer in silent:
-            with suppress(ConnectionError):
-                while await reader.read(4096):  # an alert, then the end
-                    pass
-            writer.close()
-        assert await answered(url, keys) == {}
-
-
-async def test_a_request_in_the_packet_that_ends_the_handshake_is_answered(keys: Keys) -> None:
-    """With TLS 1.3 a client need not wait for anything before it asks."""
-    ours, theirs = ssl.MemoryBIO(), ssl.MemoryBIO()
-    context = ssl.create_default_context(cafile=str(keys.ca))
-    agreed = context.wrap_bio(theirs, ours, server_hostname="127.0.0.1")
-    async with https(keys, connections_max=8) as url, asyncio.timeout(30.0):
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        while True:
-            try:
-                agreed.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                writer.write(ours.read())
-                theirs.write(await reader.read(65_536))
-        agreed.write(b"GET /v1/health HTTP/1.1\r\nHost: h\r\n\r\n")
-        writer.write(ours.read())
-        said = b""
-        while b"\r\n\r\n{}" not in said:
-            theirs.write(await reader.read(65_536))
-            with suppress(ssl.SSLWantReadError):
-                said += agreed.read(65_536)
-        writer.close()
-    assert said.startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize(

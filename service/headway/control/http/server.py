@@ -5,14 +5,12 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
-from typing import Any
 
 import uvicorn
 
 from headway.control.bounds import DEFAULT
 from headway.control.http.app import Address, App
 from headway.control.http.connections import Connections
-from headway.control.http.handshake import Handshake
 from headway.errors import Misconfigured
 
 SETTING = "HEADWAY_HTTP_ADDRESS"
@@ -26,15 +24,6 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def _agreeing(served: type[asyncio.Protocol], tls: ssl.SSLContext, connections: Connections) -> Any:
-    """What makes the protocol of a connection that begins with TLS. A renewed certificate is loaded into ``tls``."""
-
-    def made(**options: Any) -> Handshake:
-        return Handshake(served(**options), tls=tls, connections=connections)
-
-    return made
 
 
 class HttpServer:
@@ -62,8 +51,8 @@ class HttpServer:
         )
         config.load()
         self._connections = Connections(connections_max)
-        served = self._connections.bounded(config.http_protocol_class)
-        config.http_protocol_class = served if tls is None else _agreeing(served, tls, self._connections)
+        config.http_protocol_class = self._connections.bounded(config.http_protocol_class)
+        config.ssl = tls  # ours, and not of files: a renewed certificate is loaded into it
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
