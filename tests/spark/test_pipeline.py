@@ -41,6 +41,22 @@ class Kept:
         return [self.rows[key] for key in sorted(self.rows)]
 
 
+class Waiting(Kept):
+    """A sink that waits for Postgres until it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_writing, self.is_closed = threading.Event(), threading.Event()
+
+    def write(self, rows: Sequence[BucketRow], _: Progress) -> None:
+        self.is_writing.set()
+        assert self.is_closed.wait(90)
+        raise Unavailable("closed")
+
+    def close(self) -> None:
+        self.is_closed.set()
+
+
 def jobs(first: int, count: int) -> list[JobEvent]:
     """One job each 100 ms, started half a second after it came."""
     return [
@@ -183,19 +199,6 @@ def test_what_the_sink_raises_is_what_the_stream_ends_with(spark: SparkSession, 
 
 
 def test_a_stop_does_not_wait_for_a_sink_that_waits(spark: SparkSession, tmp_path: Path) -> None:
-    class Waiting(Kept):
-        def __init__(self) -> None:
-            super().__init__()
-            self.is_writing, self.is_closed = threading.Event(), threading.Event()
-
-        def write(self, rows: Sequence[BucketRow], _: Progress) -> None:
-            self.is_writing.set()
-            assert self.is_closed.wait(90)
-            raise Unavailable("closed")
-
-        def close(self) -> None:
-            self.is_closed.set()
-
     publish(tmp_path / "log", "1.parquet", table(jobs(0, 10)))
     sink = Waiting()
     stream = Stream(spark, log_dir=tmp_path / "log", checkpoint=tmp_path / "checkpoint", sink=sink)

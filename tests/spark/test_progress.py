@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -10,12 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
 from headway.errors import Unavailable
-from headway.scaling.measure import BucketRow
-from headway_spark.pipeline import Progress, Stream, file_events
+from headway_spark.pipeline import Stream, file_events
 from headway_spark.session import ask
 from lab.programs import sees
 from spark.events import publish, table
-from spark.test_pipeline import Kept, jobs
+from spark.test_pipeline import Kept, Waiting, jobs
 
 
 def test_a_batch_that_hangs_in_spark_is_no_progress_though_the_jvm_answers(spark: SparkSession, tmp_path: Path) -> None:
@@ -36,19 +35,6 @@ def test_a_batch_that_hangs_in_spark_is_no_progress_though_the_jvm_answers(spark
 
 def test_a_batch_whose_rows_wait_for_postgres_is_not_hung(spark: SparkSession, tmp_path: Path) -> None:
     """Whoever replaced it would wait for the same, and start Java for nothing."""
-
-    class Waiting(Kept):
-        def __init__(self) -> None:
-            super().__init__()
-            self.is_writing, self.is_closed = threading.Event(), threading.Event()
-
-        def write(self, rows: Sequence[BucketRow], _: Progress) -> None:
-            self.is_writing.set()
-            assert self.is_closed.wait(90)
-            raise Unavailable("closed")
-
-        def close(self) -> None:
-            self.is_closed.set()
 
     publish(tmp_path / "log", "1.parquet", table(jobs(0, 10)))
     sink = Waiting()
