@@ -21,7 +21,7 @@ from headway.store.embedded import dump, ensure_postgres
 from headway.store.embedded.folder import Folder
 from headway.store.embedded.processes import end_leftovers
 from headway.store.embedded.waiting import Deadline
-from headway_spark.archive import Archive
+from headway_spark.archive import Archive, sync_folder
 from headway_spark.checkpoint import order, rebuilding
 
 DRAFT = "restore.new-"
@@ -141,7 +141,7 @@ def _put_in_place(layout: Layout, draft: Path) -> Path | None:
     """Move what is there aside and the backup in its place. Broken off in between, `headway up` says so."""
     _require_still(layout)
     layout.restoring.write_text("a restore was broken off\n")
-    _sync(layout.root)
+    sync_folder(layout.root)
     present = [path for path in _replaced(layout) if path.exists()]
     aside = None
     if present:
@@ -154,7 +154,7 @@ def _put_in_place(layout: Layout, draft: Path) -> Path | None:
         (draft / "events").rename(layout.events)
     order(layout.checkpoint)  # it is a cache of the log, made anew with the next start
     _keep_identity(layout, draft / backup_file.IDENTITY)
-    _sync(layout.root)
+    sync_folder(layout.root)
     layout.restoring.unlink()
     return aside
 
@@ -172,11 +172,3 @@ def _clear_drafts(layout: Layout) -> None:
     for left in layout.root.glob(f"{DRAFT}*"):
         end_leftovers(left / "postgres" / "pgdata", signal.SIGINT, Deadline(STOPPED_S))
         shutil.rmtree(left)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
