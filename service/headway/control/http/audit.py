@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AfterValidator
 from starlette.responses import StreamingResponse
 
@@ -26,6 +26,20 @@ Wanted = Annotated[
     AfterValidator(lambda value: None if value is None else storable_text(value)),
 ]
 Moment = Annotated[float | None, Query(description="Unix seconds.")]
+
+
+def _asked(
+    *,
+    actor: Wanted = None,
+    action: Wanted = None,
+    subject: Wanted = None,
+    from_s: Moment = None,
+    until_s: Moment = None,
+) -> Asked:
+    return Asked(actor=actor, action=action, subject=subject, from_s=from_s, until_s=until_s)
+
+
+WhatIsAsked = Annotated[Asked, Depends(_asked)]
 
 
 class ActOut(Given):
@@ -69,19 +83,13 @@ class AuditOut(Given):
 )
 async def list_audit(
     door: AtDoor,
+    asked: WhatIsAsked,
     *,
-    actor: Wanted = None,
-    action: Wanted = None,
-    subject: Wanted = None,
-    from_s: Moment = None,
-    until_s: Moment = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
     before: Annotated[str | None, Query(max_length=100, description="The `next` of an earlier answer.")] = None,
 ) -> Response:
     """Who did what, newest first, a page at a time: changes, refused calls and failed sign-ins."""
-    asked = Asked(actor=actor, action=action, subject=subject, from_s=from_s, until_s=until_s)
-    async with snapshot(door.engine) as conn:
-        acts = await list_acts(conn, asked, limit=limit, before=before)
+    acts = await _page(door, asked, limit=limit, before=before)
     return await in_a_thread(
         lambda: AuditOut(acts=[ActOut.of(act) for act in acts], next=acts[-1].cursor if len(acts) == limit else None)
     )
@@ -96,16 +104,10 @@ async def list_audit(
 )
 async def export_audit(
     door: AtDoor,
-    *,
-    actor: Wanted = None,
-    action: Wanted = None,
-    subject: Wanted = None,
-    from_s: Moment = None,
-    until_s: Moment = None,
+    asked: WhatIsAsked,
 ) -> Response:
     """All of it that is asked for, newest first: a line of JSON each."""
-    asked = Asked(actor=actor, action=action, subject=subject, from_s=from_s, until_s=until_s)
-    first = await _page(door, asked, before=None)  # a mistake is refused before anything is answered
+    first = await _page(door, asked, limit=PAGE_MAX, before=None)  # a mistake is refused before anything is answered
     return StreamingResponse(_lines(door, asked, first), media_type=NDJSON)
 
 
@@ -114,10 +116,10 @@ async def _lines(door: Door, asked: Asked, acts: list[Act]) -> AsyncIterator[str
         yield "".join(f"{ActOut.of(act).model_dump_json()}\n" for act in acts)
         if len(acts) < PAGE_MAX:
             return
-        acts = await _page(door, asked, before=acts[-1].cursor)
+        acts = await _page(door, asked, limit=PAGE_MAX, before=acts[-1].cursor)
 
 
-async def _page(door: Door, asked: Asked, *, before: str | None) -> list[Act]:
+async def _page(door: Door, asked: Asked, *, limit: int, before: str | None) -> list[Act]:
     # A transaction for each: whoever reads slowly must not keep one open.
     async with snapshot(door.engine) as conn:
-        return await list_acts(conn, asked, limit=PAGE_MAX, before=before)
+        return await list_acts(conn, asked, limit=limit, before=before)
