@@ -18,7 +18,7 @@ from ports import free_port
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/how-to/secure-the-doors.md").read_text()
+PAGE = (ROOT / "docs/how-to/secure-the-endpoints.md").read_text()
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 STAYS = {"headway control": "serving http=", "headway agent": "enrolled host=web-1"}
 
