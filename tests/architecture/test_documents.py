@@ -281,8 +281,10 @@ def test_the_bindings_that_are_explained_exist() -> None:
 def test_the_readme_claims_no_more_faults_than_the_ledger_has() -> None:
     ledger = [json.loads(line) for line in (DOCS / "proofs/faults.jsonl").read_text().splitlines()]
     said = re.search(
-        r"More than ([\d,]+) faults in (\d+) rounds, on four hosts of one machine, with more than ([\d,]+) jobs: no job ran "
-        r"twice, and no busy worker was killed\. One job was lost: Redis gave it to a host in the moment of its partition",
+        r"More than ([\d,]+) faults in (\d+) rounds, on four hosts of one machine, with more than ([\d,]+) "
+        r"jobs: no job ran "
+        r"twice, and no busy worker was killed\. One job was lost: Redis gave it to a host in the moment of its "
+        r"partition",
         " ".join((ROOT / "README.md").read_text().split()),
     )
     assert said is not None
