@@ -48,14 +48,14 @@ COMMANDS = {
     "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
     "delete": Command("headway.cli.delete", "cli", "take a pool's profile out of the control plane"),
     "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts (wanted, too), decisions or health"),
-    "describe": Command("headway.cli.describe", "cli", "show all that is known of a pool, a queue or a host"),
-    "top": Command("headway.cli.top", "cli", "show every pool, drawn anew while you look"),
-    "scale": Command("headway.cli.by_hand", "cli", "set a pool's workers for a while"),
+    "describe": Command("headway.cli.describe", "cli", "show the details of a pool, a queue or a host"),
+    "top": Command("headway.cli.top", "cli", "show every pool, refreshed every two seconds"),
+    "scale": Command("headway.cli.by_hand", "cli", "override a pool's workers for a limited time"),
     "pause": Command("headway.cli.by_hand", "cli", "keep a pool's last target"),
     "resume": Command("headway.cli.by_hand", "cli", "end a pause"),
     "token": Command("headway.cli.token", "cli", "make, list and revoke tokens"),
     "audit": Command("headway.cli.audit", "cli", "show or export who did what, refusals included"),
-    "host": Command("headway.cli.host", "cli", "take a host out of service and back; its credential"),
+    "host": Command("headway.cli.host", "cli", "cordon, drain or forget a host; rotate its credential"),
     "queue": Command("headway.cli.queue", "cli", "forget a queue that is gone"),
     "restart": Command("headway.cli.restart", "cli", "replace a pool's workers, one by one"),
     "keys": Command("headway.cli.keys", "control", "make a CA and certificates for TLS"),
@@ -65,16 +65,16 @@ COMMANDS = {
     "topology": Command("headway.cli.topology", "cli,spark", "find job classes that should not share a queue"),
     "seasons": Command("headway.cli.seasons", "cli,spark", "learn what each hour of the week brings, and show it"),
     "plan": Command("headway.cli.plan", "cli", "work out how many workers a load needs at its peak"),
-    "explain": Command("headway.cli.explain", "cli", "tell why a pool has the workers it has"),
+    "explain": Command("headway.cli.explain", "cli", "explain why a pool has its workers"),
 }
 
 # In the order in which a stranger meets them.
 GROUPS = {
     "On one machine": ("demo", "up", "init", "backup", "restore"),
-    "The roles, each where it belongs": ("control", "pipeline", "collect", "agent", "migrate", "keys"),
-    "Say what you want": ("apply", "delete", "scale", "pause", "resume", "restart", "host", "queue", "token"),
-    "See what is done, and why": ("top", "get", "describe", "explain", "audit"),
-    "Plan, rehearse and learn": ("plan", "simulate", "backtest", "tune", "topology", "seasons", "conformance"),
+    "Run a role": ("control", "pipeline", "collect", "agent", "migrate", "keys"),
+    "Configure": ("apply", "delete", "scale", "pause", "resume", "restart", "host", "queue", "token"),
+    "Inspect and operate": ("top", "get", "describe", "explain", "audit"),
+    "Plan, simulate and learn": ("plan", "simulate", "backtest", "tune", "topology", "seasons", "conformance"),
 }
 
 
@@ -137,7 +137,7 @@ def _usage() -> str:
     lines = []
     for title, names in GROUPS.items():
         lines += ["", f"{title}:", *(f"  {name:<{width}}  {COMMANDS[name].summary}" for name in names)]
-    ends = "`headway COMMAND --help` tells the rest, `headway --version` the version."
+    ends = "`headway COMMAND --help` lists its options, `headway --version` the version."
     return "\n".join(["usage: headway COMMAND [options]", *lines, "", ends])
 
 

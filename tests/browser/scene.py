@@ -120,7 +120,7 @@ def _decisions(seed: Seed, *, now_s: float) -> None:
                 "binding": "hold_stale",
                 "is_fresh": False,
                 "metrics_age_s": 97.0,
-                "notes": ("metrics are older than 20 s: they lower nothing until they are fresh",),
+                "notes": ("metrics are older than 20 s: they lower nothing until fresh ones arrive",),
             },
             280,
         ),

@@ -49,7 +49,7 @@ async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(
         await expect(page.get_by_role("row").filter(has_text="legacy-imports")).to_contain_text("no profile")
         decision = page.locator("#decisions > li").first
         await expect(decision).to_contain_text("6 → 16")
-        await expect(decision).to_contain_text("160 jobs wait, the oldest for 22 s and 6 are at work")
+        await expect(decision).to_contain_text("160 jobs wait, the oldest for 22 s and 6 run")
         await expect(decision).to_contain_text("The profile allows at most 16.")
         await expect(page.locator("#hosts > li").filter(has_text="worker-3")).to_contain_text("workers unknown")
         second = page.locator("#hosts > li").filter(has_text="worker-2")
@@ -122,10 +122,10 @@ async def test_workers_killed_at_work_are_shown_with_their_pool_and_their_host(
     )
     async with serve() as (url, _, _), opened(browser, url) as (page, _):
         images = page.locator("tr.pool").filter(has_text="images")
-        await expect(images).to_contain_text("4 workers killed at work")
+        await expect(images).to_contain_text("4 workers killed while busy")
         await expect(page.locator("tr.pool").filter(has_text="emails")).not_to_contain_text("killed")
         second = page.locator("#hosts > li").filter(has_text="worker-2")
-        await expect(second).to_contain_text("Killed at work, since it enrolled: 2 of images")
+        await expect(second).to_contain_text("Killed while busy, since it enrolled: 2 of images")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

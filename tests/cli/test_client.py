@@ -213,7 +213,7 @@ def test_explain_tells_the_newest_decision(served: Served, seed: Seed, capsys: p
     assert "pool 'mail' has no decision yet" in capsys.readouterr().err
     seed.decision(Decision(pool="mail", at_s=1.0, target_workers=4, binding="idle"), previous_workers=2)
     assert main(["explain", "mail"]) == 0
-    assert "Pool mail should have 4 workers; before, it was 2." in capsys.readouterr().out
+    assert "Pool mail should have 4 workers; the previous target was 2." in capsys.readouterr().out
     assert main(["explain", "nobody"]) == 2
     assert "no profile 'nobody'" in capsys.readouterr().err
 
@@ -286,7 +286,7 @@ def test_a_pool_is_set_by_hand_and_left_to_itself_again(
         r"mail: 12 workers until \d{4}-\d\d-\d\d \d\d:\d\d \S+: sale",
         said("scale", "mail", "12", "--for", "2h", "--reason", "sale"),
     )
-    assert "12 workers by hand for 2.0 h more: sale" in said("get", "profiles")
+    assert "override of 12 workers for 2.0 h more: sale" in said("get", "profiles")
     assert said("scale", "mail", "auto") == "mail: goes by its profile, whose mode is act"
     assert said("pause", "mail") == "mail: paused"
     assert said("resume", "mail", "--up") == "mail: paused downwards"
@@ -354,7 +354,7 @@ def test_a_template_that_no_host_has_is_a_warning(
     text = "pools:\n  mail: {queues: [redis/mail], template: qr, objective: {target_s: 60}}\n"
     assert main(["apply", profiles_file(tmp_path, text)]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == [
-        "  note: no reachable host has template 'qr': nothing can run its workers until a host.toml names it"
+        "  note: no reachable host has template 'qr': its workers cannot run until a host.toml names it"
     ]
 
 

@@ -181,7 +181,7 @@ def test_top_shows_every_pool_the_one_furthest_behind_first(capsys: pytest.Captu
     assert first.split()[:9] == ["mail", "late", "2", "5", "10", "12", "s", "p99", "10"]
     assert "p99 2 s" in first
     assert "0 % of 4" in first
-    assert first.endswith("starting all that wait in time")
+    assert first.endswith("starting all waiting jobs in time")
     assert second.split()[:7] == ["idle", "not", "seen", "yet", "0", "unknown", "unknown"]
     assert any("the oldest job had waited" in line for line in wrong)
     assert any("no control plane has led yet" in line for line in wrong)
@@ -206,7 +206,7 @@ def test_failures_and_what_runs_now_are_told_wherever_one_looks(seed: Seed, caps
     [
         (
             "update workers set state = 'backing_off'",
-            "counts on workers that stay, and its workers only end too early.",
+            "counts on workers that stay, and its workers crash.",
         ),
         (
             "update hosts set lease_ends_at = now()",

@@ -124,7 +124,7 @@ def test_a_restart_that_is_through_tells_of_workers_on_silent_hosts(say, seed: S
     seed.host("lost", lease_s=-1.0)
     seed.worker("lost", "mail", 1)
     status, said = say("restart", "mail", "--reason", "new release", "--wait")
-    told = "0 renewed, through, but for 1 on silent hosts: replaced when these are back"
+    told = "0 renewed, through, except 1 on unreachable hosts: replaced when they return"
     assert (status, said) == (0, f"mail: restart 1: {told}\n")
 
 
@@ -137,7 +137,7 @@ def test_a_host_that_takes_no_orders_says_so_and_what_to_do(say, seed: Seed) -> 
     status, said = say("describe", "host", "b")
     told = " ".join(said.split())
     assert status == 0
-    assert "orders takes none: it tells of epoch 4, later than the leader's" in told
+    assert "orders none: the host reports epoch 4, later than the leader's" in told
     assert "stop its agent, `headway host forget` it and start that again" in told
 
 

@@ -76,7 +76,7 @@ def test_every_command_of_the_page_does_what_it_says(folder: Path, database_url:
     )
     logs = "".join(log.read_text() for log in folder.glob("*.log"))
     assert done.returncode == 0, done.stderr + logs
-    assert re.search(r"web-1 at \S+: cut off; its workers run on", done.stdout)
+    assert re.search(r"web-1 at \S+: blocked; its workers keep running", done.stdout)
     for name, prefix in (("ci-token", "hwt_"), ("join-token", "hwj_"), ("join-token-2", "hwj_")):
         file = folder / name
         assert (file.read_text()[:4], file.stat().st_mode & 0o777) == (prefix, 0o600)

@@ -48,7 +48,7 @@ def test_strategies_may_be_named_one_by_one(trace: Path, capsys: pytest.CaptureF
 def test_each_strategy_has_its_row(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--trace", str(trace), "--strategy", "hybrid,fixed", "--floor", "3", "--phases", "1"]) == 0
     promised, _, head, *rows = capsys.readouterr().out.splitlines()
-    assert promised == "Promised: 99 % of the jobs start within 10 s; up to 1000 workers."
+    assert promised == "Objective: 99 % of the jobs start within 10 s; up to 1000 workers."
     assert head.split()[:3] == ["strategy", "time", "p50"]
     assert [row.split()[0] for row in rows] == ["hybrid", "fixed"]
     assert all(row.split()[1] == "100.00" for row in rows)

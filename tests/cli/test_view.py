@@ -42,7 +42,7 @@ def test_the_picture_shows_the_queue_the_lines_and_why():
     assert "sending jobs · 1:05 left" in text
     row = next(line for line in text.splitlines() if line.startswith("demo/llm-code"))
     assert row.split() == ["demo/llm-code", "7", "4.2", "s", "3", "–", "6", "9"]
-    assert "3 s ago  4 → 9    starting all that wait in time 8.6" in text
+    assert "3 s ago  4 → 9    starting all waiting jobs in time 8.6" in text
     assert "▁█▆" in text
 
 
@@ -51,7 +51,7 @@ def test_of_several_pools_each_decision_names_its_own_and_what_is_wanted_is_adde
     shown.clock = "14:05"
     shown.overview["pools"].append({"pool": "reports", "running_workers": 1, "target_workers": 2})
     shown.overview["decisions"][0]["decision"]["pool"] = "reports"
-    assert "4 → 9    reports: starting all that wait in time 8.6" in printed(picture(shown, columns=100, bars=BARS))
+    assert "4 → 9    reports: starting all waiting jobs in time 8.6" in printed(picture(shown, columns=100, bars=BARS))
     assert "sending jobs, 14:05 of the recorded day, 65 s left:" in progress_line(shown)
     assert progress_line(shown).endswith("workers 6, 11 wanted")
 
@@ -59,7 +59,7 @@ def test_of_several_pools_each_decision_names_its_own_and_what_is_wanted_is_adde
 def test_a_long_reason_gives_way_to_the_numbers():
     shown = progress()
     shown.overview["decisions"][0]["decision"] = {**DECISION, "notes": ["metrics are old " * 20]}
-    assert "3 s ago  4 → 9    starting all that wait in time 8.6; metrics" in printed(
+    assert "3 s ago  4 → 9    starting all waiting jobs in time 8.6; metrics" in printed(
         picture(shown, columns=80, bars=BARS), columns=80
     )
 
@@ -99,7 +99,7 @@ def test_a_sparkline_reaches_full_height_at_its_greatest_value(values, columns, 
 
 def test_a_limit_that_had_the_last_word_is_told_with_the_demand_behind_it():
     held = {**DECISION, "binding": "hold_down", "notes": ["metrics are stale"]}
-    assert reason(held) == "wait before fewer; starting all that wait in time 8.6; metrics are stale"
+    assert reason(held) == "delay before scaling down; starting all waiting jobs in time 8.6; metrics are stale"
     assert reason({"binding": "bounds", "demands": [], "notes": []}) == "bounds"
 
 

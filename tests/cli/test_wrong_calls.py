@@ -12,18 +12,18 @@ from headway.__main__ import main
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["get", "queues", "--nope"], "get: no such option: --nope; `headway get --help` tells what it takes"),
-        (["apply"], "apply: missing argument 'FILE'; `headway apply --help` tells what it takes"),
+        (["get", "queues", "--nope"], "get: no such option: --nope; `headway get --help` lists its options"),
+        (["apply"], "apply: missing argument 'FILE'; `headway apply --help` lists its options"),
         (
             ["describe", "cat", "tom"],
             (
                 "describe: invalid value for 'kind': 'cat' is not one of 'pool', 'queue', 'host'; "
-                "`headway describe --help` tells what it takes"
+                "`headway describe --help` lists its options"
             ),
         ),
         (
             ["host", "drain", "web-1"],
-            "host drain: missing option '--reason'; `headway host drain --help` tells what it takes",
+            "host drain: missing option '--reason'; `headway host drain --help` lists its options",
         ),
         (["scale", "quick", "-1", "--reason", "x"], "'-1' is no number of workers: expected 0 or more, or auto"),
         (["scale", "quick", "2", "--for", "10", "--reason", "x"], "--for='10' has no unit: 10s, 10m or 10h"),
@@ -34,11 +34,11 @@ from headway.__main__ import main
         (["apply", "/"], "/ is a folder: name a file in it"),
         (["simulate", "--synthetic", "flash", "--strategy", ""], "--strategy: it names none"),
         (["simulate", "--scenario", "/"], "/ is a folder: name a file in it"),
-        (["up", "--prot", "3"], "up: unrecognized arguments: --prot 3; `headway up --help` tells what it takes"),
-        (["init"], "init: the following arguments are required: --broker; `headway init --help` tells what it takes"),
+        (["up", "--prot", "3"], "up: unrecognized arguments: --prot 3; `headway up --help` lists its options"),
+        (["init"], "init: the following arguments are required: --broker; `headway init --help` lists its options"),
         (
             ["agent", "unit", "--nope"],
-            "agent: unrecognized arguments: --nope; `headway agent --help` tells what it takes",
+            "agent: unrecognized arguments: --nope; `headway agent --help` lists its options",
         ),
     ],
 )

@@ -111,8 +111,8 @@ async def test_an_exposed_pool_stands_ready_for_what_yesterday_brought_at_this_t
 @pytest.mark.parametrize(
     ("judged", "expected", "told"),
     [
-        (BETTER, 25, "This hour of the week, known from 3 earlier weeks, tells of 25 jobs yet to come."),
-        (WORSE, 40, "This minute of earlier days tells of 40 jobs yet to come."),
+        (BETTER, 25, "This hour of the week, known from 3 earlier weeks, predicts 25 jobs more."),
+        (WORSE, 40, "The same minute of earlier days predicts 40 jobs more."),
     ],
 )
 async def test_a_week_takes_the_place_of_days_where_it_has_been_less_wrong_and_the_decision_says_so(

@@ -264,7 +264,7 @@ async def test_an_agent_that_calls_the_http_door_is_told_that_it_is_the_wrong_on
     error = await called(f"127.0.0.1:{server.port}", None)
     await server.stop()
     assert isinstance(error, Unavailable)
-    assert f"127.0.0.1:{server.port} is no gRPC door: HEADWAY_CONTROL names that one" in str(error)
+    assert f"127.0.0.1:{server.port} is not a gRPC endpoint: HEADWAY_CONTROL must name" in str(error)
 
 
 async def _healthy() -> dict[str, str]:

@@ -143,9 +143,9 @@ def test_the_decision_says_why_nobody_is_started() -> None:
     member = queue(waiting_jobs=1, oldest_age_s=1.0)
     decision, _ = decide(seen(member, activation_wait_s=60.0), ASLEEP, now_s=NOW_S)
     assert (decision.target_workers, decision.binding) == (0, "activation")
-    assert "at zero the pool wakes for more than 5 jobs, or for one that has waited 60 s" in decision.notes
+    assert "at zero, the pool wakes for more than 5 jobs, or for one that has waited 60 s" in decision.notes
     told = explained(decision)
-    assert "Too few jobs have come to wake the pool from zero: none of 1 is started yet." in told
+    assert "Too few jobs wait to wake the pool from zero: none of 1 starts yet." in told
 
 
 @pytest.mark.parametrize(

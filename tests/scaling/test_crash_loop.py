@@ -40,7 +40,7 @@ def test_nobody_predicts_when_a_worker_that_only_fails_takes_a_job() -> None:
         )
         assert decision.predicted_pickup_s is None
         told = " ".join(explained(decision))
-        assert "How long a new job will wait is not known: workers of its template only end too early." in told
+        assert "The wait of a new job is unknown: the workers of its template crash." in told
         assert "should start" not in told
 
 

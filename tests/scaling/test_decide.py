@@ -70,7 +70,7 @@ def test_stale_metrics_hold_and_say_so() -> None:
     stale = queue(sampled_at_s=NOW_S - 60)
     decision, _ = decide(view(stale), held(5), now_s=NOW_S)
     assert (decision.target_workers, decision.binding, decision.is_fresh) == (5, "hold_stale", False)
-    assert decision.notes == ("metrics are older than 20 s: they lower nothing until they are fresh",)
+    assert decision.notes == ("metrics are older than 20 s: they lower nothing until fresh ones arrive",)
     assert decision.metrics_age_s == 60.0
 
 
@@ -80,7 +80,7 @@ def test_while_a_fallback_is_in_force_the_decision_says_so_and_nothing_else_of_t
     decision, _ = decide(gone, held(6), now_s=NOW_S)
     assert (decision.target_workers, decision.binding) == (2, "fallback")
     assert decision.notes == ("no metrics for more than 300 s: the profile falls back on 2 workers",)
-    assert "Figures have been missing for long: the profile falls back on 2." in explained(decision)
+    assert "Metrics have been missing for long: the fallback is 2." in explained(decision)
 
 
 def test_a_direct_sample_raises_a_stale_target_and_never_lowers_it() -> None:
@@ -96,8 +96,10 @@ def test_a_decision_on_a_direct_sample_says_so() -> None:
     flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=8)
     decision, _ = decide(replace(never, direct=(flood,)), Memory(), now_s=NOW_S)
     assert decision.target_workers == 1
-    assert decision.notes == (
-        "depths of redis/mail are the collector's own, for want of fresh metrics; they only raise",
+    (note,) = decision.notes
+    assert note == (
+        "depths of redis/mail come directly from the collector, because metrics are stale; "
+        "they can only raise the count"
     )
 
 

@@ -47,7 +47,8 @@ DECISION = Decision(
 )
 
 SEEN = (
-    "In its queue 24 jobs wait (the oldest for 4 s), 6 jobs are at work and 10 a second arrive, each for 2 s of work."
+    "In its queue 24 jobs wait (the oldest for 4 s), 6 jobs are running and 10 a second arrive, "
+    "each with a service time of 2 s."
 )
 
 
@@ -64,13 +65,13 @@ def decided(
 
 def test_a_decision_is_told_from_the_outcome_to_its_grounds() -> None:
     assert explained(DECISION, previous_workers=6) == (
-        "Pool mail should have 9 workers; before, it was 6.",
-        "4 run and 2 are starting, so 3 more are wanted.",
+        "Pool mail should have 9 workers; the previous target was 6.",
+        "4 run and 2 are starting, so 3 more are needed.",
         SEEN,
         "The greatest demand decides: starting every waiting job in time takes 8.8 slots; that is 9 workers.",
-        "Less is asked for otherwise: what arrives keeps 2.5 slots busy.",
-        "Nothing is asked for by trend.",
-        "No limit changes that.",
+        "Lower demands: arriving jobs keep 2.5 slots busy.",
+        "No workers are asked for by trend.",
+        "No limit changes the count.",
         "A job that arrives now should start after about 4.5 s, in time: 99 % are to start within 10 s.",
     )
 
@@ -101,7 +102,7 @@ def test_every_limit_that_headway_has_is_told_in_words() -> None:
 @pytest.mark.parametrize(
     ("retry_rate_per_s", "says"),
     [
-        (4.0, "10 a second arrive, 40 % of them for another attempt, each for 2 s of work"),
+        (4.0, "10 a second arrive, 40 % of them retries, each with a service time of 2 s"),
         (0.01, "10 a second arrive, each"),
     ],
 )
@@ -126,31 +127,31 @@ def moved(name: str, before: int, after: int, **changes: Any) -> str:
         (moved("workers_min", 0, 2), "The profile keeps at least 2."),
         (
             moved("workers_max", 20, 17, unknown_workers=3),
-            "The profile's ceiling leaves 17 of 20, because 3 workers may still run on hosts that went silent.",
+            "The profile's ceiling leaves 17 of 20, because 3 workers may still run on unreachable hosts.",
         ),
         (
             moved("workers_max", 20, 15, unknown_workers=3, leaving_workers=2),
             (
-                "The profile's ceiling leaves 15 of 20, because 3 workers may still run on hosts that went silent and "
+                "The profile's ceiling leaves 15 of 20, because 3 workers may still run on unreachable hosts and "
                 "2 workers asked to stop have not ended yet."
             ),
         ),
-        (moved("capacity", 20, 12), "The hosts have room for 12 only: 8 workers short, until a host has room."),
+        (moved("capacity", 20, 12), "The hosts have capacity for 12 only: 8 workers short."),
         (
             moved("capacity", 20, 4, notes=("no known host reports template 'rq': nothing can be started",)),
-            "No host that could run them is known: what runs is held, which is 4.",
+            "No known host can run them: the count stays at 4.",
         ),
-        (moved("pause", 20, 7), "The pool is paused: 7 are kept where 20 would be right."),
-        (moved("hold_down", 0, 8), "None would do now, but not yet for long enough: 8 are kept."),
-        (moved("hold_down", 3, 8), "3 would do now, but not yet for long enough: 8 are kept."),
-        (moved("hold_up", 9, 4), "9 are wanted, but not yet for long enough: 4 for now."),
+        (moved("pause", 20, 7), "The pool is paused: 7 stay, where 20 would be right."),
+        (moved("hold_down", 0, 8), "None would be enough now, but not yet for long enough: 8 stay."),
+        (moved("hold_down", 3, 8), "3 would be enough now, but not yet for long enough: 8 stay."),
+        (moved("hold_up", 9, 4), "9 are needed, but not yet for long enough: 4 for now."),
         (moved("step", 20, 6), "20 would be right; the profile's steps lead to 6 for now."),
-        (moved("override", 9, 3), "An operator has set 3 for a while, where 9 would be right."),
+        (moved("override", 9, 3), "An operator has set an override of 3, where 9 would be right."),
         (moved("budget", 9, 3), "The budget pays for 3, not for 9."),
-        (moved("rate_limit", 9, 3), "The service that the jobs call allows 3, so 9 would only wait for it."),
+        (moved("rate_limit", 9, 3), "The rate limit allows 3; of 9, the others would only wait for the service."),
         (moved("pinned", 9, 3), "The pool is pinned to 3."),
-        (moved("fallback", 0, 3), "Figures have been missing for long: the profile falls back on 3."),
-        (moved("share", 9, 3), "the pool's share of it is 3 of the 9 that it wants."),
+        (moved("fallback", 0, 3), "Metrics have been missing for long: the fallback is 3."),
+        (moved("share", 9, 3), "the pool's share is 3 of the 9 that it asks for."),
     ],
 )
 def test_each_limit_that_moved_the_count_has_its_sentence(told: str, sentence: str) -> None:
@@ -159,42 +160,42 @@ def test_each_limit_that_moved_the_count_has_its_sentence(told: str, sentence: s
 
 @pytest.mark.parametrize("name", sorted(LIMITS))
 def test_a_limit_that_moved_nothing_is_not_told(name: str) -> None:
-    assert "No limit changes that." in moved(name, 9, 9)
+    assert "No limit changes the count." in moved(name, 9, 9)
 
 
 def test_a_real_decision_tells_its_ceiling_and_its_pause() -> None:
     assert "The profile allows at most 7, so" in decided(workers_max=7)
-    assert "The pool is paused: 6 are kept" in decided(
+    assert "The pool is paused: 6 stay" in decided(
         Memory(target_workers=6), mode=Mode.PAUSE, running_workers=6, queue=replace(QUEUE, waiting_jobs=500)
     )
 
 
 def test_stale_figures_are_told_as_such_and_why_nothing_goes_down() -> None:
     told = decided(Memory(target_workers=9), queue=replace(EMPTY, sampled_at_s=NOW_S - 60), running_workers=9)
-    assert "These figures are out of date: the oldest of them are of 60 s before the decision." in told
-    assert "The figures are too old to go down on: 9 are kept where 0 would do." in told
-    assert "Metrics are older than 20 s: they lower nothing until they are fresh." in told
+    assert "These metrics are stale: the oldest are from 60 s before the decision." in told
+    assert "The metrics are stale, so the count does not fall: 9 stay, where 0 would be enough." in told
+    assert "Metrics are older than 20 s: they lower nothing until fresh ones arrive." in told
 
 
 def test_advice_is_told_as_advice() -> None:
     told = decided(mode=Mode.RECOMMEND, running_workers=1)
-    assert "this is advice, and nothing is started or stopped for it" in told
+    assert "Headway starts and stops no worker for it" in told
     assert "advice" not in decided(running_workers=1)
 
 
 def test_a_quiet_pool_says_so_in_few_words() -> None:
     told = decided(queue=EMPTY)
-    assert "Pool mail should have no workers. None run: nothing is to change." in told
-    assert "In its queue no job waits, no jobs are at work and none arrives." in told
-    assert "Nothing asks for a worker. No limit changes that." in told
-    assert "A job that arrives now waits until a worker has been started for it." in told
+    assert "Pool mail should have no workers. None run: no change." in told
+    assert "In its queue no job waits, no jobs are running and none arrives." in told
+    assert "No demand asks for a worker. No limit changes the count." in told
+    assert "A job that arrives now waits until a worker has started." in told
 
 
 def test_a_pool_that_was_never_seen_is_not_told_as_empty() -> None:
     told = decided(queue=QueueMetrics(queue="redis/mail"), workers_min=1)
-    assert "Nothing is known of its queues yet." in told
+    assert "Its queues have no metrics yet." in told
     assert "no job waits" not in told
-    assert "How long a new job will wait cannot be told." in told
+    assert "The wait of a new job is unknown." in told
 
 
 def test_several_queues_are_told_together_and_one_by_one() -> None:
@@ -205,8 +206,8 @@ def test_several_queues_are_told_together_and_one_by_one() -> None:
 
 def test_too_many_workers_leave_idle_ones_first() -> None:
     told = explained(replace(DECISION, target_workers=5, running_workers=6, starting_workers=0, burst_workers=2))
-    assert "6 run, so 1 is to leave, idle ones first." in told
-    assert "2 of them are burst: they leave by themselves when the queue is empty." in told
+    assert "6 run, so 1 is to stop, idle ones first." in told
+    assert "2 of them are burst workers: they exit when the queue is empty." in told
 
 
 def test_a_promise_that_will_be_broken_is_told() -> None:
@@ -231,9 +232,9 @@ def test_one_thing_is_not_told_as_several() -> None:
     [
         (None, None, ""),
         (0.0, None, ""),
-        (12.0, None, "This minute of earlier days tells of 12 jobs yet to come."),
-        (1.2, 3, "This hour of the week, known from 3 earlier weeks, tells of 1 job yet to come."),
-        (0.4, 2, "This hour of the week, known from 2 earlier weeks, tells of no more than comes."),
+        (12.0, None, "The same minute of earlier days predicts 12 jobs more."),
+        (1.2, 3, "This hour of the week, known from 3 earlier weeks, predicts 1 job more."),
+        (0.4, 2, "This hour of the week, known from 2 earlier weeks, predicts no more jobs than arrive now."),
     ],
 )
 def test_what_the_past_tells_is_told_with_how_much_of_it_tells_so(

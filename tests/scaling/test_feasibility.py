@@ -187,7 +187,7 @@ def test_what_people_and_clocks_have_set_is_told_in_the_decision() -> None:
     assert (decision.target_workers, decision.binding) == (8, "budget")  # 200 h over 24 h
     assert decision.notes == (
         "paused upwards until 1970-01-12T13:47Z: deploying, says Bob",
-        "12 workers by hand until 1970-01-12T14:46Z: sale, says Ada",
+        "override of 12 workers until 1970-01-12T14:46Z: sale, says Ada",
         "workers 4..100 by schedule: lunch",
         "what the pool has run today is not known: the day's budget is spread evenly",
     )

@@ -187,7 +187,7 @@ def test_a_wish_of_the_same_priority_clears_no_host_of_busy_workers() -> None:
     assert installation.targets == {"small": 8, "large": 0}
     assert installation.drained == 0
     assert installation.notes("large") == (
-        "there is room for 1 more, but nowhere enough for one: others make way for a workers_min",
+        "there is capacity for 1 more, but no host has enough for one: other pools make room only for a workers_min",
     )
 
 

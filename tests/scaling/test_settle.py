@@ -211,7 +211,7 @@ def test_at_the_ceiling_a_worker_ends_before_its_successor_starts_and_the_decisi
     (left,), rows = settled([pool], hosts(0, 4), there)
     assert rows == ()
     assert left.decision.target_workers == 1
-    assert left.decision.notes[-1].startswith("1 of them start when workers that leave have ended")
+    assert left.decision.notes[-1].startswith("1 of them start when draining workers have exited")
     _, rows = settled([pool], hosts(0, 4), ())
     assert [(row.host_id, row.workers) for row in rows] == [("h1", 1)]
 

@@ -31,7 +31,7 @@ DECISION = Decision(
     running_workers=4,
     unknown_workers=1,
     predicted_pickup_s=4.5,
-    notes=("metrics are older than 20 s: they lower nothing until they are fresh",),
+    notes=("metrics are older than 20 s: they lower nothing until fresh ones arrive",),
 )
 
 

@@ -139,9 +139,9 @@ class Isolation:
         """The names of those that are cut off for longer than they may be."""
         now = _cut_off(limits_s, for_s=lost_for_s)
         for name in sorted(now - self._templates):
-            log.warning("cut off for %.0f s: draining the workers of template=%s", lost_for_s, name)
+            log.warning("partitioned for %.0f s: draining the workers of template=%s", lost_for_s, name)
         for name in sorted(self._templates - now):
-            log.info("no longer cut off: template=%s may run again", name)
+            log.info("no longer partitioned: template=%s may run again", name)
         self._templates = now
         return now
 

@@ -48,17 +48,17 @@ def main(words: list[str]) -> int:
 def _options(words: list[str]) -> argparse.Namespace:
     parser = Arguments(prog="headway agent", description=__doc__)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    run = actions.add_parser("run", help="run the agent; so does leaving the action out")
-    run.add_argument("--stop-workers", action="store_true", help="end the workers with the agent")
+    run = actions.add_parser("run", help="run the agent (the default)")
+    run.add_argument("--stop-workers", action="store_true", help="stop the workers when the agent ends")
     run.add_argument(
-        "--take-over", action="store_true", help="kill an agent that hangs here, and go on with its workers"
+        "--take-over", action="store_true", help="kill a hung agent of this state folder and adopt its workers"
     )
     agent_setup.add_init(actions.add_parser("init", help="write host.toml for the libraries that you name"))
-    check = actions.add_parser("check", help="say what the agent would run here, and what stands in its way")
+    check = actions.add_parser("check", help="show what the agent would run here, and what prevents it")
     check.add_argument("--offline", action="store_true", help="do not ask whether the control plane answers")
     unit = actions.add_parser("unit", help="print a systemd unit")
     agent_setup.add_unit(unit)
-    stop = actions.add_parser("stop-workers", help="end the workers that an agent has left behind")
+    stop = actions.add_parser("stop-workers", help="stop the remaining workers of an agent")
     for each, is_whole in ((run, True), (check, True), (unit, True), (stop, False)):
         _add_settings(each, is_whole=is_whole)
     if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help"}):
@@ -68,16 +68,16 @@ def _options(words: list[str]) -> argparse.Namespace:
 
 def _add_settings(parser: argparse.ArgumentParser, *, is_whole: bool) -> None:
     """The flags that are laid over the environment, all of them or those of the state folder."""
-    parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", metavar="PATH", help="where the agent remembers")
+    parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", metavar="PATH", help="folder of the agent's state")
     if is_whole:
         parser.add_argument(
             "--control",
             dest="HEADWAY_CONTROL",
             metavar="HOST:PORT[,…]",
-            help="the control plane's gRPC door, or those of several",
+            help="the control plane's gRPC endpoint, or several with commas",
         )
         parser.add_argument("--host-file", dest="HEADWAY_HOST_FILE", metavar="PATH", help="what this host can run")
-        parser.add_argument("--host-name", dest="HEADWAY_HOST_NAME", metavar="NAME", help="what this host is called")
+        parser.add_argument("--host-name", dest="HEADWAY_HOST_NAME", metavar="NAME", help="the name of this host")
 
 
 def _stop_workers(settings: AgentSettings) -> int:

@@ -124,7 +124,7 @@ def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:
     if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
         return Unavailable(
             f"what listens at {url} ended the call without an answer: repeat it, or correct HEADWAY_URL; a control "
-            f"plane with TLS wants https://, and its gRPC door is another port ({error or type(error).__name__})"
+            f"plane with TLS wants https://, and its gRPC endpoint is another port ({error or type(error).__name__})"
         )
     return Unavailable(
         f"no control plane answers at {url}: start one (`headway up` or `headway control`), or say with HEADWAY_URL "

@@ -11,4 +11,4 @@ class Arguments(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse the call; argparse would print the usage over several lines and end the process."""
-        raise Refused(f"{self.prog.removeprefix('headway ')}: {message}; `{self.prog} --help` tells what it takes")
+        raise Refused(f"{self.prog.removeprefix('headway ')}: {message}; `{self.prog} --help` lists its options")

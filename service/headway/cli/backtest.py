@@ -237,7 +237,7 @@ def tell_skipped(skipped: Mapping[str, str], *, shown: int = 5) -> None:
 def promise_of(row: Row) -> str:
     """What a pool promises, in words."""
     return (
-        f"{row.workload}: promised {row.percentile:g} % within {duration(row.result.objective_s)}; "
+        f"{row.workload}: objective {row.percentile:g} % within {duration(row.result.objective_s)}; "
         f"{row.result.jobs:,} jobs"
     )
 

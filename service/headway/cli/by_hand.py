@@ -23,7 +23,7 @@ DIRECTIONS: Mapping[str | None, frozenset[str]] = {
     "pause_down": frozenset({"down"}),
 }
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Set a pool by hand for a while.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Override a pool's workers for a limited time.")
 
 Pool = Annotated[str, typer.Argument(metavar="POOL", help="The pool.")]
 Up = Annotated[bool, typer.Option("--up", help="Only the way up.")]

@@ -64,10 +64,10 @@ def _options(words: list[str]) -> argparse.Namespace:
         "--control",
         dest="HEADWAY_CONTROL",
         metavar="HOST:PORT[,…]",
-        help="the control plane's gRPC door, or those of several",
+        help="the control plane's gRPC endpoint, or several with commas",
     )
     parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", help="folder for what must survive a restart")
-    parser.add_argument("--check", action="store_true", help="look at each broker once, print what is there, and end")
+    parser.add_argument("--check", action="store_true", help="poll each broker once, print its queues, and exit")
     given = parser.parse_args(words[1:])
     given.HEADWAY_BROKERS = ",".join(given.HEADWAY_BROKERS or []) or None
     return given

@@ -14,8 +14,8 @@ def main(words: list[str]) -> int:
     """Run a control plane until it is told to stop. Returns the exit status."""
     parser = Arguments(prog="headway control", description=__doc__)
     add_data_flags(parser)
-    parser.add_argument("--http-address", dest="HEADWAY_HTTP_ADDRESS", help="HOST:PORT of the HTTP door")
-    parser.add_argument("--grpc-address", dest="HEADWAY_GRPC_ADDRESS", help="HOST:PORT of the gRPC door")
+    parser.add_argument("--http-address", dest="HEADWAY_HTTP_ADDRESS", help="HOST:PORT of the HTTP endpoint")
+    parser.add_argument("--grpc-address", dest="HEADWAY_GRPC_ADDRESS", help="HOST:PORT of the gRPC endpoint")
     settings = ControlSettings.from_env(laid_over(os.environ, parser.parse_args(words[1:])))
     # Its parts take seconds to import on a slow core: not for a word of help, nor for one about a setting.
     from headway.cli import serving

@@ -164,14 +164,14 @@ def _no_orders(epoch_ahead: int | None) -> str:
     if epoch_ahead is None:
         return ""
     return (
-        f"takes none: it tells of epoch {epoch_ahead}, later than the leader's. That lasts seconds after a restore; "
+        f"none: the host reports epoch {epoch_ahead}, later than the leader's. That lasts seconds after a restore; "
         "if it does not end, stop its agent, `headway host forget` it and start that again"
     )
 
 
 def _of_host(known: Body) -> Iterator[Part]:
     row = known["host"]
-    said = row["state"] if row["is_known"] else "silent: its lease ended; what it runs may still run"
+    said = row["state"] if row["is_known"] else "unreachable: its lease ended; its workers may still run"
     reason = f"{row['cordon_reason']} ({row['cordoned_by']})" if row["cordoned_at_s"] else ""
     used, capacity = row["used"], row["capacity"]
     yield facts(
@@ -186,7 +186,7 @@ def _of_host(known: Body) -> Iterator[Part]:
         ("cpu cores", f"{used['cpu_cores']:g} of {capacity['cpu_cores']:g}"),
         ("memory", f"{mib(used['memory_bytes'])} of {mib(capacity['memory_bytes'])}"),
         ("gpus", f"{used['gpus']} of {capacity['gpus']}" if capacity["gpus"] else ""),
-        ("killed at work", ", ".join(f"{workers} of {pool}" for pool, workers in row["forced_workers"].items())),
+        ("killed while busy", ", ".join(f"{workers} of {pool}" for pool, workers in row["forced_workers"].items())),
     )
     failing = set(row["failing_templates"])
     yield table(

@@ -85,7 +85,7 @@ def _forecast(seen: dict[str, Any]) -> list[str]:
     """What is to be known of the prediction, which counts on workers that stay and on jobs that succeed."""
     told = []
     if seen["state"] == "crash_loop" or (seen["failing_workers"] and not seen["running_workers"]):
-        told.append("What is predicted counts on workers that stay, and its workers only end too early.")
+        told.append("What is predicted counts on workers that stay, and its workers crash.")
     elif seen["state"] == "no_host" or seen["reported_age_s"] is None:
         told.append("What is predicted counts on workers that can start, and no reachable host can run one.")
     if seen["failures"] is not None and seen["failures"]["is_failing"]:

@@ -12,7 +12,7 @@ from headway.cli.said import say
 from headway.cli.typed import run
 from headway.settings import ClientSettings
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="What is done about one host.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one host.")
 
 host_states.add_to(app)
 
@@ -35,7 +35,7 @@ def rotate(host: Host) -> None:
 def revoke(host: Host) -> None:
     """Cut a host off within a second. Its workers run on; nobody is let in again as this host without you."""
     at = _post(host, "revoke")
-    say(f"{host} at {at}: cut off; its workers run on")
+    say(f"{host} at {at}: blocked; its workers keep running")
     say(f"to let it in again: headway token create --join --host {host}")
 
 

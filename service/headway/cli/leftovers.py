@@ -100,7 +100,7 @@ def _signal_due(started: Started, waited_s: float) -> signal.Signals | None:
         return signal.SIGTERM
     if late_s < TERM_END_S + KILL_END_S:
         return signal.SIGKILL
-    raise Refused(f"{_named([started])} of an earlier run cannot be ended: end it by hand, then start again")
+    raise Refused(f"{_named([started])} of an earlier run cannot be stopped: stop it manually, then start again")
 
 
 def _recorded(path: Path) -> list[Started]:

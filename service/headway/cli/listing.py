@@ -37,7 +37,7 @@ def _by_hand(row: dict[str, Any]) -> Iterable[str]:
     override = row["override"]
     if override:
         left_s = max(0.0, override["until_s"] - time.time())
-        yield f"{override['workers']} workers by hand for {duration(left_s)} more: {override['reason']}"
+        yield f"override of {override['workers']} workers for {duration(left_s)} more: {override['reason']}"
     if told := paused(row):
         yield told
 

@@ -34,8 +34,10 @@ def laid_over(env: Mapping[str, str], given: argparse.Namespace) -> dict[str, st
 
 def add_machine_flags(parser: argparse.ArgumentParser) -> None:
     """Where the doors bind, and how the terminal is used."""
-    parser.add_argument("--http-address", metavar="HOST:PORT", help="where the HTTP door and the dashboard bind")
-    parser.add_argument("--grpc-address", metavar="HOST:PORT", help="where the door for agents and collectors binds")
+    parser.add_argument("--http-address", metavar="HOST:PORT", help="address of the HTTP API and the dashboard")
+    parser.add_argument(
+        "--grpc-address", metavar="HOST:PORT", help="address of the gRPC endpoint for agents and collectors"
+    )
     parser.add_argument("--plain", action="store_true", help="print lines only, also in a terminal")
 
 

@@ -130,8 +130,9 @@ def sentences(sizing: Sizing) -> Iterable[str]:
         f"{duration(load.target_s)}."
     )
     yield (
-        f"Standing all day they are {sizing.standing_hours_per_day:,.0f} worker-hours for "
-        f"{sizing.work_hours_per_day:,.1f} of work; workers_max: {sizing.workers} in a profile lets them come and go."
+        f"Kept running all day, they cost {sizing.standing_hours_per_day:,.0f} worker-hours for "
+        f"{sizing.work_hours_per_day:,.1f} of work; workers_max: {sizing.workers} in a profile lets Headway "
+        "start and stop them."
     )
 
 

@@ -16,12 +16,12 @@ PAGE_QUEUES = 2000
 PAGES_MAX = 1_000
 FORGET_AT_ONCE = 100  # as many as the API takes
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="What is done about one queue.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one queue.")
 
 
 @app.callback()
 def _group() -> None:
-    """What is done about one queue."""
+    """Manage one queue."""
 
 
 def main(words: list[str]) -> int:

@@ -12,7 +12,7 @@ from headway.simulate.keda_rule import EVALUATION_S, KedaSettings
 
 Row = dict[str, Any]
 
-USES_ITS_TIME = "Headway uses the time that an objective allows: whoever wants less waiting asks for fewer seconds."
+USES_ITS_TIME = "Headway uses the time that an objective allows: for shorter waits, set a lower target_s."
 ATTAINMENT = "Below each queue: attainment, the share of its jobs that start within the objective."
 MISSED = "✗ "
 """Before a share of jobs that does not meet the objective."""

@@ -27,7 +27,7 @@ def restart(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="The pool.")],
     *,
     reason: Annotated[str, typer.Option(help="Why; the audit log keeps it.")],
-    wait: Annotated[bool, typer.Option("--wait", help="Tell how far it is until it is through.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Print the progress, and wait for the end.")] = False,
 ) -> None:
     """Replace every worker, one by one on a host and host by host; an old one leaves when its replacement runs."""
     path = f"/v1/pools/{quote(pool, safe='')}/restart"
@@ -52,5 +52,5 @@ def _told(answer: dict[str, Any]) -> str:
     left, silent = _left(answer), answer["silent_workers"]
     how_far = f"{left} to go" if left else "through"
     if silent:
-        how_far += f", but for {silent} on silent hosts: replaced when these are back"
+        how_far += f", except {silent} on unreachable hosts: replaced when they return"
     return f"{answer['pool']}: restart {answer['restart_generation']}: {answer['renewed_workers']} renewed, {how_far}"

@@ -275,7 +275,7 @@ def _print(rows: Sequence[Row], policy: Profile, setting: Setting) -> None:
     console = output()
     objective = policy.objective
     promise = f"{objective.percentile:g} % of the jobs start within {duration(objective.target_s)}"
-    console.print(Text(f"Promised: {promise}; up to {policy.workers_max} workers.", style="dim"))
+    console.print(Text(f"Objective: {promise}; up to {policy.workers_max} workers.", style="dim"))
     if setting.behaviour is not None:
         told = f"Workers and control plane behave as measured: start-up {start_up_told(setting)}."
         console.print(Text(told, style="dim"))

@@ -15,7 +15,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@+-]*")
 _PLAIN_URL = re.compile(r"[a-z]+://[A-Za-z0-9_./@?=&:%+-]*[A-Za-z0-9_/]")
 
 PROFILES_HEAD = """\
-# What Headway shall keep, pool by pool. `headway up` reads this file; `headway apply profiles.yaml` sends it to a
+# The objective and bounds of each pool. `headway up` reads this file; `headway apply profiles.yaml` sends it to a
 # control plane that runs elsewhere. A pool may begin with `preset: balanced` (or critical, high_volume, bursty,
 # background, exclusive) and say only what shall differ. Schedules, budgets and the rest: docs/reference/profile.md.
 
@@ -23,9 +23,9 @@ PROFILES_HEAD = """\
 POOL_NOTES = {
     "queues": "connection/queue; several are served in strict order",
     "template": "how one worker is started: [templates.{template}] in host.toml",
-    "objective": "the promise: so many % of the jobs start within so many seconds",
+    "objective": "the SLO: this % of the jobs start within this many seconds",
     "workers_min": "0: no jobs, no workers. 1 or more: no wait for a worker to start",
-    "workers_max": "never more than this, whatever waits",
+    "workers_max": "the most workers, whatever the backlog",
 }
 
 

@@ -72,7 +72,7 @@ def create(
     }
     made = _sent("POST", "/v1/tokens", json={key: value for key, value in given.items() if value is not None})
     where = ClientSettings.from_env(os.environ).url
-    say(f"made {made['name']} at {where}; its secret, told this once:", is_error=True)
+    say(f"made {made['name']} at {where}; its secret, shown only once:", is_error=True)
     say(made["secret"])
 
 
@@ -91,7 +91,7 @@ def list_all() -> None:
 
 
 @app.command("revoke")
-def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway token list` tells it.")]) -> None:
+def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway token list` prints it.")]) -> None:
     """End a token: within a second nobody is let in with it."""
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:

@@ -39,10 +39,8 @@ def main(words: list[str]) -> int:
 @app.command("top")
 def top(
     *,
-    every: Annotated[str, typer.Option(metavar="DURATION", help="From one look to the next.")] = "2s",
-    once: Annotated[
-        bool, typer.Option("--once", help="Look once and end, as where nothing can be drawn anew.")
-    ] = False,
+    every: Annotated[str, typer.Option(metavar="DURATION", help="Seconds between two updates.")] = "2s",
+    once: Annotated[bool, typer.Option("--once", help="Print once and exit.")] = False,
 ) -> None:
     """Show every pool: its workers, what waits, for how long, and what decides. Ctrl-C ends it."""
     every_s = seconds(every, option="--every")
@@ -93,7 +91,7 @@ COLUMNS = (
     WANTED,
     "waiting",
     LONGEST_WAIT,
-    "promised",
+    "objective",
     "p50",
     WITHIN,
     "failed",

@@ -50,7 +50,8 @@ def topology(
     queues: Annotated[str | None, typer.Option(metavar="QUEUE,…", help="Only these queues.")] = None,
     profile: options.ProfileFile = None,
     objective: Annotated[
-        list[str] | None, typer.Option(metavar="CLASS=DURATION", help="What a class is promised, where it differs.")
+        list[str] | None,
+        typer.Option(metavar="CLASS=DURATION", help="The objective of a class, if it differs from its pool's."),
     ] = None,
     master: options.Master = None,
     cores: options.Cores = None,

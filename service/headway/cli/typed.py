@@ -38,4 +38,4 @@ def _sentence(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "headway"
     where = command.removeprefix("headway").strip()
-    return f"{where}: {message[0].lower()}{message[1:]}; `{command} --help` tells what it takes".removeprefix(": ")
+    return f"{where}: {message[0].lower()}{message[1:]}; `{command} --help` lists its options".removeprefix(": ")

@@ -44,7 +44,7 @@ def note(view: PoolView) -> str:
     jobs = view.profile.activation_jobs
     what = "job" if jobs == 1 else "jobs"
     least_s = min(_wait_s(view, queue.queue) for queue in view.queues)
-    return f"at zero the pool wakes for more than {jobs} {what}, or for one that has waited {least_s:.4g} s"
+    return f"at zero, the pool wakes for more than {jobs} {what}, or for one that has waited {least_s:.4g} s"
 
 
 def in_vain(profile: Profile, *, start_up_s: float | None, tick_s: float) -> str | None:

@@ -209,7 +209,7 @@ def _stale_notes(view: PoolView, seen: PoolView, memory: Memory, *, now_s: float
     # How old they are is a field: a note that changed with every evaluation would store each of them.
     if metrics_age_s(view, now_s=now_s) is not None and not fallback.is_due(view, memory, now_s=now_s):
         notes.append(
-            f"metrics are older than {view.profile.stale_after_s:g} s: they lower nothing until they are fresh"
+            f"metrics are older than {view.profile.stale_after_s:g} s: they lower nothing until fresh ones arrive"
         )
     direct = [
         ours.queue
@@ -218,7 +218,8 @@ def _stale_notes(view: PoolView, seen: PoolView, memory: Memory, *, now_s: float
     ]
     if direct:
         notes.append(
-            f"depths of {', '.join(direct)} are the collector's own, for want of fresh metrics; they only raise"
+            f"depths of {', '.join(direct)} come directly from the collector, because metrics are stale; they "
+            f"can only raise the count"
         )
     return notes
 

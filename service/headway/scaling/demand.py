@@ -235,7 +235,7 @@ def standing(
     They have not arrived yet: ``arrivals_per_tick`` are expected, and ``spare_jobs`` more are guarded against. Where
     tick and start-up fit into the objective there are no such jobs, and nothing stands.
 
-    Source: docs/why/demand.md, "Standing workers".
+    Source: docs/why/demand.md, "Pre-warmed workers".
     """
     found, ahead_jobs, from_s, until_s = Need(), float(queue.waiting_jobs or 0), 0.0, exposed_s(view)
     while from_s < until_s:

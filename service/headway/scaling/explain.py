@@ -35,15 +35,15 @@ def _outcome(decision: Decision, previous_workers: int | None) -> Sentences:
     target = counted(decision.target_workers, "worker")
     told = [f"Pool {decision.pool} should have {target}{_before(decision, previous_workers)}."]
     if decision.burst_workers:
-        told.append(f"{decision.burst_workers} of them are burst: they leave by themselves when the queue is empty.")
+        told.append(f"{decision.burst_workers} of them are burst workers: they exit when the queue is empty.")
     told.append(_there(decision))
     if decision.unknown_workers:
         told.append(
-            f"{counted(decision.unknown_workers, 'more worker')} may still run on hosts that went silent: "
-            "they are neither counted on nor forgotten."
+            f"{counted(decision.unknown_workers, 'more worker')} may still run on unreachable hosts: "
+            "they count against the bounds, but not as capacity."
         )
     if decision.mode is Mode.RECOMMEND:
-        told.append("The pool's mode is recommend: this is advice, and nothing is started or stopped for it.")
+        told.append("The pool's mode is recommend: Headway starts and stops no worker for it.")
     return tuple(told)
 
 
@@ -52,7 +52,7 @@ def _before(decision: Decision, previous_workers: int | None) -> str:
         return ""
     if previous_workers == decision.target_workers:
         return ", as before"
-    return f"; before, it was {previous_workers}"
+    return f"; the previous target was {previous_workers}"
 
 
 def _there(decision: Decision) -> str:
@@ -62,10 +62,10 @@ def _there(decision: Decision) -> str:
         there += f" and {starting} {'is' if starting == 1 else 'are'} starting"
     missing = decision.target_workers - running - starting
     if missing > 0:
-        return f"{there}, so {missing} more {_are(missing)} wanted."
+        return f"{there}, so {missing} more {_are(missing)} needed."
     if missing < 0:
-        return f"{there}, so {-missing} {_are(-missing)} to leave, idle ones first."
-    return f"{there}: nothing is to change."
+        return f"{there}, so {-missing} {_are(-missing)} to stop, idle ones first."
+    return f"{there}: no change."
 
 
 def _are(number: int) -> str:
@@ -76,15 +76,15 @@ def _seen(decision: Decision) -> Sentences:
     """What was known of the queues, together first and then one by one where there are several."""
     known = [queue for queue in decision.metrics if is_seen(queue)]
     if not known:
-        return ("Nothing is known of its queues yet.",)
-    freshness = () if decision.is_fresh else (f"These figures are out of date{_age(decision.metrics_age_s)}.",)
+        return ("Its queues have no metrics yet.",)
+    freshness = () if decision.is_fresh else (f"These metrics are stale{_age(decision.metrics_age_s)}.",)
     together = (_queue(pooled(decision.metrics), "In its queues together" if len(known) > 1 else "In its queue"),)
     apart = tuple(_queue(queue, f"In {queue.queue}") for queue in known) if len(known) > 1 else ()
     return (*together, *apart, *freshness)
 
 
 def _age(age_s: float | None) -> str:
-    return "" if age_s is None else f": the oldest of them are of {duration(float(round(age_s)))} before the decision"
+    return "" if age_s is None else f": the oldest are from {duration(float(round(age_s)))} before the decision"
 
 
 def _recalled(decision: Decision) -> Sentences:
@@ -92,19 +92,19 @@ def _recalled(decision: Decision) -> Sentences:
     jobs, weeks = decision.recalled_jobs, decision.recalled_weeks
     if jobs is None or (weeks is None and round(jobs) == 0):
         return ()
-    told = "no more than comes" if round(jobs) == 0 else f"{counted(round(jobs), 'job')} yet to come"
+    told = "no more jobs than arrive now" if round(jobs) == 0 else f"{counted(round(jobs), 'job')} more"
     if weeks is None:
-        return (f"This minute of earlier days tells of {told}.",)
-    return (f"This hour of the week, known from {counted(weeks, 'earlier week')}, tells of {told}.",)
+        return (f"The same minute of earlier days predicts {told}.",)
+    return (f"This hour of the week, known from {counted(weeks, 'earlier week')}, predicts {told}.",)
 
 
 def _queue(queue: QueueMetrics, where: str) -> str:
     told = [f"{where} {_waiting(queue)}"]
     if queue.in_flight_jobs is not None:
-        told.append(f"{counted(queue.in_flight_jobs, 'job')} {_are(queue.in_flight_jobs)} at work")
+        told.append(f"{counted(queue.in_flight_jobs, 'job')} {_are(queue.in_flight_jobs)} running")
     if queue.arrival_rate_per_s is not None:
         is_timed = queue.service_time_s is not None and queue.arrival_rate_per_s > 0
-        each = f", each for {duration(queue.service_time_s or 0.0)} of work" if is_timed else ""
+        each = f", each with a service time of {duration(queue.service_time_s or 0.0)}" if is_timed else ""
         told.append(f"{_rate(queue.arrival_rate_per_s)}{_again(queue)}{each}")
     return f"{', '.join(told[:-1])} and {told[-1]}." if len(told) > 1 else f"{told[0]}."
 
@@ -112,12 +112,12 @@ def _queue(queue: QueueMetrics, where: str) -> str:
 def _again(queue: QueueMetrics) -> str:
     """How many of those that arrive came back for another attempt, where any did."""
     share = (queue.retry_rate_per_s or 0.0) / (queue.arrival_rate_per_s or 1.0)
-    return f", {100 * share:.0f} % of them for another attempt" if share >= LEAST_SHARE else ""
+    return f", {100 * share:.0f} % of them retries" if share >= LEAST_SHARE else ""
 
 
 def _waiting(queue: QueueMetrics) -> str:
     if queue.waiting_jobs is None:
-        return "it is not known how many jobs wait"
+        return "the number of waiting jobs is unknown"
     if not queue.waiting_jobs:
         return "no job waits"
     oldest = "" if queue.oldest_age_s is None else f" (the oldest for {duration(queue.oldest_age_s)})"
@@ -134,21 +134,21 @@ def _rate(rate_per_s: float) -> str:
 
 DEMANDS: Mapping[str, str] = MappingProxyType(
     {
-        "steady_state": "what arrives keeps {slots} busy",
-        "trend": "arrivals are rising, and by the time a new worker is ready they will keep {slots} busy",
-        "forecast": "what is forecast to arrive by the time a new worker is ready will keep {slots} busy",
+        "steady_state": "arriving jobs keep {slots} busy",
+        "trend": "arrivals rise, and when a new worker is ready they will keep {slots} busy",
+        "forecast": "jobs forecast to arrive before a new worker is ready will keep {slots} busy",
         "backlog_drain": "starting every waiting job in time takes {slots}",
-        "work_in_progress": "what is at work or starting has {slots}",
-        "wake": "jobs wait and nobody is there: waking takes {slots}",
-        "standing": "workers start too slowly to react in time, so {slots} are to stand",
-        "rhythm": "bursts keep a rhythm with short pauses, and to keep {slots} costs less than to follow them",
-        "saturation": "every worker is busy, and the strategy then wants one more: {slots}",
-        "smoother": "while throughput is steady the strategy comes down one by one, now to {slots}",
-        "first_worker": "jobs wait and nothing works on them: {slots} for a first worker",
-        "jobs_per_worker": "the strategy's workers for so many waiting jobs make {slots}",
+        "work_in_progress": "running jobs and starting workers take {slots}",
+        "wake": "jobs wait and no worker runs: a first start takes {slots}",
+        "standing": "workers start too slowly to react in time, so {slots} must be pre-warmed",
+        "rhythm": "bursts repeat with short pauses, and keeping {slots} costs less than following them",
+        "saturation": "every worker is busy, and the strategy then adds one: {slots}",
+        "smoother": "while throughput is steady, the strategy scales down one by one, now to {slots}",
+        "first_worker": "jobs wait and no worker runs: {slots} for a first worker",
+        "jobs_per_worker": "the strategy's workers for this many waiting jobs have {slots}",
         "balance": "the strategy's balance of the queues is at {slots}",
         "fixed": "the profile's floor is {slots}",
-        "time_of_day": "the crew of this hour has {slots}",
+        "time_of_day": "the workers for this hour have {slots}",
     }
 )
 """A demand's name and what it says, with its slots to be filled in; one that is not here is told by its name."""
@@ -158,17 +158,17 @@ def _demands(decision: Decision) -> Sentences:
     ranked = sorted(decision.demands, key=lambda demand: -demand.slots)
     asking = [demand for demand in ranked if demand.slots > 0]
     if not asking:
-        return ("Nothing asks for a worker.",) if decision.demands else ()
+        return ("No demand asks for a worker.",) if decision.demands else ()
     wanted = decision.steps[0].workers if decision.steps else None
     winner = f"The greatest demand decides: {_demand(asking[0])}"
     if wanted is not None:
         winner += f"; that is {counted(wanted, 'worker')}"
     told = [f"{winner}."]
     if len(asking) > 1:
-        told.append(f"Less is asked for otherwise: {'; '.join(_demand(demand) for demand in asking[1:])}.")
+        told.append(f"Lower demands: {'; '.join(_demand(demand) for demand in asking[1:])}.")
     silent = [_words(demand.name) for demand in ranked if demand.slots <= 0]
     if silent:
-        told.append(f"Nothing is asked for by {_listed(silent)}.")
+        told.append(f"No workers are asked for by {_listed(silent)}.")
     return tuple(told)
 
 
@@ -184,7 +184,7 @@ def _limits(decision: Decision) -> Sentences:
     """One sentence for each limit that moved the count, in their order."""
     moved = [(before, after) for before, after in pairwise(decision.steps) if before.workers != after.workers]
     if not moved:
-        return ("No limit changes that.",) if decision.steps else ()
+        return ("No limit changes the count.",) if decision.steps else ()
     return tuple(_limit(before, after, decision) for before, after in moved)
 
 
@@ -198,15 +198,15 @@ def _limit(before: Step, after: Step, decision: Decision) -> str:
 
 def _capacity(before: Step, after: Step, decision: Decision) -> str:
     if any(note.startswith("no known host") for note in decision.notes):
-        return f"No host that could run them is known: what runs is held, which is {after.workers}."
+        return f"No known host can run them: the count stays at {after.workers}."
     short = before.workers - after.workers
-    return f"The hosts have room for {after.workers} only: {counted(short, 'worker')} short, until a host has room."
+    return f"The hosts have capacity for {after.workers} only: {counted(short, 'worker')} short."
 
 
 def _workers_max(before: Step, after: Step, decision: Decision) -> str:
     others = []
     if decision.unknown_workers:
-        others.append(f"{counted(decision.unknown_workers, 'worker')} may still run on hosts that went silent")
+        others.append(f"{counted(decision.unknown_workers, 'worker')} may still run on unreachable hosts")
     if decision.leaving_workers:
         others.append(f"{counted(decision.leaving_workers, 'worker')} asked to stop have not ended yet")
     if others:
@@ -218,56 +218,54 @@ def _workers_max(before: Step, after: Step, decision: Decision) -> str:
 LIMITS: Mapping[str, Tell] = MappingProxyType(
     {
         "hold_stale": lambda before, after, _: (
-            f"The figures are too old to go down on: {after.workers} are kept where {before.workers} would do."
+            f"The metrics are stale, so the count does not fall: {after.workers} stay, where {before.workers} "
+            f"would be enough."
         ),
         "hold_overdue": lambda before, after, _: (
-            f"{_fewer(before)} would do by the figures, but a job waits that has no time left: "
-            f"{after.workers} are kept."
+            f"{_fewer(before)} would be enough, but a waiting job has no time left: {after.workers} are kept."
         ),
         "hold_down": lambda before, after, _: (
-            f"{_fewer(before)} would do now, but not yet for long enough: {after.workers} are kept."
+            f"{_fewer(before)} would be enough now, but not yet for long enough: {after.workers} stay."
         ),
         "crash_loop": lambda _, after, __: (
-            f"Its workers only end too early wherever they are started: no more than {after.workers} until one stays."
+            f"Its workers crash on every host: no more than {after.workers} until one stays up."
         ),
         "activation": lambda before, _, __: (
-            f"Too few jobs have come to wake the pool from zero: none of {before.workers} is started yet."
+            f"Too few jobs wait to wake the pool from zero: none of {before.workers} starts yet."
         ),
         "cooldown": lambda before, after, _: (
-            f"{before.workers} are wanted, but the strategy's cooldown allows no change yet: {after.workers} are kept."
+            f"{before.workers} are needed, but the strategy's cooldown allows no change yet: {after.workers} stay."
         ),
         "anti_flapping": lambda before, after, _: (
-            f"{before.workers} are wanted; the strategy turns only after its cooldown and comes down by a share at a "
+            f"{before.workers} are needed; the strategy turns only after its cooldown and scales down by a share at a "
             f"time: {after.workers} for now."
         ),
         "tolerance": lambda before, after, _: (
-            f"{_fewer(before)} would be right, which differs too little from {after.workers} to make a change."
+            f"{_fewer(before)} would be right, which differs too little from {after.workers} for a change."
         ),
         "hold_up": lambda before, after, _: (
-            f"{before.workers} are wanted, but not yet for long enough: {after.workers} for now."
+            f"{before.workers} are needed, but not yet for long enough: {after.workers} for now."
         ),
         "step": lambda before, after, _: (
             f"{_fewer(before)} would be right; the profile's steps lead to {after.workers} for now."
         ),
-        "fallback": lambda _, after, __: (
-            f"Figures have been missing for long: the profile falls back on {after.workers}."
-        ),
+        "fallback": lambda _, after, __: f"Metrics have been missing for long: the fallback is {after.workers}.",
         "pause": lambda before, after, _: (
-            f"The pool is paused: {after.workers} are kept where {before.workers} would be right."
+            f"The pool is paused: {after.workers} stay, where {before.workers} would be right."
         ),
         "override": lambda before, after, _: (
-            f"An operator has set {after.workers} for a while, where {before.workers} would be right."
+            f"An operator has set an override of {after.workers}, where {before.workers} would be right."
         ),
-        "schedule": lambda before, after, _: f"The schedule of this hour makes {after.workers} of {before.workers}.",
+        "schedule": lambda before, after, _: f"A schedule changes {before.workers} to {after.workers}.",
         "workers_min": lambda _, after, __: f"The profile keeps at least {after.workers}.",
         "workers_max": _workers_max,
         "pinned": lambda _, after, __: f"The pool is pinned to {after.workers}.",
         "rate_limit": lambda before, after, _: (
-            f"The service that the jobs call allows {after.workers}, so {before.workers} would only wait for it."
+            f"The rate limit allows {after.workers}; of {before.workers}, the others would only wait for the service."
         ),
         "budget": lambda before, after, _: f"The budget pays for {after.workers}, not for {before.workers}.",
         "share": lambda before, after, _: (
-            f"Room is scarce: the pool's share of it is {after.workers} of the {before.workers} that it wants."
+            f"Capacity is scarce: the pool's share is {after.workers} of the {before.workers} that it asks for."
         ),
         "capacity": _capacity,
     }
@@ -290,11 +288,11 @@ def _day_budget(decision: Decision) -> Sentences:
 def _prediction(decision: Decision) -> Sentences:
     seconds = decision.predicted_pickup_s
     if decision.is_failing:
-        return ("How long a new job will wait is not known: workers of its template only end too early.",)
+        return ("The wait of a new job is unknown: the workers of its template crash.",)
     if seconds is None and not decision.target_workers and not decision.running_workers:
-        return ("A job that arrives now waits until a worker has been started for it.",)
+        return ("A job that arrives now waits until a worker has started.",)
     if seconds is None:
-        return ("How long a new job will wait cannot be told.",)
+        return ("The wait of a new job is unknown.",)
     when = "at once" if seconds < 0.05 else f"after about {duration(seconds)}"
     if decision.objective is None:
         return (f"A job that arrives now should start {when}.",)

@@ -91,7 +91,7 @@ def circumstances(
     elif profile.mode in PAUSES:
         notes.append(f"{WORDS[profile.mode]} by the profile's mode")
     if override := profile.override_at(now_s):
-        notes.append(f"{override.workers} workers by hand until {text_of(override.until_s)}: {override.reason}")
+        notes.append(f"override of {override.workers} workers until {text_of(override.until_s)}: {override.reason}")
     bounds = profile.bounds_at(now_s, view.zones)
     if bounds.schedules:
         notes.append(f"workers {bounds.workers_min}..{bounds.workers_max} by schedule: {', '.join(bounds.schedules)}")

@@ -168,7 +168,7 @@ def workers_min(count: int, ground: Ground) -> int:
 
 
 def workers_max(count: int, ground: Ground) -> int:
-    """Never above the ceiling, less the workers that leave and those that may still run on hosts that went silent."""
+    """Never above the ceiling, less the workers that leave and those that may still run on unreachable hosts."""
     return min(count, _known(bounds_of(ground).workers_max, ground))
 
 
@@ -206,7 +206,7 @@ def _whole(workers: float) -> int:
 
 
 def _known(ceiling: int, ground: Ground) -> int:
-    """``ceiling`` less the workers that may still run on hosts that went silent: they count against it.
+    """``ceiling`` less the workers that may still run on unreachable hosts: they count against it.
 
     Nothing is started in their place, but for want of it no busy worker is asked to leave: it exists already.
     """

@@ -179,7 +179,7 @@ def _free_of(acting: Iterable[Outcome], hosts: Sequence[Host], current: Iterable
             assigned[row.pool] += row.workers
 
     def free(pool: str) -> int:
-        # The ceiling is less what may still run on hosts that went silent.
+        # The ceiling is less what may still run on unreachable hosts.
         return _ceiling_workers(outcomes[pool]) - assigned[pool] - outcomes[pool].view.leaving_workers
 
     return free
@@ -189,7 +189,7 @@ def _told(outcome: Outcome, put_off: int) -> Outcome:
     """``outcome`` with a note on workers that wait for others to leave."""
     if not put_off:
         return outcome
-    note = f"{put_off} of them start when workers that leave have ended: until then there is no room for both"
+    note = f"{put_off} of them start when draining workers have exited: until then there is no capacity for both"
     return replace(outcome, decision=replace(outcome.decision, notes=(*outcome.decision.notes, note)))
 
 
@@ -300,7 +300,10 @@ def _with_reasons(outcome: Outcome, allotment: Allotment, alone: _Alone) -> Outc
         guaranteed, name = _guarantee(outcome)
         note = f"{name} {guaranteed}: {decision.target_workers} placed; {reason}"
     elif pieces := allotment.in_pieces.get(decision.pool):
-        note = f"there is room for {pieces} more, but nowhere enough for one: others make way for a workers_min"
+        note = (
+            f"there is capacity for {pieces} more, but no host has enough for one: "
+            "other pools make room only for a workers_min"
+        )
     if note is None or note in decision.notes:
         return outcome
     return replace(outcome, decision=replace(decision, notes=(*decision.notes, note)))

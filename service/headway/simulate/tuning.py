@@ -25,11 +25,11 @@ JOBS_MIN = 50  # in either part; with fewer a single late job is two per cent
 ROOM = 0.8  # of the late jobs that a promise allows: a candidate that just keeps it on one day breaks it on the next
 SAVING_MIN = 0.05  # of the cost; less is no reason to change what runs
 SAVING_SHOWN_MIN = 0.025  # on the later part
-LATE_FEWER_MIN = 0.25  # of the late jobs, where no candidate keeps the promise
+LATE_FEWER_MIN = 0.25  # of the late jobs, where no candidate meets the objective
 FINALISTS = 4  # that are tried at every tick phase: chance of one phase ranks near ones either way
 FIRST_ROUND_SHARE = 0.25  # of the tick phases, for all candidates
 SPAWN_WORKER_S = 30.0  # what a spawn weighs: a burst of processor, memory and connections, of which hours do not tell
-COST_MORE_MAX = 0.5  # of the cost, for fewer late jobs where no candidate keeps the promise
+COST_MORE_MAX = 0.5  # of the cost, for fewer late jobs where no candidate meets the objective
 
 DEFAULT_GRID = grid({"risk": [0.5, 0.7, 1.0, 1.4, 2.0, 4.0], "hold_down_s": [None, 30.0, 120.0, 600.0]})
 """The two numbers that move `hybrid`: what it stakes on luck, and how long it keeps workers that are idle."""
@@ -108,24 +108,24 @@ def judged(pool: str, rows: Sequence[Row], candidate: Candidate, before: Row, af
 def _shown(before: Row, after: Row) -> tuple[bool, str]:
     if before.is_kept:
         if not after.is_kept:
-            return False, f"{after.strategy} was cheaper at first and broke the promise later"
+            return False, f"{after.strategy} was cheaper at first and breached the objective later"
         saved = saving(before, after)
         if saved < SAVING_SHOWN_MIN:
             return False, f"{after.strategy} was cheaper at first and saved nothing to speak of later"
-        return True, f"keeps the promise for {100 * saved:.0f} % less"
+        return True, f"meets the objective for {100 * saved:.0f} % less"
     if after.is_kept:
-        return True, f"keeps the promise, which {before.strategy} does not"
+        return True, f"meets the objective, which {before.strategy} does not"
     if late(after) <= ROOM * late(before):
         fewer = 100 * (1 - late(after) / late(before))
-        return True, f"has {fewer:.0f} % fewer late jobs; no candidate keeps the promise"
+        return True, f"has {fewer:.0f} % fewer late jobs; no candidate meets the objective"
     return False, f"{after.strategy} had fewer late jobs at first and not later"
 
 
 def why_kept(rows: Sequence[Row]) -> str:
     """Why nothing was ``chosen``."""
     if rows[0].is_kept:
-        return "keeps its promise, and no candidate does so for clearly less"
-    return "misses its promise, and no candidate comes clearly closer: look at its bounds, start-up and template"
+        return "meets its objective, and no candidate does so for clearly less"
+    return "breaches its objective, and no candidate comes clearly closer: check its bounds, start-up and template"
 
 
 def cost_hours(row: Row) -> float:

@@ -33,7 +33,10 @@ _SAID = (
     ),
     ("is not in peer certificate", _NAME),
     ("Hostname Verification Check failed", _NAME),
-    ("Trying to connect an http1.x server", "is no gRPC door: HEADWAY_CONTROL names that one, on port 8461 by default"),
+    (
+        "Trying to connect an http1.x server",
+        "is not a gRPC endpoint: HEADWAY_CONTROL must name the gRPC port, 8461 by default",
+    ),
     ("WRONG_VERSION_NUMBER", "does not speak TLS: leave HEADWAY_TLS_CA out, or set HEADWAY_TLS_CERT there"),
     ("CERTIFICATE_REQUIRED", "asks for a certificate of this host: set HEADWAY_TLS_CERT and HEADWAY_TLS_KEY"),
     ("ALERT_CERTIFICATE_EXPIRED", "does not take this host's certificate: it has expired, make a new one"),

@@ -146,7 +146,7 @@ async def test_what_cannot_be_kept_is_told_when_a_profile_is_put_and_read(
 ) -> None:
     """With the load of the newest decision and the start-up that hosts have measured."""
     seed.profile(replace(MAIL, workers_min=0))
-    nowhere = "no reachable host has template 'rq': nothing can run its workers until a host.toml names it"
+    nowhere = "no reachable host has template 'rq': its workers cannot run until a host.toml names it"
     assert (await client.get("/v1/profiles/mail")).json()["notes"] == [nowhere]
     seed.host("a")
     seed.start_up("a", "rq", 8.0)

@@ -67,10 +67,10 @@ MISSING = HostsWanted(
 @pytest.mark.parametrize(
     ("wanted", "why"),
     [
-        (MISSING, "no place for 5 workers of mail, news on a host with disk=ssd"),
+        (MISSING, "no capacity for 5 workers of mail, news on a host with disk=ssd"),
         (
             HostsWanted(sign=Sign.MISSING, hosts=None, workers=1, templates=("rq",), pools=("mail",)),
-            "no place for 1 worker of mail on a host, and none with template rq was ever large enough",
+            "no capacity for 1 worker of mail on a host, and no known host with template rq is large enough",
         ),
         (
             HostsWanted(sign=Sign.SPARE, hosts=2, host_names=("a", "b")),

@@ -68,7 +68,7 @@ async def test_calls_with_what_was_revoked_are_told_and_guesses_are_not(door, en
         assert (await client.get("/v1/hosts", headers=shown)).status_code == 401
         health = (await client.get("/v1/health")).json()
         assert health["kinds"] == ["credentials"]
-        assert health["reasons"][0].startswith("1 call showed a token or credential that was revoked or has expired in")
+        assert health["reasons"][0].startswith("1 call used a token or credential that was revoked or has expired in")
         metrics = await client.get("/metrics", headers=admin)
         assert 'headway_health_reason{reason="credentials"} 1.0' in metrics.text
 

@@ -206,10 +206,7 @@ async def test_jobs_that_all_fail_are_an_incident_everywhere(client: httpx.Async
     }
     (queue,) = (await client.get("/v1/queues")).json()["queues"]
     assert queue["failures"] == pool["failures"]
-    assert (
-        "1 pool has jobs of which too many fail: see `headway top`"
-        in (await client.get("/v1/health")).json()["reasons"]
-    )
+    assert "1 pool has too many failing jobs: see `headway top`" in (await client.get("/v1/health")).json()["reasons"]
     metrics = (await client.get("/metrics")).text
     assert 'headway_pool_failure_share{pool="mail"} 1.0' in metrics
     assert 'headway_pool_state{pool="mail",state="failing"} 1.0' in metrics
@@ -222,7 +219,7 @@ async def test_workers_that_only_end_too_early_outrank_on_time(client: httpx.Asy
     seed.execute("update hosts set failing = jsonb_build_object('rq', extract(epoch from now()))")
     pool = await pool_of(client)
     assert pool["state"] == "crash_loop"
-    assert pool["causes"] == ["workers of template 'rq' only end too early on a: see the agent's log"]
+    assert pool["causes"] == ["workers of template 'rq' crash on a: see the agent's log"]
 
 
 async def test_a_host_that_does_not_report_is_in_health_without_its_name(client: httpx.AsyncClient, seed: Seed) -> None:
@@ -255,7 +252,7 @@ async def test_a_pool_that_hosts_have_no_room_for_is_not_green(client: httpx.Asy
     seed.pipeline()
     seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=1, binding="capacity", running_workers=1))
     pool = await pool_of(client)
-    assert (pool["state"], pool["causes"]) == ("at_risk", ["the hosts have room for 1 of its workers only"])
+    assert (pool["state"], pool["causes"]) == ("at_risk", ["the hosts have capacity for only 1 of its workers"])
     assert pool["health"]["kinds"] == ["capacity"]
 
 
@@ -295,7 +292,7 @@ async def test_workers_that_no_host_gets_to_start_are_told(
     assert ("unstarted" in pool["health"]["kinds"]) == (unstarted > 0)
     if unstarted:
         assert pool["state"] == "at_risk"
-        why = "1 ended too early" if "state" in change else "no host has begun to start them"
+        why = "1 ended too early" if "state" in change else "no host has started them yet"
         assert pool["causes"] == [
             f"2 workers that were asked for a while ago do not run, and {why}: see the agent's log"
         ]
@@ -314,7 +311,7 @@ async def test_a_queue_that_was_never_seen_has_a_cause(client: httpx.AsyncClient
     pool = await pool_of(client)
     assert (pool["state"], pool["causes"][0]) == (
         "unseen",
-        "no collector or sender has told of all its queues: redis/mail",
+        "no collector or producer has reported all its queues: redis/mail",
     )
 
 

@@ -55,7 +55,7 @@ def test_a_queue_never_seen_is_told_by_name(view: PoolView, memory: Memory) -> N
 def test_old_metrics_are_told_and_their_age_is_a_field(view: PoolView, memory: Memory) -> None:
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
-        assert any("they lower nothing until they are fresh" in note for note in decision.notes)
+        assert any("they lower nothing until fresh ones arrive" in note for note in decision.notes)
         assert decision.metrics_age_s == metrics_age_s(seen, now_s=NOW_S)
 
 

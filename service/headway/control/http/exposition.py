@@ -102,13 +102,13 @@ class _Seen(Collector):
 def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetricFamily]:
     yield gauge(
         "headway_pool_target_workers",
-        "Workers that the pool shall have.",
+        "Target number of workers of the pool.",
         ("pool",),
         [((pool.pool,), pool.target_workers) for pool in pools],
     )
     yield gauge(
         "headway_pool_workers",
-        "Workers of the pool by state; unknown ones are on hosts that went silent.",
+        "Workers of the pool by state; unknown ones are on unreachable hosts.",
         ("pool", "state"),
         [
             ((pool.pool, state), count)
@@ -124,7 +124,7 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
     )
     yield gauge(
         "headway_pool_objective_seconds",
-        "Pickup time that the pool promises.",
+        "Target pickup time of the pool's objective.",
         ("pool",),
         [((pool.pool,), pool.objective.target_s) for pool in pools],
     )
@@ -163,7 +163,7 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
     yield from _of_budgets(pools)
     yield gauge(
         "headway_pool_state",
-        "1 for the word that the dashboard shows for the pool.",
+        "1 for the state that the dashboard shows for the pool.",
         ("pool", "state"),
         [((pool.pool, pool.state), 1) for pool in pools],
     )
@@ -201,7 +201,7 @@ def _of_hosts(hosts: Iterable[HostOut]) -> Iterator[GaugeMetricFamily]:
         counts[host.state.value if host.is_known else SILENT] += 1
     yield gauge(
         "headway_hosts",
-        "Hosts by state; silent ones have not reported for a lease.",
+        "Hosts by state; silent ones have not reported within their lease.",
         ("state",),
         [((state,), count) for state, count in counts.items()],
     )
@@ -245,9 +245,7 @@ def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
         [((kind,), 1) for kind in dict.fromkeys(health.kinds)],
     )
     yield gauge("headway_leader_epoch", "The epoch of the leader.", (), [((), health.leader_epoch)])
-    yield gauge(
-        "headway_leader_silent_seconds", "Since the leader last showed itself.", (), [((), health.leader_age_s)]
-    )
+    yield gauge("headway_leader_silent_seconds", "Since the leader's last heartbeat.", (), [((), health.leader_age_s)])
     yield gauge(
         "headway_pipeline_lag_seconds",
         "How long something newer has waited for the pipeline.",
@@ -256,7 +254,7 @@ def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
     )
     yield gauge(
         "headway_pipeline_beat_age_seconds",
-        "Since the pipeline last answered, which it does every second.",
+        "Since the pipeline's last heartbeat; it sends one a second.",
         ("pipeline",),
         [((each.pipeline,), each.beat_age_s) for each in health.pipelines],
     )

@@ -48,7 +48,7 @@ def why(wanted: HostsWanted) -> str:
         return f"without {', '.join(wanted.host_names)} every worker would still have a place"
     where = "".join(f" with {name}={value}" for name, value in sorted(wanted.labels.items()))
     workers = "1 worker" if wanted.workers == 1 else f"{wanted.workers} workers"
-    asked = f"no place for {workers} of {', '.join(wanted.pools)} on a host{where}"
+    asked = f"no capacity for {workers} of {', '.join(wanted.pools)} on a host{where}"
     if wanted.hosts is None:
-        return f"{asked}, and none with template {', '.join(wanted.templates)} was ever large enough"
+        return f"{asked}, and no known host with template {', '.join(wanted.templates)} is large enough"
     return asked

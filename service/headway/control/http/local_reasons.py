@@ -37,7 +37,7 @@ def _certificate(certificates: Certificates | None) -> Iterator[Reason]:
 def _credentials(callers: Callers) -> Iterator[Reason]:
     calls = callers.ended.count
     if calls:
-        shown = "showed a token or credential that was revoked or has expired"
+        shown = "used a token or credential that was revoked or has expired"
         who = "the audit log says from where: give that role another one, or end it"
         yield Reason("credentials", f"{counted(calls, 'call')} {shown} in the last {duration(ENDED_SHOWN_S)}; {who}")
 

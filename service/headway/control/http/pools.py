@@ -157,7 +157,7 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
     if seen.unstarted_workers and seen.no_host is None and not seen.is_crash_looping:
         told.append(_unstarted(seen))
     if seen.is_short_of_room and seen.no_host is None:
-        told.append(f"the hosts have room for {seen.target_workers or 'none'} of its workers only")
+        told.append(f"the hosts have capacity for only {seen.target_workers or 'none'} of its workers")
     if seen.is_late:
         waited, target = duration(round(seen.oldest_age_s or 0.0, 1)), duration(seen.profile.objective.target_s)
         when = "" if seen.has_fresh_depths else f" {ago(seen.sample_age_s)}"
@@ -169,7 +169,7 @@ def _out_of_date(seen: Condition) -> list[str]:
     """What of a pool is not known, or not of late."""
     told = []
     if seen.metrics.sampled_at_s is None:
-        told.append(f"no collector or sender has told of all its queues: {listed(seen.profile.queues)}")
+        told.append(f"no collector or producer has reported all its queues: {listed(seen.profile.queues)}")
     elif not seen.has_fresh_depths:
         told.append(f"its queues were last read {ago(seen.sample_age_s)}: see whether {_readers(seen.profile)}")
     if seen.metrics.sampled_at_s is not None and not seen.has_fresh_measures:
@@ -202,7 +202,7 @@ def unstarted_workers(
 
 
 def is_crash_looping(profile: Profile, counts: Counts, decision: StoredDecision | None, places: Places) -> bool:
-    """Whether the pool's workers only end too early: on every host, on one that should run some, or all of them."""
+    """Whether the pool's workers crash: on every host, on one that should run some, or all of them."""
     if decision is not None and decision.decision.is_failing:
         return True
     if counts.backing_off and not counts.running:
@@ -226,7 +226,7 @@ def failures_out(each: Sequence[Failures], limit: FailureLimit, *, is_measured: 
 
 def _unstarted(seen: Condition) -> str:
     number, ended = seen.unstarted_workers, min(seen.counts.backing_off, seen.unstarted_workers)
-    why = f"{ended} ended too early" if ended else "no host has begun to start them"
+    why = f"{ended} ended too early" if ended else "no host has started them yet"
     asked = f"{number} {'worker that was' if number == 1 else 'workers that were'} asked for a while ago"
     return f"{asked} {'does' if number == 1 else 'do'} not run, and {why}: see the agent's log"
 
@@ -242,7 +242,7 @@ def _failing(seen: Condition) -> str:
 def _crash_loop(profile: Profile, places: Places) -> str:
     where = [row.host.name for row in places.of_template(profile.template) if profile.template in row.host.failing]
     on = f" on {listed(where)}" if where else ""
-    return f"workers of template {profile.template!r} only end too early{on}: see the agent's log"
+    return f"workers of template {profile.template!r} crash{on}: see the agent's log"
 
 
 def _readers(profile: Profile) -> str:

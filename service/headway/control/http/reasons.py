@@ -134,13 +134,13 @@ def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
 
 
 SUMMARIES: Mapping[PoolState, tuple[ReasonKind, str, str]] = {
-    "crash_loop": ("crash_loop", "has workers that only end too early", "have workers that only end too early"),
-    "failing": ("failing", "has jobs of which too many fail", "have jobs of which too many fail"),
+    "crash_loop": ("crash_loop", "has workers in a crash loop", "have workers in a crash loop"),
+    "failing": ("failing", "has too many failing jobs", "have too many failing jobs"),
     "no_host": ("no_host", "has no reachable host to run on", "have no reachable host to run on"),
 }
-SHORT = "wants more workers than hosts have room for", "want more workers than hosts have room for"
-WAITING = "has workers that no host gets to start", "have workers that no host gets to start"
-LOSING = "has lost waiting jobs that nobody started", "have lost waiting jobs that nobody started"
+SHORT = "wants more workers than hosts have capacity for", "want more workers than hosts have capacity for"
+WAITING = "has workers that no host has started", "have workers that no host has started"
+LOSING = "has lost waiting jobs before their start", "have lost waiting jobs before their start"
 
 
 def ailing_pools(
@@ -200,10 +200,10 @@ def _brokers(read_ages_s: Mapping[str, float]) -> list[Reason]:
         return []
     if len(late) == len(read_ages_s):
         read = f"no queue that a profile names has been read for {min(late):.0f} s"
-        return [Reason("broker", f"{read}: see whether `headway collect` runs and reaches its broker")]
+        return [Reason("broker", f"{read}: check that `headway collect` runs and reaches its broker")]
     some = f"{len(late)} of {len(read_ages_s)} brokers {'has' if len(late) == 1 else 'have'} not been read for"
     return [
-        Reason("broker", f"{some} {max(late):.0f} s: see whether `headway collect` reaches it; `headway top` names it")
+        Reason("broker", f"{some} {max(late):.0f} s: check that `headway collect` reaches it; `headway top` names it")
     ]
 
 

@@ -53,6 +53,4 @@ def _nowhere(profile: Profile, facts: Mapping[str, TemplateFacts]) -> tuple[str,
     """That nothing can run its workers: a template that is spelt otherwise on the hosts looks like this."""
     if profile.template in facts:
         return ()
-    return (
-        f"no reachable host has template {profile.template!r}: nothing can run its workers until a host.toml names it",
-    )
+    return (f"no reachable host has template {profile.template!r}: its workers cannot run until a host.toml names it",)

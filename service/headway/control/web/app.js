@@ -110,14 +110,14 @@ function headline({ pools, queues, health }) {
   const names = (which) => pools.filter((pool) => which.includes(pool.state)).map((pool) => (pool.queues.length === 1 ? pool.queues[0] : pool.pool));
   const late = names(["breaching"]);
   if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late${restsOn(pools.filter((pool) => pool.state === "breaching"))}`;
-  for (const [state, what] of [["crash_loop", "workers only end too early"], ["failing", "too many jobs fail"], ["no_host", "no reachable host can run workers"]]) {
+  for (const [state, what] of [["crash_loop", "workers crash"], ["failing", "too many jobs fail"], ["no_host", "no reachable host can run workers"]]) {
     const some = names([state]);
     if (some.length) return `${list(some)}: ${what}`;
   }
   const dark = names(["stale", "unseen"]);
   if (dark.length) return `${list(dark)}: no fresh data, so nothing is scaled down`;
   const unknown = names(["unmeasured"]);
-  if (unknown.length) return `${list(unknown)}: whether the promise is kept is not known`;
+  if (unknown.length) return `${list(unknown)}: whether the objective is met is unknown`;
   const near = names(["at_risk"]);
   if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
   const after = names(["recovering"]);
@@ -125,7 +125,7 @@ function headline({ pools, queues, health }) {
   if (pools.every((pool) => pool.state === "idle")) return `Nothing waits${restsOn(pools)}`;
   // What is wrong with the installation stands below; until it is well, nobody knows that all is.
   if (health.status !== "ok") return `Nobody is known to be late${restsOn(pools)}`;
-  return `${pools.length === 1 ? "The promise is kept" : `All ${pools.length} promises are kept`}${restsOn(pools)}`;
+  return `${pools.length === 1 ? "The objective is met" : `All ${pools.length} objectives are met`}${restsOn(pools)}`;
 }
 
 function list(names) {
@@ -148,7 +148,7 @@ function showEmpty({ queues, pools, hosts, decisions }) {
   ]);
   $("queues-section").querySelector(".box").hidden = !queues.length && !pools.length;
   if (queues.length && !pools.length) {
-    empty("queues-empty", true, "No queue has a profile.", ["Write what you promise in ", el("code", {}, "profiles.yaml"), " and run ", el("code", {}, "headway apply profiles.yaml"), "."]);
+    empty("queues-empty", true, "No queue has a profile.", ["Write objectives into ", el("code", {}, "profiles.yaml"), " and run ", el("code", {}, "headway apply profiles.yaml"), "."]);
   }
   empty("hosts-empty", !hosts.length, "No host has enrolled.", ["Where workers should run, describe how to start one in ", el("code", {}, "host.toml"), " and run ", el("code", {}, "headway agent"), "."]);
   empty(

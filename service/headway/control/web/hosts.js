@@ -91,14 +91,14 @@ function condition(host) {
     return host.workers.length ? ["draining", "scaling", "Its workers leave as what replaces them runs elsewhere."] : ["drained", "scaling", "Nothing runs here any more, and nothing new comes."];
   }
   if (host.state === "cordoned") return ["cordoned", "at_risk", "It keeps what runs and gets nothing new."];
-  if (isFailing(host)) return ["failing", "at_risk", `Workers of ${host.failing_templates.join(", ")} only end too early here.`];
+  if (isFailing(host)) return ["failing", "at_risk", `Workers of ${host.failing_templates.join(", ")} crash here.`];
   return ["reporting", "on_time", "Its agent reports."];
 }
 
 /** Whom it has ended by force, by pool. */
 function killed(host) {
   const told = Object.entries(host.forced_workers).sort().map(([pool, workers]) => `${workers} of ${pool}`).join(", ");
-  return told && `Killed at work, since it enrolled: ${told}`;
+  return told && `Killed while busy, since it enrolled: ${told}`;
 }
 
 /** Workers by template. */

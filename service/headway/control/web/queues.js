@@ -25,11 +25,11 @@ const TOLD = {
   on_time: "Nothing waits longer than the objective, and what started lately had not.",
   idle: "Nothing waits, and no job has started lately: there is nothing to measure.",
   scaling: "Workers are being started or let go.",
-  at_risk: "The oldest job has waited most of the time that was promised, or workers do not come: hosts have no room for them, or do not begin to start them.",
-  recovering: "Nobody waits too long now, but in the minutes that the promise is about some did.",
-  breaching: "The oldest job has waited longer than was promised (the objective is breached).",
-  unmeasured: "No job's time to start has been measured in the minutes that the promise is about.",
-  crash_loop: "Workers of its template only end too early.",
+  at_risk: "The oldest job has waited most of its objective, or workers are missing: hosts have no capacity for them, or do not start them.",
+  recovering: "No job waits too long now, but some did within the objective's window.",
+  breaching: "The oldest job has waited longer than the objective allows (breached).",
+  unmeasured: "No pickup time was measured within the objective's window.",
+  crash_loop: "Workers of its template crash.",
   failing: "More of the jobs that ended fail than the profile's failure limit allows.",
   no_host: "No reachable host can run its workers.",
   stale: "What is known is old: nothing is lowered until there is something new.",
@@ -148,7 +148,7 @@ function killedOf(hosts) {
 
 function showKilled(place, workers) {
   place.hidden = workers === 0;
-  say(place, workers ? `${counted(workers, "worker")} killed at work` : "");
+  say(place, workers ? `${counted(workers, "worker")} killed while busy` : "");
   mark(place, "title", "Ended by force: still at a job when the time that the host's file gives to finish (drain_timeout_s) was over. Counted since each host enrolled; the hosts below tell where.");
 }
 

@@ -19,7 +19,7 @@ export function why(decision) {
 function untold({ notes, steps }) {
   const isHeld = steps.some((step) => step.name === "hold_stale");
   const told = notes.map(plain);
-  return isHeld ? told.map((note) => note.replace(/^(metrics are older than .*): they lower nothing until they are fresh$/, "$1")) : told;
+  return isHeld ? told.map((note) => note.replace(/^(metrics are older than .*): they lower nothing until (they are fresh|fresh ones arrive)$/, "$1")) : told;
 }
 
 /** The sum behind standing workers, in words. */
@@ -27,7 +27,7 @@ function plain(note) {
   return note.replace(
     /^needs (\d+) standing workers?: start-up ([\d.]+) s \+ tick ([\d.]+) s > ([\d.]+) s$/,
     (_, workers, startUp, tick, target) =>
-      `a worker takes ${duration(Number(startUp))} to start, and a decision up to ${duration(Number(tick))}: together longer than the ${duration(Number(target))} promised, so ${workers} should always be there`,
+      `a worker takes ${duration(Number(startUp))} to start, and a decision up to ${duration(Number(tick))}: together longer than the objective's ${duration(Number(target))}, so ${workers} must be pre-warmed`,
   );
 }
 
@@ -42,28 +42,28 @@ export function moves(decision) {
 }
 
 const NAMES = {
-  work_in_progress: "jobs at work",
-  backlog_drain: "starting all that wait in time",
-  wake: "waking from none",
-  standing: "there before the next job",
-  rhythm: "enough for bursts that keep a rhythm",
+  work_in_progress: "running jobs",
+  backlog_drain: "starting all waiting jobs in time",
+  wake: "waking from zero",
+  standing: "pre-warmed workers",
+  rhythm: "repeating bursts",
   steady_state: "keeping up with arrivals",
-  trend: "arrivals that rise",
-  forecast: "arrivals foretold",
+  trend: "rising arrivals",
+  forecast: "forecast arrivals",
   saturation: "every worker is busy",
-  hold_stale: "old readings",
-  hold_up: "wait before more",
-  hold_overdue: "a job without time left",
-  hold_down: "wait before fewer",
+  hold_stale: "stale metrics",
+  hold_up: "delay before scaling up",
+  hold_overdue: "an overdue job",
+  hold_down: "delay before scaling down",
   tolerance: "too small a change",
-  anti_flapping: "no back and forth",
-  crash_loop: "workers that die at once",
+  anti_flapping: "anti-flapping",
+  crash_loop: "crash loop",
   activation: "too few jobs to wake for",
-  override: "set by hand",
+  override: "manual override",
   workers_min: "profile's minimum",
   workers_max: "profile's maximum",
-  capacity: "room on the hosts",
-  share: "share of scarce room",
+  capacity: "capacity of the hosts",
+  share: "share of scarce capacity",
 };
 
 /** A name of a demand or limit in plain words; one that has none yet, in its own. */
@@ -91,64 +91,64 @@ function nothingToDo(decision) {
 const slots = (value) => `${decimal(value)} ${value === 1 ? "job" : "jobs"} at a time`;
 
 const DEMANDS = {
-  work_in_progress: (value, seen) => `${waiting(seen)}: workers for ${slots(value)}, at work or starting, are enough.`,
+  work_in_progress: (value, seen) => `${waiting(seen)}: running and starting workers for ${slots(value)} are enough.`,
   backlog_drain: (value, seen) => `${waiting(seen)}: starting them all in time takes workers for ${slots(value)}.`,
-  wake: (value, seen) => `${waiting(seen)}, and no worker is there: waking takes workers for ${slots(value)}.`,
+  wake: (value, seen) => `${waiting(seen)}, and no worker runs: a first worker starts, for ${slots(value)}.`,
   standing: (value) =>
-    `A worker started now would come too late for the next jobs that may arrive: workers for ${slots(value)} should be there before them.`,
+    `A worker that starts now is too late for the next jobs: workers for ${slots(value)} must be pre-warmed.`,
   rhythm: (value) =>
-    `Bursts keep a rhythm with short pauses: keeping workers for ${slots(value)} starts every job in time and costs less than starting them anew.`,
+    `Bursts repeat with short pauses: keeping workers for ${slots(value)} starts every job in time and costs less than new starts.`,
   steady_state: (value, seen) =>
     `Jobs arrive at ${rate(seen.arrival_rate_per_s)} and take ${duration(seen.service_time_s)} each: that is ${slots(value)}.`,
   trend: (value, seen) =>
     `Arrivals are rising from ${rate(seen.arrival_rate_per_s)}: when a new worker is ready, that will be ${slots(value)}.`,
-  forecast: (value) => `What is forecast to arrive by the time a new worker is ready is ${slots(value)}.`,
-  saturation: (value) => `Every worker is busy, and the strategy then wants one more: ${slots(value)}.`,
-  smoother: (value) => `While throughput is steady the strategy comes down one by one, now to ${slots(value)}.`,
-  first_worker: (value, seen) => `${waiting(seen)}, and nothing works on them: a first worker, for ${slots(value)}.`,
-  jobs_per_worker: (value, seen) => `${waiting(seen)}: the strategy's workers for so many jobs make ${slots(value)}.`,
+  forecast: (value) => `The forecast for the time when a new worker is ready is ${slots(value)}.`,
+  saturation: (value) => `Every worker is busy, and the strategy then adds one: ${slots(value)}.`,
+  smoother: (value) => `While throughput is steady, the strategy scales down one by one, now to ${slots(value)}.`,
+  first_worker: (value, seen) => `${waiting(seen)}, and no worker runs: a first worker, for ${slots(value)}.`,
+  jobs_per_worker: (value, seen) => `${waiting(seen)}: the strategy's workers for this many jobs have ${slots(value)}.`,
   balance: (value) => `The strategy's balance of the queues is at ${slots(value)}.`,
   fixed: (value) => `The profile's floor is ${slots(value)}.`,
-  time_of_day: (value) => `The crew of this hour has ${slots(value)}.`,
+  time_of_day: (value) => `The workers for this hour have ${slots(value)}.`,
 };
 
 function waiting(seen) {
-  const inFlight = seen.in_flight_jobs ? ` and ${count(seen.in_flight_jobs)} ${seen.in_flight_jobs === 1 ? "is" : "are"} at work` : "";
+  const inFlight = seen.in_flight_jobs ? ` and ${count(seen.in_flight_jobs)} ${seen.in_flight_jobs === 1 ? "runs" : "run"}` : "";
   if (!seen.waiting_jobs) return inFlight ? `No job waits${inFlight}` : "No job waits";
   const oldest = seen.oldest_age_s === null ? "" : `, the oldest for ${duration(seen.oldest_age_s)}`;
   return `${counted(seen.waiting_jobs, "job")} ${seen.waiting_jobs === 1 ? "waits" : "wait"}${oldest}${inFlight}`;
 }
 
 const LIMITS = {
-  hold_stale: (count_) => `The last reading is old, and without a new one nothing goes down: held at ${count_}.`,
-  tolerance: (count_) => `Too small a change to make: held at ${count_}.`,
-  hold_up: (count_) => `More is wanted, but not yet for long enough: ${count_} for now.`,
-  hold_overdue: (count_) => `A job waits that has no time left, so nobody leaves: held at ${count_}.`,
-  hold_down: (count_) => `Fewer would do now, but not yet for long enough: held at ${count_}.`,
+  hold_stale: (count_) => `Metrics are stale, so the count does not fall: held at ${count_}.`,
+  tolerance: (count_) => `The change is too small: held at ${count_}.`,
+  hold_up: (count_) => `More are needed, but not yet for long enough: ${count_} for now.`,
+  hold_overdue: (count_) => `A waiting job has no time left, so no worker leaves: held at ${count_}.`,
+  hold_down: (count_) => `Fewer would be enough now, but not yet for long enough: held at ${count_}.`,
   cooldown: (count_) => `The strategy's cooldown allows no change yet: held at ${count_}.`,
-  anti_flapping: (count_) => `The strategy turns only after its cooldown and comes down by a share at a time: ${count_} for now.`,
+  anti_flapping: (count_) => `The strategy turns only after its cooldown and scales down by a share at a time: ${count_} for now.`,
   step: (count_) => `The profile's steps lead to ${count_} for now.`,
-  crash_loop: (count_) => `Its workers only end too early wherever they are started: no more than ${count_} until one stays.`,
-  activation: () => "Too few jobs have come to wake the pool from zero: nobody is started yet.",
-  fallback: (count_) => `Metrics have been missing for long: the profile falls back on ${count_}.`,
+  crash_loop: (count_) => `Its workers crash on every host: no more than ${count_} until one stays up.`,
+  activation: () => "Too few jobs wait to wake the pool from zero: no worker starts yet.",
+  fallback: (count_) => `Metrics have been missing for long: the fallback is ${count_}.`,
   pause: (count_) => `An operator has paused the pool: held at ${count_}.`,
-  override: (count_) => `An operator has set ${count_} for a while.`,
-  schedule: (count_) => `The schedule of this hour makes it ${count_}.`,
+  override: (count_) => `An operator has set an override of ${count_}.`,
+  schedule: (count_) => `A schedule sets ${count_}.`,
   workers_min: (count_) => `The profile keeps at least ${count_}.`,
   workers_max: (count_, decision) => {
     const others = [];
-    if (decision.unknown_workers) others.push(`${counted(decision.unknown_workers, "worker")} may still run on hosts that went silent`);
+    if (decision.unknown_workers) others.push(`${counted(decision.unknown_workers, "worker")} may still run on unreachable hosts`);
     if (decision.leaving_workers) others.push(`${counted(decision.leaving_workers, "worker")} asked to stop have not ended yet`);
     return others.length
       ? `The profile's ceiling leaves ${count_}, since ${others.join(" and ")}.`
       : `The profile allows at most ${count_}.`;
   },
   pinned: (count_) => `The pool is pinned to ${count_}.`,
-  rate_limit: (count_) => `The service that the jobs call allows ${count_}.`,
+  rate_limit: (count_) => `The rate limit allows ${count_}.`,
   budget: (count_) => `The budget pays for ${count_}.`,
-  share: (count_) => `Room is scarce: the pool's share of it is ${count_}.`,
+  share: (count_) => `Capacity is scarce: the pool's share is ${count_}.`,
   capacity: (count_, decision) =>
-    decision.notes.some((note) => note.startsWith("no known host")) ? `Held at ${count_}.` : `The hosts have room for ${count_}.`,
+    decision.notes.some((note) => note.startsWith("no known host")) ? `Held at ${count_}.` : `The hosts have capacity for ${count_}.`,
 };
 
 /** One sentence for each limit that changed the count, in their order. */

@@ -47,7 +47,7 @@ def frontier(rows: Sequence[Row], strategies: Sequence[str]) -> str:
     if not shown:
         return ""
     box = _costs_and_nines([_cost_and_nines(row) for row in shown])
-    box.level(_nines(shown[0].percentile), "objective", f"promised {shown[0].percentile:g} %")
+    box.level(_nines(shown[0].percentile), "objective", f"objective {shown[0].percentile:g} %")
     for strategy in dict.fromkeys(row.strategy for row in shown):
         colour = strategies.index(strategy) % COLOURS
         swept = sorted((row for row in shown if row.strategy == strategy and row.risk is not None), key=_risk)
@@ -83,7 +83,7 @@ def cost_chart(places: Sequence[Place], *, percentile: float | None, title: str)
     spots = [(math.log(each.work_multiple), _nines(each.in_time_percent)) for each in places]
     box = _costs_and_nines(spots)
     if percentile is not None:
-        box.level(_nines(percentile), "objective", f"promised {percentile:g} %")
+        box.level(_nines(percentile), "objective", f"objective {percentile:g} %")
     drawn = [(box.across(cost), box.up(nines)) for cost, nines in spots]
     labels = _Labels(drawn)
     for each, (x, y) in zip(places, drawn, strict=True):

@@ -101,7 +101,7 @@ def _overview(found: Sequence[Total]) -> str:
     )
 
 
-TOTAL_COLUMNS = ("promises kept", "in time", "worker-hours", "× work", "spawns", "kills", "flips")
+TOTAL_COLUMNS = ("objectives met", "in time", "worker-hours", "× work", "spawns", "kills", "flips")
 
 
 def total_cells(total: Total) -> tuple[str, ...]:
