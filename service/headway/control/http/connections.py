@@ -22,6 +22,8 @@ class Connections:
         self._clock = clock
         self._open: dict[Any, tuple[object, float]] = {}
         """Protocol -> what it was last seen to wait for, and since when."""
+        self._ends: dict[Any, Callable[[], object]] = {}
+        """Of those that have not agreed on TLS yet: what ends them."""
         self.ended = 0
         """Connections that were ended for want of room, or of a request."""
 
@@ -40,8 +42,17 @@ class Connections:
 
         return Bounded
 
+    def accepted(self, protocol: Any, *, end: Callable[[], object]) -> None:
+        """One that has to agree on TLS before ``protocol`` has it; until then ``end`` ends it."""
+        self._ends[protocol] = end
+        self._count(protocol)
+
     def made(self, protocol: Any) -> None:
-        """Another one is open; without room one ends."""
+        """Another one is open, or one that was accepted has agreed; without room one ends."""
+        self._ends.pop(protocol, None)
+        self._count(protocol)
+
+    def _count(self, protocol: Any) -> None:
         self._open[protocol] = (None, self._clock())
         if len(self._open) > self._most:
             self._end(next((each for each in self._open if _lacks(each)), protocol))
@@ -49,6 +60,7 @@ class Connections:
     def lost(self, protocol: Any) -> None:
         """It is closed."""
         self._open.pop(protocol, None)
+        self._ends.pop(protocol, None)
 
     def sweep(self) -> None:
         """End those that have waited too long for the rest of a request."""
@@ -71,7 +83,11 @@ class Connections:
     def _end(self, protocol: Any) -> None:
         self._open.pop(protocol, None)
         self.ended += 1
-        protocol.transport.abort()
+        end = self._ends.pop(protocol, None)
+        if end is None:
+            protocol.transport.abort()
+        else:
+            end()
 
 
 def _lacks(protocol: Any) -> str:

@@ -5,12 +5,15 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 
 from headway.control.bounds import DEFAULT
 from headway.control.http.app import Address, App
 from headway.control.http.connections import Connections
+from headway.control.http.handshakes import Handshakes
 from headway.errors import Misconfigured
 
 SETTING = "HEADWAY_HTTP_ADDRESS"
@@ -19,7 +22,28 @@ BACKLOG = 1024
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs the loop."""
+    """Leaves signals to whoever runs the loop, and bounds the handshakes of TLS."""
+
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
+        super().__init__(config)
+        self._connections = connections
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take connections of ``sockets``."""
+        tls = self.config.ssl
+        if tls is None:
+            await super().startup(sockets)
+            return
+        # Uvicorn itself needs no start and no end of the app's: ``lifespan`` is off.
+        serving = partial(
+            cast("Any", self.config.http_protocol_class),
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        servers = [Handshakes(each, tls=tls, connections=self._connections, serving=serving) for each in sockets or ()]
+        self.servers = cast("list[Any]", servers)
+        self.started = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -53,7 +77,7 @@ class HttpServer:
         self._connections = Connections(connections_max)
         config.http_protocol_class = self._connections.bounded(config.http_protocol_class)
         config.ssl = tls  # ours, and not of files: a renewed certificate is loaded into it
-        self._server = _Server(config)
+        self._server = _Server(config, self._connections)
         self._serving: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self.port = address.port
