@@ -132,6 +132,10 @@ def test_workers_of_all_hosts_are_bounded_and_each_host_keeps_its_share(migrated
         first.report(workers=[worker(n) for n in range(8)])
         assert second.report(workers=[worker(n) for n in range(100, 108)]).lease_s > 0
         assert sum("report refused host_id=" in line for line in plane.said) == 2
+        with plane.client() as people:
+            metrics = people.get("/metrics").text
+        assert 'headway_refused_names_total{kind="workers"} 2.0' in metrics
+        assert 'headway_refusals_total{port="grpc",status="INVALID_ARGUMENT"} 2.0' in metrics
     with psycopg.connect(migrated_url) as connection:
         assert connection.execute("select count(*) from workers").fetchone() == (20,)
 

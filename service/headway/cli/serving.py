@@ -79,7 +79,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             database_url=settings.database_url, name=f"{socket.gethostname()}:{os.getpid()}", clock=time.monotonic
         )
         ticker = Ticker(engine=engine, leadership=leadership, clock=time.time, strategies=strategies)
-        reports, feed = Reports(engine=engine, bounds=bounds), Feed()
+        reports, feed = Reports(engine=engine, bounds=bounds, refused=ingest.names.refused), Feed()
         certificates, upkeep = _certificates(settings.tls), Upkeep()
         callers = Callers(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
         admission = Admission(engine=engine, callers=callers)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.control.attempts import Attempts
+from headway.control.brake import Brake
 from headway.control.lately import Lately
 from headway.control.patience import Patience
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
@@ -67,6 +68,10 @@ class Caller:
             return f"host {self.name}"
         return f"token {self.name}" if self.sha256 else self.name
 
+    def paced_as(self, address: str) -> str:
+        """With whose its refusals are counted together: its own, where nobody else has what it shows."""
+        return self.sha256 or address
+
 
 LOCAL = Caller(role=Role.ADMIN, name="local")
 SHARED = Caller(role=Role.ADMIN, name="HEADWAY_TOKEN", is_shared=True)
@@ -101,6 +106,8 @@ class Callers:
         self._revision: int | None = None
         self._told_at_s: dict[str, float] = {}
         self.attempts = Attempts(engine=engine, clock=clock)
+        self.brake = Brake()
+        """Of the refusals at both ports."""
         self.refused: Counter[str] = Counter()
         """Calls that were refused, by why."""
         self.ended = Lately(ENDED_SHOWN_S, clock=clock)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,9 +62,9 @@ class Reports:
     held without a look into Postgres.
     """
 
-    def __init__(self, *, engine: Engine, bounds: Bounds = DEFAULT) -> None:
+    def __init__(self, *, engine: Engine, bounds: Bounds = DEFAULT, refused: Counter[str] | None = None) -> None:
         self._engine = engine
-        self._room = WorkerRoom(engine=engine, bounds=bounds)
+        self._room = WorkerRoom(engine=engine, bounds=bounds, refused=refused)
         self._held: dict[str, _Held] = {}
         self._known: dict[str, _Known] = {}
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)

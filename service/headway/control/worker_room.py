@@ -6,6 +6,7 @@ own bound, keep no other host from being heard; and there are never more than tw
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from headway.control.bounds import Bounds
@@ -22,7 +23,14 @@ log = logging.getLogger(__name__)
 class WorkerRoom:
     """The workers of all hosts, counted now and then."""
 
-    def __init__(self, *, engine: Engine, bounds: Bounds, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        bounds: Bounds,
+        refused: Counter[str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._engine = engine
         self._workers_max = bounds.workers_max
         self._share = bounds.workers_max // bounds.hosts_max
@@ -31,6 +39,8 @@ class WorkerRoom:
         self._every = 0
         """Those that were counted, and all that was reported since, as if none of it had been counted."""
         self._told = Seldom()
+        self._refused = Counter[str]() if refused is None else refused
+        """Of what there was no room for, with other such counts; here reports."""
 
     async def require(self, host_id: str, workers: int) -> None:
         """Return if there is room for a report of ``host_id`` with so many.
@@ -60,6 +70,7 @@ class WorkerRoom:
             f"host reports {workers} workers, and {self._every} of all hosts are known, as many as HEADWAY_WORKERS "
             f"allows: have {self._share} at most, or raise it"
         )
+        self._refused["workers"] += 1
         if self._told.due(host_id) is not None:
             log.warning("report refused host_id=%s: %s", host_id, why)
         raise Invalid(why)

@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from control.http.conftest import Bound
+from headway.control.brake import Brake
+from headway.control.callers import Callers
 from headway.control.http.guard import BODY_BYTES_MAX
 
 TOKEN = "0123456789abcdef"
@@ -88,3 +90,28 @@ async def test_every_answer_forbids_scripts_of_others(client: httpx.AsyncClient)
         assert "script-src 'self'" in headers["Content-Security-Policy"]
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_a_refusal_waits_for_its_turn_and_nothing_else_does(door) -> None:
+    held: list[str] = []
+
+    class Noting(Brake):
+        async def hold(self, who: str, *, took_s: float, port: str, status: str) -> None:
+            assert 0.0 < took_s < 60.0
+            held.append(f"{who} {port} {status}")
+
+    callers = Callers(token=TOKEN)
+    callers.brake = Noting()
+    app = door(token=TOKEN, address=Bound(host="0.0.0.0"), callers=callers)
+    transport = httpx.ASGITransport(app, client=("192.0.2.7", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://headway.example") as client:
+        known = {"Authorization": f"Bearer {TOKEN}"}
+        for path, headers, status in [
+            ("/v1/health", {}, 200),
+            ("/v1/profiles", {}, 401),
+            ("/v1/profiles", known, 200),
+            ("/v1/profiles/none", known, 404),
+            ("/v1/audit?limit=0", known, 422),
+        ]:
+            assert (await client.get(path, headers=headers)).status_code == status, path
+    assert held == ["192.0.2.7 http 401", "192.0.2.7 http 422"]

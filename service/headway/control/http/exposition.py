@@ -46,7 +46,14 @@ async def get_prometheus_metrics(door: AtDoor) -> Response:
     async with transaction(door.engine) as conn:
         measured = Measured(pools=await read_summaries(conn), templates=await read_timings(conn))
     # Ten thousand queues are eighty thousand samples: ticks and polls must not wait for them.
-    seen = _Seen(overview, replace(door.ingest.counts), measured, refused=refused, series_max=series_max)
+    seen = _Seen(
+        overview,
+        replace(door.ingest.counts),
+        measured,
+        refused=refused,
+        refusals=dict(door.callers.brake.refusals),
+        series_max=series_max,
+    )
     exposed = await asyncio.to_thread(_exposed, seen)
     return Response(exposed, media_type=CONTENT_TYPE_LATEST)
 
@@ -67,12 +74,14 @@ class _Seen(Collector):
         measured: Measured,
         *,
         refused: Mapping[str, int],
+        refusals: Mapping[tuple[str, str], int],
         series_max: int,
     ) -> None:
         self._overview = overview
         self._counts = counts
         self._measured = measured
         self._refused = refused
+        self._refusals = refusals
         self._series_max = series_max
 
     def describe(self) -> Iterable[Metric]:
@@ -85,6 +94,7 @@ class _Seen(Collector):
         yield from left.cut(_of_health(seen.health))
         yield from left.cut(_of_ingest(self._counts))
         yield _refused(self._refused)
+        yield _refusals(self._refusals)
         yield from left.cut(_of_hosts(seen.hosts))
         yield from left.cut(_of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s))
         yield from left.cut(_of_pools(seen.pools, now_s=seen.at_s))
@@ -270,11 +280,18 @@ def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
 def _refused(refused: Mapping[str, int]) -> CounterMetricFamily:
     family = CounterMetricFamily(
         "headway_refused_names",
-        "Items of queues, and batches of producers, that were refused because there is no room for more names.",
+        "Items of queues, batches of producers, and reports of workers, that were refused because there is no room.",
         labels=("kind",),
     )
-    for kind in ("queues", "producers"):
+    for kind in ("queues", "producers", "workers"):
         family.add_metric((kind,), refused.get(kind, 0))
+    return family
+
+
+def _refusals(refusals: Mapping[tuple[str, str], int]) -> CounterMetricFamily:
+    family = CounterMetricFamily("headway_refusals", "Requests and calls that were refused.", labels=("port", "status"))
+    for which, count in refusals.items():
+        family.add_metric(which, count)
     return family
 
 

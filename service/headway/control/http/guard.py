@@ -7,6 +7,7 @@ the danger: by a name that resolves to 127.0.0.1 (its Host is foreign) or by a f
 """
 
 import ipaddress
+import time
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ TELEMETRY_PATH = "/v1/telemetry"
 
 PATH_SHOWN_CHARS = 100
 CALLER = "headway.caller"  # the scope's key
+HELD_BACK = frozenset({400, 401, 403, 413, 422, 429})  # whoever is answered so is refused by its own doing
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC_PATHS = frozenset({"/", "/v1/health", "/v1/health/live"})
 PUBLIC_PREFIX = "/static/"
@@ -54,9 +56,15 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
+        began_s = time.monotonic()
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(SECURITY_HEADERS)
+                if message["status"] in HELD_BACK:
+                    who = _who(scope.get(CALLER), scope)
+                    took_s = time.monotonic() - began_s
+                    await self._callers.brake.hold(who, took_s=took_s, port="http", status=str(message["status"]))
             await send(message)
 
         try:
@@ -88,8 +96,7 @@ class Guard:
             self._check_way(scope["method"], headers)
         elif not _is_public(scope):
             what = f"{scope['method']} {scope['path'][:PATH_SHOWN_CHARS]}"
-            address = address_of(scope["client"][0] if scope.get("client") else "")
-            caller = await self._callers.signed_in(_shown(headers), address=address, what=what)
+            caller = await self._callers.signed_in(_shown(headers), address=_address(scope), what=what)
             needed = needed_for(scope["method"], scope["path"])
             if not allows(caller.role, needed):
                 why = f"that takes the role {needed}, and its role is {caller.role}"
@@ -110,6 +117,15 @@ class Guard:
         origin = headers.get("origin")
         if method not in SAFE_METHODS and origin is not None and origin.partition("://")[2] != host:
             raise Forbidden(f"a page of {origin!r} may not change anything here")
+
+
+def _address(scope: Scope) -> str:
+    return address_of(scope["client"][0] if scope.get("client") else "")
+
+
+def _who(caller: Caller | None, scope: Scope) -> str:
+    """Whose refusals are counted together."""
+    return _address(scope) if caller is None else caller.paced_as(_address(scope))
 
 
 def _shown(headers: Headers) -> str | None:

@@ -13,6 +13,7 @@ from headway.control.callers import Caller, Callers
 from headway.control.certificates import Certificates
 from headway.control.rpc.errors import status_of
 from headway.control.rpc.intake import Intake
+from headway.control.rpc.paced import Paced
 from headway.control.rpc.peers import address_of_call
 from headway.control.rpc.rights import CALLER, ENROL, NOBODY, may_call
 from headway.errors import HeadwayError, Misconfigured
@@ -26,8 +27,9 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     # CANCELLED, which a client takes for its own doing.
     ("grpc.server.max_pending_requests", 50_000),
     ("grpc.server.max_pending_requests_hard_limit", 60_000),
-    # Of one connection: an agent has two calls under way, and a proxy may bring those of thousands.
-    ("grpc.max_concurrent_streams", 4_000),
+    # Of one connection: an agent has two calls under way, and a proxy opens more connections. HTTP/2 advises no fewer.
+    # Whoever has that many waits for an answer before it calls again, and a refusal takes its time.
+    ("grpc.max_concurrent_streams", 100),
     # Who connects and then says nothing, or has nothing to ask, makes room: agents hold a call, and others come again.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 120_000),
@@ -144,19 +146,29 @@ class CallerCheck(grpc.aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
 
         async def answer(_messages: Any, context: Context) -> Any:
+            paced = Paced(context, brake=self._callers.brake, who=address_of_call(context))
             try:
-                caller = await self._entitled(method, secret, address=address_of_call(context))
-                if handler is None:
-                    return await context.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method", (ANSWERED,))
-                CALLER.set(caller)
-                request = await self._intake.read(handler, context, caller)
-            except HeadwayError as error:
-                return await context.abort(status_of(error), str(error), (ANSWERED,))
-            return await handler.unary_unary(request, context)
+                return await self._answer(method, secret, handler, paced)
+            except grpc.aio.AbortError as aborted:
+                # gRPC keeps it in a cycle with the context, and with its trace it would keep all that the call brought.
+                aborted.__context__ = None
+                raise aborted.with_traceback(None) from None
 
         # gRPC waits for the message of a unary call before it asks anybody, for as long as the caller likes.
         serializer = None if handler is None else handler.response_serializer
         return grpc.stream_unary_rpc_method_handler(answer, response_serializer=serializer)
+
+    async def _answer(self, method: str, secret: str | None, handler: Any, paced: Paced) -> Any:
+        try:
+            caller = await self._entitled(method, secret, address=paced.who)
+            paced.who = caller.paced_as(paced.who)
+            if handler is None:
+                return await paced.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method", (ANSWERED,))
+            CALLER.set(caller)
+            request = await self._intake.read(handler, paced, caller)
+        except HeadwayError as error:
+            return await paced.abort(status_of(error), str(error), (ANSWERED,))
+        return await handler.unary_unary(request, paced)
 
     async def _entitled(self, method: str, secret: str | None, *, address: str) -> Caller:
         if method == ENROL and secret is None and not self._callers.is_open:

@@ -1,0 +1,52 @@
+"""How those who are refused are slowed: to refuse one of them takes a fifth of a processor at most, however many ask.
+
+A refusal costs whoever asks for it next to nothing, and this process some work each time. Whoever waits for answers, as
+a client does that has reached its connection's bound of calls, asks again only after the wait.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+PAUSES_PER_WORK = 4.0  # seconds of waiting for each that a refusal took
+HELD_MAX_S = 2.0  # clients wait longer than that for an answer
+HELD_MAX = 500  # answers that wait; each takes a task and some memory
+KNOWN_MAX = 10_000
+
+
+class Brake:
+    """Holds refusals back, by whom they are for: a credential's name, or an address."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._free_at_s: dict[str, float] = {}
+        self._held = 0
+        self.refusals: Counter[tuple[str, str]] = Counter()
+        """How many there were, by port and status."""
+
+    async def hold(self, who: str, *, took_s: float, port: str, status: str) -> None:
+        """Return when ``who`` may be refused, which took ``took_s`` seconds until now.
+
+        Those of one caller wait one after another. Beyond ``HELD_MAX`` in all, nobody waits.
+        """
+        self.refusals[port, status] += 1
+        now_s = self._clock()
+        free_at_s = max(self._free_at_s.pop(who, now_s), now_s) + PAUSES_PER_WORK * took_s
+        free_at_s = min(free_at_s, now_s + HELD_MAX_S)
+        if len(self._free_at_s) >= KNOWN_MAX:
+            del self._free_at_s[next(iter(self._free_at_s))]  # whoever was not refused for the longest time
+        self._free_at_s[who] = free_at_s
+        if self._held >= HELD_MAX:
+            return
+        self._held += 1
+        try:
+            await self._sleep(free_at_s - now_s)
+        finally:
+            self._held -= 1
