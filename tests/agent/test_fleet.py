@@ -90,6 +90,52 @@ def test_what_a_start_takes_of_processors_is_measured(stage: Stage) -> None:
         assert 0.25 <= start_up.cpu_s <= start_up.start_up_s + 0.1  # one thread; the kernel counts in hundredths
 
 
+def test_what_a_start_and_an_end_wait_for_a_core_is_measured_apart_from_what_they_take(stage: Stage) -> None:
+    """Both on one core, with a hog beside them: they have a part of it, and wait for the rest of the time."""
+    compute = "while time.process_time() < before + 0.3: pass\n"
+    code = (
+        "import signal, sys, time\nbefore = 0\n" + compute + "def end(*_):\n before = time.process_time()\n "
+        f"{compute} sys.exit()\nsignal.signal(signal.SIGTERM, end)\nprint('ready', flush=True)\n{SLEEP}"
+    )
+    core = str(min(os.sched_getaffinity(0)))
+    hog = subprocess.Popen(["taskset", "-c", core, sys.executable, "-c", "while True: pass"])
+    try:
+        pinned = template(code, ready=PRINTS_READY)
+        with stage.fleet(replace(pinned, argv=("taskset", "-c", core, *pinned.argv))) as fleet:
+            fleet.act([start()])
+            look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+            (worker,) = fleet.workers()
+            fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
+            look_until(fleet, lambda: fleet.workers() == ())
+            (start_up,), (ended,) = fleet.take_start_ups(), fleet.take_exits()
+    finally:
+        hog.kill()
+        hog.wait()
+    for measured, took_s in ((start_up, start_up.start_up_s), (ended, ended.exit_s)):
+        assert measured.cpu_s is not None
+        assert measured.waited_s is not None
+        assert measured.alone_s is not None
+        assert measured.cpu_s >= 0.25
+        assert measured.waited_s > 0.0
+        assert measured.alone_s + measured.waited_s == pytest.approx(took_s)
+        assert measured.alone_s >= measured.cpu_s - 0.1  # the kernel counts a start's in hundredths
+
+
+def test_a_kernel_that_does_not_say_what_waited_for_a_core_leaves_it_unknown(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(procfs, "scheduled", lambda _: None)
+    with stage.fleet(template(ready=Ready(after_s=0.0))) as fleet:
+        fleet.act([start()])
+        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        (worker,) = fleet.workers()
+        fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
+        look_until(fleet, lambda: fleet.workers() == ())
+        (start_up,), (ended,) = fleet.take_start_ups(), fleet.take_exits()
+        assert (start_up.waited_s, start_up.alone_s) == (None, None)
+        assert (ended.cpu_s, ended.waited_s, ended.alone_s) == (None, None, None)
+
+
 def test_what_an_idle_worker_takes_to_end_is_measured(stage: Stage) -> None:
     with stage.fleet(template(ready=Ready(after_s=0.0))) as fleet:
         fleet.act([start(), start()])

@@ -11,8 +11,10 @@ from headway.errors import Invalid
 from headway.scaling.behaviour import (
     Behaviour,
     Spread,
+    alone,
     behaviour_from_mapping,
     behaviour_to_mapping,
+    mean_s,
     spread_of,
 )
 
@@ -21,8 +23,12 @@ SPREADS = st.lists(SECONDS, min_size=1, max_size=200).map(spread_of)
 BEHAVIOURS = st.builds(
     Behaviour,
     start_up=st.none() | SPREADS,
+    start_up_of_late_s=st.none() | SECONDS,
     start_up_cpu_s=st.none() | SECONDS,
+    start_up_alone=st.none() | SPREADS,
     exit=st.none() | SPREADS,
+    exit_cpu_s=st.none() | SECONDS,
+    exit_alone=st.none() | SPREADS,
     dispatch_overhead_s=st.none() | SECONDS,
     sample_lag=st.none() | SPREADS,
     worker_lag=st.none() | SPREADS,
@@ -42,6 +48,15 @@ def test_what_is_not_in_the_mapping_is_unknown_and_what_a_later_version_adds_is_
 def test_unknown_is_written_as_null_and_not_left_out() -> None:
     assert set(behaviour_to_mapping(Behaviour()).values()) == {None}
     assert "dispatch_overhead_s" in behaviour_to_mapping(Behaviour())
+
+
+def test_where_no_worker_waits_for_a_core_it_takes_what_was_measured_so() -> None:
+    took, less = Spread(p50_s=2.0, p95_s=3.0), Spread(p50_s=0.5, p95_s=1.0)
+    assert alone(Behaviour(start_up=took, start_up_alone=less, exit=took)) == Behaviour(
+        start_up=less, start_up_of_late_s=mean_s(took), start_up_alone=less, exit=took
+    )
+    assert alone(Behaviour(start_up=took, start_up_of_late_s=9.0)).start_up_of_late_s == 9.0
+    assert alone(Behaviour()) == Behaviour()
 
 
 @pytest.mark.parametrize(

@@ -70,19 +70,47 @@ async def test_timings_are_of_all_hosts_together(engine: Engine) -> None:
                 epoch_seen=0,
                 received_at_s=0.0,
                 capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
-                start_ups=tuple(StartUp(template="rq", start_up_s=each, cpu_s=0.5) for each in start_ups_s),
-                exits=(Exit(template="rq", exit_s=0.7), Exit(template="odd", exit_s=2.0)),
+                start_ups=tuple(
+                    StartUp(template="rq", start_up_s=each, cpu_s=0.5, waited_s=each / 2 if each < 5.0 else None)
+                    for each in start_ups_s
+                ),
+                exits=(Exit(template="rq", exit_s=0.7, cpu_s=0.2, waited_s=0.2), Exit(template="odd", exit_s=2.0)),
             )
             await record_report(conn, report)
         found = await read_timings(conn)
         assert found["rq"].start_up == Spread(p50_s=1.0, p95_s=3.0, count=20)
         assert found["rq"].start_up_cpu_s == pytest.approx(0.5)
+        assert found["rq"].start_up_of_late_s == pytest.approx(3.0 + 0.3 * 2.0), "the slowest host's"
+        assert found["rq"].start_up_alone == Spread(p50_s=0.5, p95_s=1.5, count=19), "of one it was not measured"
         assert found["rq"].exit == Spread(p50_s=0.7, p95_s=0.7, count=2)
+        assert found["rq"].exit_alone == Spread(p50_s=0.7 - 0.2, p95_s=0.7 - 0.2, count=2)
+        assert found["rq"].exit_cpu_s == pytest.approx(0.2)
         assert found["odd"] == Timings(exit=Spread(p50_s=2.0, p95_s=2.0, count=2))
         assert set(await read_timings(conn, ["odd", "never"])) == {"odd"}
         whole = with_timings(LEARNED.behaviour, found["rq"])
         assert (whole.sample_lag, whole.start_up) == (LEARNED.behaviour.sample_lag, found["rq"].start_up)
         assert with_timings(LEARNED.behaviour, None) == LEARNED.behaviour
+
+
+async def test_what_a_clock_rounded_below_nothing_counts_as_nothing(engine: Engine) -> None:
+    """A report may say a little less than 0; a spread and a behaviour may not."""
+    async with transaction(engine) as conn:
+        host_id = await enrol(conn, name="a", host_id="", boot_id="boot", agent_version="1")
+        report = HostReport(
+            host_id=host_id,
+            boot_id="boot",
+            sequence=1,
+            epoch_seen=0,
+            received_at_s=0.0,
+            capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
+            start_ups=(StartUp(template="rq", start_up_s=-0.001, cpu_s=-0.001, waited_s=0.5),),
+            exits=(Exit(template="rq", exit_s=-0.001, cpu_s=-0.001, waited_s=0.5),),
+        )
+        await record_report(conn, report)
+        whole = with_timings(LEARNED.behaviour, (await read_timings(conn))["rq"])
+    nothing = Spread(p50_s=0.0, p95_s=0.0)
+    assert (whole.start_up, whole.start_up_alone, whole.exit, whole.exit_alone) == (nothing,) * 4
+    assert (whole.start_up_cpu_s, whole.exit_cpu_s) == (0.0, 0.0)
 
 
 async def test_of_many_hosts_each_tells_its_newest_few(engine: Engine) -> None:

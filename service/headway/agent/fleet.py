@@ -291,6 +291,7 @@ class Fleet:
     def _look_at(self, held: Held, now_s: float) -> bool:
         """Take note of what has become of the worker. Returns whether it is to be told to stop."""
         life = held.record.life
+        held.note_processors()
         if held.process is None:
             if not self._backoff.holds(held.record.kind, now_s=now_s):
                 held.become(states.over(life, now_s=now_s))
@@ -318,13 +319,12 @@ class Fleet:
 
     def _look_whether_late(self, held: Held, now_s: float) -> bool:
         """Take note that the worker is ready. Returns whether it should have been and is not."""
-        record, life = held.record, held.record.life
+        life = held.record.life
         if held.is_ready(now_s=now_s):
             held.tail = None
             held.become(states.ready(life, now_s=now_s))
             if held.is_ours and held.was_seen_ready:
-                took_s, cpu_s = now_s - life.started_at_s, procfs.family_cpu_s(record.pid)
-                self._start_ups.append(StartUp(template=record.template, start_up_s=took_s, cpu_s=cpu_s))
+                self._start_ups.append(held.start_up(now_s=now_s))
         elif held.is_late(now_s=now_s):
             held.give_up(now_s=now_s)
             return True
@@ -333,7 +333,7 @@ class Fleet:
     def _take_note_of_end(self, held: Held, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
         if record.life.state is WorkerState.DRAINING and held.was_idle and not record.life.is_forced:
-            self._exits.append(Exit(template=record.template, exit_s=now_s - record.life.since_s))
+            self._exits.append(held.exit(now_s=now_s))
         life = states.ended(record.life, exit_code=exit_code, now_s=now_s)
         held.let_go()
         self.output.release(record.worker_id)

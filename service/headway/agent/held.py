@@ -3,13 +3,13 @@
 import logging
 from dataclasses import dataclass, replace
 
-from headway.agent import states
+from headway.agent import procfs, states
 from headway.agent.busy import Activity
 from headway.agent.output import Output, Tail
 from headway.agent.processes import Process
 from headway.agent.records import Record
 from headway.agent.states import Life
-from headway.scaling.model import Worker, WorkerState
+from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 
 PATTERN_LOOK_S = 0.1
 UNSEEN_READY_S = 5.0  # what most libraries take to start; of a worker whose words the disk did not take
@@ -31,6 +31,10 @@ class Held:
     forced_at_s: float = 0.0
     was_idle: bool = False
     """It had no job when it was asked to stop."""
+    asked: procfs.Scheduled | None = None
+    """What it had had of processors when it was asked to stop; ``None`` where that is not known."""
+    had: procfs.Scheduled | None = None
+    """And since then, as far as is known."""
     was_seen_ready: bool = True
     """Whether how long its start took is known."""
 
@@ -112,8 +116,32 @@ class Held:
         self.tail = None
         if self.process is not None:
             log.info("draining pool=%s pid=%d", self.record.pool, self.record.pid)
+            self.asked = procfs.scheduled(self.process.pid) if self.was_idle else None
             self.process.ask_to_end(self.record.stop.stop_signal)
             self.become(states.signalled(self.record.life))
+
+    def note_processors(self) -> None:
+        """Note what it has had of processors, for when it has ended: the kernel forgets that with its exit code."""
+        if self.asked is not None:
+            self.had = procfs.scheduled(self.record.pid) or self.had
+
+    def exit(self, *, now_s: float) -> Exit:
+        """Its end, which took until now."""
+        taken = Exit(template=self.record.template, exit_s=now_s - self.record.life.since_s)
+        if self.asked is None or self.had is None:
+            return taken
+        waited_s = min(taken.exit_s, self.had.waited_s - self.asked.waited_s)
+        return replace(taken, cpu_s=max(0.0, self.had.cpu_s - self.asked.cpu_s), waited_s=max(0.0, waited_s))
+
+    def start_up(self, *, now_s: float) -> StartUp:
+        """Its start, which took until now."""
+        took_s, had = now_s - self.record.life.started_at_s, procfs.scheduled(self.record.pid)
+        return StartUp(
+            template=self.record.template,
+            start_up_s=took_s,
+            cpu_s=procfs.family_cpu_s(self.record.pid),
+            waited_s=None if had is None else min(took_s, had.waited_s),
+        )
 
     def force(self, *, now_s: float) -> None:
         """End its process and all of its family."""

@@ -124,6 +124,28 @@ def family_cpu_s(pid: int) -> float | None:
     return None if process is None else process.cpu_s + sum(child.cpu_s for child in descendants(pid))
 
 
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What the kernel's scheduler has given a thread so far."""
+
+    cpu_s: float
+    waited_s: float
+    """How long it could have gone on and had no core."""
+
+
+def scheduled(pid: int) -> Scheduled | None:
+    """Of the process's main thread, also when it has ended and its parent has not taken note yet.
+
+    ``None`` where it is gone, and where the kernel keeps no such figures.
+    """
+    try:
+        with open(f"{_PROC}/{pid}/schedstat", "rb") as file:  # noqa: PTH123 - as above
+            cpu_ns, waited_ns = map(int, file.read().split()[:2])
+    except (OSError, ValueError):
+        return None
+    return Scheduled(cpu_s=cpu_ns / 1e9, waited_s=waited_ns / 1e9)
+
+
 def children(pid: int) -> list[Stat]:
     """The children of the process."""
     return [known for known in map(stat, _children(pid)) if known is not None]

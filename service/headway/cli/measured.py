@@ -8,7 +8,9 @@ from headway.cli.cells import UNKNOWN, table
 
 ROWS = (
     ("start_up", "start-up, from spawn to ready"),
+    ("start_up_alone", "start-up with a core of its own"),
     ("exit", "exit of an idle worker"),
+    ("exit_alone", "exit with a core of its own"),
     ("sample_lag", "age of queue samples while jobs wait"),
     ("worker_lag", "from a worker's change to its report"),
     ("evaluation_delay", "evaluations later than their interval"),
@@ -21,7 +23,8 @@ def behaviour(answer: dict[str, Any]) -> Table | str:
     """How a pool behaves; what was not measured is unknown."""
     rows = [(told, *_spread(answer[name])) for name, told in ROWS]
     rows.insert(1, ("CPU seconds of a start", _seconds(answer["start_up_cpu_s"]), "", ""))
-    rows.insert(3, ("dispatch overhead a job", _seconds(answer["dispatch_overhead_s"]), "", ""))
+    rows.insert(4, ("CPU seconds of an exit", _seconds(answer["exit_cpu_s"]), "", ""))
+    rows.insert(6, ("dispatch overhead a job", _seconds(answer["dispatch_overhead_s"]), "", ""))
     rows.append(("predictions off by", *_spread(answer["prediction"])))
     return table(("what", "median", "95 %", "observations"), rows, empty="nothing was measured yet")
 

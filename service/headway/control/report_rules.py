@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headway.control.bounds import Bounds
 from headway.control.report_line import Beat
 from headway.errors import Invalid
-from headway.scaling.model import HostCapacity, Template, Worker
+from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker
 from headway.scaling.profile_rules import PATH_NAME, is_path_name
 from headway.store.reports import HostReport
 
@@ -118,14 +118,18 @@ def _report_breaches(report: HostReport) -> Iterator[str]:
     for worker in report.workers:
         yield from _worker_breaches(worker, now_s=report.received_at_s)
     for start_up in report.start_ups:
-        if not (_is_name(start_up.template) and all(map(_is_duration, (start_up.start_up_s, start_up.cpu_s or 0.0)))):
-            yield (
-                f"start-up of template {start_up.template!r}: {start_up.start_up_s} s with {start_up.cpu_s} s of "
-                "processors is no duration, or the name is none"
-            )
+        yield from _timing_breaches("start-up", start_up, start_up.start_up_s)
     for each in report.exits:
-        if not (_is_name(each.template) and _is_duration(each.exit_s)):
-            yield f"exit of template {each.template!r}: {each.exit_s} s is no duration, or the name is none"
+        yield from _timing_breaches("exit", each, each.exit_s)
+
+
+def _timing_breaches(what: str, timing: StartUp | Exit, took_s: float) -> Iterator[str]:
+    durations_s = (took_s, timing.cpu_s or 0.0, timing.waited_s or 0.0)
+    if not (_is_name(timing.template) and all(map(_is_duration, durations_s))):
+        yield (
+            f"{what} of template {timing.template!r}: {took_s} s with {timing.cpu_s} s of processors and "
+            f"{timing.waited_s} s without is no duration, or the name is none"
+        )
 
 
 def _template_breaches(template: Template) -> Iterator[str]:

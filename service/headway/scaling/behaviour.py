@@ -5,7 +5,7 @@ Every figure may be unknown: ``None`` is "not measured yet" and never zero.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headway.errors import Invalid
@@ -36,10 +36,18 @@ class Behaviour:
 
     start_up: Spread | None = None
     """From the spawn of a worker to ready."""
+    start_up_of_late_s: float | None = None
+    """What the live loop takes a start to be: the mean of all, in which the newest count most."""
     start_up_cpu_s: float | None = None
     """CPU seconds that a worker takes from spawn to ready: starts beside each other compete for cores."""
+    start_up_alone: Spread | None = None
+    """The same as ``start_up`` less what the workers waited for a core: what a start takes with a core of its own."""
     exit: Spread | None = None
     """From the request to stop to the end of the process, of workers that had no job."""
+    exit_cpu_s: float | None = None
+    """CPU seconds that a worker takes from the request to stop to its end."""
+    exit_alone: Spread | None = None
+    """The same as ``exit`` less what the workers waited for a core."""
     dispatch_overhead_s: float | None = None
     """From the end of a job to the start of the next one in the same slot while jobs wait.
 
@@ -59,11 +67,28 @@ class Behaviour:
     def __post_init__(self) -> None:
         breaches = [
             f"behaviour: {name}={value} must be finite and at least 0"
-            for name in ("start_up_cpu_s", "dispatch_overhead_s")
+            for name in ("start_up_of_late_s", "start_up_cpu_s", "exit_cpu_s", "dispatch_overhead_s")
             if (value := getattr(self, name)) is not None and not 0 <= value < math.inf
         ]
         if breaches:
             raise Invalid(*breaches)
+
+
+def of_late_s(behaviour: Behaviour) -> float | None:
+    """What the live loop takes a start to be; ``None`` where it has seen none."""
+    if behaviour.start_up_of_late_s is None and behaviour.start_up is not None:
+        return mean_s(behaviour.start_up)
+    return behaviour.start_up_of_late_s
+
+
+def alone(behaviour: Behaviour) -> Behaviour:
+    """The same where no worker waits for a core; what was not measured so stays as it is, and so does what is known."""
+    return replace(
+        behaviour,
+        start_up_of_late_s=of_late_s(behaviour),
+        start_up=behaviour.start_up_alone or behaviour.start_up,
+        exit=behaviour.exit_alone or behaviour.exit,
+    )
 
 
 def spread_of(values_s: Collection[float]) -> Spread | None:
@@ -96,7 +121,19 @@ def _quantile(ordered: Sequence[float], fraction: float) -> float:
     return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]
 
 
-_SPREADS = frozenset({"start_up", "exit", "sample_lag", "worker_lag", "evaluation_delay", "apply_delay", "wake_delay"})
+_SPREADS = frozenset(
+    {
+        "start_up",
+        "start_up_alone",
+        "exit",
+        "exit_alone",
+        "sample_lag",
+        "worker_lag",
+        "evaluation_delay",
+        "apply_delay",
+        "wake_delay",
+    }
+)
 
 
 def behaviour_to_mapping(behaviour: Behaviour) -> dict[str, Any]:

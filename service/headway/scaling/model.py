@@ -289,6 +289,13 @@ class StartUp:
     start_up_s: float
     cpu_s: float | None = None
     """What the worker and its children took of processors until then; ``None``: not measured."""
+    waited_s: float | None = None
+    """How long of ``start_up_s`` it could have gone on and had no core; ``None``: not measured."""
+
+    @property
+    def alone_s(self) -> float | None:
+        """What the start would have taken with a core of its own; ``None``: not measured."""
+        return None if self.waited_s is None else max(0.0, self.start_up_s - self.waited_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +304,15 @@ class Exit:
 
     template: str
     exit_s: float
+    cpu_s: float | None = None
+    """What the worker took of processors meanwhile; ``None``: not measured."""
+    waited_s: float | None = None
+    """How long of ``exit_s`` it could have gone on and had no core; ``None``: not measured."""
+
+    @property
+    def alone_s(self) -> float | None:
+        """What the end would have taken with a core of its own; ``None``: not measured."""
+        return None if self.waited_s is None else max(0.0, self.exit_s - self.waited_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What the leader has learned of pools, and what hosts have of their templates, as one value a pool."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from sqlalchemy import bindparam, func, select, text
@@ -32,8 +32,12 @@ class Timings:
     """How long workers of a template take, by the last observations of all hosts together."""
 
     start_up: Spread | None = None
+    start_up_of_late_s: float | None = None
     start_up_cpu_s: float | None = None
+    start_up_alone: Spread | None = None
     exit: Spread | None = None
+    exit_cpu_s: float | None = None
+    exit_alone: Spread | None = None
 
 
 async def read_learned(conn: AsyncConnection) -> dict[str, Mapping[str, Any]]:
@@ -66,8 +70,12 @@ async def read_timings(conn: AsyncConnection, templates: Collection[str] | None 
     return {
         row.template: Timings(
             start_up=_spread(row.start_ups_s, row.start_ups),
+            start_up_of_late_s=row.start_up_s,
             start_up_cpu_s=row.start_up_cpu_s,
+            start_up_alone=_spread(row.start_ups_alone_s, row.start_ups_alone),
             exit=_spread(row.exits_s, row.exits),
+            exit_cpu_s=row.exit_cpu_s,
+            exit_alone=_spread(row.exits_alone_s, row.exits_alone),
         )
         for row in rows
     }
@@ -77,7 +85,7 @@ def with_timings(behaviour: Behaviour, timings: Timings | None) -> Behaviour:
     """``behaviour`` with what hosts have of its pool's template."""
     if timings is None:
         return behaviour
-    return replace(behaviour, start_up=timings.start_up, start_up_cpu_s=timings.start_up_cpu_s, exit=timings.exit)
+    return replace(behaviour, **{each.name: getattr(timings, each.name) for each in fields(Timings)})
 
 
 def _spread(quantiles_s: Any, count: int | None) -> Spread | None:
@@ -111,24 +119,32 @@ _SAVE = text(
 _TIMINGS = text(
     """
     with starts as (
-        select template, percentile_disc(array[0.5, 0.95]) within group (order by each) as start_ups_s,
-            count(*) as start_ups, avg(start_up_cpu_s) as start_up_cpu_s
+        select template, percentile_disc(array[0.5, 0.95]) within group (order by took_s) as start_ups_s,
+            count(took_s) as start_ups, max(start_up_s) as start_up_s, avg(start_up_cpu_s) as start_up_cpu_s,
+            percentile_disc(array[0.5, 0.95]) within group (order by alone_s) as start_ups_alone_s,
+            count(alone_s) as start_ups_alone
         from (
-            select template, start_up_cpu_s,
-                recent_s[1:greatest(1, :observations / count(*) over (partition by template))] as recent_s
+            select template, start_up_s, start_up_cpu_s, recent_s, recent_alone_s,
+                greatest(1, :observations / count(*) over (partition by template)) as newest
             from template_start_ups
             where cast(:templates as text[]) is null or template = any(:templates)
-        ) as known cross join lateral unnest(recent_s) as each
+        ) as known cross join lateral unnest(recent_s[1:newest], recent_alone_s[1:newest]) as each(took_s, alone_s)
         group by template
     ), ends as (
-        select template, percentile_disc(array[0.5, 0.95]) within group (order by each) as exits_s, count(*) as exits
+        select template, percentile_disc(array[0.5, 0.95]) within group (order by took_s) as exits_s,
+            count(took_s) as exits, avg(exit_cpu_s) as exit_cpu_s,
+            percentile_disc(array[0.5, 0.95]) within group (order by alone_s) as exits_alone_s,
+            count(alone_s) as exits_alone
         from (
-            select template, recent_s[1:greatest(1, :observations / count(*) over (partition by template))] as recent_s
+            select template, exit_cpu_s, recent_s, recent_alone_s,
+                greatest(1, :observations / count(*) over (partition by template)) as newest
             from template_exits
             where cast(:templates as text[]) is null or template = any(:templates)
-        ) as known cross join lateral unnest(recent_s) as each
+        ) as known cross join lateral unnest(recent_s[1:newest], recent_alone_s[1:newest]) as each(took_s, alone_s)
         group by template
     )
-    select template, start_ups_s, start_ups, start_up_cpu_s, exits_s, exits from starts full join ends using (template)
+    select template, start_ups_s, start_ups, start_up_s, start_up_cpu_s, start_ups_alone_s, start_ups_alone,
+        exits_s, exits, exit_cpu_s, exits_alone_s, exits_alone
+    from starts full join ends using (template)
     """
 )

@@ -373,6 +373,8 @@ template_start_ups = Table(
     Column("start_up_p95_s", Double),
     Column("start_up_cpu_s", Double),
     Column("recent_s", ARRAY(Double), nullable=False, server_default="{}"),
+    # What each would have taken with a core of its own, where that was measured.
+    Column("recent_alone_s", ARRAY(Double), nullable=False, server_default="{}"),
     PrimaryKeyConstraint("host_id", "template"),
 )
 
@@ -385,6 +387,8 @@ template_exits = Table(
     Column("exit_s", Double, nullable=False),
     Column("exits", BigInteger, nullable=False),
     Column("recent_s", ARRAY(Double), nullable=False, server_default="{}"),
+    Column("exit_cpu_s", Double),
+    Column("recent_alone_s", ARRAY(Double), nullable=False, server_default="{}"),
     PrimaryKeyConstraint("host_id", "template"),
 )
 

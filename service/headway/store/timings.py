@@ -44,16 +44,7 @@ async def learn_start_ups(conn: AsyncConnection, reported: Iterable[tuple[str, I
     rows = []
     for host_id, start_ups in reported:
         for template, each in _by_template(start_ups).items():
-            cpu_s = [one.cpu_s for one in each if one.cpu_s is not None]
-            cpu = folded(cpu_s) if cpu_s else None
-            rows.append(
-                {
-                    **_row(host_id, template, [one.start_up_s for one in each]),
-                    "cpu_s": cpu and cpu.mean,
-                    "cpu_kept": cpu and cpu.kept,
-                    "cpu_added_s": cpu and cpu.added,
-                }
-            )
+            rows.append(_row(host_id, template, each, [one.start_up_s for one in each]))
     if rows:
         await conn.execute(_LEARN_START_UPS, {"rows": rows})
         await conn.execute(_FORGET_START_UPS, {"host_ids": sorted({row["host_id"] for row in rows})})
@@ -62,7 +53,7 @@ async def learn_start_ups(conn: AsyncConnection, reported: Iterable[tuple[str, I
 async def learn_exits(conn: AsyncConnection, reported: Iterable[tuple[str, Iterable[Exit]]]) -> None:
     """Fold new ends of idle workers of hosts, by their ids, into what is known: one statement for all."""
     rows = [
-        _row(host_id, template, [one.exit_s for one in each])
+        _row(host_id, template, each, [one.exit_s for one in each])
         for host_id, exits in reported
         for template, each in _by_template(exits).items()
     ]
@@ -71,8 +62,12 @@ async def learn_exits(conn: AsyncConnection, reported: Iterable[tuple[str, Itera
         await conn.execute(_FORGET_EXITS, {"host_ids": sorted({row["host_id"] for row in rows})})
 
 
-def _row(host_id: str, template: str, took_s: Sequence[float]) -> dict[str, Any]:
+def _row(host_id: str, template: str, each: Sequence[StartUp | Exit], took_s: Sequence[float]) -> dict[str, Any]:
+    took_s = [max(0.0, one_s) for one_s in took_s]  # by the rounding of a clock one may be a little below
     took = folded(took_s)
+    cpu_s = [max(0.0, one.cpu_s) for one in each if one.cpu_s is not None]
+    cpu = folded(cpu_s) if cpu_s else None
+    alone_s = [one.alone_s for one in each if one.alone_s is not None]
     return {
         "host_id": host_id,
         "template": template,
@@ -81,6 +76,10 @@ def _row(host_id: str, template: str, took_s: Sequence[float]) -> dict[str, Any]
         "added_s": took.added,
         "count": len(took_s),
         "recent_s": took_s[: -RECENT_MAX - 1 : -1],
+        "recent_alone_s": alone_s[: -RECENT_MAX - 1 : -1],
+        "cpu_s": cpu and cpu.mean,
+        "cpu_kept": cpu and cpu.kept,
+        "cpu_added_s": cpu and cpu.added,
     }
 
 
@@ -97,13 +96,14 @@ _LEARN_START_UPS = text(
     with told as (
         select * from jsonb_to_recordset(:rows) as told(
             host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
-            count bigint, recent_s double precision[], cpu_s double precision, cpu_kept double precision,
-            cpu_added_s double precision)
+            count bigint, recent_s double precision[], recent_alone_s double precision[], cpu_s double precision,
+            cpu_kept double precision, cpu_added_s double precision)
     ), learned as (
         update template_start_ups as known set
             start_up_s = known.start_up_s * told.kept + told.added_s,
             starts = known.starts + told.count,
             recent_s = (told.recent_s || known.recent_s)[1:{RECENT_MAX}],
+            recent_alone_s = (told.recent_alone_s || known.recent_alone_s)[1:{RECENT_MAX}],
             start_up_cpu_s = coalesce(
                 known.start_up_cpu_s * told.cpu_kept + told.cpu_added_s, told.cpu_s, known.start_up_cpu_s),
             start_up_p95_s = (
@@ -112,8 +112,9 @@ _LEARN_START_UPS = text(
         from told where known.host_id = told.host_id and known.template = told.template
         returning known.host_id, known.template
     )
-    insert into template_start_ups (host_id, template, start_up_s, starts, recent_s, start_up_cpu_s, start_up_p95_s)
-    select host_id, template, mean_s, count, recent_s, cpu_s,
+    insert into template_start_ups (
+        host_id, template, start_up_s, starts, recent_s, recent_alone_s, start_up_cpu_s, start_up_p95_s)
+    select host_id, template, mean_s, count, recent_s, recent_alone_s, cpu_s,
         (select percentile_disc(0.95) within group (order by each) from unnest(recent_s) as each)
     from told where (host_id, template) not in (select host_id, template from learned)
     """  # noqa: S608 - a number of ours
@@ -123,17 +124,20 @@ _LEARN_EXITS = text(
     with told as (
         select * from jsonb_to_recordset(:rows) as told(
             host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
-            count bigint, recent_s double precision[])
+            count bigint, recent_s double precision[], recent_alone_s double precision[], cpu_s double precision,
+            cpu_kept double precision, cpu_added_s double precision)
     ), learned as (
         update template_exits as known set
             exit_s = known.exit_s * told.kept + told.added_s,
             exits = known.exits + told.count,
-            recent_s = (told.recent_s || known.recent_s)[1:{RECENT_MAX}]
+            recent_s = (told.recent_s || known.recent_s)[1:{RECENT_MAX}],
+            recent_alone_s = (told.recent_alone_s || known.recent_alone_s)[1:{RECENT_MAX}],
+            exit_cpu_s = coalesce(known.exit_cpu_s * told.cpu_kept + told.cpu_added_s, told.cpu_s, known.exit_cpu_s)
         from told where known.host_id = told.host_id and known.template = told.template
         returning known.host_id, known.template
     )
-    insert into template_exits (host_id, template, exit_s, exits, recent_s)
-    select host_id, template, mean_s, count, recent_s
+    insert into template_exits (host_id, template, exit_s, exits, recent_s, recent_alone_s, exit_cpu_s)
+    select host_id, template, mean_s, count, recent_s, recent_alone_s, cpu_s
     from told where (host_id, template) not in (select host_id, template from learned)
     """  # noqa: S608 - as above
 ).bindparams(bindparam("rows", type_=JSONB))

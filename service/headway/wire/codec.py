@@ -180,7 +180,12 @@ def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
 
 def start_up_to_message(start_up: StartUp) -> agent_pb2.StartUp:
     """The message that reports ``start_up``."""
-    return agent_pb2.StartUp(template=start_up.template, start_up_s=start_up.start_up_s, cpu_s=start_up.cpu_s)
+    return agent_pb2.StartUp(
+        template=start_up.template,
+        start_up_s=start_up.start_up_s,
+        cpu_s=start_up.cpu_s,
+        waited_s=start_up.waited_s,
+    )
 
 
 def start_up_from_message(message: agent_pb2.StartUp) -> StartUp:
@@ -189,17 +194,23 @@ def start_up_from_message(message: agent_pb2.StartUp) -> StartUp:
         template=message.template,
         start_up_s=message.start_up_s,
         cpu_s=message.cpu_s if message.HasField("cpu_s") else None,
+        waited_s=message.waited_s if message.HasField("waited_s") else None,
     )
 
 
 def exit_to_message(ended: Exit) -> agent_pb2.Exit:
     """The message that reports ``ended``."""
-    return agent_pb2.Exit(template=ended.template, exit_s=ended.exit_s)
+    return agent_pb2.Exit(template=ended.template, exit_s=ended.exit_s, cpu_s=ended.cpu_s, waited_s=ended.waited_s)
 
 
 def exit_from_message(message: agent_pb2.Exit) -> Exit:
     """The end that ``message`` reports."""
-    return Exit(template=message.template, exit_s=message.exit_s)
+    return Exit(
+        template=message.template,
+        exit_s=message.exit_s,
+        cpu_s=message.cpu_s if message.HasField("cpu_s") else None,
+        waited_s=message.waited_s if message.HasField("waited_s") else None,
+    )
 
 
 def template_to_message(template: Template) -> agent_pb2.Template:

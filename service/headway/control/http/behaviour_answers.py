@@ -38,10 +38,18 @@ class BehaviourOut(Given):
     template: str
     start_up: SpreadOut | None
     """From the spawn of a worker to ready."""
+    start_up_of_late_s: float | None
+    """What evaluations take a start to be: the mean of all, in which the newest count most."""
     start_up_cpu_s: float | None
     """CPU seconds of a start."""
+    start_up_alone: SpreadOut | None
+    """The same as the start-up, less what the workers waited for a core."""
     exit: SpreadOut | None
     """From the request to stop to the end of the process, of workers without a job."""
+    exit_cpu_s: float | None
+    """CPU seconds of such an end."""
+    exit_alone: SpreadOut | None
+    """The same as the exit, less what the workers waited for a core."""
     dispatch_overhead_s: float | None
     """From the end of a job to the next start in the same slot while jobs wait."""
     sample_lag: SpreadOut | None
@@ -64,8 +72,12 @@ class BehaviourOut(Given):
             pool=pool,
             template=template,
             start_up=SpreadOut.of(behaviour.start_up),
+            start_up_of_late_s=behaviour.start_up_of_late_s,
             start_up_cpu_s=behaviour.start_up_cpu_s,
+            start_up_alone=SpreadOut.of(behaviour.start_up_alone),
             exit=SpreadOut.of(behaviour.exit),
+            exit_cpu_s=behaviour.exit_cpu_s,
+            exit_alone=SpreadOut.of(behaviour.exit_alone),
             dispatch_overhead_s=behaviour.dispatch_overhead_s,
             sample_lag=SpreadOut.of(behaviour.sample_lag),
             worker_lag=SpreadOut.of(behaviour.worker_lag),

@@ -52,6 +52,16 @@ def _of_templates(templates: Mapping[str, Timings]) -> Iterator[GaugeMetricFamil
             "From the request to stop to the end of the process, of workers without a job.",
             [(each, known.exit) for each, known in rows],
         ),
+        (
+            "start_up_alone",
+            "The start-up, less what the workers waited for a core.",
+            [(each, known.start_up_alone) for each, known in rows],
+        ),
+        (
+            "exit_alone",
+            "The exit, less what the workers waited for a core.",
+            [(each, known.exit_alone) for each, known in rows],
+        ),
     ):
         yield _quantiles(f"headway_template_{name}_seconds", told, "template", spreads)
     yield gauge(
@@ -59,6 +69,12 @@ def _of_templates(templates: Mapping[str, Timings]) -> Iterator[GaugeMetricFamil
         "CPU seconds of a start.",
         ("template",),
         [((each,), known.start_up_cpu_s) for each, known in rows],
+    )
+    yield gauge(
+        "headway_template_exit_cpu_seconds",
+        "CPU seconds of the exit of a worker without a job.",
+        ("template",),
+        [((each,), known.exit_cpu_s) for each, known in rows],
     )
 
 

@@ -509,21 +509,28 @@ class StartUp(google.protobuf.message.Message):
     TEMPLATE_FIELD_NUMBER: builtins.int
     START_UP_S_FIELD_NUMBER: builtins.int
     CPU_S_FIELD_NUMBER: builtins.int
+    WAITED_S_FIELD_NUMBER: builtins.int
     template: builtins.str
     start_up_s: builtins.float
     """From spawn to ready."""
     cpu_s: builtins.float
     """CPU seconds of the worker and its children until then. Absent: not measured."""
+    waited_s: builtins.float
+    """Of start_up_s, how long the worker could have gone on and had no core. Absent: not measured."""
     def __init__(
         self,
         *,
         template: builtins.str = ...,
         start_up_s: builtins.float = ...,
         cpu_s: builtins.float | None = ...,
+        waited_s: builtins.float | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_cpu_s", b"_cpu_s", "cpu_s", b"cpu_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cpu_s", b"_cpu_s", "cpu_s", b"cpu_s", "start_up_s", b"start_up_s", "template", b"template"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_cpu_s", b"_cpu_s", "_waited_s", b"_waited_s", "cpu_s", b"cpu_s", "waited_s", b"waited_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_cpu_s", b"_cpu_s", "_waited_s", b"_waited_s", "cpu_s", b"cpu_s", "start_up_s", b"start_up_s", "template", b"template", "waited_s", b"waited_s"]) -> None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_cpu_s", b"_cpu_s"]) -> typing.Literal["cpu_s"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_waited_s", b"_waited_s"]) -> typing.Literal["waited_s"] | None: ...
 
 global___StartUp = StartUp
 
@@ -533,15 +540,28 @@ class Exit(google.protobuf.message.Message):
 
     TEMPLATE_FIELD_NUMBER: builtins.int
     EXIT_S_FIELD_NUMBER: builtins.int
+    CPU_S_FIELD_NUMBER: builtins.int
+    WAITED_S_FIELD_NUMBER: builtins.int
     template: builtins.str
     exit_s: builtins.float
     """From the request to stop to the end of the process."""
+    cpu_s: builtins.float
+    """CPU seconds of the worker meanwhile. Absent: not measured."""
+    waited_s: builtins.float
+    """Of exit_s, how long the worker could have gone on and had no core. Absent: not measured."""
     def __init__(
         self,
         *,
         template: builtins.str = ...,
         exit_s: builtins.float = ...,
+        cpu_s: builtins.float | None = ...,
+        waited_s: builtins.float | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["exit_s", b"exit_s", "template", b"template"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_cpu_s", b"_cpu_s", "_waited_s", b"_waited_s", "cpu_s", b"cpu_s", "waited_s", b"waited_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_cpu_s", b"_cpu_s", "_waited_s", b"_waited_s", "cpu_s", b"cpu_s", "exit_s", b"exit_s", "template", b"template", "waited_s", b"waited_s"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_cpu_s", b"_cpu_s"]) -> typing.Literal["cpu_s"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_waited_s", b"_waited_s"]) -> typing.Literal["waited_s"] | None: ...
 
 global___Exit = Exit
