@@ -1,6 +1,7 @@
 """Workers that start share the cores of their host."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,12 +10,13 @@ from hypothesis import strategies as st
 from headway.scaling.behaviour import Behaviour, Spread
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
-from headway.simulate.cores import Cores, Start
+from headway.simulate.cores import Cores, Work
 from headway.simulate.engine import Rehearsal, simulate
 from headway.simulate.jobs import Jobs
+from headway.simulate.observation import Observation
 from headway.simulate.plan import PoolPlan
 from headway.simulate.results import Result
-from headway.simulate.single import Setting, rehearse
+from headway.simulate.single import Setting, controller_of, plan_of, rehearse
 from simulate.stepping import always, by_time, jobs
 
 
@@ -24,8 +26,9 @@ def planned(
     cores: float,
     starting_max: int | None = None,
     busy_cores: float = 0.0,
+    ends: Collection[int] = (),
 ) -> list[tuple[float, float]]:
-    """When each of ``starts`` (begins, CPU seconds, other seconds; in order) is spawned and ready."""
+    """When each of ``starts`` (begins, CPU seconds, other seconds; in order) begins and is done; some are ``ends``."""
     machine = Cores(cores, starting_max=starting_max, busy_cores=lambda: busy_cores)
     found: dict[int, tuple[float, float]] = {}
     for number, (at_s, cpu_s, rest_s) in enumerate(starts):
@@ -33,7 +36,8 @@ def planned(
         def on_plan(spawned_s: float, ready_s: float, number: int = number) -> None:
             found[number] = spawned_s, ready_s
 
-        machine.begin(Start(worker=number, cpu_s=cpu_s, rest_s=rest_s, on_plan=on_plan), at_s)
+        work = Work(worker=number, cpu_s=cpu_s, rest_s=rest_s, on_plan=on_plan, is_end=number in ends)
+        machine.begin(work, at_s)
         machine.plan(at_s)
     return [found[number] for number in range(len(starts))]
 
@@ -70,6 +74,35 @@ def test_so_many_start_at_once_and_the_others_wait_to_be_spawned() -> None:
     assert planned([(0.0, 1.0, 0.5)] * 3, cores=8, starting_max=1) == [(0.0, 1.5), (1.5, 3.0), (3.0, 4.5)]
 
 
+def ended(ends: Sequence[tuple[float, float]], *, cores: float, starts: int = 0) -> list[float]:
+    """When each of ``ends`` (CPU seconds, other seconds), all asked for at 0, is over, beside so many starts of 1 s."""
+    machine = Cores(cores, starting_max=1, busy_cores=lambda: 0.0)
+    found: dict[object, float] = {}
+    for number in range(starts):
+        machine.begin(Work(worker=f"start {number}", cpu_s=1.0, rest_s=0.0, on_plan=lambda *_: None), 0.0)
+    for number, (cpu_s, rest_s) in enumerate(ends):
+
+        def on_plan(_: float, done_s: float, number: int = number) -> None:
+            found[number] = done_s
+
+        machine.begin(Work(worker=number, cpu_s=cpu_s, rest_s=rest_s, on_plan=on_plan, is_end=True), 0.0)
+    machine.plan(0.0)
+    return [found[number] for number in range(len(ends))]
+
+
+def test_an_end_waits_first_and_then_needs_a_core() -> None:
+    """Asked at once on one core: one sees it after 1 s, the other after 2 s, when the first is done."""
+    assert ended([(1.0, 1.0), (1.0, 2.0)], cores=1) == [2.0, 3.0]
+    assert ended([(1.0, 1.0), (1.0, 1.0)], cores=1) == [3.0, 3.0]
+    assert ended([(1.0, 1.0), (1.0, 1.0)], cores=2) == [2.0, 2.0]
+
+
+def test_ends_and_starts_delay_each_other_and_any_number_ends_at_once() -> None:
+    """Two starts, one after the other, have half a core each while the end computes."""
+    assert ended([(1.0, 0.0)], cores=1, starts=2) == [2.0]
+    assert ended([(1.0, 0.0)] * 3, cores=4, starts=2) == [1.0] * 3
+
+
 times = st.floats(0.0, 20.0).map(lambda value: round(value, 2))
 
 
@@ -78,13 +111,18 @@ times = st.floats(0.0, 20.0).map(lambda value: round(value, 2))
     st.sampled_from([0.5, 1.0, 2.0, 64.0]),
     st.sampled_from([None, 1, 3]),
     st.sampled_from([0.0, 1.5]),
+    st.sets(st.integers(0, 11)),
 )
-def test_nobody_is_ready_before_its_time_and_cores_give_no_more_than_they_have(
-    starts: list[tuple[float, float, float]], cores: float, starting_max: int | None, busy_cores: float
+def test_nobody_is_done_before_its_time_and_cores_give_no_more_than_they_have(
+    starts: list[tuple[float, float, float]],
+    cores: float,
+    starting_max: int | None,
+    busy_cores: float,
+    ends: set[int],
 ) -> None:
-    found = planned(starts, cores=cores, starting_max=starting_max, busy_cores=busy_cores)
-    for (at_s, cpu_s, rest_s), (spawned_s, ready_s) in zip(starts, found, strict=True):
-        assert spawned_s >= at_s
+    found = planned(starts, cores=cores, starting_max=starting_max, busy_cores=busy_cores, ends=ends)
+    for number, ((at_s, cpu_s, rest_s), (spawned_s, ready_s)) in enumerate(zip(starts, found, strict=True)):
+        assert spawned_s == at_s or (spawned_s > at_s and number not in ends)
         assert ready_s >= spawned_s + cpu_s + rest_s - 1e-6
         if cores == 64.0 and starting_max is None:
             assert ready_s == pytest.approx(at_s + cpu_s + rest_s)
@@ -106,7 +144,7 @@ def test_one_that_starts_no_more_delays_nobody(starts: list[tuple[float, float]]
                 def on_plan(_: float, ready_s: float, number: int = number) -> None:
                     found[number] = ready_s
 
-                machine.begin(Start(worker=number, cpu_s=cpu_s, rest_s=rest_s, on_plan=on_plan), 0.0)
+                machine.begin(Work(worker=number, cpu_s=cpu_s, rest_s=rest_s, on_plan=on_plan), 0.0)
         machine.plan(0.0)
         if is_abandoned:
             machine.abandon(left, at_s)
@@ -137,6 +175,63 @@ def test_a_burst_of_starts_is_ready_later_than_one_start() -> None:
     assert run(four, always(4), cores=2.0).pickup_p50_s == pytest.approx(2.5)
     assert run(four, always(4)).pickup_p50_s == pytest.approx(1.5)
     assert run(one, always(1), cores=2.0).pickup_p50_s == pytest.approx(1.5)
+
+
+ENDING = Behaviour(
+    start_up=Spread(p50_s=3.0, p95_s=4.0),
+    start_up_cpu_s=0.0,
+    start_up_alone=Spread(p50_s=0.0, p95_s=0.0),
+    exit=Spread(p50_s=9.0, p95_s=9.0),
+    exit_cpu_s=1.0,
+    exit_alone=Spread(p50_s=1.5, p95_s=1.5),
+)
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "paid_s"),
+    [
+        (1, 2.0, 10 + 1.5),
+        (4, 2.0, 4 * (10 + 0.5 + 2.0)),  # each has half a core for its second
+        (4, None, 4 * (10 + 9.0)),  # as it was measured, nobody delays another
+    ],
+)
+def test_workers_that_are_asked_at_once_to_leave_share_cores_and_are_paid_meanwhile(
+    workers: int, cores: float | None, paid_s: float
+) -> None:
+    profile = Profile(pool="mail", queues=("redis/mail",), template="rq")
+    setting = Setting(behaviour=ENDING, host_cores=cores)
+    plan = replace(plan_of(jobs(*((0.0, 1.0),) * workers, (40.0, 1.0)), profile, setting), is_live=False)
+    if cores is None:
+        plan = replace(plan, behaviour=replace(plan.behaviour, start_up=ENDING.start_up_alone))
+    result = run(plan, by_time((0, workers), (10, 0), (40, 1)), cores=cores)
+    assert result.worker_hours * 3600 == pytest.approx(paid_s + 1.0)
+
+
+def test_who_has_learned_how_long_starts_take_decides_by_that_and_not_by_what_they_take_alone() -> None:
+    """Live, only what starts took is known."""
+    profile = Profile(pool="mail", queues=("redis/mail",), template="rq")
+    controller = controller_of(profile, Setting(behaviour=ENDING, host_cores=2.0))
+    controller.step(Observation(at_s=0.0, waiting=1, oldest_age_s=1.0, arrived=1))
+    assert controller.outcome is not None
+    assert controller.outcome.view.start_up_p95_s == 4.0
+    assert controller.outcome.view.exit_s == 9.0
+
+
+def test_an_end_that_its_deadline_cuts_short_leaves_its_part_to_the_others() -> None:
+    """One core: two that end share it; the drain deadline of both passes, and a start after that has it alone."""
+    plan = PoolPlan(
+        jobs=jobs((0.0, 1.0), (0.0, 1.0), (20.0, 1.0)),
+        behaviour=Behaviour(
+            start_up=Spread(p50_s=1.0, p95_s=1.0),
+            start_up_cpu_s=1.0,
+            exit=Spread(p50_s=30.0, p95_s=30.0),
+            exit_cpu_s=30.0,
+        ),
+        drain_deadline_s=8.0,
+    )
+    result = run(plan, by_time((0, 2), (10, 0), (20, 1)), cores=1.0)
+    assert result.worker_hours * 3600 == pytest.approx(2 * (10 + 8) + 2)
+    assert result.pickup_max_s == pytest.approx(2.0)  # of the first two, which start together
 
 
 def test_a_worker_that_starts_is_put_off_by_one_that_starts_after_it() -> None:

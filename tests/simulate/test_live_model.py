@@ -248,13 +248,15 @@ def test_jobs_of_leaving_workers_are_in_flight_where_that_is_seen() -> None:
 
 
 def test_start_ups_are_learned_as_the_control_plane_learns_them() -> None:
-    script = by_time((0, 1), (5, 2))
-    behaviour = Behaviour(start_up=Spread(p50_s=1.0, p95_s=3.0))
-    run(PoolPlan(jobs=jobs((0, 30)), behaviour=behaviour, is_live=True), script, seed=3)
-    told = [seen.start_up_s for seen in script.seen]
-    assert told[0] is None
-    assert told[1] is not None
-    assert told[-1] not in {None, told[1]}
+    """It begins with what is known, and the newest start counts 0.3."""
+    for known_s, behaviour in (
+        (6.0, Behaviour(start_up=exactly(1.0), start_up_of_late_s=6.0)),
+        (1.0, Behaviour(start_up=exactly(1.0))),
+    ):
+        script = by_time((0, 1), (5, 2))
+        run(PoolPlan(jobs=jobs((0, 30)), behaviour=behaviour, is_live=True), script, seed=3)
+        known = [seen.start_up_s for seen in script.seen]
+        assert known[:3] == pytest.approx([known_s, 0.7 * known_s + 0.3, 0.7 * (0.7 * known_s + 0.3) + 0.3])
 
 
 def test_workers_are_paid_until_they_have_left_where_that_is_asked() -> None:

@@ -50,7 +50,9 @@ BehaviourSource = Annotated[
 ]
 StartingMax = Annotated[int | None, typer.Option(metavar="COUNT", help="So many workers start on a host at once.")]
 JobCores = Annotated[float, typer.Option(metavar="COUNT", help="Of a core, that a job takes from workers that start.")]
-HostCores = Annotated[float | None, typer.Option(metavar="COUNT", help="Of a host, shared by workers that start.")]
+HostCores = Annotated[
+    float | None, typer.Option(metavar="COUNT", help="Of a host, shared by workers that start and end.")
+]
 Tick = Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")]
 Weeks = Annotated[
     bool, typer.Option("--weeks/--no-weeks", help="Recall hours of the week as the live loop does, or days only.")

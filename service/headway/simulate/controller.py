@@ -5,7 +5,7 @@ It holds the memory between steps and runs the ``decide`` of the live loop. It s
 
 from collections.abc import Mapping
 
-from headway.scaling.behaviour import Behaviour, mean_s
+from headway.scaling.behaviour import Behaviour, mean_s, of_late_s
 from headway.scaling.decide import decide
 from headway.scaling.demand import exposed_s
 from headway.scaling.estimate import Recent, Span
@@ -64,7 +64,8 @@ class Controller:
         self._taken_at_s: float | None = None
         self._recent: Recent | KeptRows = Recent(target_s=self.profile.objective.target_s, tick_s=tick_s)
         self._behaviour = measured = behaviour or Behaviour()
-        self._start_up_s = start_up_s if measured.start_up is None else mean_s(measured.start_up)
+        known_s = of_late_s(measured)
+        self._start_up_s = start_up_s if known_s is None else known_s
         self._exit_s = None if measured.exit is None else mean_s(measured.exit)
         self._lag_s = 0.0 if behaviour is None else LAG_S
         self._ceiling_workers = ceiling_workers(self.profile)

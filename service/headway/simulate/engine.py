@@ -45,7 +45,7 @@ class Rehearsal:
     behaviour: Behaviour = field(default_factory=Behaviour)
     """Of the control plane: how late its evaluations are, and what they order."""
     cores: float | None = None
-    """Of each host, shared by the workers that start there; ``None``: no start delays another."""
+    """Of each host, shared by the workers that start and end there; ``None``: none delays another."""
     starting_max: int | None = None
     """So many workers start on a host at once and the others wait; ``None``: any number."""
     goes_on_s: float = 0.0

@@ -7,6 +7,7 @@ from dataclasses import replace
 from heapq import heappop, heappush, heapreplace
 from itertools import accumulate
 
+from headway.scaling.behaviour import of_late_s
 from headway.simulate.draws import chance, drawn
 from headway.simulate.faults import is_covered, job_failures, worker_lives
 from headway.simulate.observation import Observation
@@ -36,7 +37,9 @@ class RunningPool:
             life_s=worker_lives(plan.faults, chance(seed, f"{plan.name}/life")),
             exit_s=drawn(plan.behaviour.exit, chance(seed, f"{plan.name}/exit")),
             start_up_cpu_s=plan.behaviour.start_up_cpu_s or 0.0,
+            exit_cpu_s=plan.behaviour.exit_cpu_s or 0.0,
             starting_leave_first=plan.is_live,
+            late_start_up_s=of_late_s(plan.behaviour) if plan.is_live else None,
         )
         self.sees_leaving = plan.is_live
         """Whether a look shows the workers that were told to leave and still run."""
@@ -162,7 +165,8 @@ class RunningPool:
             if worker.state == STARTING and now_s >= worker.ready_s:  # nobody has put it off
                 self._ready(worker, now_s)
         elif ended == EXIT:
-            self.crew.has_left(worker, now_s)
+            if now_s >= worker.gone_s:  # nobody has put it off
+                self.crew.has_left(worker, now_s)
         elif ended == DEATH:
             self.crew.deaths += 1
             self.lose(worker, now_s)

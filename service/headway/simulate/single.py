@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour
+from headway.scaling.behaviour import Behaviour, alone
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
 from headway.scaling.schedule import Zones
@@ -47,7 +47,8 @@ class Setting:
     tick_phase_s: float = 0.0
     """When the first tick is, in seconds from the beginning of the workload."""
     host_cores: float | None = None
-    """Of each host, shared by workers that start; ``None``: no start delays another."""
+    """Of each host, left by what runs there beside workers, shared by those that start and end; ``None``: no start and
+    no end delays another."""
     starting_max: int | None = None
     """So many workers start on a host at once; ``None``: as many as an agent lets start on ``host_cores``, else any."""
     job_cores: float = 0.0
@@ -140,6 +141,9 @@ def controller_of(
 
 def plan_of(jobs: Jobs, profile: Profile, setting: Setting) -> PoolPlan:
     """The jobs and the workers of the pool of ``profile``."""
+    behaviour = setting.behaviour or Behaviour()
+    if setting.host_cores is not None:
+        behaviour = alone(behaviour)  # the rehearsal makes them wait for cores
     return PoolPlan(
         jobs=jobs,
         name=profile.pool,
@@ -150,7 +154,7 @@ def plan_of(jobs: Jobs, profile: Profile, setting: Setting) -> PoolPlan:
         template=profile.template,
         priority=profile.priority,
         faults=setting.faults,
-        behaviour=setting.behaviour or Behaviour(),
+        behaviour=behaviour,
         is_live=setting.behaviour is not None,
         job_cores=setting.job_cores,
         objective_s=profile.objective.target_s,

@@ -7,12 +7,13 @@ running  -> gone         told to leave while idle; or a burst worker that finds 
 leaving  -> gone         its last job and its exit are over, or its drain deadline passed
 """
 
+import math
 from collections.abc import Callable, Iterator
 from heapq import heappush
 from itertools import chain, count
 from typing import Final
 
-from headway.simulate.cores import Machines, Start
+from headway.simulate.cores import Machines, Work
 
 START_UP_WEIGHT: Final = 0.3  # of the newest start-up
 
@@ -33,7 +34,7 @@ AGAIN: Final = -5
 class Worker:
     """One worker process. ``free_slots`` are the jobs that it could take beside those it has."""
 
-    __slots__ = ("crashes", "free_slots", "host_id", "is_burst", "ready_s", "spawned_s", "state")
+    __slots__ = ("crashes", "free_slots", "gone_s", "host_id", "is_burst", "ready_s", "spawned_s", "state")
 
     def __init__(self, *, slots: int, spawned_s: float, is_burst: bool, host_id: str = "") -> None:
         self.state = STARTING
@@ -42,8 +43,10 @@ class Worker:
         self.is_burst = is_burst
         self.host_id = host_id
         self.crashes = 0
-        self.ready_s = spawned_s
-        """When its start-up is over; starts beside it may put that off."""
+        self.ready_s = math.inf
+        """When its start-up is over; what starts or ends beside it may put that off."""
+        self.gone_s = math.inf
+        """When its exit is over, which may be put off as well."""
 
 
 Event = tuple[float, int, Worker, int]
@@ -65,7 +68,9 @@ class Crew:
         life_s: Callable[[], float] | None = None,
         exit_s: Callable[[], float] | None = None,
         start_up_cpu_s: float = 0.0,
+        exit_cpu_s: float = 0.0,
         starting_leave_first: bool = False,
+        late_start_up_s: float | None = None,
     ) -> None:
         self.slots = slots
         self.events: list[Event] = []
@@ -79,7 +84,7 @@ class Crew:
         self.deaths = 0
         self.crashes = 0
         self.burst_workers = 0
-        self.late_start_up_s: float | None = None
+        self.late_start_up_s = late_start_up_s
         """How long workers took to start of late, as the control plane learns it."""
         self._start_up_s = start_up_s
         self._life_s = life_s
@@ -89,9 +94,9 @@ class Crew:
         self._paid_s = 0.0
         self._departures_s: list[tuple[float, float]] = []
         """When each worker that is gone was spawned and left, in the order in which they left."""
-        self._start_up_cpu_s = start_up_cpu_s
+        self._start_up_cpu_s, self._exit_cpu_s = start_up_cpu_s, exit_cpu_s
         self.machines: Machines | None = None
-        """Whose cores workers share while they start; ``None``: no start delays another."""
+        """Whose cores workers share while they start and end; ``None``: none delays another."""
 
     @property
     def present_workers(self) -> int:
@@ -172,7 +177,7 @@ class Crew:
             if worker.ready_s != ready_s and worker.state == STARTING:
                 self._ready_at(worker, ready_s)
 
-        start = Start(worker=worker, cpu_s=cpu_s, rest_s=alone_s - cpu_s, on_plan=on_plan)
+        start = Work(worker=worker, cpu_s=cpu_s, rest_s=alone_s - cpu_s, on_plan=on_plan)
         self.machines.of(worker.host_id).begin(start, now_s)
 
     def is_ready(self, worker: Worker) -> None:
@@ -228,7 +233,8 @@ class Crew:
     def leave(self, worker: Worker, now_s: float) -> None:
         """Tell one worker to leave: at once without a job, else when its jobs have ended."""
         if worker.state == STARTING:
-            self._start_no_more(worker, now_s)
+            del self.starting[worker]
+            self._abandon(worker, now_s)
             self._gone(worker, now_s)  # starting -> gone
             return
         if worker.free_slots:
@@ -242,12 +248,12 @@ class Crew:
         self.burst_workers -= worker.is_burst
         self.leaving[worker] = None
         if is_idle:
-            self.exits(worker, now_s)
+            self._exit_beside_others(worker, now_s)
         if self._drain_deadline_s is not None:
             heappush(self.events, (now_s + self._drain_deadline_s, self.serial(), worker, DEADLINE))
 
-    def _start_no_more(self, worker: Worker, now_s: float) -> None:
-        del self.starting[worker]
+    def _abandon(self, worker: Worker, now_s: float) -> None:
+        """It starts or exits no more."""
         if self.machines is not None:
             self.machines.of(worker.host_id).abandon(worker, now_s)
 
@@ -256,7 +262,27 @@ class Crew:
         if self._exit_s is None:
             self.has_left(worker, now_s)
         else:
-            heappush(self.events, (now_s + self._exit_s(), self.serial(), worker, EXIT))
+            self._gone_at(worker, now_s + self._exit_s())
+
+    def _gone_at(self, worker: Worker, gone_s: float) -> None:
+        worker.gone_s = gone_s
+        heappush(self.events, (gone_s, self.serial(), worker, EXIT))
+
+    def _exit_beside_others(self, worker: Worker, now_s: float) -> None:
+        """Exit among those that were asked to at the same time. Nobody asks burst workers: each exits by itself."""
+        if self.machines is None or not self._exit_cpu_s or worker.is_burst:
+            self.exits(worker, now_s)
+            return
+        assert self._exit_s is not None
+        alone_s = self._exit_s()
+        cpu_s = min(alone_s, self._exit_cpu_s)
+
+        def on_plan(_: float, gone_s: float) -> None:
+            if worker.gone_s != gone_s and worker.state == LEAVING:
+                self._gone_at(worker, gone_s)
+
+        end = Work(worker=worker, cpu_s=cpu_s, rest_s=alone_s - cpu_s, on_plan=on_plan, is_end=True)
+        self.machines.of(worker.host_id).begin(end, now_s)
 
     def has_left(self, worker: Worker, now_s: float) -> None:
         """The end of one that was leaving."""
@@ -268,10 +294,12 @@ class Crew:
         """The sudden end of a worker. Returns the jobs that it had."""
         lost = [job for _, _, holder, job in self.events if holder is worker and job >= 0]
         if worker.state == LEAVING:
+            self._abandon(worker, now_s)
             self.has_left(worker, now_s)
             return lost
         if worker.state == STARTING:
-            self._start_no_more(worker, now_s)
+            del self.starting[worker]
+            self._abandon(worker, now_s)
         else:
             del self.running[worker]
             if worker.free_slots:
