@@ -12,13 +12,16 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from live_runs.compared import Comparison, compared
-from live_runs.live import TICK_S, live_run
+from live_runs.jobs import overhead_s
+from live_runs.live import TICK_S, LiveRun, live_run
 from live_runs.page import document, table
 from live_runs.system import System, installation
 from live_runs.workloads import CALIBRATION, WORKLOADS, Workload
@@ -26,6 +29,7 @@ from live_runs.workloads import CALIBRATION, WORKLOADS, Workload
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "why" / "fidelity.md"
 FOLDER = ROOT / ".headway" / "fidelity"
+WARM_UP = "warm-up"
 LEARNED_WITHIN_S = 65.0  # the leader writes down what it has learned once a minute
 
 
@@ -91,10 +95,9 @@ def _run(workload: Workload, ledger: Ledger, *, runs: int, folder: Path) -> None
         folder / f"{workload.name}-{time.strftime('%H%M%S')}",
         template=workload.name,
         worker_class=workload.worker_class,
-        queues=list(names.values()),
+        queues=[WARM_UP, *names.values()],
     ) as system:
-        if CALIBRATION not in missing:
-            _warm_up(system, workload, names[CALIBRATION])  # a new installation knows no start-ups
+        _warm_up(system, workload)  # a new installation knows no start-ups, and its first evaluations are slow
         for number in missing:
             row = _one(system, workload, number, names[number], runs=runs)
             ledger.add(row)
@@ -103,8 +106,8 @@ def _run(workload: Workload, ledger: Ledger, *, runs: int, folder: Path) -> None
             )
 
 
-def _warm_up(system: System, workload: Workload, name: str) -> None:
-    live_run(system, workload, workload.other_jobs()[:20], name=name, queue=name, phase_s=1.0)
+def _warm_up(system: System, workload: Workload) -> None:
+    live_run(system, workload, workload.other_jobs()[:20], name=WARM_UP, queue=WARM_UP, phase_s=1.0)
 
 
 def _one(system: System, workload: Workload, number: int, name: str, *, runs: int) -> dict[str, Any]:
@@ -121,18 +124,30 @@ def _one(system: System, workload: Workload, number: int, name: str, *, runs: in
         "phase_s": phase_s,
         "live": run.figures(objective_s=workload.objective.target_s),
         "load": [round(before[0], 2), round(os.getloadavg()[0], 2)],
+        "others_cores": round(run.others_cores, 3),
+        "commit": _commit(),
     }
-    return row | {"behaviour": _learned(system, name)} if is_calibration else row
+    return row | {"behaviour": _learned(system, name, run)} if is_calibration else row
 
 
-def _learned(system: System, name: str) -> dict[str, Any]:
+def _learned(system: System, name: str, run: LiveRun) -> dict[str, Any]:
+    """What the control plane has learned, and what dispatch takes where it could not: jobs must wait for that."""
     time.sleep(LEARNED_WITHIN_S)
-    return system.behaviour(name)
+    found = system.behaviour(name)
+    if found["dispatch_overhead_s"] is None:
+        found["dispatch_overhead_s"] = overhead_s(run.jobs)
+    return found
 
 
 def _compared(workload: Workload, ledger: Ledger) -> Comparison | None:
     calibration, rows = ledger.of(workload.name, CALIBRATION), ledger.runs(workload.name)
     return compared(workload, calibration, rows) if calibration and rows else None
+
+
+def _commit() -> str:
+    git = which("git")
+    found = git and subprocess.run([git, "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return found.stdout.strip() if found else ""
 
 
 def _machine() -> str:

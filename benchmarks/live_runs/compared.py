@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -29,6 +30,8 @@ class Comparison:
 
     workload: Workload
     behaviour: Behaviour
+    host_cores: float
+    """What the installation left of the machine in the calibration, at the mean."""
     live: Mapping[str, Sequence[float]]
     live_until_done_s: Sequence[float]
     """The worker-seconds of each live run up to the end of its last job."""
@@ -40,6 +43,8 @@ class Comparison:
     """The same as if one part of the behaviour took no time, by its name: what that part costs is the difference."""
     live_service_s: Sequence[float]
     """How long a job of each live run took at the mean: more than it asks for where jobs wait for a core."""
+    commits: Sequence[str]
+    """Of this code, that the live runs were made with."""
     loads: Sequence[float]
     """How many processes wanted a processor before each run."""
 
@@ -59,26 +64,32 @@ def compared(workload: Workload, calibration: Mapping[str, Any], rows: Sequence[
     """The live runs of ``rows`` beside their rehearsals, with what the calibration measured."""
     behaviour = behaviour_from_mapping(calibration["behaviour"])
     assert behaviour.start_up is not None, "no worker has started in the calibration"
+    host_cores = max(0.1, (os.cpu_count() or 1) - calibration["others_cores"])
+    whole = partial(_all, workload, rows, host_cores=host_cores)
     return Comparison(
         workload=workload,
         behaviour=behaviour,
+        host_cores=host_cores,
         live={name: [row["live"][name] for row in rows] for name in FIGURES},
         live_until_done_s=[row["live"]["worker_s_until_done"] for row in rows],
-        rehearsed=_all(workload, rows, behaviour),
+        rehearsed=whole(behaviour),
         plain=_gathered([_rehearsed(workload, row, 0, start_up_s=behaviour.start_up.p50_s) for row in rows]),
-        without={
-            part: _all(workload, rows, replace(behaviour, **{part: None}))
-            for part in PARTS
-            if getattr(behaviour, part) is not None
-        },
+        without={part: whole(_without(behaviour, part)) for part in PARTS if getattr(behaviour, part) is not None},
         live_service_s=[row["live"]["service_s"] for row in rows],
+        commits=sorted({row["commit"] for row in (calibration, *rows)}),
         loads=[row["load"][0] for row in rows],
     )
 
 
-def _all(workload: Workload, rows: Sequence[Mapping[str, Any]], behaviour: Behaviour) -> Mapping[str, Sequence[float]]:
-    setting = {"behaviour": behaviour, "is_new_pool": True, "starting_max": STARTING_MAX}
+def _all(
+    workload: Workload, rows: Sequence[Mapping[str, Any]], behaviour: Behaviour, *, host_cores: float
+) -> Mapping[str, Sequence[float]]:
+    setting = {"behaviour": behaviour, "is_new_pool": True, "starting_max": STARTING_MAX, "host_cores": host_cores}
     return _gathered([_rehearsed(workload, row, seed, **setting) for row in rows for seed in range(SEEDS)])
+
+
+def _without(behaviour: Behaviour, part: str) -> Behaviour:
+    return replace(behaviour, **({"exit": None, "exit_alone": None} if part == "exit" else {part: None}))
 
 
 def _rehearsed(workload: Workload, row: Mapping[str, Any], seed: int, **setting: Any) -> dict[str, float]:

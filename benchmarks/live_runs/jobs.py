@@ -2,9 +2,11 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
+from statistics import mean
 
 import redis
 from rq import Queue
@@ -14,6 +16,7 @@ from headway.simulate.replay import RecordedJob, replay
 WORK = "headway.simulate.replay.work"
 KEPT_S = 3600
 TIMEOUT_MARGIN_S = 120.0
+SURELY_S = 0.05  # a job that came so long before a worker was free was waiting, whatever the clocks round
 FIELDS = ("status", "enqueued_at", "started_at", "ended_at", "worker_name")
 
 
@@ -80,6 +83,24 @@ class LiveJobs:
         kept = {"result_ttl": KEPT_S, "failure_ttl": KEPT_S}
         self._queue.enqueue(WORK, job.service_s, job_id=job_id, job_timeout=timeout_s, **kept)
         self._sent.append(job_id)
+
+
+def overhead_s(jobs: Iterable[JobRun]) -> float | None:
+    """From the end of a job to the start of the next one of the same worker, at the mean, where that one was waiting.
+
+    ``None`` where no worker has found a job waiting.
+    """
+    by_worker: dict[str, list[tuple[float, float, float]]] = {}
+    for job in jobs:
+        if job.started_at_s is not None and job.ended_at_s is not None:
+            by_worker.setdefault(job.worker, []).append((job.started_at_s, job.ended_at_s, job.enqueued_at_s))
+    gaps_s = [
+        after[0] - before[1]
+        for done in map(sorted, by_worker.values())
+        for before, after in pairwise(done)
+        if after[2] < before[1] - SURELY_S
+    ]
+    return mean(gaps_s) if gaps_s else None
 
 
 def _record(job_id: str, row: Sequence[bytes | None]) -> JobRun:

@@ -9,8 +9,11 @@ from live_runs.live import GOES_ON_S
 
 ROWS = (
     ("start-up", "start_up"),
+    ("start-up with a core of its own", "start_up_alone"),
     ("processor time of a start", "start_up_cpu_s"),
     ("exit of an idle worker", "exit"),
+    ("exit with a core of its own", "exit_alone"),
+    ("processor time of an exit", "exit_cpu_s"),
     ("dispatch overhead", "dispatch_overhead_s"),
     ("age of the queue's figures", "sample_lag"),
     ("age of workers' states", "worker_lag"),
@@ -50,6 +53,7 @@ def behaviours(found: Sequence[Comparison]) -> Iterator[str]:
     yield "|---|" + "--:|" * len(found)
     for name, field in ROWS:
         yield f"| {name} | " + " | ".join(_told(getattr(each.behaviour, field)) for each in found) + " |"
+    yield "| cores left to workers | " + " | ".join(f"{each.host_cores:.2f}" for each in found) + " |"
 
 
 def costs(found: Sequence[Comparison]) -> Iterator[str]:
@@ -94,7 +98,8 @@ def document(found: Sequence[Comparison], *, machine: str) -> Iterator[str]:
     yield ""
     yield f"Machine: {machine}; load before the runs {_loads(found)}."
     yield ""
-    yield from (f"- `{each.workload.name}`: {each.workload.what}" for each in found)
+    for each in found:
+        yield f"- `{each.workload.name}`: {each.workload.what} (run at commit {', '.join(each.commits)})"
     yield ""
     yield from table(found)
     yield ""

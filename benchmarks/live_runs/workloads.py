@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from statistics import median
 
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
@@ -12,6 +13,7 @@ from headway.simulate.traces import BURSTY_LLM_CODE, load
 
 CALIBRATION = -1
 """The number of the run that behaviour is learned on: its jobs are others than those that are compared."""
+WAKES, WAKE_EACH_S = 4, 41.3  # a pool is at zero again well before, and no two of them come at the same time of a tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,13 @@ def _recording(*, from_s: float, for_s: float) -> Sequence[RecordedJob]:
     return scheduled([job for job in load(BURSTY_LLM_CODE) if job.at_s >= from_s], speed=1.0, for_s=for_s)
 
 
+def _and_wakes(jobs: Sequence[RecordedJob]) -> Sequence[RecordedJob]:
+    """``jobs`` and then a few, each of which wakes the pool: how long that takes is not known from one wake."""
+    last_s, service_s = jobs[-1].at_s, median(job.service_s for job in jobs)
+    wakes = (RecordedJob(at_s=last_s + turn * WAKE_EACH_S, service_s=service_s) for turn in range(1, WAKES + 1))
+    return (*jobs, *wakes)
+
+
 def _short_jobs(*, seed: int) -> Sequence[RecordedJob]:
     """Five jobs of 0.15 s a second at random, and twelve a second for 40 s in the middle."""
     chance, at_s, found = Random(seed), 0.0, []
@@ -65,7 +74,7 @@ def _batches(*, jobs: int, every_s: float, seed: int) -> Sequence[RecordedJob]:
 
 
 SIMPLE = "live_runs.worker.DrainingSimpleWorker"
-FORKING = "headway.workers.rq.DrainingWorker"
+FORKING = "live_runs.worker.DrainingForkingWorker"
 
 WORKLOADS = {
     each.name: each
@@ -74,7 +83,7 @@ WORKLOADS = {
             name="bursts",
             what="three minutes of a recording of requests to a language model: two large bursts, a pause, a small one",
             jobs=partial(_recording, from_s=0.0, for_s=180.0),
-            other_jobs=partial(_recording, from_s=800.0, for_s=180.0),
+            other_jobs=lambda: _and_wakes(_recording(from_s=800.0, for_s=180.0)),
             objective=Objective(target_s=10.0, percentile=95.0, window_s=120.0),
             workers_max=24,
             worker_class=SIMPLE,
@@ -84,7 +93,7 @@ WORKLOADS = {
             name="short",
             what="5 jobs of 0.15 s a second, 12 a second for 40 s in the middle, a process for each job",
             jobs=partial(_short_jobs, seed=1),
-            other_jobs=partial(_short_jobs, seed=2),
+            other_jobs=lambda: _and_wakes(_short_jobs(seed=2)),
             objective=Objective(target_s=10.0, percentile=99.0, window_s=120.0),
             workers_max=16,
             worker_class=FORKING,
