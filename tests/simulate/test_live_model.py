@@ -221,12 +221,33 @@ def test_who_wakes_has_seen_the_job_that_wakes_it() -> None:
     assert (woken.at_s, woken.waiting) == (11.0, 1)
 
 
+@pytest.mark.parametrize(
+    ("at_s", "phase_s", "apply_s", "ticks_s"),
+    [
+        (0.2, 4.0, 0.1, [0.7, 4.0]),  # before the first tick
+        (6.0, 2.0, 0.1, [2.0, 6.5, 7.0]),  # shortly before one
+        (6.4, 2.0, 1.0, [2.0, 6.9, 7.0]),  # the tick finds done what the wake has decided
+        (6.6, 2.0, 0.1, [2.0, 7.0]),  # a tick is sooner
+    ],
+)
+def test_a_pool_wakes_as_soon_as_that_takes_wherever_the_ticks_are(
+    at_s: float, phase_s: float, apply_s: float, ticks_s: list[float]
+) -> None:
+    script = Script(lambda seen: 1 if seen.waiting or seen.workers else 0)
+    behaviour = Behaviour(wake_delay=exactly(0.5), apply_delay=exactly(apply_s))
+    plan = PoolPlan(jobs=jobs((at_s, 20.0)), is_live=True)
+    run(plan, script, behaviour=behaviour, tick_phase_s=phase_s)
+    assert script.now_s[: len(ticks_s)] == pytest.approx(ticks_s)
+    assert script.seen[len(ticks_s) - 1].workers == (len(ticks_s) > 2 or phase_s == 4.0)
+
+
 def test_who_does_not_want_to_wake_is_evaluated_once_a_second_at_most() -> None:
     script = by_time((0, 0), (30, 1))
     run(PoolPlan(jobs=jobs((11.0, 1.0))), script, behaviour=Behaviour(wake_delay=exactly(0.5)))
     at_s = [seen.at_s for seen in script.seen]
     assert {11.5, 12.5, 13.5, 15.0, 16.0} <= set(at_s)
-    assert min(later - earlier for earlier, later in itertools.pairwise(at_s)) >= 1.0
+    wakes_s = [each_s for each_s in at_s if each_s % 5.0]
+    assert min(later - earlier for earlier, later in itertools.pairwise(wakes_s)) >= 1.0
 
 
 def test_starting_workers_leave_first_where_that_is_so_live() -> None:

@@ -108,6 +108,7 @@ class _Run:
         rehearsal = self._rehearsal
         is_plain = self._hosts is None and not self._outages
         tick = 0
+        self._wake_before(tick)
         while (at_s := self._times.at_s(tick)) <= self._last_s:
             self._tick(at_s)
             if on_tick is not None:
@@ -119,8 +120,7 @@ class _Run:
             tick += 1
             if is_plain:
                 tick = self._passed_over(tick, on_tick)
-            if self._times.wake_s is not None:
-                self._wake(self._times.wake_s, before_s=self._times.at_s(tick) - self._times.apply_max_s)
+            self._wake_before(tick)
 
     def _is_stalled(self, at_s: float) -> bool:
         """Whether no job ended of late and none is at work."""
@@ -144,8 +144,8 @@ class _Run:
     def _is_decided(self, at_s: float) -> bool:
         return not is_covered(self._outages, at_s)
 
-    def _decide(self, lanes: Sequence[Lane], at_s: float) -> None:
-        """Let ``lanes`` decide, and do what comes of it: at once, or as long after as that takes."""
+    def _decide(self, lanes: Sequence[Lane], at_s: float, *, before_s: float = math.inf) -> None:
+        """Let ``lanes`` decide, and do what comes of it: at once, or as long after as it takes, by ``before_s``."""
         if self._is_simple:
             for lane in lanes:
                 lane.look(at_s)
@@ -155,7 +155,7 @@ class _Run:
         for lane in lanes:
             lane.look(at_s, capacity_workers=None if self._hosts is None else self._hosts.capacity_workers(lane))
         if self._times.apply_s is not None:
-            self.now_s = at_s + min(self._times.apply_s(), self._times.apply_max_s)
+            self.now_s = min(before_s, at_s + min(self._times.apply_s(), self._times.apply_max_s))
             for pool in self.pools:
                 pool.advance(self.now_s)
         if self._hosts is not None:
@@ -167,8 +167,12 @@ class _Run:
         if self._machines is not None:
             self._machines.plan(self.now_s)
 
+    def _wake_before(self, tick: int) -> None:
+        """Evaluate those pools that wake from zero before that tick."""
+        if self._times.wake_s is not None:
+            self._wake(self._times.wake_s, before_s=self._times.at_s(tick))
+
     def _wake(self, wake_s: Draw, *, before_s: float) -> None:
-        """Evaluate those pools that wake from zero before then."""
         while True:
             due = [lane.wakes_at_s(wake_s, before_s=before_s) for lane in self.lanes]
             due_s = min(due, default=math.inf)
@@ -181,7 +185,7 @@ class _Run:
             for pool in self.pools:
                 pool.advance(at_s)
             self.now_s = at_s
-            self._decide([lane], at_s)
+            self._decide([lane], at_s, before_s=before_s)
 
     def _passed_over(self, tick: int, on_tick: Callable[[float], None] | None) -> int:
         """The next tick that must be looked at; those before it, at which nothing is new, are kept as such.
