@@ -9,7 +9,7 @@ BENCHMARKS := agent agents decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
 FAST_AT_ONCE ?= auto
-SLOW_AT_ONCE ?= 2
+SLOW_AT_ONCE ?= 3
 SLOW := spark or e2e or install or browser
 # The tests begin a thousand Pythons: what one has compiled, the others need not.
 export PYTHONDONTWRITEBYTECODE :=
@@ -67,13 +67,13 @@ types: install ## mypy, strict
 contracts: install ## who may import whom
 	@$(BIN)/lint-imports --no-logo
 
-# A file's tests stay together, and so do the servers that they share. In their own order short files come last; by how many tests
+# Two a core: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their own order short files come last; by how many tests
 # they have, the laws would, of which a few take long.
-fast: install ## the tests that start no JVM, no browser and no whole system, as many at once as there are cores
+fast: install ## the tests that start no JVM, no browser and no whole system, two at once on each core
 	@$(BIN)/pytest -m "not proof and not ($(SLOW))" --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
-# They wait as much as they compute, and each may hold 3 GB. More at once starve those that look at processor time.
-slow: install ## the others, two at once; tests/side_by_side.py says which stay together
+# They wait more than they compute, and each may hold 3 GB. More at once starve those that look at processor time.
+slow: install ## the others, three at once; tests/side_by_side.py says which stay together
 	@$(BIN)/pytest -m "not proof and ($(SLOW))" --numprocesses $(SLOW_AT_ONCE) --dist loadgroup --durations 15 $(ARGS)
 
 docs: install ## build the site of the documents into build/docs; a warning or a dead link ends it

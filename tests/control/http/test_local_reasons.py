@@ -11,7 +11,7 @@ import pytest
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from control.http.test_reading import BATCH
-from headway.control.callers import Callers
+from headway.control.callers import ENDED_SHOWN_S, Callers
 from headway.control.certificates import Certificates
 from headway.control.http.local_reasons import local_reasons
 from headway.control.ingest import Ingest
@@ -53,7 +53,9 @@ def test_a_certificate_that_has_ended_is_told(reasons, tmp_path: Path, days: int
 
 async def test_calls_with_what_was_revoked_are_told_and_guesses_are_not(door, engine, seed: Seed) -> None:
     """Who guesses could else turn health red at will."""
-    app = door(token=TOKEN, callers=Callers(token=TOKEN, engine=engine))
+    ahead_s = 0.0
+    callers = Callers(token=TOKEN, engine=engine, clock=lambda: time.monotonic() + ahead_s)
+    app = door(token=TOKEN, callers=callers)
     seed.leader()
     seed.pipeline()
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -71,6 +73,8 @@ async def test_calls_with_what_was_revoked_are_told_and_guesses_are_not(door, en
         assert health["reasons"][0].startswith("1 call used a token or credential that was revoked or has expired in")
         metrics = await client.get("/metrics", headers=admin)
         assert 'headway_health_reason{reason="credentials"} 1.0' in metrics.text
+        ahead_s = ENDED_SHOWN_S
+        assert (await client.get("/v1/health")).json()["kinds"] == []
 
 
 @pytest.mark.parametrize(
