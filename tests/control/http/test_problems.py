@@ -36,6 +36,23 @@ async def test_every_refusal_is_a_problem(client: httpx.AsyncClient, method: str
         assert answer.headers["Allow"]
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/v1/profiles/mail", "DELETE, GET, PUT"),
+        ("/v1/pools/mail/restart", "GET, POST"),
+        ("/v1/queues/x/metrics", "DELETE, GET"),  # DELETE forgets the queue `x/metrics`
+        ("/v1/health", "GET"),
+        ("/", "GET"),
+    ],
+)
+async def test_a_refused_method_is_answered_with_every_method_of_the_path(
+    client: httpx.AsyncClient, path: str, methods: str
+) -> None:
+    answer = await client.request("PATCH", path)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, methods)
+
+
 def test_every_error_of_the_tree_has_a_status() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.HeadwayError)]
     assert {kind.__name__: status_of(kind).value for kind in kinds} == {

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from headway.errors import (
     Conflict,
@@ -118,7 +119,17 @@ async def _http_exception(request: Request, error: Exception) -> Response:
         HTTPStatus.NOT_FOUND: f"there is nothing at {request.url.path}: the API is under /v1, see /v1/openapi.json",
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.url.path} does not take {request.method}",
     }.get(HTTPStatus(error.status_code), str(error.detail))
-    return _response(HTTPStatus(error.status_code), detail=detail, headers=error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods_at(request))) or headers.get("Allow", "")
+    return _response(HTTPStatus(error.status_code), detail=detail, headers=headers)
+
+
+def _methods_at(request: Request) -> set[str]:
+    """Every method that the path takes. The framework names those of the first operation there."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    there = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return {method for route in there for method in route.methods or ()}
 
 
 async def _bug(request: Request, _error: Exception) -> Response:
