@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from headway import __version__
+from headway.cli import handed
 from headway.errors import HeadwayError, printable
 
 
@@ -93,6 +94,7 @@ def main(argv: list[str] | None = None) -> int:
     if command is None:
         return _fail(f"no command {words[0]!r}; {_meant(words[0])}`headway --help` lists them")
     try:
+        handed.take()
         with _grpc_settings():
             module = importlib.import_module(command.module)
         status: int = module.main(words)

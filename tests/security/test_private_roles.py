@@ -11,6 +11,7 @@ import pytest
 from headway.cli.layout import Layout
 from headway.cli.machine import Machine, Plan
 from headway.cli.stopping import Stopping
+from headway.cli.supervisor import Child, Supervisor
 from headway.cli.view import Terminal
 from headway.errors import Invalid
 from headway.settings import Address, CollectSettings, ControlSettings, PipelineSettings, database_url_of
@@ -147,3 +148,27 @@ def test_what_up_starts_gets_no_credential_that_is_not_its_own(tmp_path: Path, m
         "collect": {"HEADWAY_BROKERS", "HEADWAY_TOKEN"},
         "agent": {"HEADWAY_TOKEN"},
     }
+
+
+def test_what_up_starts_has_no_credential_in_the_environment_that_the_kernel_shows(tmp_path: Path) -> None:
+    """For half a second, until the role had taken them out, each process of its user could read them there."""
+    shown = tmp_path / "shown"
+    code = (
+        "import ctypes, json, os, pathlib, sys, time; from headway.cli import handed, private; "
+        "seen = open('/proc/self/environ').read(); handed.take(); said = []; token = os.environ['HEADWAY_TOKEN']; "
+        "dumpable = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0); private.keep_private(said.append); "
+        f"pathlib.Path({str(shown)!r}).write_text(json.dumps([seen, token, dumpable, said])); time.sleep(60)"
+    )
+    layout = Layout(tmp_path / "data")
+    layout.create()
+    supervisor = Supervisor(layout, stopping=Stopping(), say=lambda _: None)
+    env = {**{name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}, **CREDENTIALS}
+    try:
+        argv = (sys.executable, "-c", code)
+        supervisor.start(Child(name="agent", argv=argv, env=env, is_ready=lambda _: shown.exists()))
+        supervisor.wait_ready("agent")
+        seen, token, dumpable, said = json.loads(shown.read_text())
+    finally:
+        supervisor.stop()
+    assert "s3cret" not in seen
+    assert (token, dumpable, said) == (SECRET, 0, [])

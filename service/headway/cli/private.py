@@ -4,7 +4,7 @@ import ctypes
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from headway.agent.masking import MASK, USERINFO
 
@@ -15,6 +15,22 @@ CREDENTIALS = (*DEPRECATED, "HEADWAY_DATABASE_URL", "HEADWAY_BROKERS")
 log = logging.getLogger(__name__)
 
 
+_handed: set[str] = set()
+"""Credentials that came by no environment that anybody else can see."""
+
+
+def take_over(secrets: Mapping[str, str]) -> None:
+    """Have settings read these credentials as if they stood in the environment."""
+    os.environ.update(secrets)
+    _handed.update(secrets)
+
+
+def make_unreadable() -> bool:
+    """Let no other process of this user read this one. Returns whether that can be done here."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    return hasattr(libc, "prctl") and libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0
+
+
 def keep_private(say: Callable[[str], object] = log.warning) -> None:
     """Let no process of this user read this one, and take credentials out of the environment.
 
@@ -22,11 +38,10 @@ def keep_private(say: Callable[[str], object] = log.warning) -> None:
     lives: only who may not read the process at all does not see it. Root does.
     What is started from here can be read as before. ``say`` is told of credentials that came by a way they should not.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "prctl") or libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+    if not make_unreadable():
         say("this process cannot be made unreadable here: jobs of its user can read what it knows")
     for name in DEPRECATED:
-        if os.environ.get(name):
+        if os.environ.get(name) and name not in _handed:
             say(
                 f"{name} is read from the environment for one more version: write it to a file that only this user "
                 f"can read, and name that file in {name}_FILE"

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,7 @@ from typing import Protocol
 import psutil
 
 from headway.cli import child_log, leftovers
+from headway.cli.handed import Hand
 from headway.cli.heartbeat import Pulse, Sign
 from headway.cli.layout import Layout
 from headway.cli.parent import PARENT_FD
@@ -253,15 +254,16 @@ class Supervisor:
         child = held.child
         log = self._layout.log(child.name)
         child_log.rotate(log)
-        with log.open("ab") as output:
+        hand = Hand(child.env)
+        with log.open("ab") as output, closing(hand):
             held.log_begins = output.tell()
             held.process = subprocess.Popen(
                 child.argv,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**child.env, PARENT_FD: str(self._pipe_reader)},
-                pass_fds=(self._pipe_reader,),
+                env={**hand.env, PARENT_FD: str(self._pipe_reader)},
+                pass_fds=(self._pipe_reader, *(() if hand.fd is None else (hand.fd,))),
                 start_new_session=True,
             )
         held.started_at_s, held.is_ready = self._clock(), False
