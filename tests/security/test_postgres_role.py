@@ -11,13 +11,15 @@ import pytest
 
 from architecture.tree import ROOT
 from headway.control.http.reasons import health_of
+from headway.control.maintenance import Upkeep, maintain
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
 from headway.store import migrate
 from headway.store.engine import create_engine, snapshot
+from headway.store.lacks import Lacks
 from headway.store.overview import read_health
 from headway.store.partitions import DAYS_AHEAD, DAYS_KEPT, keep_partitions
 from headway.store.pipeline_beat import PipelineBeat
-from headway.store.retention import forget_old
+from headway.store.retention import SERVED, forget_old
 from headway.store.rollups import tend
 from headway.store.seasons import train_due
 from headway.store.sink import MetricsSink
@@ -94,7 +96,8 @@ async def test_the_documented_role_runs_a_control_plane_and_its_upkeep_for_weeks
             created, dropped = await keep_partitions(engine)
             assert len(created) == 1
             assert len(dropped) == (1 if day > DAYS_KEPT else 0)
-        await forget_old(engine)
+        for table in SERVED:
+            await forget_old(engine, table)
         async with snapshot(engine) as conn:
             row = await read_health(conn)
         assert row.partition_days == DAYS_AHEAD
@@ -135,7 +138,7 @@ async def test_the_documented_role_runs_the_pipelines_writer_for_eight_days_and_
         connection.execute(blocks()[1])
     admin_url = urlsplit(postgres_url)._replace(path=f"/{DATABASE}").geturl()
     url = f"{control}{'&' if '?' in control else '?'}options=-csearch_path%3Dpublic,clock,pg_catalog"
-    sink, beat, engine = MetricsSink(url), PipelineBeat(url), create_engine(url)
+    sink, beat, engine, lacks = MetricsSink(url), PipelineBeat(url), create_engine(url), Lacks()
     with (
         psycopg.connect(admin_url, autocommit=True) as admin,
         psycopg.connect(url, autocommit=True) as writer,
@@ -153,11 +156,13 @@ async def test_the_documented_role_runs_the_pipelines_writer_for_eight_days_and_
                 with psycopg.connect(owner, autocommit=True) as connection:
                     connection.execute(blocks()[1])
             assert sink.write(of_day(url, day), Progress()) is not None
-            tend(writer, is_stopping=lambda: False)
+            tend(writer, is_stopping=lambda: False, lacks=lacks)
+            assert lacks.text is None
             train_due(writer, UTC, is_stopping=lambda: False)
             beat.tell()
             assert len((await keep_partitions(engine))[0]) == 1
-            await forget_old(engine)
+            for table in SERVED:
+                await forget_old(engine, table)
             # Of a decision of this day; the leader's own are of the real one.
             writer.execute(
                 "insert into decisions (decided_at, pool, epoch, target_workers, binding, body) "
@@ -171,12 +176,62 @@ async def test_the_documented_role_runs_the_pipelines_writer_for_eight_days_and_
         admin.execute("revoke update on rollup_progress from headway_control")
         admin.execute("update clock.ahead set days = 9")
         sink.write(of_day(url, 9), Progress())
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            tend(writer, is_stopping=lambda: False)
+        tend(writer, is_stopping=lambda: False, lacks=lacks)
+        assert lacks.text == "rollups of metrics: permission denied for table rollup_progress"
         assert any("metrics are not rolled up for" in each for each in await reasons())
     sink.close()
     beat.close()
     await engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("right", "lacks"),
+    [
+        ("insert on rollup_minutes", "metrics of job classes: permission denied for table rollup_minutes"),
+        ("select on profile_queues", "which pools have to wake: permission denied for table profile_queues"),
+        ("insert, update on queue_seasons", None),  # none is due yet
+        ("update on pipeline_health", None),  # where it would be written: its log has it
+    ],
+)
+async def test_a_right_that_is_missing_ends_one_thing_and_is_shown(
+    roles: tuple[str, str], right: str, lacks: str | None
+) -> None:
+    """A missing right on `rollup_minutes` ended every batch."""
+    owner, control = roles
+    migrate.upgrade(owner)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(blocks()[1])
+        sink = MetricsSink(control)
+        sink.ready()
+        connection.execute(f"revoke {right} from headway_control")
+        for _ in range(2):  # the second says what the first could not do
+            assert sink.write(of_day(control, 1), Progress()) is not None
+        sink.close()
+        assert connection.execute("select count(*) from queue_buckets").fetchone() == (24,)
+        (stored,) = connection.execute("select lacks from pipeline_health").fetchone()
+        assert stored is None if lacks is None else lacks in stored
+    engine = create_engine(owner)
+    async with snapshot(engine) as conn:
+        reasons = health_of(await read_health(conn), has_event_log=True).reasons
+    await engine.dispose()
+    assert any("pipeline main lacks a right in Postgres and leaves out" in each for each in reasons) == bool(lacks)
+
+
+async def test_of_upkeep_a_right_that_is_missing_ends_one_part(roles: tuple[str, str]) -> None:
+    owner, control = roles
+    migrate.upgrade(owner)
+    engine, upkeep = create_engine(control), Upkeep()
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(blocks()[1])
+        connection.execute("revoke delete on event_batches from headway_control")
+        connection.execute(
+            "insert into queue_samples (queue, sampled_at_s, waiting_jobs, received_at) "
+            "values ('gone', 1, 1, now() - interval '1 year')"
+        )
+        await maintain(engine, upkeep)
+        assert connection.execute("select count(*) from queue_samples").fetchone() == (0,)
+    await engine.dispose()
+    assert upkeep.failing == {"old rows of event_batches": "permission denied for table event_batches"}
 
 
 def test_the_documented_role_can_do_no_more(roles: tuple[str, str]) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, rolled_up
 from headway.store import rollups
+from headway.store.lacks import Lacks
 from headway.store.rollups import BUCKETS_KEPT_S, FINAL_S, HOURS_KEPT_S, MINUTES_KEPT_S, VALUES, levels, tend
 from headway.store.sink import MetricsSink
 from headway_spark.pipeline import LATENESS_S
@@ -42,7 +43,7 @@ class Database:
         self.connection.execute("update queue_buckets set written_at = now() - interval '1 day'")
 
     def tend(self) -> None:
-        tend(self.connection, is_stopping=lambda: False)
+        tend(self.connection, is_stopping=lambda: False, lacks=Lacks())
 
     def rows(self, table: str) -> list[BucketRow]:
         span_s = {"rollup_minutes": 60.0, "rollup_hours": 3600.0}[table]
@@ -185,7 +186,7 @@ def test_hours_without_the_pipeline_leave_no_gap(database: Database) -> None:
 def test_a_turn_that_was_cut_short_is_gone_over_again(database: Database) -> None:
     database.write(*(arrived(60.0 * minute, 1) for minute in range(5)))
     turns = iter([False, False, True])
-    tend(database.connection, is_stopping=lambda: next(turns, True))
+    tend(database.connection, is_stopping=lambda: next(turns, True), lacks=Lacks())
     assert len(database.rows("rollup_minutes")) == 2
     database.tend()
     assert jobs_by_start(database.rows("rollup_minutes")) == {60.0 * minute: 1 for minute in range(4)}
@@ -205,7 +206,7 @@ def test_an_hour_of_many_queues_is_made_in_parts_and_minutes_once(
         looks.append(database.count("rollup_hours"))
         return looks[-1] > 0
 
-    tend(database.connection, is_stopping=is_stopping_in_the_hour)
+    tend(database.connection, is_stopping=is_stopping_in_the_hour, lacks=Lacks())
     assert [row.queue for row in database.rows("rollup_hours")] == queues[:2]
     database.connection.execute("delete from rollup_minutes where bucket_s >= %s", [HOUR_S + 60.0])
     database.tend()

@@ -11,6 +11,7 @@ import pytest
 from headway.scaling.recall import DAY_MINUTES
 from headway.scaling.seasons import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, Counted, trained
 from headway.store.engine import Engine, transaction
+from headway.store.lacks import Lacks
 from headway.store.rollups import MINUTES_KEPT_S, Rollups
 from headway.store.seasons import (
     ROLLUPS,
@@ -154,7 +155,7 @@ def test_learning_stops_when_it_is_told_to(connection: SyncConnection) -> None:
 def test_who_tends_the_rollups_learns_seasons(connection: SyncConnection, migrated_url: str) -> None:
     of_pool(connection, "a")
     recorded(connection, "a", mondays(weeks=2))
-    rollups = Rollups({"conninfo": migrated_url}, zone=BERLIN)
+    rollups = Rollups({"conninfo": migrated_url}, lacks=Lacks(), zone=BERLIN)
     rollups.start()
     try:
         for _ in range(200):

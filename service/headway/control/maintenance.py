@@ -3,12 +3,13 @@
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from headway.errors import Unavailable
 from headway.store.credentials import forget_ended
 from headway.store.engine import Engine, first_line, transaction
 from headway.store.partitions import keep_partitions
-from headway.store.retention import forget_old
+from headway.store.retention import SERVED, forget_old
 
 MISSED_MAX = 1  # once, a part may find a table locked
 
@@ -54,7 +55,7 @@ async def maintain(engine: Engine, upkeep: Upkeep) -> None:
     """
     parts: dict[str, Callable[[Engine], Awaitable[object]]] = {
         "partitions": keep_partitions,
-        "old rows": forget_old,
+        **{f"old rows of {table}": partial(forget_old, table=table) for table in SERVED},
         "ended credentials": _forget_credentials,
     }
     for what, part in parts.items():

@@ -68,6 +68,8 @@ class PipelineRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthRow:
+    lacks: str | None = None
+    """What it leaves out for want of a right in Postgres."""
     """The installation's own condition. ``leader_age_s`` is ``None`` while nobody ever led."""
 
     leader: str
@@ -310,6 +312,7 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
 def bucket_row(row: RowMapping, *, span_s: float = BUCKET_S) -> BucketRow:
     """The value that a row of ``queue_buckets``, or of a rollup with spans of ``span_s``, is."""
     values = {name: value for name, value in row.items() if name not in {"revision", "written_at", "job_class"}}
+            lacks=row.lacks,
     for sketch in _SKETCHES:
         values[sketch] = {int(index): count for index, count in values[sketch].items()}
     return BucketRow(**values, job_class=row.get("job_class") or None, span_s=span_s)

@@ -41,15 +41,11 @@ SERVED: Mapping[str, str] = {
 """Table -> which of its rows have served."""
 
 
-async def forget_old(engine: Engine) -> int:
-    """Delete what has served. Returns how many rows went."""
-    return sum([await _forget(engine, table, condition) for table, condition in SERVED.items()])
-
-
-async def _forget(engine: Engine, table: str, condition: str) -> int:
+async def forget_old(engine: Engine, table: str) -> int:
+    """Delete what has served of ``table``. Returns how many rows went."""
     statement = text(
         f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
-        f"select ctid from {table} where {condition} limit :rows))"
+        f"select ctid from {table} where {SERVED[table]} limit :rows))"
     )
     forgotten = 0
     while True:

@@ -22,6 +22,7 @@ from typing import Any
 import psycopg
 
 from headway.store.engine import first_line
+from headway.store.lacks import Lacks
 from headway.store.seasons import train_due
 
 log = logging.getLogger(__name__)
@@ -125,34 +126,36 @@ class _Progress:
     hours_until_s: float
 
 
-def tend(connection: Connection, *, is_stopping: Callable[[], bool]) -> None:
+def tend(connection: Connection, *, is_stopping: Callable[[], bool], lacks: Lacks) -> None:
     """Roll up what has changed, then forget what is past its time. ``connection`` commits by itself.
 
-    Stopped or failed on the way, it goes over the same again the next time.
+    Stopped or failed on the way, it goes over the same again the next time. ``lacks`` has what a right is missing for.
     """
     held = connection.execute("select pg_try_advisory_lock(%s)", [_LOCK]).fetchone()
     if held != (True,):
         return  # another pipeline of this database does it
     try:
-        newest_s = _roll_up(connection, is_stopping)
-        if newest_s is not None and not is_stopping():
-            _forget(connection, newest_s=newest_s, is_stopping=is_stopping)
+        with lacks.part("rollups of metrics"):
+            _roll_up(connection, is_stopping)
+        newest, _ = _row(connection, _NEWEST)
+        if newest is not None and not is_stopping():
+            _forget(connection, newest_s=_float(newest), is_stopping=is_stopping, lacks=lacks)
     finally:
         connection.execute("select pg_advisory_unlock(%s)", [_LOCK])
 
 
-def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> float | None:
-    """Bring minutes and hours up to the newest bucket. Returns its start; ``None`` where there is none."""
+def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> None:
+    """Bring minutes and hours up to the newest bucket."""
     newest, revision = _row(connection, _NEWEST)
     if newest is None or revision is None:  # no bucket at all: `least` passes over null
-        return None
+        return
     newest_s, revision_of_newest, known = _float(newest), int(str(revision)), _progress(connection)
     minutes_until_s = newest_s // MINUTE_S * MINUTE_S
     asked = {"from_s": known.minutes_until_s, "until_s": minutes_until_s, "revision": known.revision}
     minutes = [_float(minute) for (minute,) in connection.execute(_CHANGED_MINUTES, asked).fetchall()]
     for from_s in minutes:
         if is_stopping():
-            return None
+            return
         span = {"from_s": from_s, "until_s": from_s + MINUTE_S, "is_new": from_s >= known.minutes_until_s}
         connection.execute(_MINUTE, {**span, "revision": known.revision})
 
@@ -164,10 +167,9 @@ def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> float |
     asked = {"from_s": hours_from_s, "until_s": hours_until_s}
     for (hour,) in connection.execute(_WHOLE_HOURS, asked).fetchall():
         if not _is_hour_made(connection, from_s=_float(hour), is_stopping=is_stopping):
-            return None
+            return
         _save(connection, replace(done, hours_until_s=_float(hour) + HOUR_S))
     _save(connection, replace(done, hours_until_s=hours_until_s))
-    return newest_s
 
 
 def _is_hour_made(connection: Connection, *, from_s: float, is_stopping: Callable[[], bool]) -> bool:
@@ -181,8 +183,8 @@ def _is_hour_made(connection: Connection, *, from_s: float, is_stopping: Callabl
     return True
 
 
-def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[], bool]) -> None:
-    """Delete what is past its time, in small transactions."""
+def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[], bool], lacks: Lacks) -> None:
+    """Delete what is past its time, in small transactions. What is not rolled up yet stays."""
     progress = _progress(connection)
     buckets_before_s = min((newest_s - BUCKETS_KEPT_S) // MINUTE_S * MINUTE_S, progress.minutes_until_s)
     minutes_before_s = min((newest_s - MINUTES_KEPT_S) // HOUR_S * HOUR_S, progress.hours_until_s)
@@ -192,14 +194,21 @@ def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[]
         ("rollup_minutes", minutes_before_s, ""),
         ("rollup_hours", newest_s - HOURS_KEPT_S, ""),
     ):
-        for _ in range(FORGET_TURNS_MAX):
-            deleted = connection.execute(
-                f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
-                f"select ctid from {table} where bucket_s < %s {condition} limit %s))",
-                [before_s, FORGET_ROWS_MAX],
-            ).rowcount
-            if deleted < FORGET_ROWS_MAX or is_stopping():
-                break
+        with lacks.part(f"deletion of old rows of {table}"):
+            _forget_of(connection, table, before_s=before_s, condition=condition, is_stopping=is_stopping)
+
+
+def _forget_of(
+    connection: Connection, table: str, *, before_s: float, condition: str, is_stopping: Callable[[], bool]
+) -> None:
+    for _ in range(FORGET_TURNS_MAX):
+        deleted = connection.execute(
+            f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
+            f"select ctid from {table} where bucket_s < %s {condition} limit %s))",
+            [before_s, FORGET_ROWS_MAX],
+        ).rowcount
+        if deleted < FORGET_ROWS_MAX or is_stopping():
+            break
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,8 +266,9 @@ class Rollups:
     Seasons are learned from them in the same thread, those whose turn has come, after the rollups.
     """
 
-    def __init__(self, parameters: Mapping[str, Any], *, zone: tzinfo = UTC) -> None:
+    def __init__(self, parameters: Mapping[str, Any], *, lacks: Lacks, zone: tzinfo = UTC) -> None:
         self._parameters = parameters
+        self._lacks = lacks
         self._zone = zone
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -280,8 +290,9 @@ class Rollups:
         while not self._closing.is_set():
             try:
                 with closing(psycopg.connect(**self._parameters, autocommit=True)) as connection:
-                    tend(connection, is_stopping=self._closing.is_set)
-                    train_due(connection, self._zone, is_stopping=self._closing.is_set)
+                    tend(connection, is_stopping=self._closing.is_set, lacks=self._lacks)
+                    with self._lacks.part("seasons of queues"):
+                        train_due(connection, self._zone, is_stopping=self._closing.is_set)
                     if turns % (TOLD_S // TEND_S) == 0:
                         _tell(connection)
             except psycopg.Error as error:

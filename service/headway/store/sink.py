@@ -14,10 +14,12 @@ from psycopg.errors import UndefinedColumn, UndefinedTable
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway.store.engine import connect_parameters, first_line
+from headway.store.lacks import Lacks
 from headway.store.rollups import VALUES, Rollups
 
 PIPELINE = "main"
 STARTING, READY = "starting", "ready"
+STATE = "the pipeline's own state"
 RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute somebody must look
 RETRY_PAUSE_S = 0.5
 NEWS_BYTES_MAX = 7_999  # what Postgres takes in a notification
@@ -28,7 +30,7 @@ _SET = ", ".join(f"{name} = excluded.{name}" for name in VALUES)
 # Made once a connection: a table a batch would bloat the catalogue. It has the target's types and none of its rules.
 _ARRIVED = f"""
 create temporary table if not exists arrived on commit delete rows as
-select queue, job_class, bucket_s, {", ".join(VALUES)} from rollup_minutes with no data
+select queue, ''::text as job_class, bucket_s, {", ".join(VALUES)} from queue_buckets with no data
 """  # noqa: S608 - the names are this program's own
 
 _UPSERT = f"""
@@ -44,24 +46,27 @@ on conflict (queue, job_class, bucket_s) do update set {_SET}
 """  # noqa: S608 - the names are this program's own
 
 _HEALTH = """
-insert into pipeline_health (pipeline, batch_id, rows, batch_s, newest_received_at_s, rows_lag_s, stage, is_ready)
+insert into pipeline_health (
+    pipeline, batch_id, rows, batch_s, newest_received_at_s, rows_lag_s, stage, is_ready, lacks
+)
 values (
     %(pipeline)s, %(batch_id)s, %(rows)s, %(batch_s)s, %(newest_received_at_s)s,
     case when %(newest_received_at_s)s::double precision is not null  -- which `greatest` would take for 0
         then greatest(0, extract(epoch from now()) - %(newest_received_at_s)s::double precision) end,
-    %(stage)s, %(is_ready)s
+    %(stage)s, %(is_ready)s, %(lacks)s
 )
 on conflict (pipeline) do update set
     batch_id = excluded.batch_id, rows = excluded.rows, batch_s = excluded.batch_s,
     newest_received_at_s = coalesce(excluded.newest_received_at_s, pipeline_health.newest_received_at_s),
     rows_lag_s = coalesce(excluded.rows_lag_s, pipeline_health.rows_lag_s), stage = excluded.stage,
-    is_ready = excluded.is_ready, written_at = now(), beat_at = now()
+    is_ready = excluded.is_ready, lacks = excluded.lacks, written_at = now(), beat_at = now()
 """
 
 _TELL = """
-insert into pipeline_health (pipeline, batch_id, rows, batch_s, stage, is_ready) values (%s, -1, 0, 0, %s, %s)
+insert into pipeline_health (pipeline, batch_id, rows, batch_s, stage, is_ready, lacks)
+values (%s, -1, 0, 0, %s, %s, %s)
 on conflict (pipeline) do update set
-    stage = excluded.stage, is_ready = excluded.is_ready, written_at = now(), beat_at = now()
+    stage = excluded.stage, is_ready = excluded.is_ready, lacks = excluded.lacks, written_at = now(), beat_at = now()
 """
 
 # Whoever begins after one that did not end as it was asked to is its replacement, and says so.
@@ -116,7 +121,8 @@ class MetricsSink:
     def __init__(self, database_url: str, *, zone: tzinfo = UTC) -> None:
         self._parameters = connect_parameters(database_url)
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
-        self._rollups = Rollups(self._parameters, zone=zone)
+        self._lacks = Lacks()
+        self._rollups = Rollups(self._parameters, zone=zone, lacks=self._lacks)
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._stage = STARTING
@@ -143,8 +149,9 @@ class MetricsSink:
 
         def work(cursor: Cursor) -> None:
             nonlocal revision
-            revision = _write(cursor, rows) if rows else None
-            cursor.execute(_HEALTH, health)
+            revision = _write(cursor, rows, self._lacks) if rows else None
+            with self._lacks.part(STATE), cursor.connection.transaction():
+                cursor.execute(_HEALTH, {**health, "lacks": self._lacks.text})
 
         self._retried(work)
         return revision
@@ -185,7 +192,7 @@ class MetricsSink:
             Unavailable: Postgres could not be reached for a minute.
         """
         self._stage = STARTING
-        self._retried(lambda cursor: cursor.execute(_START, [PIPELINE]))
+        self._retried(self._write_start)
         self._rollups.start()
 
     def close(self) -> None:
@@ -196,7 +203,12 @@ class MetricsSink:
             self._disconnect()
 
     def _health_told(self, cursor: Cursor) -> None:
-        cursor.execute(_TELL, [PIPELINE, self._stage, self._stage == READY])
+        with self._lacks.part(STATE), cursor.connection.transaction():
+            cursor.execute(_TELL, [PIPELINE, self._stage, self._stage == READY, self._lacks.text])
+
+    def _write_start(self, cursor: Cursor) -> None:
+        with self._lacks.part(STATE), cursor.connection.transaction():
+            cursor.execute(_START, [PIPELINE])
 
     def _retried(self, work: Callable[[Cursor], object]) -> None:
         """Do ``work`` in one transaction, again and again while Postgres is away."""
@@ -234,7 +246,7 @@ class MetricsSink:
             self._connection = None
 
 
-def _write(cursor: Cursor, rows: Sequence[BucketRow]) -> int:
+def _write(cursor: Cursor, rows: Sequence[BucketRow], lacks: Lacks) -> int:
     cursor.execute(_ARRIVED)
     with cursor.copy(f"copy arrived (queue, job_class, bucket_s, {', '.join(VALUES)}) from stdin") as copy:
         for row in rows:
@@ -244,16 +256,19 @@ def _write(cursor: Cursor, rows: Sequence[BucketRow]) -> int:
     revision = int(str(found[0]))
     cursor.execute(_UPSERT, {"revision": revision})
     if any(row.job_class for row in rows):
-        cursor.execute(_UPSERT_CLASSES)
-    asleep = [str(pool) for (pool,) in cursor.execute(_ASLEEP).fetchall()]
+        with lacks.part("metrics of job classes"), cursor.connection.transaction():
+            cursor.execute(_UPSERT_CLASSES)
+    asleep = None
+    with lacks.part("which pools have to wake"), cursor.connection.transaction():
+        asleep = [str(pool) for (pool,) in cursor.execute(_ASLEEP).fetchall()]
     cursor.execute("select pg_notify('headway_metrics', %s)", [news(revision, asleep)])
     return revision
 
 
-def news(revision: int, asleep: Sequence[str]) -> str:
+def news(revision: int, asleep: Sequence[str] | None) -> str:
     """What the readers of metrics are told: the revision to read up to, and the pools that must wake.
 
-    ``wake`` is null where they do not fit into a notification: then any pool may be meant.
+    ``wake`` is null where they are not known or do not fit into a notification: then any pool may be meant.
     """
     told = json.dumps({"revision": revision, "wake": asleep})
     return told if len(told) <= NEWS_BYTES_MAX else json.dumps({"revision": revision, "wake": None})

@@ -300,6 +300,8 @@ pipeline_health = Table(
     Column("beat_at", DateTime(timezone=True)),
 )
 
+    # What it leaves out for want of a right in Postgres, and what that says.
+    Column("lacks", Text),
 # --- hosts and what they run -----------------------------------------------------------------------------------------
 
 hosts = Table(
@@ -325,6 +327,10 @@ hosts = Table(
     Column("lease_ends_at", DateTime(timezone=True)),
     # What its agent says of it beside what it has.
     Column("labels", JSONB, nullable=False, server_default="{}"),
+    # When the connection ended on which its agent held a poll; of no account once it has reported since.
+    Column("hung_up_at", DateTime(timezone=True)),
+    # Of the certificate that its agent last showed, where hosts are asked for one.
+    Column("certificate_ends_at", DateTime(timezone=True)),
     # Which labels and templates its join token allows, any where it says nothing; what it was refused, in sentences.
     Column("allowed", JSONB(none_as_null=True)),
     Column("refused", JSONB, nullable=False, server_default="[]"),

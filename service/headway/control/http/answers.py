@@ -242,6 +242,8 @@ class PipelineOut(Given):
 
 class TelemetryHealth(Given):
     """How telemetry comes in at this control plane, and what waits for the pipeline."""
+    lacks: str | None
+    """What it leaves out for want of a right in Postgres; null: nothing."""
 
     refused: str | None
     """Why it is refused at present; null while it is accepted."""

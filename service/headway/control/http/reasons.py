@@ -24,6 +24,9 @@ UNREAD_LATE_S = 60.0  # a batch takes a second
 CLOCK_OFF_S = 5.0  # of Postgres's, whose clock dates what agents and pipelines do
 
 
+ROLE_PAGE = "docs/how-to/postgres-role.md says what its role needs"
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """One thing that is not as it should be."""
@@ -181,7 +184,12 @@ def _pipelines(rows: Sequence[PipelineRow]) -> list[Reason]:
         return [
             Reason("pipeline", "no pipeline has written yet: nothing is measured; start `headway pipeline`"),
         ]
-    return [Reason("pipeline", text) for each in rows if (text := ailing_pipeline(each)) is not None]
+    lacking = [
+        Reason("upkeep", f"pipeline {each.pipeline} lacks a right in Postgres and leaves out {each.lacks}: {ROLE_PAGE}")
+        for each in rows
+        if each.lacks is not None
+    ]
+    return [*(Reason("pipeline", text) for each in rows if (text := ailing_pipeline(each)) is not None), *lacking]
 
 
 def _hanging(row: PipelineRow, name: str) -> str | None:
