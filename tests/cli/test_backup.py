@@ -135,10 +135,18 @@ def here(folder: Path) -> Installation:
     return here
 
 
-def test_a_restored_backup_is_the_moment_it_was_made_at_on_another_machine(here: Installation, folder: Path) -> None:
+@pytest.fixture(scope="module")
+def kept(here: Installation, folder: Path) -> Path:
+    """The backup. Who wants it asks for it, and not for the folder: each process of a run makes its own."""
+    return folder / "kept.tar"
+
+
+def test_a_restored_backup_is_the_moment_it_was_made_at_on_another_machine(
+    here: Installation, folder: Path, kept: Path
+) -> None:
     """The database, the events whose batches it has claimed and no others, and who the host is."""
     other = Installation(folder / "other")
-    assert other.run("restore", str(folder / "kept.tar")) == 0
+    assert other.run("restore", str(kept)) == 0
     with other.running():
         assert other.pools() == ["before"]
         assert other.jobs() == ["merged", "read", "recorded", "unread"]
@@ -149,10 +157,10 @@ def test_a_restored_backup_is_the_moment_it_was_made_at_on_another_machine(here:
     assert (other.layout.state("agent") / "identity.json").read_text() == '{"agent_id": "a"}'
     assert rebuilding(other.layout.checkpoint).exists()
     assert [path.name for path in other.layout.root.glob("restore.new-*")] == []
-    assert (folder / "kept.tar").stat().st_mode & 0o077 == 0
+    assert kept.stat().st_mode & 0o077 == 0
 
 
-def test_what_was_there_before_is_moved_aside_and_the_agent_keeps_its_own(folder: Path, capfd: Any) -> None:
+def test_what_was_there_before_is_moved_aside_and_the_agent_keeps_its_own(folder: Path, kept: Path, capfd: Any) -> None:
     there = Installation(folder / "there")
     identity = there.layout.state("agent") / "identity.json"
     identity.parent.mkdir(mode=0o700)
@@ -161,7 +169,7 @@ def test_what_was_there_before_is_moved_aside_and_the_agent_keeps_its_own(folder
     with there.running():
         there.add_profile("its own")
         there.ingest("its own")
-    backup = str(folder / "kept.tar")
+    backup = str(kept)
     assert there.run("restore", backup) == 2
     assert "holds an installation already: --replace moves" in capfd.readouterr().err
     assert there.run("restore", backup, "--replace") == 0
@@ -228,11 +236,11 @@ def test_what_comes_between_the_look_at_the_files_and_the_dump_is_in_neither(
     assert copy.jobs() == ["before"]
 
 
-def test_a_backup_never_takes_the_place_of_a_file(here: Installation, folder: Path, capfd: Any) -> None:
-    kept = (folder / "kept.tar").read_bytes()
-    assert here.run("backup", str(folder / "kept.tar")) == 2
+def test_a_backup_never_takes_the_place_of_a_file(here: Installation, folder: Path, kept: Path, capfd: Any) -> None:
+    before = kept.read_bytes()
+    assert here.run("backup", str(kept)) == 2
     assert "is there already: name a new file" in capfd.readouterr().err
-    assert (folder / "kept.tar").read_bytes() == kept
+    assert kept.read_bytes() == before
     assert here.run("backup", str(folder / "no" / "such.tar")) == 2
     assert "cannot be written: No such file or directory" in capfd.readouterr().err
 
@@ -310,9 +318,9 @@ def holding(name: str) -> Callable[[Path], None]:
     ],
 )
 def test_what_does_not_fit_or_is_not_whole_changes_nothing(
-    here: Installation, folder: Path, tmp_path: Path, capfd: Any, change: Callable[[Path], None], said: str
+    here: Installation, kept: Path, tmp_path: Path, capfd: Any, change: Callable[[Path], None], said: str
 ) -> None:
-    shutil.copy(folder / "kept.tar", tmp_path / "changed.tar")
+    shutil.copy(kept, tmp_path / "changed.tar")
     change(tmp_path / "changed.tar")
     root = tmp_path / "data"
     assert main(["restore", str(tmp_path / "changed.tar"), "--data-dir", str(root)]) == 2
@@ -329,9 +337,9 @@ def test_a_backup_that_is_no_file_is_refused(tmp_path: Path, capfd: Any, name: s
     assert not (tmp_path / "data").exists()
 
 
-def test_nothing_is_restored_under_an_installation_that_runs(here: Installation, folder: Path, capfd: Any) -> None:
+def test_nothing_is_restored_under_an_installation_that_runs(here: Installation, kept: Path, capfd: Any) -> None:
     with leftovers.only_parent(here.layout):
-        assert here.run("restore", str(folder / "kept.tar"), "--replace") == 2
+        assert here.run("restore", str(kept), "--replace") == 2
     assert "uses the data folder" in capfd.readouterr().err
     assert (here.layout.postgres / "pgdata").is_dir()
 
@@ -345,10 +353,10 @@ def test_root_restores_nothing_that_its_user_could_not_use_then(here: Installati
     assert "belongs to uid 65534, and `headway up` runs as that: restore as that user" in capfd.readouterr().err
 
 
-def test_nothing_is_moved_away_from_under_a_postgres_that_runs(here: Installation, folder: Path, capfd: Any) -> None:
+def test_nothing_is_moved_away_from_under_a_postgres_that_runs(here: Installation, kept: Path, capfd: Any) -> None:
     """As of a backup that is being made, or of somebody who looks into it."""
     with here.running():
-        assert here.run("restore", str(folder / "kept.tar"), "--replace") == 2
+        assert here.run("restore", str(kept), "--replace") == 2
         assert "is in use" in capfd.readouterr().err
         assert here.pools() == ["before", "since"]
 
@@ -359,7 +367,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("moves", range(5))
 def test_a_restore_that_is_killed_midway_is_noticed_and_done_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, moves: int
+    folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, moves: int
 ) -> None:
     """`up` would begin with an empty database where the old one is gone and the new one not there yet."""
     there = Installation(folder / f"killed-{moves}")
@@ -377,23 +385,23 @@ def test_a_restore_that_is_killed_midway_is_noticed_and_done_again(
 
     monkeypatch.setattr(Path, "rename", killed)
     with pytest.raises(Killed):
-        there.run("restore", str(folder / "kept.tar"), "--replace")
+        there.run("restore", str(kept), "--replace")
     monkeypatch.undo()
     with pytest.raises(Misconfigured, match="was broken off: run it again with --replace"):
         up._require_whole(there.layout)
-    assert there.run("restore", str(folder / "kept.tar"), "--replace") == 0
+    assert there.run("restore", str(kept), "--replace") == 0
     up._require_whole(there.layout)
     with there.running():
         assert there.pools() == ["before"]
         assert there.jobs() == ["merged", "read", "recorded", "unread"]
 
 
-def test_what_a_killed_restore_has_unpacked_is_cleared_away(folder: Path) -> None:
+def test_what_a_killed_restore_has_unpacked_is_cleared_away(folder: Path, kept: Path) -> None:
     there = Installation(folder / "unpacked")
     half = there.layout.root / "restore.new-abc"
     server = ensure_postgres(half / "postgres", is_durable=False)
     server.release()  # as by a kill; it is still stopping
-    assert there.run("restore", str(folder / "kept.tar")) == 0
+    assert there.run("restore", str(kept)) == 0
     assert not half.exists()
 
 
