@@ -18,6 +18,7 @@ import pytest
 
 from agent.fake_control import eventually, row
 from agent.test_loop import Host, one_host
+from headway.agent import procfs
 from headway.agent.folder import StateFolder
 from processes import runs
 
@@ -178,6 +179,34 @@ def test_who_forges_a_worker_is_neither_taken_for_one_nor_signalled(host: Host, 
     restarted(host)
     assert host.control.running(1).isdisjoint({each.pid for each in forged})
     assert all(runs(each.pid) for each in forged)
+
+
+def test_another_users_process_with_the_pid_and_the_start_of_a_worker_is_not_taken_for_it(
+    host: Host, forger: Forger
+) -> None:
+    """A pid comes again, and within a tick of 10 ms with the same start. Its user is another one."""
+    stranger = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
+    ledger = host.state_dir / "workers.json"
+    body = json.loads(ledger.read_text())
+    (record,) = body["workers"]
+    known, other = record["pid"], procfs.stat(stranger.pid)
+    assert other is not None
+    record |= {"pid": other.pid, "started_ticks": other.started_ticks}
+    ledger.write_text(json.dumps(body))
+    try:
+        host.control.reports.clear()
+        host.agent()
+        eventually(lambda: host.control.reports)
+        assert f"no record of worker={record['worker_id']} pid={stranger.pid}" in host.logged()
+        before = len(host.control.polls)
+        host.control.assign()  # whatever runs is too much now
+        eventually(lambda: len(host.control.polls) > before)
+        eventually(lambda: len(host.control.reports) >= 2)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+        os.kill(known, signal.SIGKILL)
 
 
 def test_a_link_in_the_place_of_a_log_is_not_followed(host: Host, place: Path, forger: Forger) -> None:
