@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from proof.conftest import PROOFS, proven_commit
-from shown.causes import CAUSES, Cause
+from shown.cause import Cause
+from shown.causes import CAUSES
 from shown.site import Site, site
 from shown.table import judged, machine, settle, write_page
 

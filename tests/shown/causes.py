@@ -1,11 +1,8 @@
-"""What may go wrong, how to make it so, and which words of which view name it."""
+"""What may go wrong."""
 
-import re
 import signal
-from dataclasses import dataclass
 
 from shown.acts import (
-    Act,
     await_end_of_token,
     break_upkeep,
     dropped,
@@ -17,7 +14,6 @@ from shown.acts import (
     killed,
     lock_buckets,
     mend_upkeep,
-    nothing,
     renew_collector,
     replaced,
     revoke_collector,
@@ -35,46 +31,8 @@ from shown.acts import (
     with_reports,
     without_errands,
 )
+from shown.cause import HOST_WITHIN_S, SHARE_WITHIN_S, Cause
 from shown.site import HOSTS, end
-
-LEASE_S = 45.0
-SHOWN_WITHIN_S = 15.0
-HOST_WITHIN_S = LEASE_S + 5.0
-SHARE_WITHIN_S = 60.0  # of jobs that fail, and of workers that end too early
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """One thing that goes wrong."""
-
-    name: str
-    about: str
-    """In words, for the table."""
-    begin: Act
-    end: Act = nothing
-    prepare: Act = nothing
-    """What it takes to be able to; the site is well before and after."""
-    says: str
-    """A pattern of which the dashboard, `top` and health each say some of."""
-    kind: str
-    """What `/metrics` and the alerts call it: a label of theirs, or the name of an alert."""
-    red_within_s: float = SHOWN_WITHIN_S
-    named_within_s: float = SHOWN_WITHIN_S
-    group: str = "apart"
-    """Causes of one group share a site."""
-    needs_spark: bool = False
-    needs_disk: bool = False
-    begins_away: bool = False
-    """Whether the control plane is not there when it begins."""
-    is_awaited: bool = False
-    """Whether it comes by itself, when ``begin`` returns."""
-
-    def names(self, view: str, sentence: str) -> bool:
-        """Whether what a view shows names this cause."""
-        if view in {"/metrics", "alerts"}:
-            return re.search(self.kind, sentence) is not None
-        return re.search(self.says, sentence, re.IGNORECASE) is not None
-
 
 SILENT = r"not responding: no heartbeat|crashed|was stopped|hangs in a batch"
 UNREAD = r"no queue that a profile names has been read for|were last read .* ago: see whether `headway collect`"
@@ -147,7 +105,6 @@ CAUSES = (
         end=started("agent-beta"),
         says="unreachable",
         kind="host|silent",
-        red_within_s=HOST_WITHIN_S,
         named_within_s=HOST_WITHIN_S,
     ),
     Cause(
@@ -157,7 +114,6 @@ CAUSES = (
         end=signalled("agent-beta", signal.SIGCONT),
         says="unreachable",
         kind="host|silent",
-        red_within_s=HOST_WITHIN_S,
         named_within_s=HOST_WITHIN_S,
     ),
     Cause(
@@ -167,7 +123,6 @@ CAUSES = (
         end=lambda site: site.proxy.mend(),
         says="unreachable",
         kind="host|silent",
-        red_within_s=HOST_WITHIN_S,
         named_within_s=HOST_WITHIN_S,
     ),
     Cause(
@@ -318,7 +273,6 @@ CAUSES = (
         end=together(*(started(f"agent-{host}") for host in HOSTS)),
         says=AWAY,
         kind="host|silent",
-        red_within_s=HOST_WITHIN_S,
         named_within_s=HOST_WITHIN_S,
     ),
     Cause(

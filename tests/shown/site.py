@@ -31,6 +31,7 @@ from lab.hosts import skewed_by
 from lab.programs import Program, sees
 from ports import free_port
 from processes import javas_below
+from shown.hosts import JOBS, QUEUES, host_file
 from shown.proxy import Proxy, proxy
 
 TOKEN = "k7Qm2vX9tL4pZ8sR3wN6yB1c"  # of these control planes alone
@@ -38,39 +39,6 @@ WELL_WITHIN_S = 300.0
 ANSWER_S = 10.0
 HOSTS = ("alpha", "beta")
 LOG_DISK_MB, KEPT_FREE_MB = 300, 256  # ingest refuses where less is free
-JOBS = """
-import time
-def work(seconds, fails):
-    time.sleep(seconds)
-    if fails:
-        raise RuntimeError("as it was told to")
-"""
-QUEUES = {"mail": "redis", "errands": "redis", "reports": "redis", "news": "second"}
-"""Queue -> its broker."""
-WORKER = """
-[templates.{queue}]
-argv = ["{rq}", "worker", "--worker-class", "headway.workers.rq.DrainingWorker", "--url", "{url}", "{queue}"]
-working_directory = "{folder}"
-ready_pattern = "Listening on"
-drain_timeout_s = 3
-[templates.{queue}.resources]
-cpu_cores = 0.02
-memory_bytes = "16MB"
-"""
-OTHERS = """
-[templates.brittle]
-argv = ["{python}", "-c", "raise SystemExit(3)"]
-[templates.brittle.resources]
-cpu_cores = 0.02
-memory_bytes = "16MB"
-
-[templates.large]
-argv = ["{python}", "-c", "import time; time.sleep(9999)"]
-drain_timeout_s = 1
-[templates.large.resources]
-cpu_cores = {large_cores}
-memory_bytes = "16MB"
-"""
 
 
 class Site:
@@ -277,13 +245,10 @@ class Site:
         return skewed_by(self.clocks[name])
 
     def _host_file(self, host: str) -> Path:
-        rq, cores = Path(sys.executable).with_name("rq"), len(os.sched_getaffinity(0))
-        text = f'[host]\nname = "{host}"\n'
-        for queue, broker in QUEUES.items():
-            text += WORKER.format(queue=queue, rq=rq, url=self.brokers[broker].url, folder=self.folder)
-        text += OTHERS.format(python=sys.executable, large_cores=round(0.6 * cores, 2))
         file = self.folder / f"{host}.toml"
-        file.write_text(text)
+        file.write_text(
+            host_file(host, urls={name: broker.url for name, broker in self.brokers.items()}, folder=self.folder)
+        )
         return file
 
     def _send(self) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.programs import sees
-from shown.causes import CAUSES, Cause
+from shown.cause import Cause
+from shown.causes import CAUSES
 from shown.site import WELL_WITHIN_S, Site
 from shown.views import VIEWS, Seen, Views
 
