@@ -15,7 +15,7 @@ import pytest
 
 from headway.__main__ import main
 from headway.agent import procfs
-from headway.agent.client import ControlClient, Proof
+from headway.agent.client import ControlClient, HostNews, Proof
 from headway.agent.folder import Identity
 from headway.cli.api import Api
 from headway.cli.trust import http_context
@@ -24,14 +24,16 @@ from headway.control.callers import Callers
 from headway.control.certificates import Certificates
 from headway.control.http.app import App
 from headway.control.http.server import HttpServer
-from headway.control.keys import make_client, make_server, read_ca, write_pair
+from headway.control.keys import LEAF_DAYS, make_client, make_server, read_ca, write_pair
 from headway.control.reports import Reports
 from headway.control.rpc.agents import AgentServicer
 from headway.control.rpc.server import RpcServer, serve
 from headway.errors import Forbidden, HeadwayError, Misconfigured, Unavailable
+from headway.scaling.model import HostCapacity
 from headway.settings import Address, ClientTls
 from headway.store.credentials import Role
 from headway.store.engine import create_engine, transaction
+from headway.store.overview import read_hosts
 from headway.store.tokens import TokenWanted, create_token
 from headway.wire.channel import Tls, read_tls
 
@@ -323,6 +325,13 @@ async def test_a_hosts_certificate_must_have_the_name_of_the_host_that_it_speaks
     )
     identity = Identity(agent_id="", cluster_id=given.cluster_id, host_id=given.host_id, credential=given.credential)
     await held(a, identity)
+    news = HostNews(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=(), labels={})
+    await asyncio.to_thread(
+        lambda: a.report(news, identity=identity, host_name="a", boot_id="a", sequence=1, epoch_seen=0)
+    )
+    async with transaction(engine) as conn:
+        (row,) = await read_hosts(conn)
+    assert row.certificate_left_s == pytest.approx(LEAF_DAYS * 86_400.0, abs=3_600.0)
     with pytest.raises(Forbidden, match="its certificate is another host's"):
         await asyncio.wait_for(polled(b, identity), 60)  # the credential was stolen, the key was not
     # A host that gets another name needs another certificate, and that one serves at once.

@@ -179,6 +179,34 @@ def test_polls_of_one_host_are_bounded(plane: Plane, channel: grpc.Channel) -> N
     assert codes[grpc.StatusCode.OK] == 8
 
 
+def test_the_end_of_a_hosts_connection_is_shown_long_before_its_next_report(plane: Plane) -> None:
+    with plane.channel() as channel, plane.client() as people:
+
+        def ended() -> float | None:
+            (row,) = [row for row in people.get("/v1/hosts").json()["hosts"] if row["name"] == "cut"]
+            return row["hung_up_s"]
+
+        host = Host(AgentServiceStub(channel), "cut")
+        host.report()
+        shown = (("authorization", f"Bearer {host.known.credential}"),)
+        request = agent_pb2.PollRequest(
+            cluster_id=host.known.cluster_id, host_id=host.known.host_id, epoch=1, revision=9, max_wait_s=60.0
+        )
+        assert ended() is None
+        ends_by_s, held_s = time.monotonic() + ANSWER_S, 0.2
+        while ended() is None:
+            assert time.monotonic() < ends_by_s, "nobody has noticed"
+            with plane.channel() as own:
+                AgentServiceStub(own).Poll.future(request, metadata=shown, timeout=60.0)
+                time.sleep(held_s)  # a poll that has not arrived when its connection ends says nothing
+            held_s *= 2
+            until_s = time.monotonic() + 5.0
+            while ended() is None and time.monotonic() < until_s:
+                time.sleep(0.2)
+        host.report()
+        assert ended() is None
+
+
 def test_one_connection_has_few_calls_at_once_and_a_silent_one_is_closed(plane: Plane) -> None:
     host, port = plane.grpc.rsplit(":", 1)
     with (

@@ -10,6 +10,8 @@ from headway.cli.cells import UNKNOWN, ago, count, duration, failed, mib, rate, 
 from headway.cli.modes import mode_of, paused
 from headway.cli.words import AT_WORK, LONGEST_WAIT, WITHIN, named
 
+CERTIFICATE_WARNING_S = 7 * 86_400.0  # before it ends: time enough for whoever reads the list once a week
+
 
 def profiles(answer: dict[str, Any]) -> Table | str:
     """Profiles, by pool."""
@@ -157,8 +159,14 @@ def wanted(answer: dict[str, Any]) -> Table | str:
 
 def _state(row: dict[str, Any]) -> str:
     if not row["is_known"]:
-        return "silent" if row["state"] == "serving" else f"silent, {row['state']}"
+        return _beside("silent", row)
+    if row["hung_up_s"] is not None:
+        return _beside("connection lost", row)
     return "drained" if row["state"] == "draining" and not row["workers"] else str(row["state"])
+
+
+def _beside(word: str, row: dict[str, Any]) -> str:
+    return word if row["state"] == "serving" else f"{word}, {row['state']}"
 
 
 def _pressure(capacity: dict[str, Any]) -> str:
@@ -175,6 +183,13 @@ def _why(row: dict[str, Any]) -> str:
     why = []
     if row["cordoned_at_s"]:
         why.append(f"{row['cordon_reason']} ({row['cordoned_by']}, {ago(row['cordoned_at_s'])})")
+    left_s = row["certificate_left_s"]
+    if left_s is not None and left_s < CERTIFICATE_WARNING_S:
+        why.append(
+            f"its certificate expired {duration(round(-left_s))} ago"
+            if left_s <= 0
+            else f"its certificate expires in {duration(round(left_s))}"
+        )
     if row["refused"]:
         why.append(f"refused: {'; '.join(row['refused'])}")
     return "; ".join(why)

@@ -122,6 +122,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             ticker.run(),
             _listen(settings.database_url, ticker, reports, feed, ingest.names),
             callers.watch(),
+            reports.hang_ups.watch(),
             *((certificates.watch(),) if certificates else ()),
         )
         log.info("stopping")

@@ -10,12 +10,13 @@ from functools import partial
 
 from headway.control.bounds import DEFAULT, Bounds
 from headway.control.enrol_line import EnrolLine
+from headway.control.hang_ups import HangUps
 from headway.control.report_line import Beat, ReportLine
 from headway.control.together import Together
 from headway.control.worker_room import WorkerRoom
 from headway.errors import Overloaded
 from headway.store.engine import WAKE, Engine, transaction
-from headway.store.hosts import LEASE_S, enrol, read_cluster_id
+from headway.store.hosts import LEASE_S, enrol, note_certificate, read_cluster_id
 from headway.store.joining import Enrolment
 from headway.store.leadership import note_ahead
 from headway.store.reports import HostReport
@@ -70,6 +71,8 @@ class Reports:
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
         self._standings = Together(self._read, lines=POLL_LINES, questions_max=TOGETHER_MAX)
         self._line = ReportLine(engine=engine)
+        self.hang_ups = HangUps(engine=engine)
+        self._certificate_ends_s: dict[str, float | None] = {}
         self._enrolling = EnrolLine[str](engine=engine)
         self._cluster_id: str | None = None
         self._asking_cluster = asyncio.Lock()
@@ -138,6 +141,16 @@ class Reports:
         return LEASE_S
 
     async def poll(
+    async def certified(self, host_id: str, *, ends_at_s: float | None) -> None:
+        """Note when the certificate ends with which the host calls, if that has changed; ``None``: without one."""
+        if self._certificate_ends_s.get(host_id) == ends_at_s:
+            return
+        if len(self._certificate_ends_s) >= KNOWN_MAX:
+            self._certificate_ends_s.clear()
+        async with self._statements, transaction(self._engine) as connection:
+            await note_certificate(connection, host_id, ends_at_s=ends_at_s)
+        self._certificate_ends_s[host_id] = ends_at_s
+
         self, having: Having, *, wait_s: float, recheck: Callable[[], Awaitable[None]] | None = None
     ) -> Standing:
         """What the host is to run, as soon as that is newer than what it has, else the same again after ``wait_s``.
@@ -219,8 +232,13 @@ class Reports:
             raise Overloaded(f"{held.polls} polls of host_id={host_id} are held already: wait for one of them")
         held.polls += 1
         try:
+        self.hang_ups.called(host_id)
             yield held
         finally:
+        except asyncio.CancelledError:
+            if held.polls == 1:
+                self.hang_ups.ended(host_id)
+            raise
             held.polls -= 1
             if held.polls == 0:
                 del self._held[host_id]

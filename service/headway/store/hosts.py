@@ -132,6 +132,12 @@ def seconds(value: BindParameter[float]) -> ColumnElement[Any]:
 
 def age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
     # Of a NULL Postgres would make the greatest of the others, and "not known" must not become 0.
+async def note_certificate(conn: AsyncConnection, host_id: str, *, ends_at_s: float | None) -> None:
+    """Write down when the certificate ends that the host shows now; ``None``: it shows none."""
+    ends_at = None if ends_at_s is None else func.to_timestamp(ends_at_s)
+    await conn.execute(update(hosts).where(hosts.c.host_id == host_id).values(certificate_ends_at=ends_at))
+
+
     return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
 
 

@@ -48,6 +48,10 @@ class HostRow:
     """The epoch it tells of that is later than the leader's, so that it takes no orders; ``None``: it takes them."""
     refused: tuple[str, ...] = ()
     """A sentence for each label and template that it reports and that its join token does not allow."""
+    hung_up_s: float | None = None
+    """Since its connection ended, where no report has come since."""
+    certificate_left_s: float | None = None
+    """Until the certificate ends that it last showed, below 0 once it has; ``None``: it was asked for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +68,12 @@ class PipelineRow:
     """How old the newest event was when its rows were there, in the last batch that brought any."""
     beat_age_s: float | None = None
     """Since it last answered; ``None`` of one that has no heartbeat."""
+    lacks: str | None = None
+    """What it leaves out for want of a right in Postgres."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthRow:
-    lacks: str | None = None
-    """What it leaves out for want of a right in Postgres."""
     """The installation's own condition. ``leader_age_s`` is ``None`` while nobody ever led."""
 
     leader: str
@@ -209,6 +213,8 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             hosts.c.cordon_reason,
             hosts.c.refused,
             case((hosts.c.epoch_seen > epoch, hosts.c.epoch_seen)).label("epoch_ahead"),
+            func.extract("epoch", hosts.c.certificate_ends_at - func.now()).label("certificate_left_s"),
+            case((hosts.c.hung_up_at > hosts.c.reported_at, age_s(hosts.c.hung_up_at))).label("hung_up_s"),
         )
     )
     told = {row.host_id: row for row in rows}
@@ -225,6 +231,8 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             forced_workers=forced.get(host.host_id, {}),
             epoch_ahead=told[host.host_id].epoch_ahead,
             refused=tuple(told[host.host_id].refused),
+            hung_up_s=_float(told[host.host_id].hung_up_s),
+            certificate_left_s=_float(told[host.host_id].certificate_left_s),
         )
         for host in known
         if host.host_id in told
@@ -304,6 +312,7 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
             stage=row.stage,
             rows_lag_s=row.rows_lag_s,
             beat_age_s=_float(row.beat_age_s),
+            lacks=row.lacks,
         )
         for row in rows
     )
@@ -312,7 +321,6 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
 def bucket_row(row: RowMapping, *, span_s: float = BUCKET_S) -> BucketRow:
     """The value that a row of ``queue_buckets``, or of a rollup with spans of ``span_s``, is."""
     values = {name: value for name, value in row.items() if name not in {"revision", "written_at", "job_class"}}
-            lacks=row.lacks,
     for sketch in _SKETCHES:
         values[sketch] = {int(index): count for index, count in values[sketch].items()}
     return BucketRow(**values, job_class=row.get("job_class") or None, span_s=span_s)

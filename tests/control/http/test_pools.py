@@ -247,6 +247,49 @@ async def test_a_host_that_is_late_with_its_report_is_told_before_its_lease_ends
     assert without_age(cause) == "its workers have not been reported in time by late (last report N s ago)"
 
 
+async def test_a_host_that_has_lost_its_connection_is_shown_before_its_next_report_is_due(
+    client: httpx.AsyncClient, seed: Seed
+) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.host("cut", heard_s=9.0)
+    seed.worker("cut", "mail", 2)
+    seed.host("back", heard_s=9.0)  # and has reported since
+    seed.execute("update hosts set hung_up_at = now() - interval '20 s' where name = 'back'")
+    seed.execute("update hosts set hung_up_at = now() - interval '4 s' where name = 'cut'")
+    health = (await client.get("/v1/health")).json()
+    assert health["kinds"] == ["host"]
+    assert without_age(health["reasons"][0]) == (
+        "1 host has lost the connection, N s ago, and not reported since: see `headway get hosts`"
+    )
+    (cause,) = (await pool_of(client))["causes"]
+    assert without_age(cause) == "hosts of its workers have lost the connection: cut (last report N s ago)"
+    hung_up_s = {host["name"]: host["hung_up_s"] for host in (await client.get("/v1/hosts")).json()["hosts"]}
+    assert 4.0 <= hung_up_s["cut"] < 60.0
+    assert hung_up_s["back"] is None
+
+
+async def test_a_host_that_does_not_report_and_whose_certificate_has_expired_is_shown_with_that(
+    client: httpx.AsyncClient, seed: Seed
+) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.host("old", heard_s=30.0)
+    seed.worker("old", "mail", 2)
+    seed.host("good", heard_s=3.0)  # its connection is older than the end of its certificate
+    seed.execute("update hosts set certificate_ends_at = now() - interval '40 s'")
+    health = (await client.get("/v1/health")).json()
+    assert health["kinds"] == ["host", "certificate"]
+    assert without_age(health["reasons"][1]) == (
+        "the certificate of a host that does not report expired N s ago: `headway keys client NAME` makes another; "
+        "see `headway get hosts`"
+    )
+    (cause,) = (await pool_of(client))["causes"]
+    assert without_age(cause) == (
+        "its workers have not been reported in time by old (last report N s ago; its certificate expired N s ago)"
+    )
+
+
 async def test_a_pool_that_hosts_have_no_room_for_is_not_green(client: httpx.AsyncClient, seed: Seed) -> None:
     mail(seed)
     seed.pipeline()

@@ -145,6 +145,10 @@ class HostOut(Given):
     """The epoch it tells of that is later than the leader's: it takes no orders. After a restore that lasts seconds."""
     agent_version: str
     reported_at_s: float | None
+    hung_up_s: float | None
+    """Since its connection ended, where no report has come since; null: none has."""
+    certificate_left_s: float | None
+    """Until the certificate ends that it last showed, below 0 once it has; null: it was asked for none."""
     capacity: HostCapacity
     used: HostCapacity
     """What its workers take, by what their templates say."""
@@ -171,6 +175,8 @@ class HostOut(Given):
             epoch_ahead=row.epoch_ahead,
             agent_version=row.agent_version,
             reported_at_s=row.reported_at_s,
+            hung_up_s=row.hung_up_s,
+            certificate_left_s=row.certificate_left_s,
             capacity=row.host.capacity,
             used=HostCapacity(
                 cpu_cores=sum(template.cpu_cores for template in running),
@@ -236,14 +242,14 @@ class PipelineOut(Given):
     """What it is doing: starting, restarting, rebuilding, warming_up, ready; or how it ended: stopped, crashed."""
     beat_age_s: float | None
     """Since it last answered, which it does every second; null of one that has no heartbeat."""
+    lacks: str | None
+    """What it leaves out for want of a right in Postgres; null: nothing."""
     rows_lag_s: float | None
     """From receiving the newest event to its row, in the last batch that brought any; null before the first."""
 
 
 class TelemetryHealth(Given):
     """How telemetry comes in at this control plane, and what waits for the pipeline."""
-    lacks: str | None
-    """What it leaves out for want of a right in Postgres; null: nothing."""
 
     refused: str | None
     """Why it is refused at present; null while it is accepted."""

@@ -52,7 +52,12 @@ class Places:
 
 def is_overdue(row: HostRow) -> bool:
     """Whether a host that has a lease should have reported by now."""
-    return row.host.is_known and (row.host.silent_s or 0.0) > REPORT_LATE_S
+    return row.host.is_known and not has_hung_up(row) and (row.host.silent_s or 0.0) > REPORT_LATE_S
+
+
+def has_hung_up(row: HostRow) -> bool:
+    """Whether the connection of a host that has a lease has ended, and it has not reported since."""
+    return row.host.is_known and row.hung_up_s is not None
 
 
 def no_host(profile: Profile, places: Places) -> str | None:
@@ -79,7 +84,19 @@ def away(hosts: Iterable[HostRow]) -> str:
 
 def reporters(hosts: Iterable[HostRow]) -> str:
     """The names of hosts, and when each last reported."""
-    return listed([f"{row.host.name} (last report {ago(row.host.silent_s)})" for row in hosts])
+    return listed([f"{row.host.name} (last report {ago(row.host.silent_s)}{_expired(row)})" for row in hosts])
+
+
+def expired_s(row: HostRow) -> float | None:
+    """Since the certificate of a host that does not report has expired, which may be why; ``None``: it has not."""
+    is_silent = not row.host.is_known or has_hung_up(row) or is_overdue(row)
+    left_s = row.certificate_left_s
+    return -left_s if is_silent and left_s is not None and left_s <= 0.0 else None
+
+
+def _expired(row: HostRow) -> str:
+    since_s = expired_s(row)
+    return "" if since_s is None else f"; its certificate expired {ago(since_s)}"
 
 
 def ago(age_s: float | None) -> str:

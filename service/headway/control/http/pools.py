@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headway.control.http.answers import FailuresOut, PoolState
-from headway.control.http.places import Places, ago, away, is_overdue, listed, reporters
+from headway.control.http.places import Places, ago, away, has_hung_up, is_overdue, listed, reporters
 from headway.scaling.explain import counted, duration
 from headway.scaling.failures import Failures, failures_told, is_failing, together
 from headway.scaling.model import FailureLimit, Mode, QueueMetrics
@@ -148,12 +148,7 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
         told.append(_failing(seen))
     if seen.no_host is not None:
         told.append(seen.no_host)
-    if seen.counts.unknown:
-        where = away(places.of_pool(seen.profile.pool))
-        told.append(f"{counted(seen.counts.unknown, 'worker')} may still run on unreachable hosts: {where}")
-    overdue = [row for row in places.of_pool(seen.profile.pool) if is_overdue(row)]
-    if overdue:
-        told.append(f"its workers have not been reported in time by {reporters(overdue)}")
+    told.extend(_silent_hosts(seen, places))
     if seen.unstarted_workers and seen.no_host is None and not seen.is_crash_looping:
         told.append(_unstarted(seen))
     if seen.is_short_of_room and seen.no_host is None:
@@ -163,6 +158,21 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
         when = "" if seen.has_fresh_depths else f" {ago(seen.sample_age_s)}"
         told.append(f"the oldest job had waited {waited}{when}, longer than the objective's {target}")
     return [*told, *_out_of_date(seen)]
+
+
+def _silent_hosts(seen: Condition, places: Places) -> list[str]:
+    """Which of its hosts do not report."""
+    causes = []
+    rows = places.of_pool(seen.profile.pool)
+    if seen.counts.unknown:
+        causes.append(f"{counted(seen.counts.unknown, 'worker')} may still run on unreachable hosts: {away(rows)}")
+    cut = [row for row in rows if has_hung_up(row)]
+    if cut:
+        causes.append(f"hosts of its workers have lost the connection: {reporters(cut)}")
+    overdue = [row for row in rows if is_overdue(row)]
+    if overdue:
+        causes.append(f"its workers have not been reported in time by {reporters(overdue)}")
+    return causes
 
 
 def _out_of_date(seen: Condition) -> list[str]:

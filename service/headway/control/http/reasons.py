@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.control.http.answers import HealthOut, PipelineOut, PoolState, ReasonKind, TelemetryHealth
-from headway.control.http.places import ago, is_overdue
+from headway.control.http.places import ago, expired_s, has_hung_up, is_overdue
 from headway.control.ingest import Ingest
 from headway.scaling.explain import counted, duration
 from headway.store.overview import HealthRow, HostRow, PipelineRow
@@ -122,9 +122,13 @@ def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
     found = list(hosts)
     away = [row.host.silent_s for row in found if not row.host.is_known and row.host.silent_s is not None]
     late = [row.host.silent_s for row in found if is_overdue(row) and row.host.silent_s is not None]
+    cut = [row.hung_up_s for row in found if has_hung_up(row) and row.hung_up_s is not None]
     told = []
     if away:
         told.append(f"{_are(len(away), 'host')} unreachable, the last report {ago(min(away))}: see `headway get hosts`")
+    if cut:
+        whose = f"{counted(len(cut), 'host')} {'has' if len(cut) == 1 else 'have'} lost the connection"
+        told.append(f"{whose}, {ago(max(cut))}, and not reported since: see `headway get hosts`")
     if late:
         told.append(
             f"{_are(len(late), 'host')} overdue with a report, the last one {ago(max(late))}: see `headway get hosts`"
@@ -133,7 +137,22 @@ def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
     if more:
         who = f"{counted(more, 'host')} {'reports' if more == 1 else 'report'}"
         told.append(f"{who} labels or templates that no join token allowed there: see `headway get hosts`")
-    return [Reason("host", text) for text in told]
+    return [*(Reason("host", text) for text in told), *_host_certificates(found)]
+
+
+def _host_certificates(rows: Iterable[HostRow]) -> list[Reason]:
+    since_s = [each_s for each_s in map(expired_s, rows) if each_s is not None]
+    if not since_s:
+        return []
+    whose = f"the certificates of {len(since_s)} hosts that do not report have expired, the last one"
+    if len(since_s) == 1:
+        whose = "the certificate of a host that does not report expired"
+    return [
+        Reason(
+            "certificate",
+            f"{whose} {ago(min(since_s))}: `headway keys client NAME` makes another; see `headway get hosts`",
+        )
+    ]
 
 
 SUMMARIES: Mapping[PoolState, tuple[ReasonKind, str, str]] = {

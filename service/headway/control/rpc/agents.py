@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import grpc.aio
@@ -76,7 +76,10 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         check_names(host_id=request.host_id, boot_id=request.boot_id)
         caller = await self._entitled(request, context)
         self._bound(request)
-        lease_s = await self._reports.report(_beat(request), partial(_report, request), cluster_id=request.cluster_id)
+        await self._reports.certified(request.host_id, ends_at_s=_certificate_ends_s(context))
+        lease_s = await self._reports.report(
+            _beat(request), partial(_report, request, address=address_of_call(context)), cluster_id=request.cluster_id
+        )
         return agent_pb2.ReportResponse(
             cluster_id=await self._reports.cluster_id(),
             lease_s=lease_s,
@@ -152,6 +155,18 @@ def _certified(context: Any) -> frozenset[str]:
     shown = context.auth_context()
     names = (*shown.get("x509_common_name", ()), *shown.get("x509_subject_alternative_name", ()))
     return frozenset(name.decode(errors="replace") for name in names)
+
+
+def _certificate_ends_s(context: Any) -> float | None:
+    """Until when the certificate is good that the other end has shown, Unix seconds; ``None``: it has shown none."""
+    return next(map(_ends_s, context.auth_context().get("x509_pem_cert", ())), None)
+
+
+@lru_cache(maxsize=10_000)
+def _ends_s(pem: bytes) -> float:
+    from cryptography import x509  # not for those without TLS: some megabytes
+
+    return x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
 
 
 def _beat(request: agent_pb2.ReportRequest) -> Beat:

@@ -87,6 +87,7 @@ function showHost(element, host, now_s) {
 /** A word, a colour and a sentence for the worst that is true of a host. */
 function condition(host) {
   if (!host.is_known) return ["silent", "stale", "Its agent has gone silent: what it runs is not known, and may still run."];
+  if (host.hung_up_s !== null) return ["connection lost", "stale", "Its agent has ended, hangs, or is cut off: what it runs may have changed since its last report."];
   if (host.state === "draining") {
     return host.workers.length ? ["draining", "scaling", "Its workers leave as what replaces them runs elsewhere."] : ["drained", "scaling", "Nothing runs here any more, and nothing new comes."];
   }
