@@ -66,6 +66,10 @@ def test_it_is_read_a_page_at_a_time_and_by_time_actor_and_action(told: Plane) -
 
         assert found(actor="token v") == ["call refused"]
         assert found(action="sign-in *") == ["sign-in failed"]
+        assert sorted(found(address="127.0.*")) == sorted(
+            each["action"] for each in acts if each["action"] != "profile changed"
+        ), "from where each was done is known, but of an earlier version's line"
+        assert found(address="10.*") == []
         assert found(subject="profile 100%") == ["profile changed"]
         assert found(subject="profile 1__%") == [], "what SQL would read as anything is itself"
         assert found(actor="address *", action="profile created") == []

@@ -38,6 +38,7 @@ def audit(
     ] = None,
     action: Annotated[str | None, typer.Option(help="Only this, as in 'sign-in failed' or 'profile *'.")] = None,
     subject: Annotated[str | None, typer.Option(help="Only what was done to this, as in 'host web-1'.")] = None,
+    address: Annotated[str | None, typer.Option(help="Only what was done from here, as in '10.0.*'.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="So many of the newest.")] = 50,
     is_whole: Annotated[bool, typer.Option("--all", help="All of them; --limit counts for nothing then.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON each, to be kept or searched.")] = False,
@@ -49,6 +50,7 @@ def audit(
         "actor": actor,
         "action": action,
         "subject": subject,
+        "address": address,
     }
     with api_of(ClientSettings.from_env(os.environ)) as api:
         acts = _acts(api, query, limit=None if is_whole else limit)
@@ -58,11 +60,12 @@ def audit(
             return
         output().print(
             table(
-                ("when", "who", "did", "to", "what changed"),
+                ("when", "who", "from", "did", "to", "what changed"),
                 (
                     (
                         _clock(act["at_s"]),
                         act["actor"],
+                        act["address"] or "-",
                         act["action"],
                         act["subject"],
                         _change(act["before"], act["after"]),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from headway.control.seldom import Seldom
 from headway.errors import HeadwayError, Overloaded
-from headway.store.audit import record_act
+from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction
 
 FREE_FAILURES = 10  # within FORGOTTEN_S: a token with a typing error, tried by hand
@@ -84,7 +84,7 @@ class Attempts:
             async with transaction(self._engine) as conn:
                 await record_act(
                     conn,
-                    actor=f"address {address}",
+                    actor=Actor(f"address {address}", address=address),
                     action="sign-in failed",
                     subject=what,
                     after={"failures": known.failures},

@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.control.attempts import Attempts
 from headway.control.brake import Brake
@@ -19,7 +19,7 @@ from headway.control.lately import Lately
 from headway.control.patience import Patience
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
 from headway.scaling.explain import duration
-from headway.store.audit import record_act
+from headway.store.audit import Actor, record_act
 from headway.store.credentials import (
     PREFIXES,
     TOKEN_PREFIX,
@@ -60,13 +60,14 @@ class Caller:
     is_shared: bool = False
     """Shows HEADWAY_TOKEN, which many have."""
     wants_renewal: bool = False
+    address: str | None = None
+    """From where this call came."""
 
     @property
-    def actor(self) -> str:
+    def actor(self) -> Actor:
         """The audit log's word for it."""
-        if self.role is Role.HOST:
-            return f"host {self.name}"
-        return f"token {self.name}" if self.sha256 else self.name
+        kind = "host " if self.role is Role.HOST else "token " if self.sha256 else ""
+        return Actor(f"{kind}{self.name}", address=self.address)
 
     def paced_as(self, address: str) -> str:
         """With whose its refusals are counted together: its own, where nobody else has what it shows."""
@@ -149,7 +150,7 @@ class Callers:
             Overloaded: so many guesses have come from there that another one is not looked at now.
         """
         if self.is_open or not secret:
-            return await self.who(secret)
+            return await self.who(secret)  # LOCAL, or a refusal
         # What this control plane draws has 256 random bits: only a HEADWAY_TOKEN is worth guessing.
         is_guess, sha256 = not secret.startswith(SHOWN), digest(secret)
         if is_guess:
@@ -161,7 +162,7 @@ class Callers:
             raise
         if is_guess:
             self.attempts.succeeded(address, sha256)
-        return caller
+        return replace(caller, address=address)
 
     async def recheck(self, caller: Caller) -> None:
         """Return if ``caller`` is still who it was when its call began, however long ago. Raises as ``who``."""

@@ -117,6 +117,7 @@ class Reports:
             boot_id=enrolment.boot_id,
             agent_version=enrolment.agent_version,
             hosts_max=enrolment.hosts_max,
+            address=enrolment.address or None,
         )
         host_id = await self._enrolling.let_in(enrolment.name, known)
         log.info("enrolled host=%s host_id=%s agent_version=%s", enrolment.name, host_id, enrolment.agent_version)
@@ -140,7 +141,6 @@ class Reports:
                 log.info("ignored late report host_id=%s sequence=%d", beat.host_id, beat.sequence)
         return LEASE_S
 
-    async def poll(
     async def certified(self, host_id: str, *, ends_at_s: float | None) -> None:
         """Note when the certificate ends with which the host calls, if that has changed; ``None``: without one."""
         if self._certificate_ends_s.get(host_id) == ends_at_s:
@@ -151,6 +151,7 @@ class Reports:
             await note_certificate(connection, host_id, ends_at_s=ends_at_s)
         self._certificate_ends_s[host_id] = ends_at_s
 
+    async def poll(
         self, having: Having, *, wait_s: float, recheck: Callable[[], Awaitable[None]] | None = None
     ) -> Standing:
         """What the host is to run, as soon as that is newer than what it has, else the same again after ``wait_s``.
@@ -231,14 +232,14 @@ class Reports:
         if held.polls >= POLLS_PER_HOST_MAX:
             raise Overloaded(f"{held.polls} polls of host_id={host_id} are held already: wait for one of them")
         held.polls += 1
-        try:
         self.hang_ups.called(host_id)
+        try:
             yield held
-        finally:
         except asyncio.CancelledError:
             if held.polls == 1:
                 self.hang_ups.ended(host_id)
             raise
+        finally:
             held.polls -= 1
             if held.polls == 0:
                 del self._held[host_id]

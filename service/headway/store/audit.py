@@ -6,7 +6,7 @@ Lines are only ever added. ``retention`` says which of them go, and when.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, insert, select, tuple_
@@ -20,6 +20,19 @@ ANYTHING = "*"  # in a filter, for any characters
 TIME_MAX_S = 2.0**37  # the year 6325: what is later Postgres may not take
 
 
+class Actor(str):
+    """Whom the audit log names, and from where that calls. It is the name: what keeps only that need not know."""
+
+    __slots__ = ("address",)
+    address: str | None
+    """``None``: nobody called, as of what Headway does by itself."""
+
+    def __new__(cls, name: str, *, address: str | None) -> Self:
+        made = super().__new__(cls, name)
+        made.address = address
+        return made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
     """A line of the audit log. Its texts can be printed: names in them came from outside."""
@@ -31,6 +44,7 @@ class Act:
     subject: str
     before: Any
     after: Any
+    address: str | None
 
     @property
     def cursor(self) -> str:
@@ -45,6 +59,7 @@ class Asked:
     actor: str | None = None
     action: str | None = None
     subject: str | None = None
+    address: str | None = None
     from_s: float | None = None
     until_s: float | None = None
 
@@ -58,10 +73,15 @@ async def record_act(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a line of the audit log."""
+    """Write a line of the audit log; with the address of an ``Actor`` that has one."""
     await conn.execute(
         insert(audit_log).values(
-            actor=printable(actor), action=action, subject=printable(subject), before=before, after=after
+            actor=printable(actor),
+            action=action,
+            subject=printable(subject),
+            before=before,
+            after=after,
+            address=actor.address if isinstance(actor, Actor) else None,
         )
     )
 
@@ -85,6 +105,7 @@ async def list_acts(conn: AsyncConnection, asked: Asked, *, limit: int, before: 
             subject=printable(row.subject),
             before=_printable(row.before),
             after=_printable(row.after),
+            address=row.address,
         )
         for row in await conn.execute(query)
     ]
@@ -92,7 +113,7 @@ async def list_acts(conn: AsyncConnection, asked: Asked, *, limit: int, before: 
 
 def _conditions(asked: Asked) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
-    for name in ("actor", "action", "subject"):
+    for name in ("actor", "action", "subject", "address"):
         wanted: str | None = getattr(asked, name)
         if wanted is not None:
             conditions.append(audit_log.c[name].like(_pattern(wanted), escape="\\"))

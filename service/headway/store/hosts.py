@@ -34,7 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid
 from headway.scaling.model import Host, HostCapacity, HostState, Template, Worker, WorkerState
-from headway.store.audit import record_act
+from headway.store.audit import Actor, record_act
 from headway.store.tables import (
     cluster,
     hosts,
@@ -59,7 +59,14 @@ async def read_cluster_id(conn: AsyncConnection) -> str:
 
 
 async def enrol(
-    conn: AsyncConnection, *, name: str, host_id: str, boot_id: str, agent_version: str, hosts_max: int | None = None
+    conn: AsyncConnection,
+    *,
+    name: str,
+    host_id: str,
+    boot_id: str,
+    agent_version: str,
+    hosts_max: int | None = None,
+    address: str | None = None,
 ) -> str:
     """The id of the host ``name``: that which it comes with if it was given here, else the one it has, else a new one.
 
@@ -101,7 +108,7 @@ async def enrol(
         # Its labels and its certificate stay: whoever watches names must see that one has another now.
         await record_act(
             conn,
-            actor=f"host {own.name}",
+            actor=Actor(f"host {own.name}", address=address),
             action="host renamed",
             subject=f"host {name}",
             before={"name": own.name},
@@ -125,6 +132,12 @@ async def _require_room(conn: AsyncConnection, name: str, *, hosts_max: int) -> 
 # --- what is known of hosts ------------------------------------------------------------------------------------------
 
 
+async def note_certificate(conn: AsyncConnection, host_id: str, *, ends_at_s: float | None) -> None:
+    """Write down when the certificate ends that the host shows now; ``None``: it shows none."""
+    ends_at = None if ends_at_s is None else func.to_timestamp(ends_at_s)
+    await conn.execute(update(hosts).where(hosts.c.host_id == host_id).values(certificate_ends_at=ends_at))
+
+
 def seconds(value: BindParameter[float]) -> ColumnElement[Any]:
     # In make_interval seconds are the last of seven.
     return func.make_interval(0, 0, 0, 0, 0, 0, value)
@@ -132,12 +145,6 @@ def seconds(value: BindParameter[float]) -> ColumnElement[Any]:
 
 def age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
     # Of a NULL Postgres would make the greatest of the others, and "not known" must not become 0.
-async def note_certificate(conn: AsyncConnection, host_id: str, *, ends_at_s: float | None) -> None:
-    """Write down when the certificate ends that the host shows now; ``None``: it shows none."""
-    ends_at = None if ends_at_s is None else func.to_timestamp(ends_at_s)
-    await conn.execute(update(hosts).where(hosts.c.host_id == host_id).values(certificate_ends_at=ends_at))
-
-
     return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Forbidden, Unauthenticated
 from headway.store.allowance import allow, allowance_of
-from headway.store.audit import record_act
+from headway.store.audit import Actor, record_act
 from headway.store.credentials import (
     Known,
     Role,
@@ -127,7 +127,8 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
 
 async def _record(conn: AsyncConnection, enrolment: Enrolment, host_id: str, *, actor: str, **more: Any) -> None:
     after = {"host_id": host_id, "address": enrolment.address, **more}
-    await record_act(conn, actor=actor, action="host joined", subject=f"host {enrolment.name}", after=after)
+    by = Actor(actor, address=enrolment.address or None)
+    await record_act(conn, actor=by, action="host joined", subject=f"host {enrolment.name}", after=after)
 
 
 async def _require_unclaimed(conn: AsyncConnection, enrolment: Enrolment) -> None:
@@ -174,6 +175,7 @@ async def _enrolled(conn: AsyncConnection, enrolment: Enrolment) -> str:
         boot_id=enrolment.boot_id,
         agent_version=enrolment.agent_version,
         hosts_max=enrolment.hosts_max,
+        address=enrolment.address or None,
     )
 
 

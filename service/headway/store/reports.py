@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import printable
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.store.allowance import admitted, allowance_of
-from headway.store.audit import record_act
+from headway.store.audit import Actor, record_act
 from headway.store.forced_ends import count_forced
 from headway.store.hosts import LEASE_S, template_to_json
 from headway.store.standing import unknown
@@ -49,6 +49,8 @@ class HostReport:
     labels: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
     """What the host told and may not say of itself, as ``admitted`` tells it."""
+    address: str | None = None
+    """From where it came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ async def _recorded(conn: AsyncConnection, told: Sequence[HostReport | Pulse], s
     for report in taken:
         bound = bounds.get(report.host_id)
         if bound is not None and report.refused and list(report.refused) != bound.refused:
-            await _audit(conn, bound.name, report.refused)
+            await _audit(conn, bound.name, report.refused, address=report.address)
     await learn_start_ups(conn, ((report.host_id, report.start_ups) for report in taken))
     await learn_exits(conn, ((report.host_id, report.exits) for report in taken))
     return recorded
@@ -155,14 +157,15 @@ def _within(report: HostReport, bound: Any) -> HostReport:
     )
 
 
-async def _audit(conn: AsyncConnection, name: str, refused: Sequence[str]) -> None:
+async def _audit(conn: AsyncConnection, name: str, refused: Sequence[str], *, address: str | None) -> None:
     """Write down what a host was refused, but not at its will."""
     lately = audit_log.c.acted_at > func.now() - func.make_interval(0, 0, 0, 0, 0, 0, AUDITED_EVERY_S)
     host = printable(f"host {name}")
     known = select(audit_log.c.audit_id).where(lately, audit_log.c.action == REFUSED, audit_log.c.actor == host)
     if (await conn.execute(known.limit(1))).first() is None:
         log.warning("refused of host=%s: %s", name, "; ".join(refused))
-        await record_act(conn, actor=host, action=REFUSED, subject=host, after={"refused": list(refused)})
+        by = Actor(host, address=address)
+        await record_act(conn, actor=by, action=REFUSED, subject=host, after={"refused": list(refused)})
 
 
 _RECORD = """

@@ -92,6 +92,8 @@ audit_log = Table(
     Column("subject", Text, nullable=False),
     Column("before", JSONB),
     Column("after", JSONB),
+    # From where it was done, where somebody called; of IPv6 the network.
+    Column("address", Text),
     Index("ix_audit_log_acted_at", "acted_at", "audit_id"),
 )
 
@@ -298,10 +300,10 @@ pipeline_health = Table(
     Column("rows_lag_s", Double),
     # When it last answered, whether or not it had anything to write.
     Column("beat_at", DateTime(timezone=True)),
-)
-
     # What it leaves out for want of a right in Postgres, and what that says.
     Column("lacks", Text),
+)
+
 # --- hosts and what they run -----------------------------------------------------------------------------------------
 
 hosts = Table(
@@ -325,12 +327,12 @@ hosts = Table(
     _stamp("enrolled_at"),
     Column("reported_at", DateTime(timezone=True)),
     Column("lease_ends_at", DateTime(timezone=True)),
-    # What its agent says of it beside what it has.
-    Column("labels", JSONB, nullable=False, server_default="{}"),
     # When the connection ended on which its agent held a poll; of no account once it has reported since.
     Column("hung_up_at", DateTime(timezone=True)),
     # Of the certificate that its agent last showed, where hosts are asked for one.
     Column("certificate_ends_at", DateTime(timezone=True)),
+    # What its agent says of it beside what it has.
+    Column("labels", JSONB, nullable=False, server_default="{}"),
     # Which labels and templates its join token allows, any where it says nothing; what it was refused, in sentences.
     Column("allowed", JSONB(none_as_null=True)),
     Column("refused", JSONB, nullable=False, server_default="[]"),

@@ -33,10 +33,11 @@ def _asked(
     actor: Wanted = None,
     action: Wanted = None,
     subject: Wanted = None,
+    address: Wanted = None,
     from_s: Moment = None,
     until_s: Moment = None,
 ) -> Asked:
-    return Asked(actor=actor, action=action, subject=subject, from_s=from_s, until_s=until_s)
+    return Asked(actor=actor, action=action, subject=subject, address=address, from_s=from_s, until_s=until_s)
 
 
 WhatIsAsked = Annotated[Asked, Depends(_asked)]
@@ -52,6 +53,8 @@ class ActOut(Given):
     subject: str
     before: Any
     after: Any
+    address: str | None
+    """From where it was done, of IPv6 the network; null: nobody called, or an earlier version wrote the line."""
 
     @classmethod
     def of(cls, act: Act) -> "ActOut":
@@ -63,6 +66,7 @@ class ActOut(Given):
             subject=act.subject,
             before=act.before,
             after=act.after,
+            address=act.address,
         )
 
 

@@ -9,6 +9,7 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import from_json
 
+from headway.control.attempts import address_of
 from headway.control.bounds import Bounds
 from headway.control.callers import Caller, Callers
 from headway.control.http.bodies import TEXT_LENGTH_MAX, storable, storable_text
@@ -20,6 +21,7 @@ from headway.control.ingest import Ingest
 from headway.errors import Invalid
 from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.scaling.strategy import Strategy
+from headway.store.audit import Actor
 from headway.store.engine import Engine
 
 THREAD_BYTES = 64 * 1024  # reading more than this takes milliseconds that the ticks and polls should not wait for
@@ -51,7 +53,10 @@ class Door:
 async def _door(request: Request) -> Door:
     door: Door = request.app.state.door
     caller: Caller | None = request.scope.get(CALLER)
-    return door if caller is None else replace(door, actor=caller.actor, caller=caller)
+    if caller is not None:
+        return replace(door, actor=caller.actor, caller=caller)
+    address = address_of(request.client.host if request.client else "")
+    return replace(door, actor=Actor(door.actor, address=address or None))
 
 
 AtDoor = Annotated[Door, Depends(_door)]

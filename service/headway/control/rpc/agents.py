@@ -200,7 +200,7 @@ def _content(request: agent_pb2.ReportRequest) -> bytes:
     return hashlib.blake2b(standing.SerializeToString(deterministic=True), digest_size=16).digest()
 
 
-def _report(request: agent_pb2.ReportRequest) -> HostReport:
+def _report(request: agent_pb2.ReportRequest, *, address: str) -> HostReport:
     now_s = time.time()
     report = HostReport(
         host_id=request.host_id,
@@ -214,6 +214,7 @@ def _report(request: agent_pb2.ReportRequest) -> HostReport:
         start_ups=tuple(codec.start_up_from_message(each) for each in request.start_ups),
         exits=tuple(codec.exit_from_message(each) for each in request.exits),
         labels=dict(request.labels),
+        address=address,
     )
     check_report(report)
     return report
