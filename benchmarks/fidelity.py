@@ -15,6 +15,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -97,17 +98,20 @@ def _run(workload: Workload, ledger: Ledger, *, runs: int, folder: Path) -> None
         worker_class=workload.worker_class,
         queues=[WARM_UP, *names.values()],
     ) as system:
-        _warm_up(system, workload)  # a new installation knows no start-ups, and its first evaluations are slow
+        before = _warm_up(system, workload)  # a new installation knows no start-ups, and its first evaluations are slow
         for number in missing:
             row = _one(system, workload, number, names[number], runs=runs)
+            if number == CALIBRATION:  # what was learned of starts was learned of all of these
+                row["spawned_at_s"] = [*before, *row["spawned_at_s"]]
             ledger.add(row)
             print(
                 json.dumps({key: row[key] for key in ("workload", "run", "live", "load")}), file=sys.stderr, flush=True
             )
 
 
-def _warm_up(system: System, workload: Workload) -> None:
-    live_run(system, workload, workload.other_jobs()[:20], name=WARM_UP, queue=WARM_UP, phase_s=1.0)
+def _warm_up(system: System, workload: Workload) -> Sequence[float]:
+    run = live_run(system, workload, workload.other_jobs()[:20], name=WARM_UP, queue=WARM_UP, phase_s=1.0)
+    return [life.began_at_s for life in run.lives]
 
 
 def _one(system: System, workload: Workload, number: int, name: str, *, runs: int) -> dict[str, Any]:
@@ -124,7 +128,7 @@ def _one(system: System, workload: Workload, number: int, name: str, *, runs: in
         "phase_s": phase_s,
         "live": run.figures(objective_s=workload.objective.target_s),
         "load": [round(before[0], 2), round(os.getloadavg()[0], 2)],
-        "others_cores": round(run.others_cores, 3),
+        "spawned_at_s": [life.began_at_s for life in run.lives],
         "commit": _commit(),
     }
     return row | {"behaviour": _learned(system, name, run)} if is_calibration else row

@@ -10,6 +10,7 @@ from typing import Any
 from headway.scaling.behaviour import Behaviour, behaviour_from_mapping
 from headway.simulate.jobs import Jobs
 from headway.simulate.single import Setting, rehearse
+from live_runs.cores import cores_left
 from live_runs.live import GOES_ON_S
 from live_runs.workloads import Workload
 
@@ -31,7 +32,7 @@ class Comparison:
     workload: Workload
     behaviour: Behaviour
     host_cores: float
-    """What the installation left of the machine in the calibration, at the mean."""
+    """What workers had of the machine in the calibration, by how long starts took beside each other."""
     live: Mapping[str, Sequence[float]]
     live_until_done_s: Sequence[float]
     """The worker-seconds of each live run up to the end of its last job."""
@@ -64,7 +65,7 @@ def compared(workload: Workload, calibration: Mapping[str, Any], rows: Sequence[
     """The live runs of ``rows`` beside their rehearsals, with what the calibration measured."""
     behaviour = behaviour_from_mapping(calibration["behaviour"])
     assert behaviour.start_up is not None, "no worker has started in the calibration"
-    host_cores = max(0.1, (os.cpu_count() or 1) - calibration["others_cores"])
+    host_cores = cores_left(behaviour, calibration["spawned_at_s"])
     whole = partial(_all, workload, rows, host_cores=host_cores)
     return Comparison(
         workload=workload,

@@ -7,7 +7,6 @@ from statistics import mean
 from typing import Any
 
 from headway.simulate.replay import RecordedJob
-from live_runs.background import Background
 from live_runs.jobs import JobRun, LiveJobs
 from live_runs.system import System
 from live_runs.watch import Life, WorkerWatch
@@ -33,8 +32,6 @@ class LiveRun:
     jobs: Sequence[JobRun]
     lives: Sequence[Life]
     decisions: Sequence[dict[str, Any]]
-    others_cores: float
-    """What the installation took of processors beside the workers, at the mean."""
 
     def figures(self, *, objective_s: float) -> dict[str, float]:
         """What is compared."""
@@ -61,7 +58,6 @@ class LiveRun:
         return {
             "began_at_s": self.began_at_s,
             "phase_s": self.phase_s,
-            "others_cores": self.others_cores,
             "jobs": [asdict(job) for job in self.jobs],
             "lives": [asdict(life) for life in self.lives],
             "decisions": list(self.decisions),
@@ -80,14 +76,12 @@ def live_run(
     sent = LiveJobs(system.broker_url, queue)
     watch = WorkerWatch(system.agent_pid)
     watch.start()
-    background = Background(system.agent_pid)
     try:
         sent.send(jobs, at_s=began_at_s)
         _wait(lambda: sent.are_sent, within_s=jobs[-1].at_s + 60.0, what="all jobs to be sent")
         _wait(lambda: sent.are_done, within_s=DONE_WITHIN_S, what="all jobs to be done")
         ended_at_s = max(job.ended_at_s or 0.0 for job in sent.records()) + GOES_ON_S
         _wait(lambda: time.time() > ended_at_s, within_s=GOES_ON_S + ASK_S, what="the end")
-        others_cores = background.cores()
         decisions = system.decisions(name)
         system.apply(replace(profile, workers_max=0))
         _wait(lambda: not watch.present, within_s=LEFT_WITHIN_S, what="all workers to leave")
@@ -99,7 +93,6 @@ def live_run(
         jobs=sent.records(),
         lives=[replace(life, ended_at_s=min(life.ended_at_s, ended_at_s)) for life in lives],
         decisions=decisions,
-        others_cores=others_cores,
     )
     sent.close()
     return run
