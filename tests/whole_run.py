@@ -10,11 +10,15 @@ from typing import TypeVar
 
 import hypothesis
 import pytest
+from hypothesis import Phase
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, database=None, deadline=None, max_examples=30)
 hypothesis.settings.register_profile("searching", deadline=None, max_examples=2_000)
+hypothesis.settings.register_profile(  # of tests/mutants: that a test fails is enough, whatever its smallest example
+    "finding", hypothesis.settings.get_profile("repeatable"), phases=(Phase.explicit, Phase.generate)
+)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 

@@ -1,5 +1,8 @@
 """A copy of the tree in which mistakes are made, one at a time, and what is run on it."""
 
+import compileall
+import contextlib
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -7,10 +10,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from py_compile import PycInvalidationMode
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 SEED = ROOT / "tests" / "control" / "http" / "seed.py"  # of a fixture that tests of every folder may use
 LIVED, GONE = "lived", "does not apply"
+PROFILE = "finding"  # of tests/whole_run.py
 
 
 def copied(folders: Iterable[str], copy: Path) -> None:
@@ -20,6 +27,40 @@ def copied(folders: Iterable[str], copy: Path) -> None:
     for file in (ROOT / "pyproject.toml", SEED, *(ROOT / "tests").glob("*.py")):
         (copy / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, copy / file.relative_to(ROOT))
+    # By what is in the file, not by its time: a mistake may be as long as what is right, and made within its second.
+    compileall.compile_dir(copy / "service", quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+
+
+def tested_on(copy: Path, words: Sequence[str], *, within_s: float) -> subprocess.CompletedProcess[str] | None:
+    """Run pytest on the copy's modules and tests in a fork of a process that knows pytest, and nothing of Headway.
+
+    Without servers a test file takes less than starting Python and pytest. Returns how it ended; ``None``: not within
+    that time.
+    """
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(PRELOADED)
+    process = forks.Process(target=_tested, args=(copy, words))
+    process.start()
+    process.join(within_s)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return None
+    said = (copy / SAID).read_text(encoding="utf-8")
+    return subprocess.CompletedProcess(words, process.exitcode or 0, said, "")
+
+
+PRELOADED = ["pytest", "hypothesis.strategies", "_hypothesis_pytestplugin", "pytest_asyncio", "pytest_timeout", "xdist"]
+SAID = "said.txt"
+
+
+def _tested(copy: Path, words: Sequence[str]) -> None:
+    os.chdir(copy)
+    sys.path[:0] = [str(copy / "service"), str(copy / "tests")]
+    os.environ["HYPOTHESIS_PROFILE"] = PROFILE
+    with (copy / SAID).open("w", encoding="utf-8") as said, contextlib.redirect_stdout(said):
+        ended = pytest.main([*words])
+    sys.exit(int(ended))
 
 
 @contextmanager
@@ -36,6 +77,7 @@ def mistaken(file: Path, right: str, wrong: str) -> Iterator[None]:
 def run_on(copy: Path, words: Sequence[str], *, within_s: float) -> subprocess.CompletedProcess[str] | None:
     """Run Python on the copy's modules and tests. Returns how it ended; ``None``: not within that time."""
     paths = {"PYTHONPATH": f"{copy / 'service'}:{copy / 'sparkjobs'}:{copy / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    paths |= {"HYPOTHESIS_PROFILE": PROFILE}
     try:
         return subprocess.run(
             [sys.executable, *words],
