@@ -13,6 +13,7 @@ from headway.scaling.placement import PoolTarget
 from headway.scaling.room import Rooms
 from headway.scaling.share import Claim
 
+HOSTS_MAX = 6
 FLOORS_MAX = 12
 SIZES = [(1, 0), (1, 2), (2, 1), (2, 3), (3, 1), (4, 0), (4, 4), (5, 2)]
 """Cores and bytes of one worker."""
@@ -92,40 +93,38 @@ def placed(rows: Iterable[Assignment]) -> dict[str, int]:
     return found
 
 
-HOSTS = st.lists(
-    st.tuples(
-        st.integers(0, 9),
-        st.sampled_from([4, 8, 100]),
-        st.sampled_from([TEMPLATES, TEMPLATES, TEMPLATES[:5], TEMPLATES[3:], TEMPLATES[::2]]),
-        st.sampled_from([HostState.SERVING] * 5 + [HostState.CORDONED]),
-        st.sampled_from([{}, {"disk": "ssd"}]),
-    ),
-    min_size=1,
-    max_size=6,
+HOSTS = st.tuples(
+    st.integers(0, 9),
+    st.sampled_from([4, 8, 100]),
+    st.sampled_from([TEMPLATES, TEMPLATES, TEMPLATES[:5], TEMPLATES[3:], TEMPLATES[::2]]),
+    st.sampled_from([HostState.SERVING] * 5 + [HostState.CORDONED]),
+    st.sampled_from([{}, {"disk": "ssd"}]),
 )
-CLAIMS = st.lists(
-    st.tuples(
-        st.sampled_from(TEMPLATES),
-        st.integers(0, 4),
-        st.sampled_from([0, 0, 1, 2, 3, 6]),
-        st.integers(1, 2),
-        st.sampled_from([{}, {}, {}, {"disk": "ssd"}]),
-    ),
-    min_size=1,
-    max_size=6,
+CLAIMS = st.tuples(
+    st.sampled_from(TEMPLATES),
+    st.integers(0, 4),
+    st.sampled_from([0, 0, 1, 2, 3, 6]),
+    st.integers(1, 2),
+    st.sampled_from([{}, {}, {}, {"disk": "ssd"}]),
 )
 
 
 @st.composite
-def drawn(draw: st.DrawFn) -> Drawn:
-    """At most twelve guaranteed workers on at most six hosts: some cordoned, labelled, or short of a template."""
+def drawn(
+    draw: st.DrawFn, *, hosts_max: int = HOSTS_MAX, claims_max: int = HOSTS_MAX, floors_max: int = FLOORS_MAX
+) -> Drawn:
+    """At most so many guaranteed workers on so many hosts: some cordoned, labelled, or short of a template."""
     hosts = [
-        host(f"h{number}", cores, size, templates=templates, state=state, labels=labels)
-        for number, (cores, size, templates, state, labels) in enumerate(draw(HOSTS))
+        host(f"h{number:02}", cores, size, templates=templates, state=state, labels=labels)
+        for number, (cores, size, templates, state, labels) in enumerate(
+            draw(st.lists(HOSTS, min_size=1, max_size=hosts_max))
+        )
     ]
-    left = FLOORS_MAX
+    left = floors_max
     claims = []
-    for number, (template, floor, more, priority, labels) in enumerate(draw(CLAIMS)):
+    for number, (template, floor, more, priority, labels) in enumerate(
+        draw(st.lists(CLAIMS, min_size=1, max_size=claims_max))
+    ):
         floor = min(floor, left)
         left -= floor
         claims.append(

@@ -129,6 +129,14 @@ def test_draining_counts_on_the_batch_and_not_on_the_mean() -> None:
     assert decide(view(even), Memory(), now_s=NOW_S)[0].target_workers == 20  # two each
 
 
+def test_busy_slots_are_free_again_as_late_as_a_batch_makes_them() -> None:
+    """Forty slots have a long job each: by the mean 40 would be free a second from now, and 3 are in two."""
+    block = queue(waiting_jobs=40, in_flight_jobs=40, oldest_age_s=6.5, service_time_s=1.0, service_batch_s=28.0)
+    assert decide(view(block, running_workers=40), held(40), now_s=NOW_S)[0].target_workers == 79
+    even = queue(waiting_jobs=40, in_flight_jobs=40, oldest_age_s=6.5, service_time_s=1.0, service_batch_s=1.0)
+    assert decide(view(even, running_workers=40), held(40), now_s=NOW_S)[0].target_workers == 40
+
+
 # What the ceiling leaves no time for
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headway.scaling.allotment import Allotment, allotted
-from headway.scaling.model import Assignment, Host, HostState
+from headway.scaling.model import Assignment, Host, HostState, Template
 from headway.scaling.parts import PoolTarget
 from headway.scaling.placement import placed_workers
 from headway.scaling.realising import MOVES_MAX
@@ -115,6 +115,40 @@ def test_no_more_guaranteed_workers_move_at_once_than_are_bounded_and_the_next_e
             }
     assert placed == [MOVES_MAX, number, number]
     assert placed_workers(rows)["first"] == number
+
+
+SMALL, LARGE, MIDDLE = (template(name, cores) for name, cores in [("small", 0.25), ("large", 32), ("middle", 8)])
+
+
+def full_of_small(beside: Template) -> tuple[list[Host], list[Assignment]]:
+    """Two hosts of 64 cores: the first is full of small guaranteed workers, and it alone can run ``beside``."""
+    there = [row("small", "a", 256, "small")]
+    return [host("a", 64, templates=[SMALL, beside]), host("b", 64, templates=[SMALL])], there
+
+
+def test_floors_that_take_too_many_moves_together_get_their_places_one_after_the_other() -> None:
+    """Each of two takes the place of 32 small ones."""
+    hosts, rows = full_of_small(MIDDLE)
+    claims = [claim("small", "small", 256, 256), claim("middle", "middle", 2, 2)]
+    first = allot(claims, hosts, rows)
+    assert counts(first.rows) == {("small", "a"): 224, ("small", "b"): 32, ("middle", "a"): 1}
+    assert first.refusals == {
+        "middle": "there is a place, but it takes more moves than one evaluation makes: the next goes on"
+    }
+    then = allot(claims, hosts, first.rows)
+    assert counts(then.rows) == {("small", "a"): 192, ("small", "b"): 64, ("middle", "a"): 2}
+    assert then.refusals == {}
+
+
+def test_a_floor_whose_place_takes_too_many_moves_at_once_says_so_and_what_would_help() -> None:
+    """128 small ones would have to move for one large one: no evaluation would go on."""
+    hosts, rows = full_of_small(LARGE)
+    allotment = allot([claim("small", "small", 256, 256), claim("large", "large", 1, 1)], hosts, rows)
+    assert allotment.rows == tuple(rows)
+    assert allotment.refusals == {
+        "large": "there is a place only if more guaranteed workers move at once than one evaluation moves; "
+        "add a host of 32 cores, or lower what small is guaranteed"
+    }
 
 
 def test_a_surplus_leaves_open_hosts_where_a_floor_needs_the_room() -> None:

@@ -23,6 +23,7 @@ def rhythm(*burst: int, period_s: float, bursts: int = 5) -> Rhythm:
     [
         ((200, 400, 600), 30.0, {}, 24),  # 600 jobs in 15 s + 9.5 s: 25 starts a slot; 600 × 1 s in 30 s: 20
         ((200, 400, 600, 800, 1000), 50.0, {}, 29),  # 1000 / 35 = 28.6
+        ((100, 300, 500, 550), 30.0, {}, 23),  # at its pace it came in 2.5 + 5 + 5 + 1.25 s: 550 / 24
         ((7,), 82.0, {"cycle_s": 60.0}, 7),  # at once, and each outlasts the wait: a slot each
         ((1,), 65.0, {"cycle_s": 20.0, "start_cost_s": 50.0}, 1),  # idle for 45 s, which is less than a start costs
         ((1,), 65.0, {"cycle_s": 20.0}, None),  # and here more

@@ -59,20 +59,29 @@ def allotted(
     shares = shared(asked, hosts, held=held, current=_where_shut(placing))
     if not shares.is_guaranteed and placing.stay_where_shut():
         shares = shared(asked, hosts, held=held, current=_where_shut(placing))
-    Realising(placing, asked, shares).realise()
+    realising = Realising(placing, asked, shares)
+    realising.realise()
     placed = placing.placed
     short = {each.pool: placed(each.pool) for each in targets if placed(each.pool) < each.workers}
     return Allotment(
         rows=tuple(placing.rows()),
         short=short,
-        refusals=_refusals(placing, [claim for claim in asked if claim.pool in short], asked, shares),
+        refusals=_refusals(
+            placing,
+            [claim for claim in asked if claim.pool in short],
+            asked,
+            shares,
+            does_go_on=realising.has_moved_guaranteed,
+        ),
         in_pieces={
             pool: shares.granted[pool] - workers for pool, workers in short.items() if workers < shares.granted[pool]
         },
     )
 
 
-def _refusals(placing: Placing, short: Iterable[Claim], claims: Sequence[Claim], shares: Shares) -> dict[str, str]:
+def _refusals(
+    placing: Placing, short: Iterable[Claim], claims: Sequence[Claim], shares: Shares, *, does_go_on: bool
+) -> dict[str, str]:
     refused = [claim for claim in short if placing.placed(claim.pool) < min(claim.guaranteed_workers, claim.workers)]
     if not refused:
         return {}
@@ -81,12 +90,13 @@ def _refusals(placing: Placing, short: Iterable[Claim], claims: Sequence[Claim],
         for kind, workers in counts.items():
             rooms.put(host_id, kind, workers)
     refusals = Refusals(rooms, floors=floors, claims=claims)
-    return {
-        claim.pool: MORE_MOVES
-        if shares.guaranteed[claim.pool] == min(claim.guaranteed_workers, claim.workers)
-        else refusals.of(claim)
-        for claim in refused
-    }
+
+    def reason(claim: Claim) -> str:
+        if shares.guaranteed[claim.pool] < min(claim.guaranteed_workers, claim.workers):
+            return refusals.of(claim)
+        return MORE_MOVES if does_go_on else refusals.of_moves(claim)
+
+    return {claim.pool: reason(claim) for claim in refused}
 
 
 def _is_all_placed(placing: Placing) -> bool:

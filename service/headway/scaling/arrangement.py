@@ -21,7 +21,8 @@ STEPS_MAX = 40_000  # in all, of a large installation: about a tenth of a second
 class Arrangement:
     """How many guaranteed workers of each kind are on each host."""
 
-    def __init__(self, rooms: Rooms, *, steps_max: int = STEPS_MAX) -> None:
+    def __init__(self, rooms: Rooms, *, steps_max: int = STEPS_MAX, moves_max: int | None = None) -> None:
+        """With nobody in ``rooms``. For those to come, no more than ``moves_max`` move in all."""
         self.rooms = rooms
         self.by_host: dict[str, dict[str, int]] = {}
         self.is_exact = True
@@ -29,6 +30,7 @@ class Arrangement:
         self.moves = 0
         """Workers that have been moved so far to let another in."""
         self._steps_left = steps_max
+        self._moves_max = moves_max
         self._hopeless: set[str] = set()
         self._open = [room for room in rooms.by_host.values() if rooms.is_open(room)]
 
@@ -77,16 +79,46 @@ class Arrangement:
         able = [room for room in self._open if self._could_hold(room, kind)]
         if not able or not self._is_enough_left(able, kind):
             return False
-        is_exact = False
+        is_exact = is_far = False
         for window in self._windows(able):
             if self._steps_left <= 0:
                 break
-            found = self._refilled(window, kind)
-            if found.fills is not None:
+            found, is_filled = self._refilled(window, kind)
+            if is_filled:
                 return True
-            is_exact = found.is_exact and len(window) == len(self._open)
+            is_far = is_far or found.fills is not None
+            is_exact = found.is_exact and found.fills is None and len(window) == len(self._open)
+        # Refilling looks for any way. Where that moves too many, one host gives up as few as have places elsewhere.
+        if is_far and any(self._displaced(room, kind) for room in sorted(able, key=_emptiest)[:WINDOW_HOSTS]):
+            return True
         self.is_exact = self.is_exact and is_exact
         return False
+
+    def _displaced(self, room: Room, kind: str) -> bool:
+        """Put one of ``kind`` there, and each that stands in its way where there is room, the largest first."""
+        self.put(room.host_id, kind, 1)  # so that nobody finds room there again
+        moved: list[tuple[str, str]] = []
+        there = [each for each, workers in self.by_host[room.host_id].items() if workers and each != kind]
+        for each in sorted(there, key=lambda each: (-self.rooms.part_of(each), each)):
+            while min(room.left) < 0 and self.by_host[room.host_id][each] and self._may_move(len(moved) + 1):
+                self.put(room.host_id, each, -1)
+                place = self.rooms.add_tightly(each)
+                if place is None:
+                    self.put(room.host_id, each, 1)
+                    break
+                self._count(place, each, 1)
+                moved.append((place, each))
+        if min(room.left) >= 0:
+            self.moves += len(moved)
+            return True
+        for place, each in moved:
+            self.put(place, each, -1)
+            self.put(room.host_id, each, 1)
+        self.put(room.host_id, kind, -1)
+        return False
+
+    def _may_move(self, workers: int) -> bool:
+        return self._moves_max is None or self.moves + workers <= self._moves_max
 
     def _could_hold(self, room: Room, kind: str) -> bool:
         """Whether it could if nothing guaranteed were there."""
@@ -117,8 +149,8 @@ class Arrangement:
         window = dict.fromkeys([*takers[: WINDOW_HOSTS // 2], *others[:WINDOW_HOSTS]])
         yield list(window)[:WINDOW_HOSTS]
 
-    def _refilled(self, window: list[Room], kind: str) -> Packed:
-        """Give the workers of ``window`` and one more of ``kind`` their places there, if there are any."""
+    def _refilled(self, window: list[Room], kind: str) -> tuple[Packed, bool]:
+        """Give the workers of ``window`` and one more of ``kind`` their places, if few enough move for it."""
         there = [self.by_host.get(room.host_id, {}) for room in window]
         kinds = sorted({kind, *(each for counts in there for each, workers in counts.items() if workers)})
         counts = tuple(sum(each.get(one, 0) for each in there) + (one == kind) for one in kinds)
@@ -130,18 +162,23 @@ class Arrangement:
         steps_max = SMALL_STEPS_MAX if is_small else min(WINDOW_STEPS_MAX, self._steps_left)
         found = packed(bins, counts, steps_max=steps_max)
         self._steps_left -= 0 if is_small else found.steps
-        if found.fills is not None:
-            self._fill(window, kinds, found.fills)
-            self.moves -= 1  # the new one
-        return found
+        return found, found.fills is not None and self._fill(window, kinds, found.fills)
 
-    def _fill(self, window: Iterable[Room], kinds: Sequence[str], fills: Iterable[Counts]) -> None:
-        for room, fill in zip(window, fills, strict=True):
-            for kind, workers in zip(kinds, fill, strict=True):
-                more = workers - self.by_host.get(room.host_id, {}).get(kind, 0)
-                if more:
-                    self.put(room.host_id, kind, more)
-                    self.moves += max(0, more)
+    def _fill(self, window: Iterable[Room], kinds: Sequence[str], fills: Iterable[Counts]) -> bool:
+        """Have the workers where ``fills`` say, unless too many would move. Returns whether they are."""
+        changes = [
+            (room.host_id, kind, workers - self.by_host.get(room.host_id, {}).get(kind, 0))
+            for room, fill in zip(window, fills, strict=True)
+            for kind, workers in zip(kinds, fill, strict=True)
+        ]
+        moves = sum(max(0, more) for _, _, more in changes) - 1  # but for the new one
+        if not self._may_move(moves):
+            return False
+        for host_id, kind, more in changes:
+            if more:
+                self.put(host_id, kind, more)
+        self.moves += moves
+        return True
 
 
 def _emptiest(room: Room) -> tuple[float, str]:

@@ -29,10 +29,12 @@ def moved_for_guarantees(
     """
     owed = {pool: guaranteed[pool] - _where_shut(placing, each) for pool, each in parts.items()}
     owed = {pool: workers for pool, workers in owed.items() if workers > 0}
-    slots, found = _slots_from_here(placing, parts, owed, moves_max=moves_max)
-    ways = [_places(parts, found, slots)]
+    own = {pool: _own(placing, parts[pool], workers) for pool, workers in owed.items()}
+    slots, found = _slots_from_here(placing, parts, owed, own, moves_max=moves_max)
+    ways = [_places(parts, found, slots, own)]
     if found != owed:
-        ways.insert(0, _places(parts, owed, _slots(witness)))
+        there = {pool: {host: _there(parts[pool], host) for host in placing.rooms.by_host} for pool in owed}
+        ways.insert(0, _places(parts, owed, _slots(witness), there))
     for places in ways:
         if places is not None and (moves := _moves(placing, parts, places)) <= moves_max:
             _move(placing, parts, places)
@@ -55,21 +57,18 @@ def _there(parts: Sequence[Part], host_id: str) -> int:
 
 
 def _slots_from_here(
-    placing: Placing, parts: Parts, owed: Mapping[str, int], *, moves_max: int
+    placing: Placing, parts: Parts, owed: Mapping[str, int], own: Counts, *, moves_max: int
 ) -> tuple[Counts, dict[str, int]]:
-    """Slots for those that are owed some, as far as can be where the pools have workers, and for how many of each."""
-    arrangement = Arrangement(placing.bare_rooms())
+    """Slots for those that are owed some, as few moves away from their ``own`` as can be, and for how many of each."""
+    arrangement = Arrangement(placing.bare_rooms(), moves_max=moves_max)
     found: dict[str, int] = {}
-    for pool, workers in owed.items():
-        kind = parts[pool][0].kind
-        for host_id in _own_hosts(placing, parts[pool]):
-            own = min(workers - found.get(pool, 0), _there(parts[pool], host_id))
-            arrangement.put(host_id, kind, own)
-            found[pool] = found.get(pool, 0) + own
+    for pool, by_host in own.items():
+        for host_id, workers in by_host.items():
+            arrangement.put(host_id, parts[pool][0].kind, workers)
+        found[pool] = sum(by_host.values())
     for pool in sorted(owed, key=lambda each: _largest_first(arrangement.rooms, parts[each][0])):
-        kind = parts[pool][0].kind
-        while found.get(pool, 0) < owed[pool] and arrangement.moves < moves_max and arrangement.add(kind):
-            found[pool] = found.get(pool, 0) + 1
+        while found[pool] < owed[pool] and arrangement.add(parts[pool][0].kind):
+            found[pool] += 1
     return _slots(arrangement), {pool: workers for pool, workers in found.items() if workers}
 
 
@@ -78,12 +77,14 @@ def _largest_first(rooms: Rooms, part: Part) -> tuple[int, float, str]:
     return -part.target.priority, -rooms.part_of(part.kind), part.target.pool
 
 
-def _own_hosts(placing: Placing, parts: Sequence[Part]) -> list[str]:
-    """The open hosts that have workers of a pool, those with the most first."""
+def _own(placing: Placing, parts: Sequence[Part], workers: int) -> dict[str, int]:
+    """Up to so many ``workers`` of a pool by open host, from those with the most first."""
     there = {host_id: _there(parts, host_id) for part in parts for host_id in part.by_host}
-    rooms = placing.rooms
-    is_open = {host_id for host_id, workers in there.items() if workers and rooms.is_open(rooms.by_host[host_id])}
-    return sorted(is_open, key=lambda host_id: (-there[host_id], host_id))
+    own: dict[str, int] = {}
+    for host_id in sorted(there, key=lambda each: (-there[each], each)):
+        if there[host_id] and placing.rooms.is_open(placing.rooms.by_host[host_id]):
+            own[host_id] = min(there[host_id], workers - sum(own.values()))
+    return {host_id: count for host_id, count in own.items() if count}
 
 
 def _slots(arrangement: Arrangement) -> Counts:
@@ -94,8 +95,8 @@ def _slots(arrangement: Arrangement) -> Counts:
     return slots
 
 
-def _places(parts: Parts, owed: Mapping[str, int], slots: Counts) -> Counts | None:
-    """Which pool has which of the slots of its kind: first where it has workers. ``None`` if they do not suffice."""
+def _places(parts: Parts, owed: Mapping[str, int], slots: Counts, own: Counts) -> Counts | None:
+    """Which pool has which of the slots of its kind: its ``own`` first. ``None`` if they do not suffice."""
     left = {kind: dict(by_host) for kind, by_host in slots.items()}
     places: Counts = {pool: {} for pool in owed}
     for is_own in (True, False):
@@ -103,7 +104,7 @@ def _places(parts: Parts, owed: Mapping[str, int], slots: Counts) -> Counts | No
             free = left.get(parts[pool][0].kind, {})
             for host_id in free:
                 wanted = workers - sum(places[pool].values())
-                taken = min(wanted, free[host_id], _there(parts[pool], host_id) if is_own else wanted)
+                taken = min(wanted, free[host_id], own[pool].get(host_id, 0) if is_own else wanted)
                 if taken:
                     places[pool][host_id] = places[pool].get(host_id, 0) + taken
                     free[host_id] -= taken

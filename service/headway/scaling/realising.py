@@ -32,6 +32,11 @@ class Realising:
         self._guaranteed = self._guarantees()
         self._granted = {pool: max(workers, self._guaranteed[pool]) for pool, workers in self._shares.granted.items()}
 
+    @property
+    def has_moved_guaranteed(self) -> bool:
+        """Whether guaranteed workers made way for others that are guaranteed."""
+        return self._moves_left < MOVES_MAX
+
     def _guarantees(self) -> Mapping[str, int]:
         """What was shared out of each guarantee; all of all where all are in place, which no search has to find."""
         wanted = {claim.pool: min(claim.guaranteed_workers, claim.workers) for claim in self._claims}

@@ -13,6 +13,7 @@ from headway.scaling.share import Claim
 
 GIB, MIB = 2**30, 2**20
 MORE_MOVES = "there is a place, but it takes more moves than one evaluation makes: the next goes on"
+TOO_MANY_MOVES = "there is a place only if more guaranteed workers move at once than one evaluation moves"
 NAMES_MAX = 2  # of pools that could give way; a list of all would help nobody
 
 Floors = Mapping[str, Mapping[str, int]]
@@ -41,8 +42,14 @@ class Refusals:
         if kind not in self._reasons:
             self._reasons[kind] = self._reason(claim, kind)
         reason, in_the_way = self._reasons[kind]
-        pools = [pool for pool in in_the_way if pool != claim.pool][:NAMES_MAX]
-        return f"{reason}, or lower what {' or '.join(pools)} is guaranteed" if pools else reason
+        return _or_less(claim, reason, in_the_way)
+
+    def of_moves(self, claim: Claim) -> str:
+        """The same where one more worker of ``claim`` has a place, but one that is too far from what is in place."""
+        kind = self._rooms.kind(claim.template, claim.labels)
+        serving = [room for room in self._rooms.by_host.values() if kind in room.costs and self._rooms.is_open(room)]
+        cost = _amounts(serving[0].costs[kind], range(3))
+        return _or_less(claim, f"{TOO_MANY_MOVES}; add a host of {cost}", self._in_the_way(serving))
 
     def _reason(self, claim: Claim, kind: str) -> tuple[str, Sequence[str]]:
         able = [room for room in self._rooms.by_host.values() if kind in room.costs]
@@ -73,6 +80,11 @@ class Refusals:
             if kind in kinds
         ]
         return [pool for _, _, pool in sorted(found)[: NAMES_MAX + 1]]
+
+
+def _or_less(claim: Claim, reason: str, in_the_way: Iterable[str]) -> str:
+    pools = [pool for pool in in_the_way if pool != claim.pool][:NAMES_MAX]
+    return f"{reason}, or lower what {' or '.join(pools)} is guaranteed" if pools else reason
 
 
 def _all_shut(claim: Claim, able: Sequence[Room], kind: str) -> str:
