@@ -16,8 +16,8 @@ from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S
 
-LAW = settings(max_examples=max(30, settings.default.max_examples // 2))
-"""For laws that decide for every strategy: a pool has many fields to draw, and each is decided a dozen times."""
+LAW = settings(max_examples=max(30, settings.default.max_examples))
+"""For laws that decide for every strategy, a dozen times an example: thirty at least, whatever the profile."""
 
 # Each strategy is made once: what Hypothesis finds out of one, it finds out anew of another made in its place.
 AGES_S = st.floats(0, 1_000)
