@@ -51,13 +51,16 @@ async def test_no_more_than_so_many_wait_and_no_more_than_so_many_are_known(monk
     monkeypatch.setattr(brake, "KNOWN_MAX", 100)
     goes_on = asyncio.Event()
     paced = Brake(clock=lambda: 0.0, sleep=lambda _: goes_on.wait())
-    waiting = [asyncio.create_task(paced.hold(f"address {n}", took_s=1.0, **REFUSED)) for n in range(HELD_MAX)]
+    waiting = [asyncio.create_task(paced.hold(f"address {n}", took_s=1.0, **REFUSED)) for n in range(HELD_MAX["grpc"])]
     await asyncio.sleep(0)
     async with asyncio.timeout(30.0):
         await paced.hold("one more", took_s=1.0, **REFUSED)
+    other = asyncio.create_task(paced.hold("one more", took_s=1.0, port="http", status="401"))
+    await asyncio.sleep(0)
+    assert not other.done()  # each port has its own
     assert not any(task.done() for task in waiting)
     assert len(paced._free_at_s) == 100
     waiting[0].cancel()
     goes_on.set()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    assert paced._held == 0
+    await asyncio.gather(*waiting, other, return_exceptions=True)
+    assert not any(paced._held.values())

@@ -7,11 +7,13 @@ a client does that has reached its connection's bound of calls, asks again only 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 PAUSES_PER_WORK = 4.0  # seconds of waiting for each that a refusal took
 HELD_MAX_S = 2.0  # clients wait longer than that for an answer
-HELD_MAX = 500  # answers that wait; each takes a task and some memory
+# Answers that wait. Each takes some memory, and at the HTTP port a connection that makes room for no other: of 256,
+# where there are 1,024 descriptors.
+HELD_MAX: Mapping[str, int] = {"http": 100, "grpc": 2_000}
 KNOWN_MAX = 10_000
 
 
@@ -27,14 +29,14 @@ class Brake:
         self._clock = clock
         self._sleep = sleep
         self._free_at_s: dict[str, float] = {}
-        self._held = 0
+        self._held = Counter[str]()
         self.refusals: Counter[tuple[str, str]] = Counter()
         """How many there were, by port and status."""
 
     async def hold(self, who: str, *, took_s: float, port: str, status: str) -> None:
         """Return when ``who`` may be refused, which took ``took_s`` seconds until now.
 
-        Those of one caller wait one after another. Beyond ``HELD_MAX`` in all, nobody waits.
+        Those of one caller wait one after another. Beyond ``HELD_MAX`` of the port, nobody waits.
         """
         self.refusals[port, status] += 1
         now_s = self._clock()
@@ -43,10 +45,10 @@ class Brake:
         if len(self._free_at_s) >= KNOWN_MAX:
             del self._free_at_s[next(iter(self._free_at_s))]  # whoever was not refused for the longest time
         self._free_at_s[who] = free_at_s
-        if self._held >= HELD_MAX:
+        if self._held[port] >= HELD_MAX[port]:
             return
-        self._held += 1
+        self._held[port] += 1
         try:
             await self._sleep(free_at_s - now_s)
         finally:
-            self._held -= 1
+            self._held[port] -= 1
