@@ -2,7 +2,7 @@
 
 import pytest
 
-from headway.cli.amounts import seconds, span_s
+from headway.cli.amounts import bare_seconds, seconds
 from headway.cli.described import described
 from headway.errors import Invalid
 
@@ -20,18 +20,18 @@ from headway.errors import Invalid
         ("200ms", 0.2),
     ],
 )
-def test_a_duration_has_a_unit_or_means_seconds(text: str, value_s: float) -> None:
-    assert seconds(text, option="--for", above_s=0) == pytest.approx(value_s)
+def test_in_a_table_a_duration_has_a_unit_or_means_seconds(text: str, value_s: float) -> None:
+    assert bare_seconds(text, option="service", above_s=0) == pytest.approx(value_s)
 
 
 @pytest.mark.parametrize(("text", "value_s"), [("30m", 1800), ("1.5h", 5400), (" 10s ", 10)])
 def test_what_lasts_has_a_unit(text: str, value_s: float) -> None:
-    assert span_s(text, option="--for") == value_s
+    assert seconds(text, option="--for") == value_s
 
 
 def test_a_bare_number_that_may_be_meant_as_minutes_is_refused() -> None:
     with pytest.raises(Invalid, match=r"^--for='10' has no unit: 10s, 10m or 10h$"):
-        span_s("10", option="--for")
+        seconds("10", option="--for")
 
 
 @pytest.mark.parametrize("text", ["", "-3s", "3w", "m", "inf", "nan"])

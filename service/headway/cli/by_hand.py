@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.amounts import span_s
+from headway.cli.amounts import seconds
 from headway.cli.api import api_of
 from headway.cli.modes import PAUSED, mode_of, until
 from headway.cli.said import say
@@ -53,7 +53,7 @@ def scale(
         raise Invalid(f"{workers!r} is no number of workers: expected 0 or more, or {AUTO}")
     if reason is None:
         raise Refused('say why, for those who read the decision: --reason "…"')
-    body = {"workers": int(workers), "for_s": span_s(duration, option="--for"), "reason": reason}
+    body = {"workers": int(workers), "for_s": seconds(duration, option="--for", above_s=0), "reason": reason}
     _tell(_sent("PUT", path, json=body))
 
 
@@ -72,7 +72,7 @@ def pause(
     """
     said: dict[str, Any] = {} if reason is None else {"reason": reason}
     if duration is not None:
-        said["for_s"] = span_s(duration, option="--for")
+        said["for_s"] = seconds(duration, option="--for", above_s=0)
     name, before = _paused(pool)
     _set(name, before, DIRECTIONS[before["pause"]] | _asked(up=up, down=down), said)
 

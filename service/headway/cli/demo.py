@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from headway.cli import leftovers
-from headway.cli.amounts import span_s
+from headway.cli.amounts import seconds
 from headway.cli.arguments import Arguments
 from headway.cli.client import apply_profiles
 from headway.cli.demo_run import Demo, Script, objectives
@@ -213,5 +213,5 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--no-browser", action="store_true", help="do not open the dashboard")
     add_machine_flags(parser)
     given = parser.parse_args(words[1:])
-    given.for_s = span_s(given.for_s, option="--for") if given.for_s is not None else None
+    given.for_s = seconds(given.for_s, option="--for", above_s=0) if given.for_s is not None else None
     return given

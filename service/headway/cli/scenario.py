@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from headway.cli.amounts import bytes_, count, seconds
+from headway.cli.amounts import bare_seconds, bytes_, count
 from headway.cli.files import load_profiles_file, mapping_of, parsed, unknown_keys
 from headway.cli.rehearsal import HOSTS_MAX, base_profile
 from headway.cli.traces import Columns, Workload, read_trace
@@ -103,7 +103,7 @@ def _bytes(value: Any, key: str) -> int:
 
 
 def _seconds(value: Any, key: str) -> float:
-    return float(value) if _is_number(value) else seconds(str(value), option=key)
+    return float(value) if _is_number(value) else bare_seconds(str(value), option=key)
 
 
 def _labels(value: Any, key: str) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.amounts import span_s
+from headway.cli.amounts import seconds
 from headway.cli.api import api_of
 from headway.cli.listing import tokens
 from headway.cli.said import say
@@ -64,7 +64,7 @@ def create(
     given = {
         "role": "join" if role is None else role.value,
         "name": name,
-        "for_s": None if duration is None else span_s(duration, option="--for"),
+        "for_s": None if duration is None else seconds(duration, option="--for", above_s=0),
         "uses": uses,
         "host": host,
         "labels": label or None,

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from headway.cli.amounts import count, seconds
+from headway.cli.amounts import bare_seconds, count
 from headway.cli.described import described
 from headway.cli.traces import Workload
 from headway.errors import Invalid
@@ -77,5 +77,5 @@ def _value(name: str, text: str) -> Any:
             raise Invalid(f"seed={text!r} is no whole number")
         return int(text)
     if name.endswith("_s") and not name.endswith("_per_s"):
-        return seconds(text, option=_short(name))
+        return bare_seconds(text, option=_short(name))
     return count(text, option=_short(name))
