@@ -10,7 +10,7 @@ from typing import Any
 from headway.scaling.behaviour import Behaviour, behaviour_from_mapping
 from headway.simulate.jobs import Jobs
 from headway.simulate.single import Setting, rehearse
-from live_runs.cores import cores_left
+from live_runs.cores import CORES, busy_cores
 from live_runs.live import GOES_ON_S
 from live_runs.workloads import Workload
 
@@ -31,8 +31,8 @@ class Comparison:
 
     workload: Workload
     behaviour: Behaviour
-    host_cores: float
-    """What workers had of the machine in the calibration, by how long starts took beside each other."""
+    busy_cores: float
+    """What other programs wanted of the machine in the calibration, by how long starts took beside each other."""
     live: Mapping[str, Sequence[float]]
     live_until_done_s: Sequence[float]
     """The worker-seconds of each live run up to the end of its last job."""
@@ -65,12 +65,12 @@ def compared(workload: Workload, calibration: Mapping[str, Any], rows: Sequence[
     """The live runs of ``rows`` beside their rehearsals, with what the calibration measured."""
     behaviour = behaviour_from_mapping(calibration["behaviour"])
     assert behaviour.start_up is not None, "no worker has started in the calibration"
-    host_cores = cores_left(behaviour, calibration["spawned_at_s"])
-    whole = partial(_all, workload, rows, host_cores=host_cores)
+    busy = busy_cores(behaviour, calibration["spawned_at_s"])
+    whole = partial(_all, workload, rows, busy_cores=busy)
     return Comparison(
         workload=workload,
         behaviour=behaviour,
-        host_cores=host_cores,
+        busy_cores=busy,
         live={name: [row["live"][name] for row in rows] for name in FIGURES},
         live_until_done_s=[row["live"]["worker_s_until_done"] for row in rows],
         rehearsed=whole(behaviour),
@@ -83,9 +83,10 @@ def compared(workload: Workload, calibration: Mapping[str, Any], rows: Sequence[
 
 
 def _all(
-    workload: Workload, rows: Sequence[Mapping[str, Any]], behaviour: Behaviour, *, host_cores: float
+    workload: Workload, rows: Sequence[Mapping[str, Any]], behaviour: Behaviour, *, busy_cores: float
 ) -> Mapping[str, Sequence[float]]:
-    setting = {"behaviour": behaviour, "is_new_pool": True, "starting_max": STARTING_MAX, "host_cores": host_cores}
+    machine = {"starting_max": STARTING_MAX, "host_cores": CORES, "busy_cores": busy_cores}
+    setting = {"behaviour": behaviour, "is_new_pool": True, **machine}
     return _gathered([_rehearsed(workload, row, seed, **setting) for row in rows for seed in range(SEEDS)])
 
 

@@ -1,8 +1,8 @@
-"""How many cores a machine has left for workers, by how long starts took beside each other in a calibration.
+"""What other programs took of a machine, by how long starts took beside each other in a calibration.
 
-What else runs there takes its part, and the scheduler shares cores by groups and by weights: counting what others used
-says less than how much slower starts became. The starts of the calibration are planned again on some number of cores,
-each with what it takes alone. The number with which the median start takes what it took is what workers had.
+Other programs want cores as well, and the scheduler gives everybody an even part: each worker leads a session of its
+own, and Linux shares cores between sessions first, whatever priority the programs within have. So many of them as make
+the median start of the calibration take what it took, each start with what it takes alone, were there.
 """
 
 import os
@@ -12,33 +12,34 @@ from statistics import median
 from headway.scaling.behaviour import Behaviour
 from headway.simulate.cores import Cores, Work
 
-LEAST = 0.1
-ROUNDS = 20  # a millionth of the machine
+CORES = float(os.cpu_count() or 1)
+MOST = 64.0
+ROUNDS = 30  # a millionth
 
 
-def cores_left(behaviour: Behaviour, spawned_at_s: Sequence[float]) -> float:
-    """The cores of this machine that workers had, of all at most.
+def busy_cores(behaviour: Behaviour, spawned_at_s: Sequence[float]) -> float:
+    """The cores that others wanted, from 0 to ``MOST``.
 
     Args:
         behaviour: What was learned of the calibration, its start-ups as they were and as they take alone.
         spawned_at_s: When each worker of the calibration was spawned, Unix seconds.
     """
     assert behaviour.start_up is not None
-    least, most = LEAST, float(os.cpu_count() or 1)
+    least, most = 0.0, MOST
     for _ in range(ROUNDS):
-        cores = (least + most) / 2
-        if _median_start_s(behaviour, spawned_at_s, cores) > behaviour.start_up.p50_s:
-            least = cores
+        busy = (least + most) / 2
+        if _median_start_s(behaviour, spawned_at_s, busy) > behaviour.start_up.p50_s:
+            most = busy
         else:
-            most = cores
-    return most
+            least = busy
+    return least
 
 
-def _median_start_s(behaviour: Behaviour, spawned_at_s: Sequence[float], cores: float) -> float:
+def _median_start_s(behaviour: Behaviour, spawned_at_s: Sequence[float], busy: float) -> float:
     assert behaviour.start_up_alone is not None
     assert behaviour.start_up_cpu_s is not None
     rest_s = max(0.0, behaviour.start_up_alone.p50_s - behaviour.start_up_cpu_s)
-    machine = Cores(cores, starting_max=None, busy_cores=lambda: 0.0)
+    machine = Cores(CORES, starting_max=None, busy_cores=lambda: busy)
     took_s: dict[int, float] = {}
     for number, at_s in enumerate(sorted(spawned_at_s)):
 

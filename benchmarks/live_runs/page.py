@@ -1,6 +1,7 @@
 """The comparison as a table and as a document."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from statistics import mean, median
 
 from headway.scaling.behaviour import Spread
@@ -21,6 +22,8 @@ ROWS = (
     ("decision to spawn", "apply_delay"),
     ("job to wake", "wake_delay"),
 )
+EARLIER = Path(__file__).with_name("earlier.md")
+"""Series that were run before and are worth keeping, each with the commit that it was run at."""
 NAMES = {"attainment_percent": "in time", "worker_s": "worker-seconds", "starts": "starts"}
 
 
@@ -53,7 +56,7 @@ def behaviours(found: Sequence[Comparison]) -> Iterator[str]:
     yield "|---|" + "--:|" * len(found)
     for name, field in ROWS:
         yield f"| {name} | " + " | ".join(_told(getattr(each.behaviour, field)) for each in found) + " |"
-    yield "| cores left to workers | " + " | ".join(f"{each.host_cores:.2f}" for each in found) + " |"
+    yield "| cores that others wanted | " + " | ".join(f"{each.busy_cores:.2f}" for each in found) + " |"
 
 
 def costs(found: Sequence[Comparison]) -> Iterator[str]:
@@ -126,6 +129,7 @@ def document(found: Sequence[Comparison], *, machine: str) -> Iterator[str]:
     yield from costs(found)
     yield ""
     yield from demo(found)
+    yield EARLIER.read_text().rstrip("\n")
 
 
 def left(found: Sequence[Comparison]) -> Iterator[str]:
@@ -141,9 +145,11 @@ def left(found: Sequence[Comparison]) -> Iterator[str]:
     yield ""
     yield (
         "- Starts and exits share cores. What each takes with a core of its own is measured apart from what it "
-        "waits for one, and the rehearsal lets them wait for each other, on as many cores as make the median "
-        "start of the calibration take what it took (*cores left to workers*). Other programs take more of the "
-        "machine at one time than at another: what differs from the calibration, differs from the rehearsal."
+        "waits for one, and the rehearsal lets them wait for each other and for other programs: as many of these "
+        "as make the median start of the calibration take what it took (*cores that others wanted*). Linux shares"
+        " cores between sessions first, and each worker leads a session of its own: programs of low priority in "
+        "sessions of their own take as much of a core as a worker does. They come and go: what they wanted in the"
+        " calibration is not what they want in each run."
     )
     yield (
         "- Jobs do not share cores in a rehearsal: each takes what it takes on a core of its own. Where the "

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.errors import Invalid
 from headway.scaling.behaviour import Behaviour, Spread
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
@@ -239,6 +240,19 @@ def test_a_worker_that_starts_is_put_off_by_one_that_starts_after_it() -> None:
     plan = PoolPlan(jobs=jobs((0.0, 9.0)), behaviour=BEHAVIOUR)
     script = by_time((0, 1), (0.5, 2))
     assert run(plan, script, cores=1.0, tick_s=0.5).pickup_max_s == pytest.approx(0.5 + 1.0 + 0.5)
+
+
+def test_what_other_programs_want_of_cores_they_have_in_even_parts() -> None:
+    """One start and three others on two cores: half a core for its second. Four and four: a quarter each."""
+    for workers, busy_cores, waited_s in ((1, 0.0, 1.5), (1, 3.0, 2.5), (4, 0.0, 2.5), (4, 4.0, 4.5)):
+        plan = PoolPlan(jobs=jobs(*((0.0, 5.0),) * workers), behaviour=BEHAVIOUR)
+        result = run(plan, always(workers), cores=2.0, busy_cores=busy_cores)
+        assert result.pickup_p50_s == pytest.approx(waited_s)
+    profile = Profile(pool="mail", queues=("redis/mail",), template="rq", workers_min=1, workers_max=1)
+    setting = Setting(behaviour=BEHAVIOUR, host_cores=2.0, busy_cores=3.0)
+    assert rehearse(jobs((0.0, 5.0)), profile, setting).pickup_max_s == pytest.approx(2.5)
+    with pytest.raises(Invalid, match="busy_cores=-1 must not be negative"):
+        Setting(busy_cores=-1.0)
 
 
 def test_pools_share_the_cores_of_their_host_and_only_of_that() -> None:

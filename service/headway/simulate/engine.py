@@ -46,6 +46,8 @@ class Rehearsal:
     """Of the control plane: how late its evaluations are, and what they order."""
     cores: float | None = None
     """Of each host, shared by the workers that start and end there; ``None``: none delays another."""
+    busy_cores: float = 0.0
+    """Cores of each host that other programs want, in even parts with the workers that start and end there."""
     starting_max: int | None = None
     """So many workers start on a host at once and the others wait; ``None``: any number."""
     goes_on_s: float = 0.0
@@ -95,7 +97,8 @@ class _Run:
             return None
 
         def busy_cores(host_id: str) -> float:
-            return sum(pool.plan.job_cores * pool.crew.jobs_on(host_id) for pool in self.pools if pool.plan.job_cores)
+            wanted = (pool.plan.job_cores * pool.crew.jobs_on(host_id) for pool in self.pools if pool.plan.job_cores)
+            return rehearsal.busy_cores + sum(wanted)
 
         cores = math.inf if rehearsal.cores is None else rehearsal.cores
         machines = Machines(cores, starting_max=rehearsal.starting_max, busy_cores=busy_cores)

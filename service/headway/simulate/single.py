@@ -47,8 +47,9 @@ class Setting:
     tick_phase_s: float = 0.0
     """When the first tick is, in seconds from the beginning of the workload."""
     host_cores: float | None = None
-    """Of each host, left by what runs there beside workers, shared by those that start and end; ``None``: no start and
-    no end delays another."""
+    """Of each host, shared by workers that start and end; ``None``: no start and no end delays another."""
+    busy_cores: float = 0.0
+    """Cores of each host that other programs want, in even parts with these workers."""
     starting_max: int | None = None
     """So many workers start on a host at once; ``None``: as many as an agent lets start on ``host_cores``, else any."""
     job_cores: float = 0.0
@@ -62,6 +63,8 @@ class Setting:
             breaches.append(f"--host-cores={self.host_cores:g} must be above 0")
         if self.starting_max is not None and self.starting_max < 1:
             breaches.append(f"--starting-max={self.starting_max} must be 1 or more")
+        if not 0 <= self.busy_cores < math.inf:
+            breaches.append(f"busy_cores={self.busy_cores:g} must not be negative")
         if not 0 <= self.job_cores < math.inf:
             breaches.append(f"--job-cores={self.job_cores:g} must not be negative")
         if not 0 < self.tick_s <= 3600:
@@ -115,6 +118,7 @@ def rehearsal_of(setting: Setting, *, hosts: tuple[Host, ...], begins_at_s: floa
         tick_phase_s=setting.tick_phase_s,
         behaviour=setting.behaviour or Behaviour(),
         cores=setting.host_cores,
+        busy_cores=setting.busy_cores,
         starting_max=_starting_max(setting),
         goes_on_s=setting.goes_on_s,
     )
