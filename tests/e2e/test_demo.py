@@ -136,7 +136,7 @@ def test_what_is_killed_on_the_way_comes_back_and_no_job_is_lost_or_begun_twice(
     demo: Callable[..., Demo], tmp_path: Path
 ) -> None:
     out = tmp_path / "report.json"
-    running = demo("--chaos", "--for", "70s", "--report", str(out))
+    running = demo("--chaos", "--for", "45s", "--report", str(out))
     running.url()
     assert running.end(within_s=500) == 0, running.said
 
