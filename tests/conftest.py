@@ -34,7 +34,7 @@ from control.http.seed import Seed
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 from headway.store.engine import Engine, create_engine
 
-pytest_plugins = ["side_by_side", "whole_run"]
+pytest_plugins = ["side_by_side", "whole_run", "in_time"]
 
 FOLDER_PREFIX = "headway-tests-"
 MEMORY_BYTES_MIN = 2_000_000_000

@@ -1,7 +1,8 @@
 """`make quick`: what says within a minute whether a change is on its way. `make check` and `make test` judge it.
 
 Lint, types as far as they changed, the tests of the folders that were touched since main, and the pure tests. Tests
-that did not begin in time are left out, and named; so are the kinds that start a JVM, a browser or whole systems.
+that would not end in time, by what they took the last time, are left out and named; so are the kinds that start a JVM,
+a browser or whole systems.
 """
 
 import os
@@ -9,14 +10,14 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 
 WITHIN_S = 60.0
-ENDING_S = 6.0  # from the last test that may begin to the end of pytest
+ENDING_S = 6.0  # from the end of the last test to that of pytest: servers stop
 SLOW = "proof or spark or e2e or install or browser"
 PURE = ("tests/scaling", "tests/simulate")
 
@@ -43,14 +44,17 @@ def main() -> int:
     checks = {name: _begun(*words) for name, words in _checks().items()}
     changed = changed_files()
     touched = tests_of(changed)
+    tests = _tests_begun([*touched, *PURE], end_by_s=time.time() + WITHIN_S - ENDING_S)
     status = sum(_ended(name, process, began_s) for name, process in checks.items())
     since = f"{len(changed)} files changed since {_base()[0]}"
     print(
         f"quick: {since}: {', '.join(touched) or 'no tests of their own'}; then the pure tests: {', '.join(PURE)}",
         flush=True,
     )
-    until_s = time.time() + WITHIN_S - ENDING_S - (time.monotonic() - began_s)
-    status += _tests([*touched, *PURE], until_s=until_s)
+    assert tests.stdout is not None
+    for line in tests.stdout:
+        print(line, end="", flush=True)
+    status += tests.wait()
     took_s = time.monotonic() - began_s
     print(f"quick: {took_s:.0f} s; not run: {SLOW.replace(' or ', ', ')} tests, and those of all other folders")
     return 1 if status else 0
@@ -94,8 +98,10 @@ def _checks() -> dict[str, tuple[str, ...]]:
     return {"format": (python, "format", "--check", "."), "lint": (python, "check", "."), "types": (str(BIN / "mypy"),)}
 
 
-def _begun(*words: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def _begun(*words: str, environment: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def _ended(name: str, process: "subprocess.Popen[str]", began_s: float) -> int:
@@ -105,11 +111,12 @@ def _ended(name: str, process: "subprocess.Popen[str]", began_s: float) -> int:
     return process.returncode
 
 
-def _tests(paths: list[str], *, until_s: float) -> int:
-    words = ["-m", "pytest", "-q", "-p", "begins_until", "-m", f"not ({SLOW})", "--maxfail", "10", *paths]
-    words += ["--numprocesses", str(min(os.cpu_count() or 1, 8)), "--dist", "loadfile", "--no-loadscope-reorder"]
-    environment = {**os.environ, "TESTS_BEGIN_UNTIL_S": f"{until_s:.1f}"}
-    return subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, check=False).returncode
+def _tests_begun(paths: list[str], *, end_by_s: float) -> "subprocess.Popen[str]":
+    """The tests, which wait about as long as they compute: they begin beside the checks."""
+    words = ["-m", "pytest", "-q", "-m", f"not ({SLOW})", "--maxfail", "10", *paths]
+    words += ["--numprocesses", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
+    environment = {**os.environ, "TESTS_END_BY_S": f"{end_by_s:.1f}"}
+    return _begun(sys.executable, *words, environment=environment)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 
 import quick
 from architecture.tree import ROOT, SERVICE
+from in_time import Durations
 
 
 @pytest.mark.parametrize(
@@ -46,11 +47,28 @@ def test_what_cannot_begin_in_time_is_left_out_by_name(tmp_path: Path) -> None:
         "-p",
         "no:cacheprovider",
         "-p",
-        "begins_until",
+        "in_time",
         "--rootdir",
         tmp_path,
     ]
-    environment = {**os.environ, "TESTS_BEGIN_UNTIL_S": "0", "PYTHONPATH": str(ROOT / "tools"), "CI": ""}
+    environment = {**os.environ, "TESTS_END_BY_S": "0", "PYTHONPATH": str(ROOT / "tools"), "CI": ""}
     done = subprocess.run([*words, file], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "there was no more time for 2 tests: 2 of tests/test_late.py" in done.stdout
+
+
+def test_what_would_not_end_in_time_does_not_begin() -> None:
+    durations = Durations({"a.py::shared": 9.0, "a.py::long": 4.0})
+    assert not durations.begin("a.py::short", left_s=5.0), "it would be the first, and make what is shared"
+    assert durations.begin("a.py::shared", left_s=10.0)
+    assert durations.begin("a.py::short", left_s=1.0)
+    assert not durations.begin("a.py::long", left_s=3.0)
+    assert durations.begin("b.py::unknown", left_s=0.1)
+    assert not durations.begin("b.py::unknown", left_s=-0.1)
+
+
+def test_what_took_long_is_kept_for_the_next_run() -> None:
+    durations = Durations({"faster::now": 3.0, "not::run": 1.0})
+    for name, part_s in (("in::parts", 0.3), ("in::parts", 0.4), ("short", 0.1), ("faster::now", 0.2)):
+        durations.took(name, part_s)
+    assert durations.known() == {"in::parts": 0.7, "not::run": 1.0}
