@@ -20,7 +20,10 @@ RUN apt-get update \
  # A volume that is mounted on one of these for the first time takes its owner and mode over.
  && install --directory --owner=headway --group=headway --mode=0700 \
       /var/lib/headway /var/lib/headway/events /var/lib/headway/checkpoint /var/lib/headway/state \
-      /var/lib/headway/collect-token /var/lib/headway/apply-token /var/lib/headway/join-token
+      /var/lib/headway/collect-token /var/lib/headway/apply-token /var/lib/headway/join-token \
+      /files/admin-token /files/database-url /files/host /files/profiles /files/spark \
+ # Postgres's own user reads it.
+ && install --directory --owner=headway --group=headway --mode=0711 /files/database-password
 COPY --from=build /opt/headway /opt/headway
 ENV PATH=/opt/headway/bin:$PATH PYTHONUNBUFFERED=1 TZ=UTC
 USER 10001:10001

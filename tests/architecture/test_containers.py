@@ -21,6 +21,8 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 LOCKED = {
     package["name"]: package.get("version", "") for package in tomllib.loads((ROOT / "uv.lock").read_text())["package"]
 }
+FILES = "files"
+"""The service that writes secrets and files into volumes."""
 ROLES = {"control", "spark-master", "spark-worker", "pipeline", "collect", "agent"}
 
 services = pytest.mark.parametrize("name", SERVICES)
@@ -34,6 +36,17 @@ def _environment(name: str) -> dict[str, str]:
 def _mounts(name: str) -> dict[str, str]:
     """Volume -> where it is mounted, with its options."""
     return dict(mount.split(":", 1) for mount in SERVICES[name].get("volumes", []))
+
+
+def _readers(volume: str) -> set[str]:
+    """The services that have a volume."""
+    return {name for name in SERVICES if volume in _mounts(name)}
+
+
+def _needed(name: str) -> set[str]:
+    """What has to be there before a service starts."""
+    direct = set(SERVICES[name].get("depends_on", {}))
+    return direct.union(*map(_needed, direct))
 
 
 def _is_ours(name: str) -> bool:
@@ -63,10 +76,22 @@ def test_servers_are_of_the_versions_that_the_tests_run() -> None:
 def test_a_container_has_no_more_rights_than_it_needs(name: str) -> None:
     service = SERVICES[name]
     assert service["user"] not in {"root", "0", "0:0"}
-    assert service["read_only"] is True
+    assert service["read_only"] is (name != FILES)
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert not {"privileged", "cap_add", "network_mode", "pid", "devices"} & set(service)
+    assert not {"privileged", "cap_add", "pid", "devices"} & set(service)
+    assert service.get("network_mode") == ("none" if name == FILES else None)
+
+
+def test_only_a_container_that_can_be_written_to_is_given_what_compose_must_copy() -> None:
+    """Compose refuses to start any other: it can only mount what is a file already."""
+    copied = {name for name in SERVICES if {"secrets", "configs"} & set(SERVICES[name])}
+    assert copied == {FILES}
+    for name in set(SERVICES) - {FILES}:
+        for volume, where in _mounts(name).items():
+            if volume in _mounts(FILES):
+                assert where.endswith(":ro"), f"{name} may change what {FILES} has written into {volume}"
+                assert FILES in _needed(name)
 
 
 @services
@@ -132,7 +157,7 @@ def test_every_role_has_its_own_least_token_in_a_file() -> None:
         assert "HEADWAY_TOKEN" not in _environment(name)
         assert "${HEADWAY_TOKEN" not in str(SERVICES[name])
     assert COMPOSE["secrets"]["admin-token"] == {"environment": "HEADWAY_TOKEN"}
-    assert {name for name in SERVICES if "admin-token" in SERVICES[name].get("secrets", [])} == {"control", "tokens"}
+    assert _readers("admin-token") == {FILES, "control", "tokens"}
     made = SERVICES["tokens"]["command"][0]
     for name, role, variable in (
         ("collect", "--role ingest", "HEADWAY_TOKEN_FILE"),
@@ -143,7 +168,7 @@ def test_every_role_has_its_own_least_token_in_a_file() -> None:
         assert f"make {file} {role}" in made
         volume = file.split("/")[0]
         assert _mounts(name)[volume].endswith(":ro")
-        assert {each for each in SERVICES if volume in _mounts(each)} == {name, "tokens"}
+        assert _readers(volume) == {name, "tokens"}
 
 
 def test_the_databases_password_is_given_to_who_speaks_with_it_alone() -> None:
@@ -151,13 +176,22 @@ def test_the_databases_password_is_given_to_who_speaks_with_it_alone() -> None:
     assert not [name for name in SERVICES if "HEADWAY_DATABASE_PASSWORD" in str(SERVICES[name])]
     url = COMPOSE["configs"]["database-url"]["content"]
     assert "${HEADWAY_DATABASE_PASSWORD:?" in url  # compose stops here where it is not set
-    signs_in = [name for name in SERVICES if "database-url" in str(SERVICES[name].get("configs"))]
-    assert signs_in == ["control", "pipeline"]
-    for name in signs_in:
-        (given,) = SERVICES[name]["configs"]
-        assert _environment(name)["HEADWAY_DATABASE_URL_FILE"] == given["target"]
+    assert _readers("database-url") == {FILES, "control", "pipeline"}
+    for name in ("control", "pipeline"):
+        folder = _mounts(name)["database-url"].removesuffix(":ro")
+        assert _environment(name)["HEADWAY_DATABASE_URL_FILE"] == f"{folder}/url"
     assert COMPOSE["secrets"]["database-password"] == {"environment": "HEADWAY_DATABASE_PASSWORD"}
-    assert {name for name in SERVICES if "database-password" in SERVICES[name].get("secrets", [])} == {"postgres"}
+    assert _readers("database-password") == {FILES, "postgres"}
+
+
+def test_who_speaks_with_sparks_master_has_its_secret() -> None:
+    assert _readers("spark") == {FILES, "spark-master", "spark-worker", "pipeline"}
+    file = _mounts("pipeline")["spark"].removesuffix(":ro") + "/spark.conf"
+    for name in _readers("spark") - {FILES}:
+        assert f"--properties-file={file}" in "=".join(SERVICES[name]["command"]).replace("==", "=")
+    (written,) = SERVICES[FILES]["command"]
+    assert "spark.authenticate true" in written
+    assert "spark.network.crypto.enabled true" in written
 
 
 def test_the_image_runs_as_nobody_in_particular_and_takes_the_role_as_its_command() -> None:
