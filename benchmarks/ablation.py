@@ -18,9 +18,11 @@ from pathlib import Path
 from closed_loop.cells import Cell, Figures, load, run
 from closed_loop.reference import TRACES, oracle_worker_hours
 
-from headway.scaling import decide, demand, guard, hold
-from headway.scaling.demand import Due, Need, Supply, greatest, need, start_up_s
+from headway.scaling import decide
+from headway.scaling.demands import deadlines, safety_stock
+from headway.scaling.demands.deadlines import Due, Need, Supply, greatest, need, start_up_s
 from headway.scaling.model import QueueMetrics
+from headway.scaling.policy import stabilization
 from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
 
@@ -40,7 +42,7 @@ def no_deferral(due: Iterable[Due], given: Supply, view: PoolView) -> Need:
 
 def no_cohorts(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Due, ...]:
     """All waiting jobs as old as the oldest."""
-    margin_s = demand.MARGIN_S + demand.START_UP_SPREAD * start_up_s(view)
+    margin_s = deadlines.MARGIN_S + deadlines.START_UP_SPREAD * start_up_s(view)
     if not queue.waiting_jobs:
         return ()
     return (Due(jobs=queue.waiting_jobs, within_s=target_s - (queue.oldest_age_s or 0.0) - margin_s),)
@@ -72,9 +74,9 @@ ABLATIONS = (
     Ablation(
         "completions as seen of late",
         REACTIVE,
-        (_put(hybrid, "completions_per_s", mean_completions), _put(demand, "completions_per_s", mean_completions)),
+        (_put(hybrid, "completions_per_s", mean_completions), _put(deadlines, "completions_per_s", mean_completions)),
     ),
-    Ablation("the margin for a slow start", REACTIVE, (_put(demand, "START_UP_SPREAD", 0.0),)),
+    Ablation("the margin for a slow start", REACTIVE, (_put(deadlines, "START_UP_SPREAD", 0.0),)),
     Ablation("waking at once", REACTIVE, (_put(hybrid, "_is_asleep", lambda _queue, _view: False),)),
     Ablation(
         "the cheapest hold: none instead", REACTIVE, (_put(decide, "kept_workers", lambda costs: costs.levels[0]),)
@@ -85,16 +87,20 @@ ABLATIONS = (
     Ablation("nothing", EXPOSED),
     Ablation("standing workers", EXPOSED, (_put(hybrid, "exposed_s", lambda _view: 0.0),)),
     Ablation("the spare", EXPOSED, (_put(hybrid, "spare_jobs", lambda *_, **__: 0.0),)),
-    Ablation("earlier days", EXPOSED, (_put(guard, "_is_told", lambda _view: False),)),
-    Ablation("earlier days only where they help", EXPOSED, (_put(guard, "_pays", lambda *_: True),)),
-    Ablation("learning from late jobs", EXPOSED, (_put(guard, "LEARNING_STEP", 0.0),)),
+    Ablation("earlier days", EXPOSED, (_put(safety_stock, "_is_told", lambda _view: False),)),
+    Ablation("earlier days only where they help", EXPOSED, (_put(safety_stock, "_pays", lambda *_: True),)),
+    Ablation("learning from late jobs", EXPOSED, (_put(safety_stock, "LEARNING_STEP", 0.0),)),
     Ablation(
         "what standing is worth",
         EXPOSED,
-        (_put(guard, "LATE_JOB_WORKER_S", math.inf), _put(guard, "FIRST_DAY_WORKER_S", math.inf)),
+        (_put(safety_stock, "LATE_JOB_WORKER_S", math.inf), _put(safety_stock, "FIRST_DAY_WORKER_S", math.inf)),
     ),
-    Ablation("the price of the first day", EXPOSED, (_put(guard, "FIRST_DAY_WORKER_S", guard.LATE_JOB_WORKER_S),)),
-    Ablation("the start-up in a start's price", EXPOSED, (_put(hold, "START_UP_SHARE", 0.0),)),
+    Ablation(
+        "the price of the first day",
+        EXPOSED,
+        (_put(safety_stock, "FIRST_DAY_WORKER_S", safety_stock.LATE_JOB_WORKER_S),),
+    ),
+    Ablation("the start-up in a start's price", EXPOSED, (_put(stabilization, "START_UP_SHARE", 0.0),)),
 )
 
 

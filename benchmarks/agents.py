@@ -31,7 +31,7 @@ from many_agents.leader import Leader
 from many_agents.page import table
 from many_agents.served import Control, Used
 
-from headway.control.reports import HINTED_WAIT_S
+from headway.control.agents.agent_service import HINTED_WAIT_S
 from headway.store.embedded import ensure_postgres
 from headway.store.engine import create_engine
 from headway.store.migrate import upgrade

@@ -17,13 +17,13 @@ from random import Random
 
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
-from headway.simulate.candidates import Candidate, with_base
-from headway.simulate.jobs import Jobs
-from headway.simulate.single import Setting, rehearse
-from headway.simulate.tuning import DEFAULT_GRID
-from headway_spark.backtest import Outcome, Work, backtest, sizes_of
-from headway_spark.bulk import bulk_session
-from headway_spark.history import Load, given_loads
+from headway.simulate.studies.candidates import Candidate, with_base
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.studies.tuning import DEFAULT_GRID
+from headway.simulate.workloads.jobs import Jobs
+from headway_spark.studies.backtest import Outcome, Work, backtest, sizes_of
+from headway_spark.studies.bulk import bulk_session
+from headway_spark.studies.history import Load, given_loads
 
 DAY_S = 86_400.0
 JOBS_A_DAY = (20, 100, 500, 2_000, 10_000)  # of pools, in turn: their mean is 2,524

@@ -28,12 +28,12 @@ import pyarrow.parquet as pq
 from event_files import events
 from pyspark.sql import DataFrame, SparkSession
 
-from headway_spark.buckets import buckets, with_bucket
-from headway_spark.bulk import bulk_session
+from headway_spark.event_log.schema import EVENTS
 from headway_spark.java import java_home
-from headway_spark.pipeline import LATENESS_S
-from headway_spark.schema import EVENTS
 from headway_spark.session import close, embedded
+from headway_spark.stream.buckets import buckets, with_bucket
+from headway_spark.stream.pipeline import LATENESS_S
+from headway_spark.studies.bulk import bulk_session
 
 KINDS = ("counts", "sketches", "stream")
 FILE_EVENTS = 100_000

@@ -1,10 +1,10 @@
 """What a tick costs between gathering and applying: views built, pools decided, room shared, workers placed.
 
-The rows are calls of what the live tick calls (`headway.control.evaluation`), on made-up queues with five minutes of
-buckets each. "Changed" pools have a new bucket with arrivals and a backlog; the others were read again and are idle.
-Each figure is the median of the runs. The CPU time is that of this process alone, the wall time has in it whatever else
-ran meanwhile; where cores are shared, CPU time swells too, and the yardstick, a loop of 5 million additions, says by
-how much. The goals are for deciding, sharing and placing in one call on one core.
+The rows are calls of what the live tick calls (`headway.control.scheduler.evaluator`), on made-up queues with five
+minutes of buckets each. "Changed" pools have a new bucket with arrivals and a backlog; the others were read again and
+are idle. Each figure is the median of the runs. The CPU time is that of this process alone, the wall time has in it
+whatever else ran meanwhile; where cores are shared, CPU time swells too, and the yardstick, a loop of 5 million
+additions, says by how much. The goals are for deciding, sharing and placing in one call on one core.
 
     python benchmarks/decide.py --runs 5
 """
@@ -23,12 +23,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headway.control import evaluation
-from headway.control.evaluation import Evaluation
-from headway.control.garbage import collect_rarely
-from headway.control.recent import KEPT_S, RATE_WINDOW_S
-from headway.control.views import Views
+from headway.control.gc_tuning import collect_rarely
+from headway.control.scheduler import evaluator
+from headway.control.scheduler.bucket_cache import KEPT_S, RATE_WINDOW_S
+from headway.control.scheduler.evaluator import Evaluation
+from headway.control.scheduler.view_builder import Views
+from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.fair_share import Claim, share
 from headway.scaling.decide import decide
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics, sketch_index
 from headway.scaling.model import (
     Assignment,
@@ -43,12 +46,10 @@ from headway.scaling.model import (
     Worker,
     WorkerState,
 )
-from headway.scaling.placement import PoolTarget, place
+from headway.scaling.placement.placement import PoolTarget, place
 from headway.scaling.profile import Profile
-from headway.scaling.settle import Outcome, settled
-from headway.scaling.share import Claim, share
 from headway.scaling.view import PoolView
-from headway.store.deciding import Gathered, PoolState
+from headway.store.pools.evaluation_io import Gathered, PoolState
 
 NOW_S = 1_800_000_000.0
 TICK_S = 5.0
@@ -128,7 +129,7 @@ class Made:
         """What a tick does, without its reading and writing of Postgres, and what its two halves cost."""
         gathered = self.gathered()
         seen, views = timed(lambda: self.views(rows, gathered))
-        evaluation.Views = lambda *_, **__: views  # type: ignore[misc, assignment]
+        evaluator.Views = lambda *_, **__: views  # type: ignore[misc, assignment]
         decided, (outcomes, self.assignments) = timed(
             lambda: self.evaluation.settled(gathered, due=gathered.profiles, now_s=self.now_s)
         )

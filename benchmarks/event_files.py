@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headway.store.event_files import SCHEMA
-from headway.store.event_log import SCHEMA_VERSION
+from headway.store.events.event_files import SCHEMA
+from headway.store.events.event_log import SCHEMA_VERSION
 
 FILE_S = 0.2
 PROBE = "bench/probe"

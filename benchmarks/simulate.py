@@ -14,12 +14,12 @@ from random import Random
 
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate import Controller, Observation
-from headway.simulate.engine import Rehearsal, Stepping, simulate
-from headway.simulate.jobs import Jobs
-from headway.simulate.pool import PoolPlan
-from headway.simulate.results import Result
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulated_pool import PoolPlan
+from headway.simulate.engine.simulation import Rehearsal, Stepping, simulate
 from headway.simulate.traces import BURSTY_LLM_CODE
 from headway.simulate.traces import load as recorded
+from headway.simulate.workloads.jobs import Jobs
 
 WORKERS = 60
 LOAD = 0.9

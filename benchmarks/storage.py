@@ -18,9 +18,9 @@ import psycopg
 
 from headway.scaling.measure import BucketRow, merged, sketch_index
 from headway.store.embedded import ensure_postgres
+from headway.store.metrics.metrics_sink import MetricsSink
+from headway.store.metrics.rollups import VALUES, levels, tend
 from headway.store.migrate import upgrade
-from headway.store.rollups import VALUES, levels, tend
-from headway.store.sink import MetricsSink
 
 HOURS = 2
 QUEUES = 4

@@ -2,7 +2,7 @@
 
 import sys
 
-from headway.cli.pipeline import main
+from headway.cli.roles.pipeline import main
 
 if __name__ == "__main__":  # in the wheel this is a module of headway_spark, and importing one starts nothing
     sys.exit(main(["pipeline", *sys.argv[1:]]))

@@ -13,23 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from closed_loop.reference import BEGINS_AT_S, BY_NAME, TICK_S, Scenario, workers_max
-from headway.cli.traces import Columns, read_trace
+from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.scaling.model import Decision, Objective
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate.controller import Controller, Observation
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.fixed_pool import ServedJob, fixed_pool
-from headway.simulate.jobs import Jobs
-from headway.simulate.pool import PoolPlan
-from headway.simulate.results import DAY_S, Result
+from headway.simulate.engine.results import DAY_S, Result
+from headway.simulate.engine.simulated_pool import PoolPlan
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.studies.fixed_pool import ServedJob, fixed_pool
+from headway.simulate.workloads.jobs import Jobs
 
 HINDSIGHT_FRACTION = 0.99
 NOT_COUNTED = frozenset(
     {
         "headway.scaling.strategies",  # the table of all strategies: one more of them changes no other
-        "headway.scaling.presets",  # no cell names a preset, a schedule or a mapping
-        "headway.scaling.schedule",
+        "headway.scaling.profile_keys.presets",  # no cell names a preset, a schedule or a mapping
+        "headway.scaling.profile_keys.schedule",
         "headway.scaling.mapping",
     }
 )
@@ -202,7 +202,7 @@ class Kept:
 @cache
 def code_version(strategy: str) -> str:
     """A hash of all code that decides what a cell of ``strategy`` comes to, without comments and docstrings."""
-    roots = ["headway.simulate.engine", "headway.simulate.controller", _module_of(strategy)]
+    roots = ["headway.simulate.engine.simulation", "headway.simulate.controller", _module_of(strategy)]
     digest = hashlib.sha256()
     for name, source in sorted(_reached(roots).items()):
         digest.update(f"{name}\n{source}\n".encode())

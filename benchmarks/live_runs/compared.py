@@ -7,9 +7,9 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from headway.scaling.behaviour import Behaviour, behaviour_from_mapping
-from headway.simulate.jobs import Jobs
-from headway.simulate.single import Setting, rehearse
+from headway.scaling.metrics.behaviour import Behaviour, behaviour_from_mapping
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
 from live_runs.cores import CORES, busy_cores
 from live_runs.live import GOES_ON_S
 from live_runs.workloads import Workload

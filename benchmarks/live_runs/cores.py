@@ -9,8 +9,8 @@ import os
 from collections.abc import Sequence
 from statistics import median
 
-from headway.scaling.behaviour import Behaviour
-from headway.simulate.cores import Cores, Work
+from headway.scaling.metrics.behaviour import Behaviour
+from headway.simulate.engine.cores import Cores, Work
 
 CORES = float(os.cpu_count() or 1)
 MOST = 64.0

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean, median
 
-from headway.scaling.behaviour import Spread
+from headway.scaling.metrics.behaviour import Spread
 from live_runs.compared import FIGURES, TOLERANCES, Comparison
 from live_runs.live import GOES_ON_S
 

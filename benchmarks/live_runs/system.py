@@ -14,9 +14,9 @@ from typing import Any
 
 import psutil
 
-from headway.cli.api import Api
-from headway.cli.client import apply_profiles
-from headway.cli.ports import free_address
+from headway.cli.api_client import Api
+from headway.cli.local.ports import free_address
+from headway.cli.operator.apply_get import apply_profiles
 from headway.errors import HeadwayError
 from headway.scaling.profile import Profile
 from headway.settings import Address

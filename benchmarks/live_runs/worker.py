@@ -4,7 +4,6 @@ from rq import SimpleWorker
 
 # Imported before a process is made for a job, as RQ advises: else each of these processes imports the module anew,
 # which takes 0.18 s of a core, more than a short job itself.
-from headway.simulate import replay as replay
 from headway.workers import rq
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import uvloop
 from grpc import StatusCode
 
-from headway.agent import calls, client, link, talk
+from headway.agent.controlplane import client, retry, rpc, session
 from headway.errors import Unavailable
 from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
 from headway.wire import codec
@@ -132,7 +132,7 @@ class Crowd:
             await agent.channel.call(f"{SERVICE}Report", agent.report, timeout_s=ENROL_TIMEOUT_S)
 
     async def _poll(self, agent: Agent) -> None:
-        conversation = talk.Talk("poll")
+        conversation = retry.Talk("poll")
         request = agent.poll
         while True:
             try:
@@ -156,30 +156,30 @@ class Crowd:
                 self._all_heard.set()
 
     async def _report(self, agent: Agent) -> None:
-        conversation = talk.Talk("report")
-        await asyncio.sleep(random.uniform(0, link.REPORT_EVERY_S))
+        conversation = retry.Talk("report")
+        await asyncio.sleep(random.uniform(0, session.REPORT_EVERY_S))
         while True:
             agent.sequence += 1
             newer = agent_pb2.ReportRequest(sequence=agent.sequence, epoch_seen=agent.epoch).SerializeToString()
             began_s = time.monotonic()
             try:
-                await agent.channel.call(f"{SERVICE}Report", agent.report + newer, timeout_s=calls.CALL_TIMEOUT_S)
+                await agent.channel.call(f"{SERVICE}Report", agent.report + newer, timeout_s=rpc.CALL_TIMEOUT_S)
             except Failed as error:
                 await asyncio.sleep(self._failed("report", error, conversation))
                 continue
             conversation.succeeded()
             self.reports += 1
             self.report_s.append(time.monotonic() - began_s)
-            jitter = random.uniform(1 - link.REPORT_JITTER, 1 + link.REPORT_JITTER)
-            await asyncio.sleep(link.REPORT_EVERY_S * jitter)
+            jitter = random.uniform(1 - session.REPORT_JITTER, 1 + session.REPORT_JITTER)
+            await asyncio.sleep(session.REPORT_EVERY_S * jitter)
 
-    def _failed(self, call: str, error: Failed, conversation: talk.Talk) -> float:
+    def _failed(self, call: str, error: Failed, conversation: retry.Talk) -> float:
         """Seconds until the next try, by the agent's own rule."""
         self.failures[f"{call} {error.code.name}"] += 1
-        if error.code not in calls.RETRYABLE:
+        if error.code not in rpc.RETRYABLE:
             self.failed_for_good.append(f"{call}: {error}"[:300])
         is_late = error.code is StatusCode.DEADLINE_EXCEEDED
-        return conversation.failed(talk.Unanswered("late") if is_late else Unavailable("cut off"))
+        return conversation.failed(retry.Unanswered("late") if is_late else Unavailable("cut off"))
 
 
 def run(commands: Connection, address: str, count: int) -> None:

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 
 from headway.scaling.model import Assignment
-from headway.store.deciding import Gathered, News, apply
 from headway.store.engine import Engine
 from headway.store.leadership import LeaderSession
+from headway.store.pools.evaluation_io import Gathered, News, apply
 
 RENEW_S = 2.0
 

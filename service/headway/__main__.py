@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from headway import __version__
-from headway.cli import handed
+from headway.cli.process import credential_handover
 from headway.errors import HeadwayError, printable
 
 
@@ -35,38 +35,52 @@ GRPC_SETTINGS = {
 }
 
 COMMANDS = {
-    "demo": Command("headway.cli.demo", "all", "everything on this machine, with real jobs and real workers"),
-    "up": Command("headway.cli.up", "all", "everything on this machine, for your own broker"),
-    "init": Command("headway.cli.init", "all", "write profiles.yaml and host.toml for what a broker holds"),
-    "backup": Command("headway.cli.backup", "all", "keep all that `up` has in one file, while it runs or not"),
-    "restore": Command("headway.cli.restore", "all", "put a backup in place of what `up` has"),
-    "control": Command("headway.cli.control", "control", "the control plane: HTTP, gRPC and the scheduler"),
-    "agent": Command("headway.cli.agent", "", "the agent of one host"),
-    "pipeline": Command("headway.cli.pipeline", "spark", "the Spark pipeline"),
-    "collect": Command("headway.cli.collect", "collect", "the broker collectors"),
-    "migrate": Command("headway.cli.migrate", "control", "bring the database to this version's tables"),
-    "conformance": Command("headway.cli.conformance", "", "replay recorded answers of other autoscalers' formulas"),
-    "apply": Command("headway.cli.client", "cli", "send profiles.yaml to the control plane"),
-    "delete": Command("headway.cli.delete", "cli", "take a pool's profile out of the control plane"),
-    "get": Command("headway.cli.client", "cli", "list profiles, queues, hosts (wanted, too), decisions or health"),
-    "describe": Command("headway.cli.describe", "cli", "show the details of a pool, a queue or a host"),
-    "top": Command("headway.cli.top", "cli", "show every pool, refreshed every two seconds"),
-    "scale": Command("headway.cli.by_hand", "cli", "override a pool's workers for a limited time"),
-    "pause": Command("headway.cli.by_hand", "cli", "keep a pool's last target"),
-    "resume": Command("headway.cli.by_hand", "cli", "end a pause"),
-    "token": Command("headway.cli.token", "cli", "make, list and revoke tokens"),
-    "audit": Command("headway.cli.audit", "cli", "show or export who did what, refusals included"),
-    "host": Command("headway.cli.host", "cli", "cordon, drain or forget a host; rotate its credential"),
-    "queue": Command("headway.cli.queue", "cli", "forget a queue that is gone"),
-    "restart": Command("headway.cli.restart", "cli", "replace a pool's workers, one by one"),
-    "keys": Command("headway.cli.keys", "control", "make a CA and certificates for TLS"),
-    "simulate": Command("headway.cli.simulate", "cli", "rehearse workloads under strategies on a virtual clock"),
-    "backtest": Command("headway.cli.backtest", "cli,spark", "play recorded jobs under many candidates, on Spark"),
-    "tune": Command("headway.cli.tune", "cli,spark", "suggest a policy for each pool from its own past, on Spark"),
-    "topology": Command("headway.cli.topology", "cli,spark", "find job classes that should not share a queue"),
-    "seasons": Command("headway.cli.seasons", "cli,spark", "learn what each hour of the week brings, and show it"),
-    "plan": Command("headway.cli.plan", "cli", "work out how many workers a load needs at its peak"),
-    "explain": Command("headway.cli.explain", "cli", "explain why a pool has its workers"),
+    "demo": Command("headway.cli.demo.demo", "all", "everything on this machine, with real jobs and real workers"),
+    "up": Command("headway.cli.local.up", "all", "everything on this machine, for your own broker"),
+    "init": Command("headway.cli.local.init", "all", "write profiles.yaml and host.toml for what a broker holds"),
+    "backup": Command("headway.cli.local.backup", "all", "keep all that `up` has in one file, while it runs or not"),
+    "restore": Command("headway.cli.local.restore", "all", "put a backup in place of what `up` has"),
+    "control": Command("headway.cli.roles.control", "control", "the control plane: HTTP, gRPC and the scheduler"),
+    "agent": Command("headway.cli.roles.agent", "", "the agent of one host"),
+    "pipeline": Command("headway.cli.roles.pipeline", "spark", "the Spark pipeline"),
+    "collect": Command("headway.cli.roles.collect", "collect", "the broker collectors"),
+    "migrate": Command("headway.cli.roles.migrate", "control", "bring the database to this version's tables"),
+    "conformance": Command(
+        "headway.cli.peers.conformance", "", "replay recorded answers of other autoscalers' formulas"
+    ),
+    "apply": Command("headway.cli.operator.apply_get", "cli", "send profiles.yaml to the control plane"),
+    "delete": Command("headway.cli.operator.delete", "cli", "take a pool's profile out of the control plane"),
+    "get": Command(
+        "headway.cli.operator.apply_get", "cli", "list profiles, queues, hosts (wanted, too), decisions or health"
+    ),
+    "describe": Command("headway.cli.operator.describe", "cli", "show the details of a pool, a queue or a host"),
+    "top": Command("headway.cli.operator.top", "cli", "show every pool, refreshed every two seconds"),
+    "scale": Command("headway.cli.operator.override", "cli", "override a pool's workers for a limited time"),
+    "pause": Command("headway.cli.operator.override", "cli", "keep a pool's last target"),
+    "resume": Command("headway.cli.operator.override", "cli", "end a pause"),
+    "token": Command("headway.cli.operator.token", "cli", "make, list and revoke tokens"),
+    "audit": Command("headway.cli.operator.audit", "cli", "show or export who did what, refusals included"),
+    "host": Command("headway.cli.operator.host", "cli", "cordon, drain or forget a host; rotate its credential"),
+    "queue": Command("headway.cli.operator.queue", "cli", "forget a queue that is gone"),
+    "restart": Command("headway.cli.operator.restart", "cli", "replace a pool's workers, one by one"),
+    "keys": Command("headway.cli.roles.keys", "control", "make a CA and certificates for TLS"),
+    "simulate": Command(
+        "headway.cli.rehearse.simulate", "cli", "rehearse workloads under strategies on a virtual clock"
+    ),
+    "backtest": Command(
+        "headway.cli.backtesting.backtest", "cli,spark", "play recorded jobs under many candidates, on Spark"
+    ),
+    "tune": Command(
+        "headway.cli.backtesting.tune", "cli,spark", "suggest a policy for each pool from its own past, on Spark"
+    ),
+    "topology": Command(
+        "headway.cli.backtesting.topology", "cli,spark", "find job classes that should not share a queue"
+    ),
+    "seasons": Command(
+        "headway.cli.backtesting.seasons", "cli,spark", "learn what each hour of the week brings, and show it"
+    ),
+    "plan": Command("headway.cli.rehearse.plan", "cli", "work out how many workers a load needs at its peak"),
+    "explain": Command("headway.cli.operator.explain", "cli", "explain why a pool has its workers"),
 }
 
 # In the order in which a stranger meets them.
@@ -94,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
     if command is None:
         return _fail(f"no command {words[0]!r}; {_meant(words[0])}`headway --help` lists them")
     try:
-        handed.take()
+        credential_handover.take()
         with _grpc_settings():
             module = importlib.import_module(command.module)
         status: int = module.main(words)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from headway.errors import Invalid
 from headway.scaling.profile import Profile
-from headway.scaling.schedule import UTC_NAME, Zones
+from headway.scaling.profile_keys.schedule import UTC_NAME, Zones
 
 
 def zones_of(profile: Profile) -> Zones:

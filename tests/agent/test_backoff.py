@@ -1,4 +1,4 @@
-from headway.agent.backoff import PAUSE_MAX_S, PAUSE_MIN_S, WELL_S, Backoff
+from headway.agent.workers.crash_backoff import PAUSE_MAX_S, PAUSE_MIN_S, WELL_S, Backoff
 
 MAIL, WEB = ("mail", "rq"), ("web", "rq")
 

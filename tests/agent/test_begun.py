@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from agent.workers import SLEEP, Stage, eventually, look_until, start, template
-from headway.agent import adoption, procfs
-from headway.agent.templates import WORKER_ID, Stop, Template
+from headway.agent.config.templates import WORKER_ID, Stop, Template
+from headway.agent.system import procfs
+from headway.agent.workers import recovery
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Drain
 
@@ -115,7 +116,7 @@ def test_what_began_long_after_the_place_is_not_taken_over(stage: Stage, monkeyp
     """As what a worker has left that has ended since."""
     given = template()
     before = killed_as_it_starts(stage, given)
-    monkeypatch.setattr(adoption, "BEGUN_WITHIN_S", -1.0)
+    monkeypatch.setattr(recovery, "BEGUN_WITHIN_S", -1.0)
     assert unknown_after(stage, given) == [before.pid]
 
 
@@ -215,7 +216,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path[:0] = {paths!r}
 from agent.workers import SLEEP, Stage, start, template
-from headway.agent import processes
+from headway.agent.workers import worker_process as processes
 spawned = processes.spawn
 left = {after}
 def spawn(*given, **more):

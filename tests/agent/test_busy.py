@@ -5,8 +5,9 @@ import pytest
 
 from agent.workers import eventually
 from agent.workers import record as a_record
-from headway.agent import procfs
-from headway.agent.busy import HINT_FRESH_S, NOT_KNOWN, Activity, Hint, Lookout, Sample, Watch, by_hint
+from headway.agent.model import NOT_KNOWN, Activity, Hint
+from headway.agent.monitoring.activity import HINT_FRESH_S, Lookout, Sample, Watch, by_hint
+from headway.agent.system import procfs
 
 NOW_S = 1_000.0
 CREW = frozenset({(11, 1), (12, 1)})

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.agent.capacity import Machine, capacity, measure, steadied
+from headway.agent.system.capacity import Machine, capacity, measure, steadied
 from headway.scaling.model import HostCapacity
 
 GIB = 1024**3

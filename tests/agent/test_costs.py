@@ -9,9 +9,18 @@ from hypothesis import strategies as st
 
 from agent.workers import SLEEP, template
 from agent.workers import record as a_record
-from headway.agent import procfs
-from headway.agent.costs import BAND, CPU_CORES_LEAST, ENOUGH, FLOOR, MEMORY_BYTES_LEAST, Cost, Costs, learnt
-from headway.agent.weighing import Scales, Weight, weighed
+from headway.agent.monitoring.cost_model import (
+    BAND,
+    CPU_CORES_LEAST,
+    ENOUGH,
+    FLOOR,
+    MEMORY_BYTES_LEAST,
+    Cost,
+    Costs,
+    learnt,
+)
+from headway.agent.monitoring.resource_usage import Scales, Weight, weighed
+from headway.agent.system import procfs
 
 MB = 10**6
 

@@ -14,10 +14,10 @@ import pytest
 
 from agent.workers import BUSY, SLEEP, STUBBORN, Stage, eventually, look_until, start, template
 from flushed import Disk
-from headway.agent import procfs
-from headway.agent.fleet import Fleet
-from headway.agent.orders import Orders
-from headway.agent.templates import Ready, Stop
+from headway.agent.config.templates import Ready, Stop
+from headway.agent.desired_state import Orders
+from headway.agent.system import procfs
+from headway.agent.workers.manager import Fleet
 from headway.scaling.model import Assignment, Worker, WorkerState
 from headway.scaling.reconcile import Drain, reconcile
 from processes import runs
@@ -696,7 +696,7 @@ def test_a_worker_is_recorded_before_it_is_started(stage: Stage, monkeypatch: py
         raise KeyboardInterrupt
 
     with stage.fleet(template()) as fleet:
-        monkeypatch.setattr("headway.agent.processes.spawn", killed)
+        monkeypatch.setattr("headway.agent.workers.worker_process.spawn", killed)
         with pytest.raises(KeyboardInterrupt):
             fleet.act([start(pool="bills")])
         (placed,) = stage.folder.read("workers.json")["workers"]
@@ -716,7 +716,7 @@ def test_a_worker_is_recorded_as_about_to_be_stopped_before_it_is_told(
             (row,) = stage.folder.read("workers.json")["workers"]
             seen.append(row["life"]["is_being_told"])
 
-        monkeypatch.setattr("headway.agent.processes.Process.ask_to_end", told)
+        monkeypatch.setattr("headway.agent.workers.worker_process.Process.ask_to_end", told)
         drain(fleet)
         assert seen == [True]
         (row,) = stage.folder.read("workers.json")["workers"]
@@ -764,7 +764,7 @@ def test_records_that_an_earlier_version_wrote_after_forged_marks_are_left_out(s
 
 
 def test_the_record_of_starts_does_not_grow_for_ever(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.agent.starts.LINES_MAX", 3)
+    monkeypatch.setattr("headway.agent.workers.start_log.LINES_MAX", 3)
     with stage.fleet(template()) as fleet:
         for _ in range(7):
             fleet.act([start()])
@@ -843,7 +843,7 @@ def test_orders_are_on_the_disk_before_their_record_has_its_name(stage: Stage, m
 
 FIRST_PROCESS = """
 import ctypes, os, subprocess, sys, time
-from headway.agent import processes
+from headway.agent.workers import worker_process as processes
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans are handed to this process, as they are to a container's first
 ours = subprocess.Popen(["sleep", "600"])
 subprocess.run(["sh", "-c", "sleep 0.2 & sleep 0.2 & exit 0"], check=True)
@@ -875,8 +875,8 @@ def test_only_a_first_process_looks_for_orphans(
 ) -> None:
     """Any other process has no children but those that it has started, and waits for them itself."""
     looks: list[object] = []
-    monkeypatch.setattr("headway.agent.processes.reap_orphans", looks.append)
-    monkeypatch.setattr("headway.agent.fleet.os.getpid", lambda: pid)
+    monkeypatch.setattr("headway.agent.workers.worker_process.reap_orphans", looks.append)
+    monkeypatch.setattr("headway.agent.workers.manager.os.getpid", lambda: pid)
     with stage.fleet() as fleet:
         fleet.look()
     assert len(looks) == reaped

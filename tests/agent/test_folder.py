@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from flushed import Disk
-from headway.agent import tenancy
-from headway.agent.folder import Identity, StateFolder
-from headway.agent.tenancy import as_host
+from headway.agent.model import Identity
+from headway.agent.state import instance_lock
+from headway.agent.state.instance_lock import as_host
+from headway.agent.state.state_dir import StateFolder
 from headway.errors import Misconfigured, Refused
 
 
@@ -90,7 +91,7 @@ def test_on_a_disk_that_is_full_at_a_later_start_an_agent_works(
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("headway.agent.tenancy.os.pwrite", full)
+    monkeypatch.setattr("headway.agent.state.instance_lock.os.pwrite", full)
     with StateFolder(tmp_path).only_agent(), pytest.raises(Refused), StateFolder(tmp_path).only_agent():
         pass
 
@@ -117,7 +118,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 HOLDS = """
 import sys, time
 from pathlib import Path
-from headway.agent.folder import StateFolder
+from headway.agent.state.state_dir import StateFolder
 with StateFolder(Path(sys.argv[1])).only_agent():
     print("holds", flush=True)
     time.sleep(600)
@@ -146,7 +147,7 @@ def test_an_agent_that_hangs_can_be_taken_over_from(tmp_path: Path, holder: subp
 
 
 def test_a_pid_that_is_another_process_by_now_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tenancy, "KILL_BOUND_S", 0.2)
+    monkeypatch.setattr(instance_lock, "KILL_BOUND_S", 0.2)
     folder = StateFolder(tmp_path / "state")
     with subprocess.Popen(["sleep", "600"]) as stranger, folder.only_agent():
         (folder.root / "agent.lock").write_text(f"{stranger.pid}\n")
@@ -172,7 +173,7 @@ def test_one_agent_of_a_machine_is_a_host_of_a_control_plane(monkeypatch: pytest
         )
         with refused, as_host([control], "a"):
             pass
-        monkeypatch.setattr(tenancy, "KILL_BOUND_S", 0.1)
+        monkeypatch.setattr(instance_lock, "KILL_BOUND_S", 0.1)
         with pytest.raises(Refused), as_host([control], "a", waits=True):
             pass
     with as_host([control], "a"):

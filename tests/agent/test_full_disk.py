@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.workers import SLEEP, Stage, look_until, start, template
-from headway.agent.fleet import Fleet
-from headway.agent.templates import Ready
+from headway.agent.config.templates import Ready
+from headway.agent.workers.manager import Fleet
 from headway.scaling.model import WorkerState
 
 # As a library does whose log is lost: the line does not come again.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.fake_control import eventually, row
 from agent.test_loop import Host, one_host
-from headway.agent.orders import within
+from headway.agent.desired_state import within
 from headway.scaling.model import Assignment
 from headway.wire.v1 import agent_pb2
 from processes import runs

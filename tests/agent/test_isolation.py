@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from agent.workers import template
-from headway.agent import procfs
-from headway.agent.folder import StateFolder
-from headway.agent.isolation import FIRST_CALL_S, FORGETTABLE_S, Contact, Isolation
-from headway.agent.rollout import held_back, unisolated
+from headway.agent.controlplane.isolation import FIRST_CALL_S, FORGETTABLE_S, Contact, Isolation
+from headway.agent.policy.rollout import held_back, unisolated
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
 from headway.scaling.model import Assignment, Worker, WorkerState
-from headway.store.hosts import LEASE_S
+from headway.store.hosts.hosts import LEASE_S
 
 
 class Clock:
@@ -81,7 +81,7 @@ def test_only_templates_that_may_not_go_on_so_long_are_isolated_and_it_is_told_o
     found = [isolation.templates(limits_s, lost_for_s=lost_for_s) for lost_for_s in (0.0, 29.9, 30.0, 31.0, 95.0, 1.0)]
     assert found == [set(), set(), {"pinned"}, {"pinned"}, {"pinned", "slower"}, set()]
     assert len(caplog.messages) == 4
-    assert caplog.messages[0] == "cut off for 30 s: draining the workers of template=pinned"
+    assert caplog.messages[0] == "partitioned for 30 s: draining the workers of template=pinned"
 
 
 def test_an_isolated_templates_pools_are_left_out_of_what_is_to_run() -> None:

@@ -11,7 +11,7 @@ HEAVY = [
 
 
 def test_the_agent_and_its_command_load_nothing_heavy() -> None:
-    code = "import json, sys, headway.agent.loop, headway.cli.agent; print(json.dumps(sorted(sys.modules)))"
+    code = "import json, sys, headway.agent.loop, headway.cli.roles.agent; print(json.dumps(sorted(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(json.loads(answer.stdout))
     assert {"grpc", "psutil", "headway.agent.loop"} - loaded <= {"psutil"}

@@ -9,14 +9,15 @@ import grpc
 import pytest
 
 from agent.fake_control import FakeControl, eventually, row, serving
-from headway.agent import calls, procfs
-from headway.agent import link as links
-from headway.agent.client import ControlClient, HostNews
-from headway.agent.ends import Ended
-from headway.agent.folder import StateFolder
-from headway.agent.isolation import NEVER_S, Contact
-from headway.agent.link import Link
-from headway.agent.orders import Orders
+from headway.agent.controlplane import rpc
+from headway.agent.controlplane import session as links
+from headway.agent.controlplane.client import ControlClient, HostNews
+from headway.agent.controlplane.isolation import NEVER_S, Contact
+from headway.agent.controlplane.session import Link
+from headway.agent.desired_state import Orders
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
+from headway.agent.workers.exit_log import Ended
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire import lines
 from headway.wire.v1 import agent_pb2
@@ -116,7 +117,7 @@ def test_only_an_answer_with_the_orders_in_force_is_word_of_what_is_to_run(
     tmp_path: Path, control: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not that nobody has decided yet, nor what a restored database knows of long ago."""
-    monkeypatch.setattr("headway.agent.client.POLL_WAIT_S", 0.1)
+    monkeypatch.setattr("headway.agent.controlplane.client.POLL_WAIT_S", 0.1)
     monkeypatch.setattr(links, "QUICK_S", 0.1)
 
     def answered(count: int) -> None:
@@ -184,7 +185,7 @@ def test_one_that_hangs_is_left_for_the_next_with_the_poll_that_it_holds(
     other = FakeControl()
     with serving(control) as port, serving(other) as other_port, linked(tmp_path, port, other_port) as (link, _):
         eventually(lambda: is_held(control) and control.reports)
-        monkeypatch.setattr(calls, "CALL_TIMEOUT_S", 0.3)
+        monkeypatch.setattr(rpc, "CALL_TIMEOUT_S", 0.3)
         control.is_awake.clear()
         other.assign(row(2), revision=5)
         link.publish(NEWS, is_urgent=True)
@@ -199,7 +200,7 @@ def test_the_only_one_is_called_anew_when_it_has_hung_twice_and_its_new_orders_a
     control.assign(row(1))
     with serving(control) as port, linked(tmp_path, port) as (link, _):
         eventually(lambda: is_held(control) and control.reports)
-        monkeypatch.setattr(calls, "CALL_TIMEOUT_S", 0.3)
+        monkeypatch.setattr(rpc, "CALL_TIMEOUT_S", 0.3)
         control.is_awake.clear()
         link.publish(NEWS, is_urgent=True)
         eventually(lambda: len(control.peers) >= 2)

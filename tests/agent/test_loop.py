@@ -16,10 +16,10 @@ import pytest
 
 from agent.fake_control import FakeControl, eventually, row, serving
 from agent.workers import Stage
-from headway.agent import procfs
-from headway.agent.folder import StateFolder
 from headway.agent.loop import stop_left
-from headway.agent.wakes import Wakes
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
+from headway.agent.system.wake_pipe import Wakes
 from headway.errors import Refused
 from headway.wire.v1 import agent_pb2
 from processes import runs

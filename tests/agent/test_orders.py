@@ -1,6 +1,6 @@
 import pytest
 
-from headway.agent.orders import Orders
+from headway.agent.desired_state import Orders
 from headway.scaling.model import Assignment
 
 ROW = Assignment(pool="mail", host_id="h", template="rq", base_workers=2)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent import output
-from headway.agent.output import Output
-from headway.agent.templates import Log
+from headway.agent.config.templates import Log
+from headway.agent.workers import worker_logs as output
+from headway.agent.workers.worker_logs import Output
 
 
 def test_a_pattern_is_seen_once_its_line_is_there_also_in_pieces(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from agent.workers import record as a_record
 from agent.workers import template
-from headway.agent.busy import NOT_KNOWN, Activity
-from headway.agent.records import Record
-from headway.agent.recycling import FAIR_TRIAL_S, JITTER, Recycling, worn_by
-from headway.agent.templates import Recycle
+from headway.agent.config.templates import Recycle
+from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.policy.recycling import FAIR_TRIAL_S, JITTER, Recycling, worn_by
+from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 
 NOW_S = 10_000.0

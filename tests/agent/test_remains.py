@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent.workers import SLEEP, Stage, eventually, look_until, start, template
-from headway.agent import procfs
-from headway.agent.fleet import Fleet
-from headway.agent.templates import Stop
+from headway.agent.config.templates import Stop
+from headway.agent.system import procfs
+from headway.agent.workers.manager import Fleet
 from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start, reconcile
 from processes import runs

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent.workers import Stage, eventually, look_until, start, template
-from headway.agent import gpus, procfs
-from headway.agent.fleet import Fleet
-from headway.agent.host_file import HostFile
-from headway.agent.templates import Ready, Stop, Template
+from headway.agent.config.host_file import HostFile
+from headway.agent.config.templates import Ready, Stop, Template
+from headway.agent.system import gpus, procfs
+from headway.agent.workers.manager import Fleet
 from headway.scaling.model import WorkerState
 
 CRASHES = "raise SystemExit('no broker')"

@@ -10,9 +10,9 @@ import pytest
 
 from agent.fake_control import FakeControl, eventually, row, serving
 from agent.test_loop import Host, one_host
-from headway.agent.host_file import HostFile
-from headway.agent.rollout import upkeep
-from headway.agent.templates import Template
+from headway.agent.config.host_file import HostFile
+from headway.agent.config.templates import Template
+from headway.agent.policy.rollout import upkeep
 from headway.scaling import model
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire.v1 import agent_pb2

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.host_file import load
-from headway.agent.starters import STARTERS, host_text
+from headway.agent.config.host_file import load
+from headway.agent.config.library_presets import STARTERS, host_text
 
 
 @pytest.fixture

@@ -1,21 +1,21 @@
-"""Every edge of the drawing in states.py, and no other: a test for each, named after it."""
+"""Every edge of the drawing in lifecycle.py, and no other: a test for each, named after it."""
 
 import re
 import sys
 
 import pytest
 
-from headway.agent import states
-from headway.agent.states import SOON_S, Life
+from headway.agent.workers import lifecycle
+from headway.agent.workers.lifecycle import SOON_S, Life
 from headway.scaling.model import WorkerState
 
 STARTED_S = 100.0
 STATES = {
-    WorkerState.STARTING: states.spawned(now_s=STARTED_S, is_burst=False),
-    WorkerState.RUNNING: states.ready(states.spawned(now_s=STARTED_S, is_burst=False), now_s=101.0),
-    WorkerState.DRAINING: states.told_to_stop(states.spawned(now_s=STARTED_S, is_burst=False), now_s=101.0),
-    WorkerState.BACKING_OFF: states.held_back(now_s=STARTED_S, is_burst=False),
-    WorkerState.GONE: states.over(states.held_back(now_s=STARTED_S, is_burst=False), now_s=101.0),
+    WorkerState.STARTING: lifecycle.spawned(now_s=STARTED_S, is_burst=False),
+    WorkerState.RUNNING: lifecycle.ready(lifecycle.spawned(now_s=STARTED_S, is_burst=False), now_s=101.0),
+    WorkerState.DRAINING: lifecycle.told_to_stop(lifecycle.spawned(now_s=STARTED_S, is_burst=False), now_s=101.0),
+    WorkerState.BACKING_OFF: lifecycle.held_back(now_s=STARTED_S, is_burst=False),
+    WorkerState.GONE: lifecycle.over(lifecycle.held_back(now_s=STARTED_S, is_burst=False), now_s=101.0),
 }
 
 
@@ -25,123 +25,123 @@ def life(state: WorkerState, *, is_burst: bool = False) -> Life:
 
 
 def test_wanted_to_starting_spawned() -> None:
-    made = states.spawned(now_s=5.0, is_burst=True)
+    made = lifecycle.spawned(now_s=5.0, is_burst=True)
     assert made == Life(state=WorkerState.STARTING, started_at_s=5.0, since_s=5.0, is_burst=True)
 
 
 def test_wanted_to_backing_off_it_cannot_be_spawned() -> None:
-    assert states.held_back(now_s=5.0, is_burst=False).state is WorkerState.BACKING_OFF
+    assert lifecycle.held_back(now_s=5.0, is_burst=False).state is WorkerState.BACKING_OFF
 
 
 def test_starting_to_running_ready() -> None:
-    after = states.ready(life(WorkerState.STARTING), now_s=103.0)
+    after = lifecycle.ready(life(WorkerState.STARTING), now_s=103.0)
     assert (after.state, after.since_s, after.started_at_s) == (WorkerState.RUNNING, 103.0, STARTED_S)
 
 
 def test_starting_to_draining_not_ready_in_time_counts_as_a_failure() -> None:
-    after = states.late(life(WorkerState.STARTING), now_s=160.0)
+    after = lifecycle.late(life(WorkerState.STARTING), now_s=160.0)
     assert (after.state, after.has_failed) == (WorkerState.DRAINING, True)
 
 
 def test_starting_to_draining_told_to_stop() -> None:
-    after = states.told_to_stop(life(WorkerState.STARTING), now_s=105.0)
+    after = lifecycle.told_to_stop(life(WorkerState.STARTING), now_s=105.0)
     assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
 
 
 def test_running_to_draining_told_to_stop() -> None:
-    after = states.told_to_stop(life(WorkerState.RUNNING), now_s=105.0)
+    after = lifecycle.told_to_stop(life(WorkerState.RUNNING), now_s=105.0)
     assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
 
 
 def test_draining_to_draining_signalled_and_its_deadline_stays() -> None:
-    before = states.told_to_stop(life(WorkerState.RUNNING), now_s=105.0)
-    after = states.signalled(before)
+    before = lifecycle.told_to_stop(life(WorkerState.RUNNING), now_s=105.0)
+    after = lifecycle.signalled(before)
     assert (before.is_being_told, after.is_being_told) == (True, False)
     assert (after.state, after.since_s) == (WorkerState.DRAINING, 105.0)
 
 
 def test_draining_to_draining_perhaps_never_signalled_it_gets_all_its_time() -> None:
-    after = states.told_anew(life(WorkerState.DRAINING), now_s=170.0)
+    after = lifecycle.told_anew(life(WorkerState.DRAINING), now_s=170.0)
     assert (after.state, after.since_s, after.is_being_told) == (WorkerState.DRAINING, 170.0, True)
 
 
 def test_draining_to_draining_its_time_is_over_and_its_deadline_stays() -> None:
     before = life(WorkerState.DRAINING)
-    after = states.forced(before)
+    after = lifecycle.forced(before)
     assert (after.state, after.is_forced, after.since_s) == (WorkerState.DRAINING, True, before.since_s)
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, -9, None])
 def test_draining_to_gone_ended_however_it_ended(exit_code: int | None) -> None:
-    after = states.ended(life(WorkerState.DRAINING), exit_code=exit_code, now_s=102.0)
+    after = lifecycle.ended(life(WorkerState.DRAINING), exit_code=exit_code, now_s=102.0)
     assert (after.state, after.exit_code, after.is_spent) == (WorkerState.GONE, exit_code, False)
 
 
 def test_draining_to_backing_off_ended_when_it_had_failed_to_get_ready() -> None:
-    late = states.late(life(WorkerState.STARTING), now_s=160.0)
-    assert states.ended(late, exit_code=0, now_s=161.0).state is WorkerState.BACKING_OFF
+    late = lifecycle.late(life(WorkerState.STARTING), now_s=160.0)
+    assert lifecycle.ended(late, exit_code=0, now_s=161.0).state is WorkerState.BACKING_OFF
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, -9, None])
 def test_starting_to_backing_off_ended_before_it_was_ready(exit_code: int | None) -> None:
     """However late: a worker that takes a minute to come up and then dies is not started again at once."""
-    after = states.ended(life(WorkerState.STARTING), exit_code=exit_code, now_s=STARTED_S + 60.0)
+    after = lifecycle.ended(life(WorkerState.STARTING), exit_code=exit_code, now_s=STARTED_S + 60.0)
     assert after.state is WorkerState.BACKING_OFF
 
 
 @pytest.mark.parametrize("age_s", [0.0, SOON_S - 0.1])
 def test_running_to_backing_off_ended_too_soon_to_have_been_of_use(age_s: float) -> None:
-    after = states.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s)
+    after = lifecycle.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s)
     assert (after.state, after.has_failed) == (WorkerState.BACKING_OFF, True)
 
 
 @pytest.mark.parametrize("age_s", [SOON_S, 3600.0])
 def test_running_to_gone_ended_later(age_s: float) -> None:
-    after = states.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s)
+    after = lifecycle.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s)
     assert (after.state, after.has_failed) == (WorkerState.GONE, False)
 
 
 @pytest.mark.parametrize("exit_code", [0, None])
 def test_starting_to_gone_a_burst_worker_that_found_nothing_to_do_is_spent(exit_code: int | None) -> None:
     """Also where nobody saw how: to refill the place of one that finds nothing to do would go on for ever."""
-    after = states.ended(life(WorkerState.STARTING, is_burst=True), exit_code=exit_code, now_s=STARTED_S + 1.0)
+    after = lifecycle.ended(life(WorkerState.STARTING, is_burst=True), exit_code=exit_code, now_s=STARTED_S + 1.0)
     assert (after.state, after.is_spent) == (WorkerState.GONE, True)
 
 
 @pytest.mark.parametrize("exit_code", [0, None])
 def test_running_to_gone_the_same(exit_code: int | None) -> None:
-    after = states.ended(life(WorkerState.RUNNING, is_burst=True), exit_code=exit_code, now_s=STARTED_S + 1.0)
+    after = lifecycle.ended(life(WorkerState.RUNNING, is_burst=True), exit_code=exit_code, now_s=STARTED_S + 1.0)
     assert (after.state, after.is_spent) == (WorkerState.GONE, True)
 
 
 def test_a_burst_worker_that_crashes_is_not_spent() -> None:
-    crashed = states.ended(life(WorkerState.RUNNING, is_burst=True), exit_code=1, now_s=STARTED_S + 1.0)
+    crashed = lifecycle.ended(life(WorkerState.RUNNING, is_burst=True), exit_code=1, now_s=STARTED_S + 1.0)
     assert (crashed.state, crashed.is_spent) == (WorkerState.BACKING_OFF, False)
 
 
 def test_a_burst_worker_that_was_told_to_stop_is_not_spent() -> None:
-    drained = states.told_to_stop(life(WorkerState.RUNNING, is_burst=True), now_s=101.0)
-    assert not states.ended(drained, exit_code=0, now_s=102.0).is_spent
+    drained = lifecycle.told_to_stop(life(WorkerState.RUNNING, is_burst=True), now_s=101.0)
+    assert not lifecycle.ended(drained, exit_code=0, now_s=102.0).is_spent
 
 
 def test_backing_off_to_gone_its_pause_is_over_or_nobody_wants_it() -> None:
-    assert states.over(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
-    assert states.told_to_stop(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
+    assert lifecycle.over(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
+    assert lifecycle.told_to_stop(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
 
 
 MOVES = {
-    "ready": (lambda each: states.ready(each, now_s=1.0), {WorkerState.STARTING}),
-    "late": (lambda each: states.late(each, now_s=1.0), {WorkerState.STARTING}),
-    "forced": (states.forced, {WorkerState.DRAINING}),
-    "signalled": (states.signalled, {WorkerState.DRAINING}),
-    "told_anew": (lambda each: states.told_anew(each, now_s=1.0), {WorkerState.DRAINING}),
-    "over": (lambda each: states.over(each, now_s=1.0), {WorkerState.BACKING_OFF}),
+    "ready": (lambda each: lifecycle.ready(each, now_s=1.0), {WorkerState.STARTING}),
+    "late": (lambda each: lifecycle.late(each, now_s=1.0), {WorkerState.STARTING}),
+    "forced": (lifecycle.forced, {WorkerState.DRAINING}),
+    "signalled": (lifecycle.signalled, {WorkerState.DRAINING}),
+    "told_anew": (lambda each: lifecycle.told_anew(each, now_s=1.0), {WorkerState.DRAINING}),
+    "over": (lambda each: lifecycle.over(each, now_s=1.0), {WorkerState.BACKING_OFF}),
     "told_to_stop": (
-        lambda each: states.told_to_stop(each, now_s=1.0),
+        lambda each: lifecycle.told_to_stop(each, now_s=1.0),
         {WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF},
     ),
     "ended": (
-        lambda each: states.ended(each, exit_code=0, now_s=1.0),
+        lambda each: lifecycle.ended(each, exit_code=0, now_s=1.0),
         {WorkerState.STARTING, WorkerState.RUNNING, WorkerState.DRAINING},
     ),
 }
@@ -162,7 +162,7 @@ EDGE = re.compile(r"^    \(?(\w+)\)? +-> (\w+) +(.+)$", re.MULTILINE)
 
 
 def test_each_edge_of_the_drawing_has_a_test_named_after_it() -> None:
-    edges = EDGE.findall(states.__doc__ or "")
+    edges = EDGE.findall(lifecycle.__doc__ or "")
     assert len(edges) > 10
     drawn = {f"test_{before}_to_{after}_{_words(why)}" for before, after, why in edges}
     tests = {name for name in vars(sys.modules[__name__]) if name.startswith("test_")}

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.host_file import CORES_MAX, DURATION_MAX_S, HostFile, load
-from headway.agent.templates import Log, Recycle
-from headway.agent.toml_table import EXPECTED_MEMORY, memory_bytes, signal_number
-from headway.control.report_rules import check_report
+from headway.agent.config.host_file import CORES_MAX, DURATION_MAX_S, HostFile, load
+from headway.agent.config.templates import Log, Recycle
+from headway.agent.config.toml_reader import EXPECTED_MEMORY, memory_bytes, signal_number
+from headway.control.agents.report_validation import check_report
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.model import HostCapacity
-from headway.store.reports import HostReport
+from headway.store.hosts.host_reports import HostReport
 
 WHOLE = """
 [host]

@@ -13,7 +13,7 @@ import pytest
 
 from agent.test_fleet import PRINTS_READY, printed, states
 from agent.workers import Stage, eventually, look_until, template
-from headway.agent.templates import Stop, Template
+from headway.agent.config.templates import Stop, Template
 from headway.scaling.model import WorkerState
 from processes import runs
 
@@ -35,8 +35,8 @@ KILLED = """
 import os, sys, time
 from pathlib import Path
 from agent.workers import Stage, start, template
-from headway.agent import processes
-from headway.agent.templates import Ready, Stop
+from headway.agent.workers import worker_process as processes
+from headway.agent.config.templates import Ready, Stop
 from headway.scaling.model import WorkerState
 from headway.scaling.reconcile import Drain
 

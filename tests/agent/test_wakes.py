@@ -7,7 +7,7 @@ import pytest
 
 HANG_UP = """
 import fcntl, os, signal, sys, termios
-from headway.agent.wakes import Wakes
+from headway.agent.system.wake_pipe import Wakes
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs this test may ignore it
 if sys.argv[1] == "terminal":
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

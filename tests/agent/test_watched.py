@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.watched import WatchedFile
+from headway.agent.config.host_file_watcher import WatchedFile
 from headway.errors import Misconfigured
 
 ONE = "[templates.a]\nargv = ['sh']\n"

@@ -13,10 +13,11 @@ import pytest
 
 from agent.fake_control import FakeControl, eventually, serving
 from agent.test_loop import Host
-from headway.agent import procfs
-from headway.agent.client import ControlClient, Proof
-from headway.agent.folder import Identity, StateFolder
-from headway.agent.membership import Membership
+from headway.agent.controlplane.client import ControlClient, Proof
+from headway.agent.controlplane.enrolment import Membership
+from headway.agent.model import Identity
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
 from headway.errors import Unavailable
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 

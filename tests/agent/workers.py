@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headway.agent import procfs
-from headway.agent.fleet import Fleet
-from headway.agent.folder import StateFolder
-from headway.agent.host_file import HostFile
-from headway.agent.records import Record
-from headway.agent.states import Life
-from headway.agent.templates import Ready, Stop, Template
+from headway.agent.config.host_file import HostFile
+from headway.agent.config.templates import Ready, Stop, Template
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
+from headway.agent.workers.lifecycle import Life
+from headway.agent.workers.manager import Fleet
+from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 from headway.scaling.reconcile import Start
 

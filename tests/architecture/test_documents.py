@@ -13,18 +13,18 @@ import pytest
 from architecture.tree import ROOT, SERVICE, SPARK, modules
 from headway import settings
 from headway.__main__ import COMMANDS
-from headway.agent.host_file import load as load_host_file
-from headway.agent.toml_table import TomlTable
-from headway.cli.candidates import read_candidates
-from headway.cli.files import load_profiles_file
-from headway.scaling import limits
+from headway.agent.config.host_file import load as load_host_file
+from headway.agent.config.toml_reader import TomlTable
+from headway.cli.backtesting.candidate_files import read_candidates
+from headway.cli.profiles_file import load_profiles_file
+from headway.scaling.metrics.windows import WindowMetrics
 from headway.scaling.model import FailureLimit, Mode, Objective, QueueMetrics
-from headway.scaling.presets import PRESETS
+from headway.scaling.policy import limits
 from headway.scaling.profile import Override, Pause, Placement, Profile, profile_from_mapping
-from headway.scaling.schedule import Schedule
+from headway.scaling.profile_keys.presets import PRESETS
+from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
-from headway.scaling.windows import WindowMetrics
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]

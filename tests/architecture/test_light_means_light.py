@@ -31,7 +31,7 @@ HEAVY = {
     ),
     *("redis", "rich", "rq", "sqlalchemy", "starlette", "typer", "uvicorn", "uvloop", "yaml"),
 }
-LIGHT_PACKAGES = ["headway.__main__", "headway.agent", "headway.emit", "headway.cli.agent", "headway.wire"]
+LIGHT_PACKAGES = ["headway.__main__", "headway.agent", "headway.emit", "headway.cli.roles.agent", "headway.wire"]
 
 IMPORT_EVERYTHING = """
 import importlib, json, pkgutil, sys
@@ -53,9 +53,9 @@ def test_agent_and_emit_load_nothing_heavy() -> None:
 
 def test_a_control_plane_does_without_pyarrow_until_telemetry_comes() -> None:
     """Forty megabytes beside what ten thousand agents need."""
-    asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.cli.serving"]
+    asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.cli.roles.control_server"]
     loaded = set(json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout))
-    assert "headway.store.event_log" in loaded
+    assert "headway.store.events.event_log" in loaded
     assert sorted(loaded.intersection({"numpy", "pandas", "pyarrow"})) == []
 
 
@@ -74,7 +74,7 @@ def test_a_word_of_help_waits_for_nothing_heavy(role: str) -> None:
     """Spark and the control plane's parts take seconds to import on a slow core."""
     told = subprocess.run([sys.executable, "-c", HELP, role], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(json.loads(told.stdout.splitlines()[-1]))
-    assert f"headway.cli.{role}" in loaded
+    assert f"headway.cli.roles.{role}" in loaded
     assert sorted(loaded.intersection(HEAVY)) == []
 
 

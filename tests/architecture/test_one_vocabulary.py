@@ -5,9 +5,9 @@ import re
 import pytest
 
 from architecture.tree import SERVICE
-from headway.cli import words
+from headway.cli.terminal import labels
 from headway.scaling import explain
-from headway.scaling.limits import LIMITS
+from headway.scaling.policy.limits import LIMITS
 from headway.scaling.strategies import BUILT_IN
 from scaling.pools import NOW_S, queue, view
 
@@ -32,10 +32,10 @@ def test_every_limit_that_is_told_on_the_command_line_is_told_in_the_browser() -
 def test_tables_of_the_command_line_call_demands_and_limits_as_the_dashboard_does() -> None:
     found = re.search(r"^const NAMES = {\n(.*?)^};", SENTENCES, flags=re.DOTALL | re.MULTILINE)
     assert found is not None
-    assert dict(re.findall(r'^  (\w+): "([^"]+)",$', found[1], flags=re.MULTILINE)) == words.NAMES
+    assert dict(re.findall(r'^  (\w+): "([^"]+)",$', found[1], flags=re.MULTILINE)) == labels.NAMES
 
 
-@pytest.mark.parametrize("column", [words.LONGEST_WAIT, words.AT_WORK, words.WITHIN])
+@pytest.mark.parametrize("column", [labels.LONGEST_WAIT, labels.AT_WORK, labels.WITHIN])
 def test_tables_of_the_command_line_have_columns_of_the_dashboard(column: str) -> None:
     page = (SERVICE / "control" / "web" / "index.html").read_text()
     headings = re.findall(r"<th .*?</th>", page, flags=re.DOTALL)

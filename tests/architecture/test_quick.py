@@ -16,12 +16,12 @@ from in_time import Durations
     ("changed", "tests"),
     [
         (["service/headway/agent/loop.py"], ["tests/agent"]),
-        (["service/headway/control/http/app.py", "service/headway/control/tick.py"], ["tests/control"]),
+        (["service/headway/control/http/app.py", "service/headway/control/scheduler/ticker.py"], ["tests/control"]),
         (["tests/agent/test_loop.py"], ["tests/agent/test_loop.py"]),
         (["tests/agent/test_loop.py", "service/headway/agent/loop.py"], ["tests/agent"]),  # the folder has the file
         (["tests/agent/workers.py"], ["tests/agent"]),
         (["docs/how-to/install.md", "Makefile", ".ci/run"], ["tests/architecture"]),
-        (["sparkjobs/headway_spark/buckets.py"], ["tests/spark"]),
+        (["sparkjobs/headway_spark/stream/buckets.py"], ["tests/spark"]),
         (["tests/agent/test_that_was_deleted.py"], []),
         (["LICENSE"], []),
     ],

@@ -11,11 +11,11 @@ from playwright.async_api import Browser, async_playwright
 
 from browser.pages import CHROMIUM, QUIETLY
 from headway.control.http.app import create_app
-from headway.control.http.feed import Feed
-from headway.control.http.server import HttpServer
-from headway.control.ingest import Ingest
+from headway.control.http.http_server import HttpServer
+from headway.control.http.overview.broadcaster import Feed
+from headway.control.ingest.ingest import Ingest
 from headway.store.engine import Engine
-from headway.store.event_log import EventLog
+from headway.store.events.event_log import EventLog
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Runs of a demo, written down by hand."""
 
-from headway.cli.report import JobRecord, QueueGoal, Run, WorkerLife
+from headway.cli.demo.demo_report import JobRecord, QueueGoal, Run, WorkerLife
 
 MAIL = QueueGoal(queue="mail", objective_s=10, percentile=95, workers_max=8)
 REPORTS = QueueGoal(queue="reports", objective_s=30, percentile=95, workers_max=8)

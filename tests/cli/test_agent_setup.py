@@ -46,7 +46,7 @@ def control() -> Iterator[str]:
 def test_check_names_each_of_several_control_planes_and_one_that_answers_will_do(
     control: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.cli.agent_setup.ANSWER_BOUND_S", 4.0)
+    monkeypatch.setattr("headway.cli.roles.agent_setup.ANSWER_BOUND_S", 4.0)
     Path("host.toml").write_text(HOST_FILE)
     assert main(["agent", "check", "--control", f"127.0.0.1:1, {control},127.0.0.1:1"]) == 0
     told = [line.split()[2:] for line in capsys.readouterr().out.splitlines() if line.startswith("control plane")]
@@ -135,7 +135,7 @@ def test_check_names_what_stands_in_the_way(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("headway.cli.agent_setup.ANSWER_BOUND_S", 0.3)
+    monkeypatch.setattr("headway.cli.roles.agent_setup.ANSWER_BOUND_S", 0.3)
     if host_file is not None:
         Path("host.toml").write_text(host_file)
     assert main(["agent", "check", *flags]) == 2

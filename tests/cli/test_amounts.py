@@ -2,8 +2,8 @@
 
 import pytest
 
-from headway.cli.amounts import bare_seconds, seconds
-from headway.cli.described import described
+from headway.cli.terminal.key_values import described
+from headway.cli.terminal.units import bare_seconds, seconds
 from headway.errors import Invalid
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from headway.__main__ import main
-from headway.cli.amounts import moment_s
-from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
-from headway.cli.past import Asked, past_of
+from headway.cli.backtesting.candidate_files import read_candidates, read_grid, refuse_unfit
+from headway.cli.backtesting.history_source import Asked, past_of
+from headway.cli.terminal.units import moment_s
 from headway.errors import Invalid
 from headway.scaling.model import Mode
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
-from headway.simulate.candidates import AS_IT_IS, Candidate, with_base
+from headway.simulate.studies.candidates import AS_IT_IS, Candidate, with_base
 
 TRACE = "t_arrival,service_s\n" + "".join(f"{number},1.5\n" for number in range(60))
 POOLS = """

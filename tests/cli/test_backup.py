@@ -20,19 +20,19 @@ import pytest
 
 from flushed import Disk
 from headway.__main__ import main
-from headway.cli import backup_file, leftovers, up
-from headway.cli.backup_file import About
-from headway.cli.layout import Layout
+from headway.cli.local import backup_file, process_orphans, up
+from headway.cli.local.backup_file import About
+from headway.cli.local.data_dir import Layout
 from headway.errors import Misconfigured
 from headway.store import migrate
-from headway.store.attach import attach
 from headway.store.embedded import Server, dump, ensure_postgres
 from headway.store.engine import create_engine, transaction
-from headway.store.event_log import EventLog, EventRow
-from headway.store.telemetry import BatchKey, claim_batches, record_file
-from headway_spark.archive import Archive
-from headway_spark.checkpoint import rebuilding
-from headway_spark.log_files import files
+from headway.store.events.event_log import EventLog, EventRow
+from headway.store.events.recovery import attach
+from headway.store.events.telemetry import BatchKey, claim_batches, record_file
+from headway_spark.event_log.archive import Archive
+from headway_spark.event_log.log_files import files
+from headway_spark.stream.checkpoint import rebuilding
 
 pytestmark = pytest.mark.postgres
 
@@ -338,7 +338,7 @@ def test_a_backup_that_is_no_file_is_refused(tmp_path: Path, capfd: Any, name: s
 
 
 def test_nothing_is_restored_under_an_installation_that_runs(here: Installation, kept: Path, capfd: Any) -> None:
-    with leftovers.only_parent(here.layout):
+    with process_orphans.only_parent(here.layout):
         assert here.run("restore", str(kept), "--replace") == 2
     assert "uses the data folder" in capfd.readouterr().err
     assert (here.layout.postgres / "pgdata").is_dir()

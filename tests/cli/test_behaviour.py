@@ -8,15 +8,15 @@ import pytest
 
 from control.http.seed import Seed
 from headway.__main__ import main
-from headway.cli import simulate as command
-from headway.cli.behaviour import given_behaviour, takes_learned
-from headway.cli.history import Recorded
-from headway.cli.past import Asked, past_of
-from headway.cli.traces import Workload
+from headway.cli.backtesting.history_source import Asked, past_of
+from headway.cli.rehearse import simulate as command
+from headway.cli.rehearse.behaviour_source import given_behaviour, takes_learned
+from headway.cli.rehearse.recorded_history import Recorded
+from headway.cli.rehearse.trace_files import Workload
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.profile import Profile
-from headway.simulate.jobs import Jobs
+from headway.simulate.workloads.jobs import Jobs
 
 MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq", workers_max=7)
 LEARNED = Behaviour(start_up=Spread(p50_s=1.5, p95_s=2.5), exit=Spread(p50_s=0.5, p95_s=1.0), dispatch_overhead_s=0.02)

@@ -13,17 +13,17 @@ import pytest
 from control.http.conftest import Bound
 from control.http.seed import Seed
 from headway.__main__ import main
-from headway.cli.client import apply_profiles
+from headway.cli.operator.apply_get import apply_profiles
 from headway.control.http.app import create_app
-from headway.control.http.feed import Feed
-from headway.control.http.server import HttpServer
-from headway.control.ingest import Ingest
+from headway.control.http.http_server import HttpServer
+from headway.control.http.overview.broadcaster import Feed
+from headway.control.ingest.ingest import Ingest
 from headway.errors import Invalid, Misconfigured, Unauthenticated, Unavailable
 from headway.scaling.measure import sketch_index
 from headway.scaling.model import Decision, Demand
 from headway.scaling.profile import Profile
 from headway.store.engine import create_engine
-from headway.store.event_log import EventLog
+from headway.store.events.event_log import EventLog
 
 TOKEN = "right"
 

@@ -3,8 +3,8 @@
 import pytest
 
 from cli.demo_runs import MAIL, REPORTS, job, life, run
-from headway.cli.comparison import Terms, comparison, fixed_pool
-from headway.cli.report import JobRecord
+from headway.cli.demo.comparison import Terms, comparison, fixed_pool
+from headway.cli.demo.demo_report import JobRecord
 
 TERMS = Terms(peak_window_s=10, start_up_s=2)
 

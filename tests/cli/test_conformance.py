@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headway.__main__ import main
-from headway.cli.conformance import differences
-from headway.cli.recorded import REPLAYS
+from headway.cli.peers.conformance import differences
+from headway.cli.peers.replays import REPLAYS
 
 VECTORS = Path(__file__).parent.parent / "scaling" / "vectors"
 

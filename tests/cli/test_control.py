@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from headway.cli import serving
+from headway.cli.roles import control_server
 
 STARTS_IN_S = 110.0
 
@@ -82,7 +82,7 @@ async def test_upkeep_that_is_under_way_at_the_end_is_no_failure() -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    job = asyncio.create_task(serving._until_the_end(upkeep))
+    job = asyncio.create_task(control_server._until_the_end(upkeep))
     await begun.wait()
     job.cancel()
     assert await job is None

@@ -10,14 +10,14 @@ import pytest
 from rich.console import Console
 
 from headway.__main__ import main
-from headway.agent import host_file
-from headway.cli import demo
-from headway.cli.demo_run import Script
-from headway.cli.demo_workloads import WORKLOADS
-from headway.cli.layout import Layout
-from headway.cli.options import positive
-from headway.cli.stopping import Stopping
-from headway.cli.view import Terminal
+from headway.agent.config import host_file
+from headway.cli.demo import demo
+from headway.cli.demo.demo_run import Script
+from headway.cli.demo.demo_workloads import WORKLOADS
+from headway.cli.local.data_dir import Layout
+from headway.cli.local.live_view import Terminal
+from headway.cli.process.role_options import positive
+from headway.cli.process.shutdown import Stopping
 from headway.errors import HeadwayError, Misconfigured
 
 
@@ -90,7 +90,7 @@ def test_the_agent_can_read_the_host_file_and_the_worker_in_it_is_the_draining_o
     for lane in workload.lanes:
         template = templates[lane.profile.template]
         assert template.argv[template.argv.index("--url") + 1] == url
-        assert "headway.cli.demo_worker.DrainingWorker" in template.argv
+        assert "headway.cli.demo.demo_worker.DrainingWorker" in template.argv
         assert template.argv[-1] == lane.queue == lane.profile.queues[0].partition("/")[2]
         assert template.stop.drain_timeout_s == demo.DRAIN_S
         assert max(job.service_s for job in lane.jobs) < demo.DRAIN_S, "no job is cut short by its worker's drain"

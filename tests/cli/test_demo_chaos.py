@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from headway.cli.demo_chaos import AGENT, LEADER, MOMENTS, SPARK, Chaos
+from headway.cli.demo.demo_chaos import AGENT, LEADER, MOMENTS, SPARK, Chaos
 
 
 class Machine:

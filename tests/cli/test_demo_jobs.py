@@ -10,8 +10,8 @@ import pytest
 from redis import Redis
 from rq import Queue
 
-from headway.cli.demo_jobs import DemoJobs
-from headway.cli.demo_worker import DrainingWorker
+from headway.cli.demo.demo_jobs import DemoJobs
+from headway.cli.demo.demo_worker import DrainingWorker
 from headway.simulate.replay import RecordedJob
 
 MAIL, REPORTS = QUEUES = ("mail", "reports")
@@ -126,7 +126,7 @@ def test_an_idle_worker_ends_soon_when_asked_and_says_when_it_is_ready(valkey_ur
         "--url",
         valkey_url,
         "-w",
-        "headway.cli.demo_worker.DrainingWorker",
+        "headway.cli.demo.demo_worker.DrainingWorker",
     ]
     worker = subprocess.Popen([*argv, MAIL], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert any("Listening on" in line for line in worker.stdout)

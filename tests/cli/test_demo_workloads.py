@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from headway.cli.demo_workloads import WORKLOADS, bursts, day
-from headway.scaling.feasibility import feasibility
+from headway.cli.demo.demo_workloads import WORKLOADS, bursts, day
+from headway.scaling.planning.feasibility import feasibility
 from headway.simulate.replay import scheduled
 from headway.simulate.traces import BURSTY_LLM_CODE, load
 

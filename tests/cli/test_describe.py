@@ -9,14 +9,14 @@ import pytest
 from cli.test_client import Served, served  # noqa: F401 - a fixture
 from control.http.seed import Seed
 from headway.__main__ import main
-from headway.cli import top as top_module
-from headway.cli.top import looked
+from headway.cli.operator import top as top_module
+from headway.cli.operator.top import looked
 from headway.errors import Unavailable
-from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread
+from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import DayBudget, Decision, Demand, QueueMetrics, Step
 from headway.scaling.profile import Profile
-from headway.scaling.scoring import PredictionError
-from headway.store.behaviours import Learned
+from headway.store.pools.behaviours import Learned
 
 pytestmark = pytest.mark.usefixtures("served")
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import pytest
 
-from headway.cli import feed
-from headway.cli.feed import OverviewFeed
+from headway.cli.demo import overview_stream
+from headway.cli.demo.overview_stream import OverviewFeed
 
 
 class Door(BaseHTTPRequestHandler):
@@ -38,7 +38,7 @@ def door():
 
 
 def test_the_newest_overview_is_kept_and_a_broken_stream_is_taken_up_again(door, monkeypatch):
-    monkeypatch.setattr(feed, "RECONNECT_S", 0.01)
+    monkeypatch.setattr(overview_stream, "RECONNECT_S", 0.01)
     listening = OverviewFeed(door, token="secret")
     assert listening.newest is None
     listening.start()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.files import ProfilesFile, load_profiles_file
+from headway.cli.profiles_file import ProfilesFile, load_profiles_file
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile

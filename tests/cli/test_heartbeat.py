@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from headway.cli.heartbeat import Heartbeat
+from headway.cli.process.heartbeat import Heartbeat
 
 
 def eventually(holds: Callable[[], object], *, within_s: float = 30.0) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headway.cli.history import workload_of
+from headway.cli.rehearse.recorded_history import workload_of
 from headway.errors import Invalid
 
 HISTORY: dict[str, Any] = {

@@ -10,7 +10,7 @@ import pytest
 from cli.test_client import TOKEN, Served, profiles_file
 from control.http.seed import Seed
 from headway.__main__ import main
-from headway.cli import queue, restart
+from headway.cli.operator import queue, restart
 from headway.scaling.profile import Profile
 
 

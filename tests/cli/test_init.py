@@ -12,9 +12,9 @@ import redis
 from rq import Queue
 
 from headway.__main__ import main
-from headway.agent import host_file
-from headway.cli.files import load_profiles_file
-from headway.cli.starter_files import Broker, host_text, pool_names, profiles_text
+from headway.agent.config import host_file
+from headway.cli.local.scaffold import Broker, host_text, pool_names, profiles_text
+from headway.cli.profiles_file import load_profiles_file
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from control.http.seed import Seed
-from headway.cli.past import Asked, past_of
+from headway.cli.backtesting.history_source import Asked, past_of
 from headway.scaling.measure import sketch_index
 from headway.scaling.profile import Profile
 

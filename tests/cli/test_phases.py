@@ -12,11 +12,11 @@ from typing import Any
 import psutil
 import pytest
 
-from headway.cli import phases
-from headway.cli.rehearsal import base_profile, cases
-from headway.cli.traces import Columns, read_trace
+from headway.cli.rehearse import tick_phases
+from headway.cli.rehearse.rehearsal import base_profile, cases
+from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.scaling.strategies import BUILT_IN
-from headway.simulate.single import Setting
+from headway.simulate.studies.single_pool import Setting
 
 
 @pytest.fixture
@@ -34,14 +34,14 @@ def _slow(*_: Any, **__: Any) -> None:
 def test_what_goes_wrong_ends_every_rehearsal_though_this_process_takes_the_signal_that_ends_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(phases, "BESIDE_FROM_S", 0.0)
+    monkeypatch.setattr(tick_phases, "BESIDE_FROM_S", 0.0)
     (tmp_path / "mail.csv").write_text("t_arrival,service_s\n0,1\n1,1\n")
     trace = read_trace(tmp_path / "mail.csv", Columns())
     wanted = cases([trace], [base_profile(None)], [])
     began_s = time.monotonic()
     with (
         pytest.raises(ZeroDivisionError),
-        phases.bench(wanted, [Setting(), Setting()], BUILT_IN, _slow) as on,
+        tick_phases.bench(wanted, [Setting(), Setting()], BUILT_IN, _slow) as on,
     ):
         next(on.rows(wanted, lambda _: 1 / 0))
     assert time.monotonic() - began_s < 30.0

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.__main__ import main
-from headway.cli.amounts import bytes_, count, fraction, seconds
-from headway.cli.sizing import Load, late_fraction, sized
+from headway.cli.rehearse.sizing import Load, late_fraction, sized
+from headway.cli.terminal.units import bytes_, count, fraction, seconds
 from headway.errors import Invalid
 
 MILLION_A_DAY = ["plan", "--jobs-per-day", "1M", "--peak", "10", "--service", "200ms"]

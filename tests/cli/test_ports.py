@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from headway.cli.ports import free_address, is_free, require_free
+from headway.cli.local.ports import free_address, is_free, require_free
 from headway.errors import Misconfigured
 from headway.settings import Address
 

@@ -22,13 +22,13 @@ from rich.spinner import Spinner
 from rich.table import Table
 
 from headway.__main__ import main
-from headway.cli.cells import table
-from headway.cli.logs import OneLine, log_to_stderr
-from headway.cli.said import say, say_json, say_text
-from headway.cli.screen import Screen, Text, lined, paragraph
-from headway.control.http.gauges import gauge
+from headway.cli.process.log_setup import OneLine, log_to_stderr
+from headway.cli.terminal.cells import table
+from headway.cli.terminal.printing import say, say_json, say_text
+from headway.cli.terminal.screen import Screen, Text, lined, paragraph
 from headway.control.http.problems import problem_response
-from headway.control.http.series import LABEL_CHARS_MAX, Left
+from headway.control.http.prometheus.gauges import gauge
+from headway.control.http.prometheus.series_limits import LABEL_CHARS_MAX, Left
 from headway.errors import Invalid, printable
 
 CONTROL = ["a\nb", "\x1b[2J", "\x9b31m", "\u202egnp", "\u2028", "\r", "\x00", "\x7f"]

@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 from cli.demo_runs import MAIL, REPORTS, job, life, run
-from headway.cli.comparison import Terms, comparison, fixed_pool
-from headway.cli.report import report_of
-from headway.cli.report_page import Moment, report_page
-from headway.cli.report_text import facts, fault_text, headline, lines, notes, report_text
+from headway.cli.demo.comparison import Terms, comparison, fixed_pool
+from headway.cli.demo.demo_report import report_of
+from headway.cli.demo.report_page import Moment, report_page
+from headway.cli.demo.report_text import facts, fault_text, headline, lines, notes, report_text
 
 JOBS = [*[job(0, 1, 11)] * 4, job(0, 40, 41), job(0, 0, 20, queue="reports"), job(0, 20, 40, queue="reports")]
 LIVES = [life(0, 12)] * 4 + [life(0, 42)]

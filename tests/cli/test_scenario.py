@@ -9,8 +9,8 @@ import pytest
 
 from architecture.tree import ROOT
 from headway.__main__ import main
-from headway.cli.scenario import load_scenario
-from headway.cli.traces import Columns
+from headway.cli.rehearse.scenario import load_scenario
+from headway.cli.rehearse.trace_files import Columns
 from headway.errors import Invalid, Misconfigured
 
 PROFILES = """

@@ -6,10 +6,10 @@ import psycopg
 import pytest
 
 from headway.__main__ import main
-from headway.cli.seasons import hour_name
-from headway.scaling.recall import DAY_MINUTES
-from headway.scaling.seasons import HOUR_MINUTES, WEEK_MINUTES, Counted
-from headway.store.seasons import learned, write_seasons
+from headway.cli.backtesting.seasons import hour_name
+from headway.scaling.history.daily import DAY_MINUTES
+from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_MINUTES, Counted
+from headway.store.metrics.seasons import learned, write_seasons
 
 MONDAY = 2930 * WEEK_MINUTES + 4 * DAY_MINUTES
 

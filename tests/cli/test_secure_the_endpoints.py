@@ -103,7 +103,7 @@ def test_every_command_of_the_page_does_what_it_says(folder: Path, database_url:
 
 
 def test_every_role_of_the_table_is_one_that_a_token_can_have() -> None:
-    from headway.cli.token import Role
+    from headway.cli.operator.token import Role
 
     named = re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)
     assert named == [role.value for role in Role]

@@ -10,18 +10,18 @@ import pytest
 from rich.console import Console
 
 from headway.__main__ import main
-from headway.cli import phases
-from headway.cli import simulate as command
-from headway.cli.faults import EXAMPLES as FAULT_EXAMPLES
-from headway.cli.faults import KINDS as FAULTS
-from headway.cli.faults import wrongs_of
-from headway.cli.rehearsal import SWEEP, base_profile, cases, risks_of, strategies_of
-from headway.cli.traces import Columns, read_trace
+from headway.cli.rehearse import simulate as command
+from headway.cli.rehearse import tick_phases
+from headway.cli.rehearse.fault_options import EXAMPLES as FAULT_EXAMPLES
+from headway.cli.rehearse.fault_options import KINDS as FAULTS
+from headway.cli.rehearse.fault_options import wrongs_of
+from headway.cli.rehearse.rehearsal import SWEEP, base_profile, cases, risks_of, strategies_of
+from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.errors import Invalid
-from headway.scaling.behaviour import behaviour_from_mapping
+from headway.scaling.metrics.behaviour import behaviour_from_mapping
 from headway.scaling.model import Mode
 from headway.scaling.strategies import BUILT_IN
-from headway.simulate.single import Setting
+from headway.simulate.studies.single_pool import Setting
 
 TRACE = "t_arrival,service_s\n" + "".join(f"{number},1.5\n" for number in range(60))
 
@@ -92,7 +92,7 @@ def test_processes_beside_each_other_give_the_same_figures(
 ) -> None:
     found = []
     for number, beside_from_s in enumerate((0.0, 1e9)):
-        monkeypatch.setattr(phases, "BESIDE_FROM_S", beside_from_s)
+        monkeypatch.setattr(tick_phases, "BESIDE_FROM_S", beside_from_s)
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
         file = tmp_path / f"{number}.json"
         words = ["simulate", str(trace), str(trace), "--strategy", "hybrid,hybrid_v3", "--jitter", "0.4"]

@@ -13,15 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headway.cli import leftovers
-from headway.cli.layout import Layout
-from headway.cli.stopping import Stopped, Stopping
-from headway.cli.supervisor import Child, Supervisor
+from headway.cli.local import process_orphans
+from headway.cli.local.data_dir import Layout
+from headway.cli.local.supervisor import Child, Supervisor
+from headway.cli.process.shutdown import Stopped, Stopping
 from headway.errors import Refused, Unavailable
 from processes import runs
 
 SLEEP = "import time; time.sleep(60)"
-WATCH = "import os, time; from headway.cli import parent; parent.watch(lambda: os._exit(0)); "
+WATCH = "import os, time; from headway.cli.process import parent_watch as parent; parent.watch(lambda: os._exit(0)); "
 
 
 def eventually(holds: Callable[[], object], *, within_s: float = 60.0) -> None:
@@ -84,7 +84,7 @@ def test_what_a_child_prints_is_in_its_log_after_what_earlier_ones_printed(stage
 
 
 def test_a_log_that_has_grown_too_large_is_put_aside_at_the_next_start(stage, monkeypatch):
-    monkeypatch.setattr("headway.cli.child_log.LOG_BYTES_MAX", 10)
+    monkeypatch.setattr("headway.cli.local.child_log.LOG_BYTES_MAX", 10)
     stage.layout.log("control").write_text("a long story of an earlier run\n")
     stage.supervisor.start(stage.child("control", f"print('mine', flush=True); {SLEEP}"))
     eventually(lambda: stage.layout.log("control").read_text() == "mine\n")
@@ -310,9 +310,9 @@ def test_an_embedded_server_found_dead_is_brought_back(stage):
 PARENT = """
 import sys, time
 from pathlib import Path
-from headway.cli.layout import Layout
-from headway.cli.stopping import Stopping
-from headway.cli.supervisor import Child, Supervisor
+from headway.cli.local.data_dir import Layout
+from headway.cli.process.shutdown import Stopping
+from headway.cli.local.supervisor import Child, Supervisor
 layout = Layout(Path(sys.argv[1]))
 layout.create()
 supervisor = Supervisor(layout, stopping=Stopping(), say=print)
@@ -327,7 +327,7 @@ time.sleep(60)
 
 
 def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_deaf(tmp_path, monkeypatch):
-    monkeypatch.setattr(leftovers, "TERM_END_S", 60.0)
+    monkeypatch.setattr(process_orphans, "TERM_END_S", 60.0)
     root, mark = tmp_path / "data", tmp_path / "watching"
     argv = [sys.executable, "-c", PARENT, str(root), f"{WATCH}open({str(mark)!r}, 'w'); time.sleep(60)", SLEEP]
     parent = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
@@ -340,7 +340,7 @@ def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_d
     assert runs(children["deaf"])
 
     said = []
-    leftovers.clear(root / "children.json", stopping=Stopping(), say=said.append)
+    process_orphans.clear(root / "children.json", stopping=Stopping(), say=said.append)
     assert not runs(children["deaf"])
     assert said == [
         f"waiting for what an earlier run left: deaf (process {children['deaf']})",
@@ -350,8 +350,8 @@ def test_children_end_when_their_parent_is_killed_and_the_next_parent_ends_the_d
 
 
 def test_what_ignores_its_end_is_killed_with_its_session(tmp_path, monkeypatch):
-    monkeypatch.setattr(leftovers, "TERM_END_S", 0.5)
-    monkeypatch.setattr(leftovers, "KILL_END_S", 60.0)
+    monkeypatch.setattr(process_orphans, "TERM_END_S", 0.5)
+    monkeypatch.setattr(process_orphans, "KILL_END_S", 60.0)
     ready = tmp_path / "ready"
     code = f"import signal, time; signal.signal(15, signal.SIG_IGN); open({str(ready)!r}, 'w'); time.sleep(60)"
     argv = (sys.executable, "-c", code)
@@ -359,11 +359,11 @@ def test_what_ignores_its_end_is_killed_with_its_session(tmp_path, monkeypatch):
     eventually(ready.exists)
     created_at_s = psutil.Process(stubborn.pid).create_time()
     record, said = tmp_path / "children.json", []
-    started = leftovers.Started(
+    started = process_orphans.Started(
         name="pipeline", pid=stubborn.pid, created_at_s=created_at_s, argv=argv, stop_within_s=0
     )
-    leftovers.record(record, [started])
-    leftovers.clear(record, stopping=Stopping(), say=said.append)
+    process_orphans.record(record, [started])
+    process_orphans.clear(record, stopping=Stopping(), say=said.append)
     assert [line.rpartition("(")[2] for line in said[1:]] == ["SIGTERM)", "SIGKILL)"]
     assert stubborn.wait(60) == -signal.SIGKILL
 
@@ -374,15 +374,17 @@ def test_a_process_that_only_has_the_same_pid_is_left_alone(tmp_path):
         created_at_s = psutil.Process(other.pid).create_time()
         argv = (sys.executable, "-c", SLEEP)
         record = tmp_path / "children.json"
-        started = leftovers.Started(name="agent", pid=other.pid, created_at_s=created_at_s, argv=argv, stop_within_s=0)
-        leftovers.record(
+        started = process_orphans.Started(
+            name="agent", pid=other.pid, created_at_s=created_at_s, argv=argv, stop_within_s=0
+        )
+        process_orphans.record(
             record,
             [
-                leftovers.Started(**{**_fields(started), "created_at_s": created_at_s - 5}),
-                leftovers.Started(**{**_fields(started), "argv": ("something", "else")}),
+                process_orphans.Started(**{**_fields(started), "created_at_s": created_at_s - 5}),
+                process_orphans.Started(**{**_fields(started), "argv": ("something", "else")}),
             ],
         )
-        leftovers.clear(record, stopping=Stopping(), say=lambda _: pytest.fail("there was nothing to wait for"))
+        process_orphans.clear(record, stopping=Stopping(), say=lambda _: pytest.fail("there was nothing to wait for"))
         assert other.poll() is None
     finally:
         other.kill()
@@ -392,7 +394,7 @@ def test_a_process_that_only_has_the_same_pid_is_left_alone(tmp_path):
 def test_a_record_that_cannot_be_read_is_nobodys(tmp_path):
     record = tmp_path / "children.json"
     record.write_text('[{"name": "agent"')
-    leftovers.clear(record, stopping=Stopping(), say=print)
+    process_orphans.clear(record, stopping=Stopping(), say=print)
     assert not record.exists()
 
 
@@ -400,16 +402,16 @@ def test_a_data_folder_has_one_parent(tmp_path):
     layout = Layout(tmp_path / "data")
     layout.create()
     with (
-        leftovers.only_parent(layout),
+        process_orphans.only_parent(layout),
         pytest.raises(Refused, match=rf"another headway \(process {os.getpid()}\) uses the data folder"),
-        leftovers.only_parent(layout),
+        process_orphans.only_parent(layout),
     ):
         pytest.fail("two parents")
-    with leftovers.only_parent(layout):
+    with process_orphans.only_parent(layout):
         pass
 
 
-def _fields(started: leftovers.Started) -> dict:
+def _fields(started: process_orphans.Started) -> dict:
     return {name: getattr(started, name) for name in ("name", "pid", "created_at_s", "argv", "stop_within_s")}
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.traces import Columns, columns_of, read_trace
-from headway.cli.workloads import drawn, synthetic_of
+from headway.cli.rehearse.trace_files import Columns, columns_of, read_trace
+from headway.cli.rehearse.workload_options import drawn, synthetic_of
 from headway.errors import Invalid, Misconfigured
-from headway.simulate.synthetic import Flash, Synthetic
+from headway.simulate.workloads.synthetic import Flash, Synthetic
 
 CSV = "t_arrival,service_s\n0.5,2\n0.5,0\n3,1.25\n"
 

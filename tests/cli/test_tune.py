@@ -6,13 +6,13 @@ import pytest
 import yaml
 
 from headway.__main__ import main
-from headway.cli.files import load_profiles_file
-from headway.cli.tune import changes_of, patch_of
-from headway.cli.tuning_rounds import split_s
+from headway.cli.backtesting.tune import changes_of, patch_of
+from headway.cli.backtesting.tuning_rounds import split_s
+from headway.cli.profiles_file import load_profiles_file
 from headway.scaling.profile import Profile
-from headway.simulate.candidates import Candidate
-from headway.simulate.tuning import Suggestion, Verdict
-from headway_spark.backtest import Size
+from headway.simulate.studies.candidates import Candidate
+from headway.simulate.studies.tuning import Suggestion, Verdict
+from headway_spark.studies.backtest import Size
 
 DAY_S = 86_400.0
 

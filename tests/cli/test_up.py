@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 from headway.__main__ import main
-from headway.agent import procfs
-from headway.agent.folder import StateFolder
-from headway.cli import up
-from headway.cli.layout import Layout
-from headway.cli.machine import Plan, where_to_look
-from headway.cli.view import Terminal
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
+from headway.cli.local import up
+from headway.cli.local.data_dir import Layout
+from headway.cli.local.live_view import Terminal
+from headway.cli.local.stack import Plan, where_to_look
 from headway.settings import Address
 from ports import free_port
 

@@ -5,8 +5,8 @@ import re
 import pytest
 from rich.console import Console
 
-from headway.cli import view
-from headway.cli.view import BARS, Progress, Terminal, picture, progress_line, reason, sparkline
+from headway.cli.local import live_view
+from headway.cli.local.live_view import BARS, Progress, Terminal, picture, progress_line, reason, sparkline
 
 METRICS = {"waiting_jobs": 7, "in_flight_jobs": 3, "oldest_age_s": 4.25, "pickup_objective_s": None}
 DECISION = {
@@ -105,15 +105,15 @@ def test_a_limit_that_had_the_last_word_is_told_with_the_demand_behind_it():
 
 def test_points_are_kept_only_as_far_as_they_can_be_shown():
     shown = progress()
-    for value in range(view.HISTORY + 10):
+    for value in range(live_view.HISTORY + 10):
         shown.add(waiting=value, workers=0)
-    assert len(shown.backlog) == view.HISTORY
-    assert shown.backlog[-1] == view.HISTORY + 9
+    assert len(shown.backlog) == live_view.HISTORY
+    assert shown.backlog[-1] == live_view.HISTORY + 9
 
 
 def test_without_a_terminal_stages_and_progress_are_plain_lines(monkeypatch):
-    monkeypatch.setattr(view, "LINE_EVERY_S", 0.01)
-    monkeypatch.setattr(view, "STILL_AFTER_S", 0.0)
+    monkeypatch.setattr(live_view, "LINE_EVERY_S", 0.01)
+    monkeypatch.setattr(live_view, "STILL_AFTER_S", 0.0)
     console = Console(file=io.StringIO(), width=40, highlight=False)
     with Terminal(console=console) as terminal:
         with terminal.stage("Java and Spark warm-up"):

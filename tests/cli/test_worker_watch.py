@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 
-from headway.cli.worker_watch import WorkerWatch
+from headway.cli.demo.process_watch import WorkerWatch
 
 AGENT = """
 import subprocess, sys

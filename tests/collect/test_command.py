@@ -14,7 +14,7 @@ import pytest
 from collect.rq_jobs import Rq, fail, work
 from emit.service import Service, serving
 from headway.__main__ import main
-from headway.cli.parent import PARENT_FD
+from headway.cli.process.parent_watch import PARENT_FD
 from headway.scaling.model import EventKind
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headway.collect.endings import KEPT_TIMES_MAX, SLACK_S, Endings
+from headway.collect.ended_jobs import KEPT_TIMES_MAX, SLACK_S, Endings
 
 KEPT_S = 500.0
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from headway.collect.lives import JobRecord, Sighting, Stage, Told, progress, record_from, vanished
-from headway.collect.reading import job_of
+from headway.collect.job_lifecycle import JobRecord, Sighting, Stage, Told, progress, record_from, vanished
+from headway.collect.poll_reading import job_of
 from headway.scaling.model import EventKind
 
 SEEN = Sighting(queue="redis/mail", job_id="a", at_s=100.0)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from collect.rq_jobs import Rq, while_running, work
-from headway.collect import loop as module
-from headway.collect.loop import Collector, Collectors
-from headway.emit.folder import StateFolder
+from headway.collect import collector_loop as module
+from headway.collect.collector_loop import Collector, Collectors
 from headway.emit.outbox import Outbox
+from headway.emit.outbox_folder import StateFolder
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.embedded import ensure_valkey

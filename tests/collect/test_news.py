@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from headway.collect.news import News
+from headway.collect.change_filter import News
 from headway.scaling.model import QueueSample, WorkerActivity
 
 QUIET = QueueSample(queue="redis/news", at_s=0.0, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0)

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from collect.rq_jobs import Rq, Watch, fail, work
-from headway.collect import remembered, tracking
+from headway.collect import job_memory, queue_tracker
 from headway.collect import rq as module
 from headway.scaling.model import EventKind
 
@@ -21,8 +21,8 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every bound so low that a few jobs reach it."""
     for limits, names in (
         (module, {"HEAD_JOBS": 1, "TAIL_JOBS": 3, "DEEP_JOBS": 40, "RECORDS_MAX": 4, "ENDED_MAX": 500}),
-        (remembered, {"WAITING_KEPT": 5, "ANCHORS_KEPT": 4}),
-        (tracking, {"LEFT_ASKED_MAX": 3}),
+        (job_memory, {"WAITING_KEPT": 5, "ANCHORS_KEPT": 4}),
+        (queue_tracker, {"LEFT_ASKED_MAX": 3}),
     ):
         for name, value in names.items():
             monkeypatch.setattr(limits, name, value)

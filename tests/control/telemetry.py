@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from headway.control.ingest import Ingest
-from headway.control.unread import DEFAULT, UnreadBound
+from headway.control.ingest.backpressure import DEFAULT, UnreadBound
+from headway.control.ingest.ingest import Ingest
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.engine import create_engine
-from headway.store.event_log import EventLog
+from headway.store.events.event_log import EventLog
 
 NOW_S = 1_700_000_000.0
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headway.control.batches import BATCH_ITEMS_MAX, check, rows_of
+from headway.control.ingest.batch_validation import BATCH_ITEMS_MAX, check, rows_of
 from headway.errors import Invalid
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from headway.control import brake
-from headway.control.brake import HELD_MAX, HELD_MAX_S, Brake
+from headway.control import refusal_throttle
+from headway.control.refusal_throttle import HELD_MAX, HELD_MAX_S, Brake
 
 REFUSED = {"port": "grpc", "status": "UNAUTHENTICATED"}
 
@@ -48,7 +48,7 @@ async def test_whoever_asks_often_at_once_gets_no_more_and_nobody_else_waits_for
 
 
 async def test_no_more_than_so_many_wait_and_no_more_than_so_many_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(brake, "KNOWN_MAX", 100)
+    monkeypatch.setattr(refusal_throttle, "KNOWN_MAX", 100)
     goes_on = asyncio.Event()
     paced = Brake(clock=lambda: 0.0, sleep=lambda _: goes_on.wait())
     waiting = [asyncio.create_task(paced.hold(f"address {n}", took_s=1.0, **REFUSED)) for n in range(HELD_MAX["grpc"])]

@@ -1,7 +1,7 @@
 """The names of job classes are bounded, a queue and hour."""
 
-from headway.control.batches import rows_of
-from headway.control.classes import CLASSES_MAX, OTHER_CLASS, JobClasses
+from headway.control.ingest.batch_validation import rows_of
+from headway.control.ingest.job_classes import CLASSES_MAX, OTHER_CLASS, JobClasses
 from headway.scaling.model import EventKind, JobEvent, TelemetryBatch
 
 NOW_S = 1_800_000_000.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.control.clocks import (
+from headway.control.ingest.clock_skew import (
     AHEAD_S,
     LATENESS_S,
     OFFSET_TRUSTED_S,
@@ -116,7 +116,7 @@ def test_each_producer_has_its_own_clock() -> None:
 
 
 def test_producers_that_are_long_silent_are_forgotten(monkeypatch) -> None:
-    monkeypatch.setattr("headway.control.clocks._PRODUCERS_MAX", 2)
+    monkeypatch.setattr("headway.control.ingest.clock_skew._PRODUCERS_MAX", 2)
     offsets = Offsets()
     for producer in ("a", "b", "a", "c"):
         observe(offsets, 100.0, producer=producer)

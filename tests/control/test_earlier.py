@@ -11,18 +11,18 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from control.test_tick import Database, leading
-from headway.control import earlier
-from headway.control.earlier import EarlierDays
+from headway.control.scheduler import history_cache
+from headway.control.scheduler.history_cache import EarlierDays
+from headway.scaling.decisions.codec import decision_from_mapping
+from headway.scaling.demands.safety_stock import Guard
+from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.explain import explained
-from headway.scaling.guard import Guard
+from headway.scaling.history.daily import DAY_MINUTES
+from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, Errors, Recalled, Season
 from headway.scaling.model import Memory
-from headway.scaling.recall import DAY_MINUTES
-from headway.scaling.record import decision_from_mapping
-from headway.scaling.schedule import hour_of_week
-from headway.scaling.seasons import HOUR_MINUTES, WEEK_HOURS, Errors, Recalled, Season
-from headway.scaling.spare import Shortfalls
+from headway.scaling.profile_keys.schedule import hour_of_week
 from headway.store.engine import create_engine
-from headway.store.seasons import Trained, write_seasons
+from headway.store.metrics.seasons import Trained, write_seasons
 from scaling.pools import NOW_S, queue
 
 MINUTE = math.floor(NOW_S / 60)  # has run for 40 s
@@ -187,7 +187,7 @@ async def test_without_a_pool_that_is_exposed_nobody_asks_and_with_one_once_a_mi
         asked.append((queues, max(minutes)))
         return {}
 
-    monkeypatch.setattr(earlier, "read_minutes", read)
+    monkeypatch.setattr(history_cache, "read_minutes", read)
     now_s = [NOW_S]
     database.profile()
     database.body("broken", {"queues": ["redis/broken"], "template": "mail", "no_such_key": 1})

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 from sqlalchemy import text
 
-from headway.control.enrol_line import TOGETHER_MAX, EnrolLine
+from headway.control.agents.enrolment_writer import TOGETHER_MAX, EnrolLine
 from headway.errors import Conflict, Unavailable
 from headway.store.engine import Connection, Engine, transaction
-from headway.store.hosts import enrol
+from headway.store.hosts.hosts import enrol
 
 HOSTS = [f"host-{n}" for n in range(TOGETHER_MAX)]
 

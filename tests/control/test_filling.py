@@ -5,9 +5,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from headway.control import filling
-from headway.control.filling import PART_S, Filling
-from headway.control.recent import KEPT_S, RecentBuckets
+from headway.control.scheduler import bucket_backfill
+from headway.control.scheduler.bucket_backfill import PART_S, Filling
+from headway.control.scheduler.bucket_cache import KEPT_S, RecentBuckets
 from headway.errors import Unavailable
 from headway.scaling.measure import BUCKET_S
 from headway.store.engine import Engine
@@ -39,13 +39,13 @@ def buckets(migrated_url: str) -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What is asked for."""
     asked: list[dict[str, Any]] = []
-    read = filling.read_buckets
+    read = bucket_backfill.read_buckets
 
     async def noted(connection: Any, **values: Any) -> Any:
         asked.append(values)
         return await read(connection, **values)
 
-    monkeypatch.setattr(filling, "read_buckets", noted)
+    monkeypatch.setattr(bucket_backfill, "read_buckets", noted)
     return asked
 
 
@@ -67,18 +67,18 @@ async def test_what_was_interrupted_goes_on_where_it_was(
 ) -> None:
     """A leader that begins anew each time, and fails each time, must not look alive for it."""
     recent, begun = RecentBuckets(), Filling()
-    read = filling.read_buckets
+    read = bucket_backfill.read_buckets
 
     async def away_at_the_third(connection: Any, **values: Any) -> Any:
         if len(asked) == 2:
             raise Unavailable("Postgres restarts")
         return await read(connection, **values)
 
-    monkeypatch.setattr(filling, "read_buckets", away_at_the_third)
+    monkeypatch.setattr(bucket_backfill, "read_buckets", away_at_the_third)
     with pytest.raises(Unavailable):
         await begun.keep_up(engine, recent, now_s=NOW_S)
     assert recent.revision == 0
-    monkeypatch.setattr(filling, "read_buckets", read)
+    monkeypatch.setattr(bucket_backfill, "read_buckets", read)
     await begun.keep_up(engine, recent, now_s=NOW_S + 5.0)
     assert [each["from_s"] for each in asked[:4]] == [NOW_S - KEPT_S + PART_S * part for part in range(4)]
     assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS
@@ -91,7 +91,7 @@ async def test_little_that_is_new_is_left_to_the_look_and_much_of_it_is_read_in_
     recent, begun = RecentBuckets(), Filling()
     await begun.keep_up(engine, recent, now_s=NOW_S)
     asked.clear()
-    monkeypatch.setattr(filling, "ROWS_MAX", 2)
+    monkeypatch.setattr(bucket_backfill, "ROWS_MAX", 2)
     write(migrated_url, from_s=NOW_S + 25.0, until_s=NOW_S + 30.0)
     await begun.keep_up(engine, recent, now_s=NOW_S + 30.0)
     assert asked == []

@@ -6,7 +6,7 @@ import sys
 import psutil
 import pytest
 
-from headway.control.garbage import THRESHOLDS, collect_rarely, give_back
+from headway.control.gc_tuning import THRESHOLDS, collect_rarely, give_back
 
 
 def test_cycles_are_looked_for_less_often_and_still_found() -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from control.test_report_line import beat_of
 from control.test_reports import enrolled, having, held
-from headway.control.hang_ups import CALLS_AGAIN_S, FORGOTTEN_S, HangUps
-from headway.control.reports import Reports
+from headway.control.agents.agent_service import Reports
+from headway.control.agents.disconnects import CALLS_AGAIN_S, FORGOTTEN_S, HangUps
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, snapshot, transaction
-from headway.store.hang_ups import note_hung_up
+from headway.store.hosts.disconnects import note_hung_up
+from headway.store.hosts.host_reports import HostReport
 from headway.store.overview import read_hosts
-from headway.store.reports import HostReport
 
 
 class Clock:

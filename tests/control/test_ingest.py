@@ -14,14 +14,14 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from control.telemetry import NOW_S, batch, files, hot_jobs, ingesting, sample
-from headway.control import ingest as module
-from headway.control import unread as unread_module
-from headway.control.ingest import Ingest, Receipt
-from headway.control.unread import Unread, UnreadBound
+from headway.control.ingest import backpressure as unread_module
+from headway.control.ingest import ingest as module
+from headway.control.ingest.backpressure import Unread, UnreadBound
+from headway.control.ingest.ingest import Ingest, Receipt
 from headway.errors import Invalid, Overloaded, Unavailable
 from headway.scaling.model import TelemetryBatch, WorkerActivity
 from headway.store.engine import create_engine
-from headway.store.event_log import EventLog, EventRow
+from headway.store.events.event_log import EventLog, EventRow
 
 BOUND_S = 60.0
 TAKEN = Receipt(is_duplicate=False, accepted_events=1)
@@ -178,7 +178,7 @@ CRASHING = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from control.telemetry import batch, ingesting
-from headway.store.event_log import EventLog
+from headway.store.events.event_log import EventLog
 
 class Dying(EventLog):
     def publish(self, name):

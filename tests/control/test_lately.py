@@ -1,6 +1,6 @@
 """How often something has happened lately."""
 
-from headway.control.lately import MOMENTS_MAX, Lately
+from headway.control.sliding_counter import MOMENTS_MAX, Lately
 
 
 def test_what_is_over_does_not_count() -> None:

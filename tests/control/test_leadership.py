@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from headway.control import leadership
-from headway.control.leadership import Leadership
+from headway.control.scheduler import leader
+from headway.control.scheduler.leader import Leadership
 from headway.store import leadership as store
 
 LATER = int(time.time()) + 40_000  # as of a clock that was half a day ahead
@@ -73,8 +73,8 @@ async def _leading(database_url: str) -> AsyncIterator[Leadership]:
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leadership, "STAND_BY_S", 0.05)
-    monkeypatch.setattr(leadership, "RENEW_S", 0.05)
+    monkeypatch.setattr(leader, "STAND_BY_S", 0.05)
+    monkeypatch.setattr(leader, "RENEW_S", 0.05)
 
 
 async def test_a_leader_that_is_cut_off_from_postgres_stops_leading_by_itself(
@@ -133,7 +133,7 @@ async def test_a_leader_whose_ticks_are_stuck_says_so_and_renews_again_once_one_
     task = asyncio.ensure_future(one.run(lambda: None))
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         await _becomes(lambda: one.epoch is not None)
-        now_s[0] = leadership.LEASE_S + 1.0
+        now_s[0] = leader.LEASE_S + 1.0
         await _becomes(lambda: "no tick has gone through for 9 s" in caplog.text)
         connection.execute("update leader_heartbeat set renewed_at = '2001-01-01'")
         one.progressed()

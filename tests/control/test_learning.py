@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from headway.control import learning as module
-from headway.control.learning import Learning
-from headway.control.recent import RecentBuckets
-from headway.scaling.behaviour import Spread
+from headway.control.scheduler import learning as module
+from headway.control.scheduler.bucket_cache import RecentBuckets
+from headway.control.scheduler.learning import Learning
 from headway.scaling.decide import decide
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.measure import BucketRow, sketch_index
+from headway.scaling.metrics.behaviour import Spread
+from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Mode, Worker, WorkerState
-from headway.scaling.scoring import PredictionError
-from headway.scaling.settle import Outcome
-from headway.store.behaviours import Learned
-from headway.store.deciding import Gathered
+from headway.store.pools.behaviours import Learned
+from headway.store.pools.evaluation_io import Gathered
 from scaling.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0

@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
-from headway.control.maintenance import Upkeep, maintain
-from headway.store import partitions
+from headway.control.scheduler.maintenance import Upkeep, maintain
+from headway.store import decision_partitions
 from headway.store.engine import create_engine
 
 
@@ -12,7 +12,7 @@ async def test_a_part_that_postgres_does_not_do_now_is_one_line_and_keeps_no_oth
     migrated_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody reads decisions for long: to wait for the table would make each tick wait behind."""
-    monkeypatch.setattr(partitions, "DAYS_AHEAD", partitions.DAYS_AHEAD + 1)
+    monkeypatch.setattr(decision_partitions, "DAYS_AHEAD", decision_partitions.DAYS_AHEAD + 1)
     engine = create_engine(migrated_url)
     with psycopg.connect(migrated_url, autocommit=True) as connection, psycopg.connect(migrated_url) as reading:
         connection.execute(
@@ -24,7 +24,7 @@ async def test_a_part_that_postgres_does_not_do_now_is_one_line_and_keeps_no_oth
         await maintain(engine, upkeep)
         assert connection.execute("select count(*) from queue_samples").fetchone() == (0,)
         assert upkeep.failing == {}, "once may be chance"
-        (line,) = [record for record in caplog.records if record.name == "headway.control.maintenance"]
+        (line,) = [record for record in caplog.records if record.name == "headway.control.scheduler.maintenance"]
         await maintain(engine, upkeep)
         assert "Postgres did not do its part" in upkeep.failing["partitions"]
         reading.rollback()
@@ -50,7 +50,7 @@ async def test_a_part_that_fails_altogether_keeps_no_other_from_being_done(
         await maintain(engine, upkeep)
         assert connection.execute("select count(*) from queue_samples").fetchone() == (0,)
     assert upkeep.failing == {"partitions": 'relation "decisions" does not exist'}
-    (line,) = [record for record in caplog.records if record.name == "headway.control.maintenance"]
+    (line,) = [record for record in caplog.records if record.name == "headway.control.scheduler.maintenance"]
     assert line.getMessage() == "upkeep of partitions failed"
     assert line.exc_info is not None
     await engine.dispose()

@@ -5,8 +5,8 @@ import asyncio
 import psycopg
 import pytest
 
-from headway.control.callers import Callers
-from headway.control.patience import Patience
+from headway.control.auth.authenticator import Callers
+from headway.control.database_timeout import Patience
 from headway.errors import Unauthenticated, Unavailable
 from headway.store.engine import Engine
 

@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.control.recent import KEPT_S, RATE_WINDOW_S, RecentBuckets
+from headway.control.scheduler.bucket_cache import KEPT_S, RATE_WINDOW_S, RecentBuckets
 from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics
 from headway.scaling.model import Objective, QueueMetrics
 

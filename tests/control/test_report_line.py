@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from headway.control.report_line import Beat, ReportLine
+from headway.control.agents.report_writer import Beat, ReportLine
 from headway.errors import Invalid, NotFound
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.store.engine import Engine, transaction
-from headway.store.hosts import enrol, load_hosts
-from headway.store.reports import HostReport
+from headway.store.hosts.host_reports import HostReport
+from headway.store.hosts.hosts import enrol, load_hosts
 
 BOUND_S = 60.0
 WORKER = Worker(

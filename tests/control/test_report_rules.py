@@ -5,11 +5,17 @@ from typing import Any
 
 import pytest
 
-from headway.control.report_line import Beat
-from headway.control.report_rules import BREACHES_MAX, check_beat, check_host_name, check_names, check_report
+from headway.control.agents.report_validation import (
+    BREACHES_MAX,
+    check_beat,
+    check_host_name,
+    check_names,
+    check_report,
+)
+from headway.control.agents.report_writer import Beat
 from headway.errors import Invalid
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker, WorkerState
-from headway.store.reports import HostReport
+from headway.store.hosts.host_reports import HostReport
 
 NAN, INF = float("nan"), float("inf")
 CAPACITY = HostCapacity(cpu_cores=2.0, memory_bytes=4_000, cpu_pressure=0.0, memory_pressure=1.0)

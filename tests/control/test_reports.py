@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import text
 
 from control.test_report_line import beat_of
-from headway.control.reports import Enrolment, Having, Reports
+from headway.control.agents.agent_service import Enrolment, Having, Reports
 from headway.errors import NotFound
 from headway.scaling.model import HostCapacity
 from headway.store.engine import WAKE, Engine, listen, transaction
-from headway.store.hosts import load_hosts
-from headway.store.reports import HostReport
-from headway.store.standing import Standing
+from headway.store.hosts.host_assignments import Standing
+from headway.store.hosts.host_reports import HostReport
+from headway.store.hosts.hosts import load_hosts
 
 BOUND_S = 60.0
 OTHER = "00000000-0000-4000-8000-000000000000"
@@ -199,7 +199,7 @@ async def test_hundreds_of_held_polls_wake_and_leave_nothing_behind(
     engine: Engine, reports: Reports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than there are connections: they queue for one, and none is refused."""
-    monkeypatch.setattr("headway.control.reports.POLLS_PER_HOST_MAX", 300)
+    monkeypatch.setattr("headway.control.agents.agent_service.POLLS_PER_HOST_MAX", 300)
     host_id = await enrolled(reports)
     asked = await having(reports, host_id)
     polls = [asyncio.create_task(reports.poll(asked, wait_s=60.0)) for _ in range(300)]
@@ -287,7 +287,7 @@ async def test_a_change_that_is_heard_of_during_the_look_is_not_lost(
 async def test_the_first_wait_after_a_change_is_short_for_a_broker_may_begin_to_tell(
     engine: Engine, reports: Reports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.control.reports.HINTED_WAIT_S", 0.05)
+    monkeypatch.setattr("headway.control.agents.agent_service.HINTED_WAIT_S", 0.05)
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3)
     await reports.poll(await having(reports, host_id), wait_s=60.0)

@@ -10,9 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from headway.control import evaluation, tick
-from headway.control.leadership import Leadership
-from headway.control.tick import Ticker
+from headway.control.scheduler import evaluator
+from headway.control.scheduler import ticker as tick
+from headway.control.scheduler.leader import Leadership
+from headway.control.scheduler.ticker import Ticker
 from headway.scaling.decide import decide
 from headway.scaling.model import (
     MEMORY_VERSION,
@@ -28,12 +29,12 @@ from headway.scaling.model import (
     Wanted,
 )
 from headway.scaling.profile import profile_to_mapping
-from headway.scaling.schedule import Schedule
+from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, Strategy
-from headway.store.deciding import News, apply, gather
 from headway.store.engine import create_engine
 from headway.store.leadership import LeaderSession, Superseded
+from headway.store.pools.evaluation_io import News, apply, gather
 from scaling.pools import NOW_S, profile
 
 LATE: Any = {"waiting_jobs": 4, "oldest_age_s": 60.0}  # past the objective: a slot each, for no job has finished yet
@@ -622,7 +623,7 @@ async def test_an_idle_pool_is_not_decided_again_but_its_story_is_renewed(
         decided_at_s.append(now_s)
         return decide(view, memory, now_s=now_s, strategies=strategies)
 
-    monkeypatch.setattr(evaluation, "decide", counted)
+    monkeypatch.setattr(evaluator, "decide", counted)
     now_s = [NOW_S]
     database.profile(strategy="fixed")
     database.host()
@@ -659,7 +660,7 @@ async def test_a_tick_that_finds_no_database_is_one_line_and_no_progress(caplog:
         finally:
             running.cancel()
             await engine.dispose()
-    (told,) = [record for record in caplog.records if record.name == "headway.control.tick"]
+    (told,) = [record for record in caplog.records if record.name == "headway.control.scheduler.ticker"]
     assert told.getMessage().startswith("tick missed: Postgres ")
     assert told.exc_info is None
     assert leading.progresses == 0

@@ -7,9 +7,9 @@ import pytest
 
 from control.test_tick import LATE, Database, leading
 from headway.scaling.model import Host, Mode
-from headway.store import deciding
 from headway.store.engine import Connection, create_engine, transaction
-from headway.store.standing import read_standing
+from headway.store.hosts.host_assignments import read_standing
+from headway.store.pools import evaluation_io
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ async def test_a_host_that_changes_while_a_tick_reads_is_seen_as_it_was_througho
     database.profile(workers_min=1, workers_max=1, pinned=1)
     database.host("a")
     lease(database, "a", ends_in_s=-5)
-    read = deciding.load_hosts
+    read = evaluation_io.load_hosts
 
     async def meanwhile(connection: Connection) -> tuple[Host, ...]:
         before = await read(connection)
@@ -186,9 +186,9 @@ async def test_a_host_that_changes_while_a_tick_reads_is_seen_as_it_was_througho
         assert [(host.is_known, host.workers) for host in after] == [(False, ())]
         return after
 
-    monkeypatch.setattr(deciding, "load_hosts", meanwhile)
+    monkeypatch.setattr(evaluation_io, "load_hosts", meanwhile)
     engine = create_engine(migrated_url)
-    gathered = await deciding.gather(engine, revision=0, from_s=0.0)
+    gathered = await evaluation_io.gather(engine, revision=0, from_s=0.0)
     await engine.dispose()
     assert (gathered.assignments, gathered.undecided) == ((), frozenset())
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from control.test_tick import Database, leading
-from headway.scaling.record import decision_from_mapping
+from headway.scaling.decisions.codec import decision_from_mapping
 from scaling.pools import NOW_S
 
 SAMPLED_AGO_S = 1.0

@@ -14,27 +14,27 @@ from typing import Any
 import pytest
 
 from headway.__main__ import main
-from headway.agent import procfs
-from headway.agent.client import ControlClient, HostNews, Proof
-from headway.agent.folder import Identity
-from headway.cli.api import Api
-from headway.cli.trust import http_context
-from headway.control.admission import Admission
-from headway.control.callers import Callers
-from headway.control.certificates import Certificates
+from headway.agent.controlplane.client import ControlClient, HostNews, Proof
+from headway.agent.model import Identity
+from headway.agent.system import procfs
+from headway.cli.api_client import Api
+from headway.cli.tls import http_context
+from headway.control.agents.agent_service import Reports
+from headway.control.agents.host_authorization import Admission
+from headway.control.auth.authenticator import Callers
+from headway.control.auth.certificates import Certificates
+from headway.control.auth.pki import LEAF_DAYS, make_client, make_server, read_ca, write_pair
 from headway.control.http.app import App
-from headway.control.http.server import HttpServer
-from headway.control.keys import LEAF_DAYS, make_client, make_server, read_ca, write_pair
-from headway.control.reports import Reports
-from headway.control.rpc.agents import AgentServicer
-from headway.control.rpc.server import RpcServer, serve
+from headway.control.http.http_server import HttpServer
+from headway.control.rpc.agent_servicer import AgentServicer
+from headway.control.rpc.grpc_server import RpcServer, serve
 from headway.errors import Forbidden, HeadwayError, Misconfigured, Unavailable
 from headway.scaling.model import HostCapacity
 from headway.settings import Address, ClientTls
-from headway.store.credentials import Role
+from headway.store.access.credentials import Role
+from headway.store.access.tokens import TokenWanted, create_token
 from headway.store.engine import create_engine, transaction
 from headway.store.overview import read_hosts
-from headway.store.tokens import TokenWanted, create_token
 from headway.wire.channel import Tls, read_tls
 
 LOOPBACK = Address(host="127.0.0.1", port=0)

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from headway.control.together import Together
+from headway.control.agents.batcher import Together
 
 
 class Line:

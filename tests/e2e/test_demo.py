@@ -18,8 +18,8 @@ import pyarrow.dataset as ds
 import pytest
 import redis
 
-from headway.agent import procfs
-from headway_spark.log_files import held
+from headway.agent.system import procfs
+from headway_spark.event_log.log_files import held
 from ports import free_port
 from processes import runs
 

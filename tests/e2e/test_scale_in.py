@@ -16,7 +16,7 @@ import pytest
 
 from agent.fake_control import FakeControl, eventually, serving
 from e2e.shops import SHOPS, Shop, Site
-from headway.agent import procfs
+from headway.agent.system import procfs
 from processes import runs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]

@@ -13,8 +13,8 @@ from emit.service import Service, serving
 from flushed import Disk
 from headway.emit import outbox as module
 from headway.emit.client import Receipt, TelemetryClient
-from headway.emit.folder import StateFolder, write_json
 from headway.emit.outbox import RESERVED_AT_ONCE, Outbox
+from headway.emit.outbox_folder import StateFolder, write_json
 from headway.errors import Invalid, Misconfigured, Unavailable
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 

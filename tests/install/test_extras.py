@@ -124,10 +124,10 @@ def test_a_role_without_its_settings_says_which_is_missing(
 @pytest.mark.parametrize(
     ("extra", "packages"),
     [
-        ("", ["headway.agent", "headway.emit", "headway.wire", "headway.scaling", "headway.cli.agent"]),
-        ("control", ["headway.control", "headway.cli.serving", "headway.simulate"]),
+        ("", ["headway.agent", "headway.emit", "headway.wire", "headway.scaling", "headway.cli.roles.agent"]),
+        ("control", ["headway.control", "headway.cli.roles.control_server", "headway.simulate"]),
         ("collect", ["headway.collect"]),
-        ("spark", ["headway_spark", "headway.cli.streaming"]),
+        ("spark", ["headway_spark", "headway.cli.roles.pipeline_run"]),
         ("all", ["headway", "headway_spark"]),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from architecture.tree import ROOT
 from headway import __version__
-from headway.cli.layout import Layout
+from headway.cli.local.data_dir import Layout
 from headway.store import migrate
 from headway.store.embedded import ensure_postgres
 from install.conftest import UV

@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 
 import psutil
 
-from headway.agent import procfs
+from headway.agent.system import procfs
 from processes import end, runs
 
 PREFIX = "headway-lab-"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from headway.cli.parent import PARENT_FD
+from headway.cli.process.parent_watch import PARENT_FD
 
 READY_WITHIN_S = 180.0
 STOP_WITHIN_S = 60.0

@@ -6,10 +6,10 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.store.embedded.folder import Folder
-from headway.store.embedded.identity import Identity
+from headway.store.embedded.owned_server import Server, ensure
 from headway.store.embedded.postgres import Postgres
-from headway.store.embedded.server import Server, ensure
+from headway.store.embedded.run_as import Identity
+from headway.store.embedded.server_folder import Folder
 from headway.store.embedded.valkey import Valkey
 from headway.store.embedded.waiting import Deadline
 from lab.network import Network

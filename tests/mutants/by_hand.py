@@ -38,7 +38,7 @@ def _in(module: str, tests: tuple[str, ...], *changes: tuple[str, str]) -> tuple
 
 MUTANTS = (
     *_in(
-        "hold.py",
+        "policy/stabilization.py",
         ("test_hold.py",),
         ("(had - wanted) * idle_s", "(part - wanted) * idle_s"),
         ("max(0, part - had) * start", "abs(part - had) * start"),
@@ -49,7 +49,7 @@ MUTANTS = (
         ("START_UP_SHARE * (start_up_s + exit_s)", "START_UP_SHARE * start_up_s"),
     ),
     *_in(
-        "keeping.py",
+        "demands/rhythm_capacity.py",
         ("test_keeping.py", "test_hybrid_rhythm.py"),
         ("work_s <= slots * keeping", "work_s > slots * keeping"),
         ("if not counts or len(counts) >= BINS:", "if not counts:"),
@@ -76,7 +76,7 @@ MUTANTS = (
         ("wanted=_at_most(memory.wanted, enough_workers)", "wanted=memory.wanted"),
     ),
     *_in(
-        "guard.py",
+        "demands/safety_stock.py",
         ("test_guard.py", "test_guard_bands.py", "test_guard_rhythm.py", "test_percentile.py"),
         ("_spare_in_use(guard, by_rate, queue, view), in_rhythm)", "in_rhythm)"),
         ("_spare_in_use(guard, by_rate, queue, view), in_rhythm)", "_spare_in_use(guard, by_rate, queue, view))"),
@@ -89,7 +89,7 @@ MUTANTS = (
         ("return max(least, by_recall + guard.recalled_jobs)", "return by_recall + guard.recalled_jobs"),
     ),
     *_in(
-        "demand.py",
+        "demands/deadlines.py",
         DEMAND,
         ("if jobs <= slots_max:", "if True:"),
         ("workers = min(workers, view.capacity_workers)", "workers = max(workers, view.capacity_workers)"),
@@ -147,7 +147,7 @@ MUTANTS = (
         ("if exposed_s(view) <= 0:", "if exposed_s(view) > 0:"),
     ),
     *_in(
-        "instant.py",
+        "metrics/sampling_instant.py",
         INSTANT,
         ("min(newest.values(), default=None)", "max(newest.values(), default=None)"),
         ("max(newest.get(connection, queue.sampled_at_s)", "min(newest.get(connection, queue.sampled_at_s)"),
@@ -158,7 +158,7 @@ MUTANTS = (
         ("if worker.state is not WorkerState.RUNNING:", "if worker.state is WorkerState.STARTING:"),
     ),
     *_in(
-        "dispatch.py",
+        "metrics/dispatch_overhead.py",
         ("test_dispatch.py",),
         ("if look.sampled_at_s - look.oldest_age_s <= covered_s:", "if look.oldest_age_s:"),
         ("if len(slots) > 1 or None in slots", "if None in slots"),
@@ -168,14 +168,14 @@ MUTANTS = (
         ("(jobs / timed if jobs else 0.0)", "1.0"),
     ),
     *_in(
-        "scoring.py",
+        "metrics/prediction_error.py",
         ("test_scoring.py",),
         ("abs(row.bucket_s - waited_s - at_s)", "abs(row.bucket_s - at_s)"),
         ("wait_s += part * count * waited_s", "wait_s += count * waited_s"),
         ("sorted(map(abs, errors_s))", "sorted(errors_s)"),
     ),
     *_in(
-        "handover.py",
+        "allocation/handover.py",
         HANDOVER,
         ("free[row.pool] -= allowed", "free[row.pool] += allowed"),
         ("allowed = room.keep(row.template, allowed)", "pass"),
@@ -188,7 +188,7 @@ MUTANTS = (
         ("for row in (*rows, *held)", "for row in rows"),
     ),
     *_in(
-        "limits.py",
+        "policy/limits.py",
         LIMITS,
         (
             "return count if ground.is_fresh else max(count, ground",
@@ -225,7 +225,7 @@ MUTANTS = (
         ("(fallback, pause, override, schedule, workers_min)", "(fallback, override, pause, schedule, workers_min)"),
     ),
     *_in(
-        "day_budget.py",
+        "policy/day_budget.py",
         ("test_day_budget.py",),
         ("max(0.0, self.budget_worker_s - self.paid.paid_worker_s)", "self.budget_worker_s"),
         ("before.at_s - now_s > AHEAD_S_MAX", "before.at_s > now_s"),
@@ -244,7 +244,7 @@ MUTANTS = (
         ("workers = min(workers, account.even_workers)", "pass"),
     ),
     *_in(
-        "limits.py",
+        "policy/limits.py",
         PAUSES,
         ("return ground.memory.paused_workers\n", "return ground.last_workers\n"),
         ("view.assigned_workers + ground.view.unknown_workers", "view.assigned_workers"),
@@ -252,7 +252,7 @@ MUTANTS = (
         (", min(ceiling, busy_workers(ground)))", ")"),
     ),
     *_in(
-        "story.py",
+        "decisions/change_detection.py",
         ("test_story.py",),
         ('return _FIGURE.sub("#", note)', "return note"),
         ("tuple(map(without_figures, decision.notes))", "()"),
@@ -273,7 +273,7 @@ MUTANTS = (
         ("max(0, self.arrived_jobs - self.retried_jobs)", "self.arrived_jobs"),
     ),
     *_in(
-        "guard.py",
+        "demands/safety_stock.py",
         ("test_guard.py",),
         ("(queue.fresh_rate_per_s or 0.0) * view.tick_s", "(queue.arrival_rate_per_s or 0.0) * view.tick_s"),
         ("arrived_jobs = queue.fresh_jobs or 0", "arrived_jobs = queue.arrived_jobs or 0"),
@@ -284,7 +284,7 @@ MUTANTS = (
         ("and not math.isinf(cycle_s(queue, view))", ""),
     ),
     *_in(
-        "activation.py",
+        "policy/activation.py",
         ("test_activation.py",),
         ("or last_workers or is_anybody_there", "or last_workers"),
         ("seen.queues)) > profile.activation_jobs", "seen.queues)) >= profile.activation_jobs"),
@@ -297,7 +297,7 @@ MUTANTS = (
         ("if not is_held or not any(map(_jobs, seen.queues))", "if not is_held"),
     ),
     *_in(
-        "fallback.py",
+        "policy/fallback.py",
         ("test_limits.py", "test_decide.py", "test_fallback.py"),
         ("age_s > profile.fallback_after_s", "age_s < profile.fallback_after_s"),
         ("min(memory.missed_evaluations + 1, most)", "memory.missed_evaluations + 1"),
@@ -307,7 +307,7 @@ MUTANTS = (
         ("min(given, present_workers) if", "given if"),
     ),
     *_in(
-        "pauses.py",
+        "profile_keys/pauses.py",
         PAUSES,
         ("return max(last_workers, min(count, existing_workers))", "return last_workers"),
         ("return max(last_workers, min(count, existing_workers))", "return existing_workers"),
@@ -324,14 +324,14 @@ MUTANTS = (
         ("return self.mode if pause is None else pause.mode", "return self.mode"),
     ),
     *_in(
-        "settle.py",
+        "allocation/allocate.py",
         PAUSES,
         ("return max(paused_workers(outcome.decision.target_workers, ground), busy", "return max(0, busy"),
         ("outcomes = _unexchanged(outcomes, current)", "outcomes = tuple(outcomes)"),
         ("None if paused is None else min(paused, max", "None if paused is None else max(paused, max"),
     ),
     *_in(
-        "share.py",
+        "allocation/fair_share.py",
         SHARE,
         ("(-claim.priority, claim.pool)", "(claim.priority, claim.pool)"),
         ("min(claim.guaranteed_workers, claim.workers)", "claim.guaranteed_workers"),
@@ -350,7 +350,7 @@ MUTANTS = (
         ("(worst_wait_s(decision) or 0.0) / decision", "(worst_wait_s(decision) or 0.0) * decision"),
     ),
     *_in(
-        "placing.py",
+        "placement/worker_placer.py",
         PLACEMENT,
         ("(-target.priority, target.pool)", "(target.priority, target.pool)"),
         ("part.placed -= workers", "part.placed += workers"),
@@ -363,7 +363,7 @@ MUTANTS = (
         ("workers = part.before.get(room.host_id, 0) - part", "workers = 0 * part.before.get(room.host_id, 0) - part"),
     ),
     *_in(
-        "parts.py",
+        "placement/pool_parts.py",
         PLACEMENT,
         ("and worker.is_busy is not False:", "and worker.is_busy:"),
         ("worker.state is WorkerState.RUNNING and worker", "worker"),
@@ -372,7 +372,7 @@ MUTANTS = (
         ("row.restart_generation if row else 0", "0"),
     ),
     *_in(
-        "takeover.py",
+        "placement/displacement.py",
         FLOORS,
         ("giver.target.priority < part.target.priority", "giver.target.priority <= part.target.priority"),
         ("min(there if is_guarantee else idle, left)", "min(there, left)"),
@@ -385,7 +385,7 @@ MUTANTS = (
         ("self._freed[part][host_id] -= workers", "pass"),
     ),
     *_in(
-        "realising.py",
+        "allocation/grant_placement.py",
         FLOORS,
         ("return wanted if is_in_place else", "return"),
         ("-claim.priority, -self._size(claim), claim.pool", "claim.priority, -self._size(claim), claim.pool"),
@@ -398,7 +398,7 @@ MUTANTS = (
         ("moves_max=self._moves_left", "moves_max=10**6"),
     ),
     *_in(
-        "moving.py",
+        "placement/guarantee_moves.py",
         FLOORS,
         ("for is_own in (True, False):", "for is_own in (False,):"),
         ("if found != owed:", "if False:"),
@@ -408,7 +408,7 @@ MUTANTS = (
         ("moves_max=moves_max)\n    found: ", "moves_max=10**6)\n    found: "),
     ),
     *_in(
-        "arrangement.py",
+        "placement/arrangement.py",
         FLOORS,
         ("or self._make_way(kind)", ""),
         ("self._is_enough_left(able, kind)", "self._steps_left < 0"),
@@ -428,7 +428,7 @@ MUTANTS = (
         ("and not there.get(kind)", ""),
     ),
     *_in(
-        "packing.py",
+        "placement/packing.py",
         FLOORS,
         ("min(most, have // amount)", "min(most, have // amount - 1)"),
         ("have - amount * count", "have - amount"),
@@ -439,7 +439,7 @@ MUTANTS = (
         ("is_found or search.steps_left >= 0", "is_found"),
     ),
     *_in(
-        "refusals.py",
+        "allocation/refusals.py",
         FLOORS,
         ("if pool != claim.pool][:NAMES_MAX]", "][:NAMES_MAX]"),
         ("if not serving:", "if not able:"),
@@ -447,7 +447,7 @@ MUTANTS = (
         ("left[at] += amount * workers", "left[at] += amount"),
     ),
     *_in(
-        "allotment.py",
+        "allocation/grants.py",
         FLOORS,
         ("not shares.is_guaranteed and placing.stay_where_shut()", "False"),
         ("if workers < shares.granted[pool]", "if workers > shares.granted[pool]"),
@@ -455,7 +455,7 @@ MUTANTS = (
         ("MORE_MOVES if does_go_on", "MORE_MOVES if not does_go_on"),
     ),
     *_in(
-        "room.py",
+        "placement/host_capacity.py",
         PLACEMENT,
         ("if host.is_known), key", "if host), key"),
         ("kept = min(workers, self.fitting(kind))", "kept = workers"),
@@ -465,7 +465,7 @@ MUTANTS = (
         ("if rooms else None", "if rooms else 0"),
     ),
     *_in(
-        "feasibility.py",
+        "planning/feasibility.py",
         ("test_feasibility.py",),
         ("beside = math.floor(busy_workers) if burst_slots", "beside = math.ceil(busy_workers) if burst_slots"),
         ("beside + math.ceil(burst_slots / slots_per_worker)", "beside + math.floor(burst_slots / slots_per_worker)"),
@@ -473,12 +473,12 @@ MUTANTS = (
         ("max(0.0, _strictest_s(profile) - MARGIN_S)", "max(0.0, _strictest_s(profile) + MARGIN_S)"),
     ),
     *_in(
-        "queueing.py",
+        "planning/queueing.py",
         ("test_queueing.py",),
         ("each = 1 + math.floor(target_s / service_time_s + ROUNDING)", "each = 1 + target_s / service_time_s"),
     ),
     *_in(
-        "beat.py",
+        "demands/rhythm.py",
         PERIOD,
         ("return max(tick_s / 2, self.stray_s) + self._unsure", "return self._unsure"),
         ("tick_s / 2 + STRAYS * self.stray_s + self._unsure_s(tick_s))", "tick_s / 2)"),
@@ -495,7 +495,7 @@ MUTANTS = (
         ("-bursts_per_s * 2 * half_s", "-bursts_per_s * half_s / 2"),
     ),
     *_in(
-        "period.py",
+        "demands/rhythm_detection.py",
         PERIOD,
         ("jobs <= AGAIN_TIMES * sum(burst.counts)", "jobs >= 0"),
         ("or silent_jobs >= SILENT_LOG", ""),

@@ -1,7 +1,7 @@
 """Makes each mistake of ``by_hand``, or of ``guards``, in a copy of the tree and says which test finds it.
 
     .venv/bin/python tests/mutants/run.py [--only limits.py] [--page docs/proofs/mutants.md]
-    .venv/bin/python tests/mutants/run.py --guards [--only fleet.py] [--page docs/proofs/guards.md]
+    .venv/bin/python tests/mutants/run.py --guards [--only manager.py] [--page docs/proofs/guards.md]
 
 The core takes a quarter of an hour on two cores, the guards half an hour. It ends with 1 if a mistake lives or no
 longer applies to the code.

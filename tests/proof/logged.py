@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headway.store.event_files import SCHEMA
-from headway.store.event_log import SCHEMA_VERSION
-from headway_spark.log_files import HOUR_S, files
+from headway.store.events.event_files import SCHEMA
+from headway.store.events.event_log import SCHEMA_VERSION
+from headway_spark.event_log.log_files import HOUR_S, files
 from proof.producers import Ledger
 
 FIRST_AGE_HOURS = 3  # over for longer than the pipeline waits before it merges

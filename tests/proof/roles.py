@@ -12,7 +12,7 @@ from random import Random
 
 import psutil
 
-from headway.cli.parent import PARENT_FD
+from headway.cli.process.parent_watch import PARENT_FD
 from headway.store.embedded import Server, ensure_postgres
 from ports import free_port
 from processes import end, javas_below

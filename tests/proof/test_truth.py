@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from headway.scaling.measure import BucketRow
-from headway.store.sink import MetricsSink
-from headway_spark.pipeline import Progress
+from headway.store.metrics.metrics_sink import MetricsSink
+from headway_spark.stream.pipeline import Progress
 from proof.producers import Ledger, Producer
 from proof.truth import Truth, differences, stored, truth
 

@@ -7,11 +7,11 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from headway.scaling.allotment import Allotment, allotted
+from headway.scaling.allocation.fair_share import Claim
+from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Template, Worker, WorkerState
-from headway.scaling.placement import PoolTarget
-from headway.scaling.room import Rooms
-from headway.scaling.share import Claim
+from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.placement import PoolTarget
 
 HOSTS_MAX = 6
 FLOORS_MAX = 12

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.behaviour import (
+from headway.scaling.metrics.behaviour import (
     Behaviour,
     Spread,
     alone,

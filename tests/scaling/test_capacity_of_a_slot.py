@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demand import (
+from headway.scaling.demands.deadlines import (
     DISPATCH_GUESS_S,
     Due,
     Need,
@@ -15,8 +15,8 @@ from headway.scaling.demand import (
     cycle_s,
     occupied,
 )
-from headway.scaling.estimate import DISPATCH_JOBS_MIN, Recent, Span
 from headway.scaling.measure import BATCH_JOBS, batch_mean_s
+from headway.scaling.metrics.rolling_estimate import DISPATCH_JOBS_MIN, Recent, Span
 from headway.scaling.model import Memory, Objective
 from scaling.pools import NOW_S, held, profile, queue, view
 

@@ -4,9 +4,9 @@ import pytest
 
 from headway.scaling.decide import decide
 from headway.scaling.explain import explained
-from headway.scaling.limits import Ground, crash_loop
 from headway.scaling.model import Host, HostCapacity, HostState, Memory, Template
-from headway.scaling.room import Rooms
+from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.policy.limits import Ground, crash_loop
 from scaling.pools import NOW_S, held, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1")

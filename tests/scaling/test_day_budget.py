@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.day_budget import account_of, payable_workers, remembered
 from headway.scaling.decide import decide
+from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.explain import explained
 from headway.scaling.model import DayPaid, Decision, Memory, Mode
-from headway.scaling.pauses import Pause
+from headway.scaling.policy.day_budget import account_of, payable_workers, remembered
 from headway.scaling.profile import Override
-from headway.scaling.schedule import day_of, span_s
-from headway.scaling.story import is_new
+from headway.scaling.profile_keys.pauses import Pause
+from headway.scaling.profile_keys.schedule import day_of, span_s
 from headway.scaling.view import PoolView
 from scaling.pools import profile, queue, view
 

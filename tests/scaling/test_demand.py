@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.demand import (
+from headway.scaling.demands.deadlines import (
     Coming,
     Due,
     Need,

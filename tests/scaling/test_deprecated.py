@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.deprecated import deprecations
 from headway.scaling.model import Memory
-from headway.scaling.presets import PRESETS
+from headway.scaling.policy.deprecated_keys import deprecations
 from headway.scaling.profile import Forecast, profile_from_mapping
+from headway.scaling.profile_keys.presets import PRESETS
 from headway.scaling.strategies import BUILT_IN
 from scaling.pools import NOW_S, profile, queue, view
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.dispatch import ROUNDS_MIN, Dispatch, Seen, busy_slots
 from headway.scaling.measure import BUCKET_S, BucketRow
+from headway.scaling.metrics.dispatch_overhead import ROUNDS_MIN, Dispatch, Seen, busy_slots
 
 BUCKET = 100.0
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.estimate import SERVICE_MEMORY_S, WINDOW_S, Recent, Span
+from headway.scaling.metrics.rolling_estimate import SERVICE_MEMORY_S, WINDOW_S, Recent, Span
 from headway.scaling.model import Arrivals, QueueMetrics
 from scaling.pools import NOW_S
 

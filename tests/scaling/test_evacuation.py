@@ -7,12 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.scaling.allocation.allocate import settled
 from headway.scaling.decide import decide
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Memory, Template, Worker, WorkerState
+from headway.scaling.placement.host_capacity import Rooms
 from headway.scaling.profile import Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
-from headway.scaling.room import Rooms
-from headway.scaling.settle import Outcome, settled
 from scaling.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)

@@ -7,11 +7,11 @@ import pytest
 
 from headway.scaling.decide import decide
 from headway.scaling.explain import DEMANDS, LIMITS, counted, duration, explained
-from headway.scaling.limits import in_order
 from headway.scaling.model import Decision, Demand, Memory, Mode, Objective, QueueMetrics, Step
+from headway.scaling.policy.limits import in_order
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
-from headway.scaling.strategies.coming_down import at_once
+from headway.scaling.strategies.peers.scale_down_limits import at_once
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S as POOL_NOW_S
 from scaling.pools import queue

@@ -3,8 +3,8 @@
 import pytest
 
 from headway.errors import Invalid
-from headway.scaling.failures import Failures, failures_of, failures_told, is_failing, together
 from headway.scaling.measure import BucketRow
+from headway.scaling.metrics.job_failures import Failures, failures_of, failures_told, is_failing, together
 from headway.scaling.model import FailureLimit
 from headway.scaling.profile import profile_from_mapping
 

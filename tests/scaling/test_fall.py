@@ -2,8 +2,8 @@
 
 import pytest
 
-from headway.scaling.fall import fall_of
 from headway.scaling.measure import BucketRow
+from headway.scaling.metrics.flush_detection import fall_of
 
 
 def sampled(bucket_s: float, waiting_jobs: int | None) -> BucketRow:

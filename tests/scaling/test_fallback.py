@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.fallback import missed_evaluations
 from headway.scaling.model import Memory, QueueMetrics, QueueSample
+from headway.scaling.policy.fallback import missed_evaluations
 from headway.scaling.profile import Fallback, Profile, profile_from_mapping, profile_to_mapping
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, held, profile, queue, view

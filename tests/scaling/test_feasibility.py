@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.feasibility import circumstances, feasibility, remembered_burst_jobs
 from headway.scaling.model import Memory, Mode, Objective
+from headway.scaling.planning.feasibility import circumstances, feasibility, remembered_burst_jobs
 from headway.scaling.profile import Override, Pause
-from headway.scaling.schedule import Schedule
+from headway.scaling.profile_keys.schedule import Schedule
 from scaling.pools import NOW_S, profile, queue, view
 
 NOT_ALLOWED = "; workers_max=5 does not allow them"

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from headway.scaling.allocation.allocate import settled
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import (
     Assignment,
     Decision,
@@ -18,9 +20,8 @@ from headway.scaling.model import (
     Worker,
     WorkerState,
 )
-from headway.scaling.placement import placed_workers
-from headway.scaling.room import Rooms
-from headway.scaling.settle import Outcome, settled
+from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.placement import placed_workers
 from scaling.floors import template
 from scaling.pools import NOW_S, profile, queue, view
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 
-from headway.scaling import realising
+from headway.scaling.allocation import grant_placement
+from headway.scaling.allocation.refusals import MORE_MOVES
 from headway.scaling.model import Assignment
-from headway.scaling.placement import placed_workers
-from headway.scaling.refusals import MORE_MOVES
-from headway.scaling.room import Rooms
+from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.placement import placed_workers
 from scaling.floors import Drawn, counts, drawn, followed
 
 MOVES_MAX = 2
@@ -21,7 +21,7 @@ MANY = drawn(hosts_max=14, claims_max=10, floors_max=60)
 @pytest.fixture(autouse=True, scope="module")
 def few_moves() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(realising, "MOVES_MAX", MOVES_MAX)
+        patched.setattr(grant_placement, "MOVES_MAX", MOVES_MAX)
         yield
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from headway.scaling.allotment import Allotment, allotted
+from headway.scaling.allocation.fair_share import Claim
+from headway.scaling.allocation.grant_placement import MOVES_MAX
+from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.model import Assignment, Host, HostState, Template
-from headway.scaling.parts import PoolTarget
-from headway.scaling.placement import placed_workers
-from headway.scaling.realising import MOVES_MAX
-from headway.scaling.share import Claim
+from headway.scaling.placement.placement import placed_workers
+from headway.scaling.placement.pool_parts import PoolTarget
 from scaling.floors import counts, host, target_of, template, worker
 
 ONE, TWO, FOUR, FIVE = (template(name, cores) for name, cores in [("one", 1), ("two", 2), ("four", 4), ("five", 5)])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.guard import (
+from headway.scaling.demands.safety_stock import (
     BEYOND_FIRST,
     BEYOND_LEAST,
     BEYOND_MOST,
@@ -22,9 +22,9 @@ from headway.scaling.guard import (
     learned,
     spare_jobs,
 )
+from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.profile import Forecast
-from headway.scaling.spare import Shortfalls
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, profile, queue, view
 

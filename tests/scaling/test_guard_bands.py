@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.guard import BAND_TIME_S, BANDS, Guard, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import BAND_TIME_S, BANDS, Guard, guard_of, learned, spare_jobs
+from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Memory
-from headway.scaling.spare import Shortfalls
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, profile, queue, view
 

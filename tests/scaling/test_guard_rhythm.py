@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.guard import BAND_TIME_S, Guard, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import BAND_TIME_S, Guard, guard_of, learned, spare_jobs
 from headway.scaling.model import Memory
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView

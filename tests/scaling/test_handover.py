@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headway.scaling.handover import Handover, startable
+from headway.scaling.allocation.handover import Handover, startable
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Template, Worker, WorkerState
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)

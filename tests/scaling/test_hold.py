@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.hold import (
+from headway.scaling.model import HoldCosts, Memory, Wanted
+from headway.scaling.policy.stabilization import (
     CORE_PRICE,
     HOLDS_TICKS,
     MEMORY_S,
@@ -17,7 +18,6 @@ from headway.scaling.hold import (
     start_cost_s,
     tried,
 )
-from headway.scaling.model import HoldCosts, Memory, Wanted
 from scaling.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.hosts_wanted import HostsWanted, Sign, hosts_wanted
+from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.host_demand import HostsWanted, Sign, hosts_wanted
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, HostCapacity, HostState, Memory, Mode, Step, Template
 from headway.scaling.profile import Placement
-from headway.scaling.settle import Outcome, settled
 from scaling.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demand import exposed_s
-from headway.scaling.guard import Guard
+from headway.scaling.demands.deadlines import exposed_s
+from headway.scaling.demands.safety_stock import Guard
+from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
-from headway.scaling.spare import Shortfalls
 from headway.scaling.strategies.hybrid import HYBRID
 from headway.scaling.strategy import State
 from headway.scaling.view import PoolView, pooled

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from headway.scaling.decide import decide
+from headway.scaling.demands.rhythm_detection import Periods, seen
 from headway.scaling.model import Arrivals, Memory, Wanted
-from headway.scaling.period import Periods, seen
 from headway.scaling.profile import Forecast
 from headway.scaling.strategies.hybrid import HYBRID, SILENT_S
 from headway.scaling.view import PoolView

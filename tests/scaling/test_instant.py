@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.instant import NOTHING_RECENT, Counted, Recent, counted, instant_s, recent_of
+from headway.scaling.metrics.sampling_instant import NOTHING_RECENT, Counted, Recent, counted, instant_s, recent_of
 from headway.scaling.model import QueueMetrics, Worker, WorkerState
 from scaling.pools import queue
 

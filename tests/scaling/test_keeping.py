@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.beat import BINS, Rhythm
-from headway.scaling.keeping import Keeping, enough_slots
+from headway.scaling.demands.rhythm import BINS, Rhythm
+from headway.scaling.demands.rhythm_capacity import Keeping, enough_slots
 
 KEEPING = Keeping(cycle_s=1.0, wait_s=9.5, tick_s=5.0, start_cost_s=35.0, beside_per_s=0.0, deviations=1.65)
 

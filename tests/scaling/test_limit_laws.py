@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.decide import decide
-from headway.scaling.limits import LIMITS
 from headway.scaling.model import Decision, Memory, Mode, QueueSample, Wanted
+from headway.scaling.policy.limits import LIMITS
 from headway.scaling.profile import Override, Profile
-from headway.scaling.schedule import Schedule
+from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.view import SERVICE_TIME_GUESS_S, PoolView
 from scaling.laws.drawn import startable
 from scaling.pools import NOW_S, profile, queue, view

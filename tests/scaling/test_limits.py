@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling import limits
 from headway.scaling.decide import decide
-from headway.scaling.limits import Ground
 from headway.scaling.model import Memory, Mode, QueueMetrics, QueueSample, Wanted
+from headway.scaling.policy import limits
+from headway.scaling.policy.limits import Ground
 from headway.scaling.profile import Override
-from headway.scaling.schedule import Schedule
+from headway.scaling.profile_keys.schedule import Schedule
 from scaling.pools import NOW_S, profile, queue, view
 
 OF_THE_VIEW = {"capacity_workers", "unknown_workers", "assigned_workers", "leaving_workers"}

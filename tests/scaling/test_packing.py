@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.scaling.packing import Bin, Counts, packed
+from headway.scaling.placement.packing import Bin, Counts, packed
 
 SEARCH = settings(max_examples=2 * settings.default.max_examples)
 STEPS_MAX = 500_000

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.unreachable_hosts import unknown_workers
 from headway.scaling.decide import decide
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, HostCapacity, Memory, Mode, Template, Worker, WorkerState
-from headway.scaling.presence import unknown_workers
+from headway.scaling.placement.host_capacity import Rooms
 from headway.scaling.profile import Pause, Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
-from headway.scaling.room import Rooms
-from headway.scaling.settle import Outcome, settled
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, held, profile, queue

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demand import confidence, leeway
-from headway.scaling.guard import Guard, learned, spare_jobs
+from headway.scaling.demands.deadlines import confidence, leeway
+from headway.scaling.demands.safety_stock import Guard, learned, spare_jobs
 from headway.scaling.model import Memory, Objective
 from headway.scaling.profile import Profile
-from headway.simulate.jobs import Jobs
-from headway.simulate.results import Result
-from headway.simulate.single import Setting, rehearse
-from headway.simulate.synthetic import Poisson, Synthetic
+from headway.simulate.engine.results import Result
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
+from headway.simulate.workloads.synthetic import Poisson, Synthetic
 from scaling.pools import NOW_S, profile, queue, view
 from scaling.test_guard_bands import watched
 

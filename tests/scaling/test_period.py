@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.beat import BELIEVED, SURE, Rhythm, brought, expected_jobs, found, judged, with_burst
-from headway.scaling.period import Periods, expected, periods_of, seen, steady_per_s, upcoming
+from headway.scaling.demands.rhythm import BELIEVED, SURE, Rhythm, brought, expected_jobs, found, judged, with_burst
+from headway.scaling.demands.rhythm_detection import Periods, expected, periods_of, seen, steady_per_s, upcoming
 
 TICK_S = 5.0
 AHEAD_S = 3.5  # what an objective of 10 s is exposed for with a start-up of 8 s

@@ -6,12 +6,13 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.rollout import rolled
+from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.decide import decide
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, HostState, Memory
-from headway.scaling.presence import leaving_workers, unknown_workers
-from headway.scaling.rollout import rolled
-from headway.scaling.room import Rooms
-from headway.scaling.settle import Outcome, settled
+from headway.scaling.placement.host_capacity import Rooms
 from scaling.machines import Machine, done, machines_of
 from scaling.pools import NOW_S, profile, queue, view
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.model import Assignment, Host, HostCapacity, Template, Worker, WorkerState
-from headway.scaling.placement import PoolTarget, place, placed_workers
-from headway.scaling.room import PROCESSES_MAX, Rooms
+from headway.scaling.placement.host_capacity import PROCESSES_MAX, Rooms
+from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=100)
 LARGE = Template(name="large", content_hash="1", cpu_cores=3.0, memory_bytes=100)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
+from headway.scaling.allocation.fair_share import Claim, share
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Template
-from headway.scaling.placement import PoolTarget, place, placed_workers
+from headway.scaling.placement.host_capacity import MEMORY_PRESSURE_MAX, Rooms
+from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 from headway.scaling.profile import Placement, profile_from_mapping
-from headway.scaling.room import MEMORY_PRESSURE_MAX, Rooms
-from headway.scaling.share import Claim, share
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 

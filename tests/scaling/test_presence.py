@@ -4,11 +4,18 @@ from typing import Any
 
 import pytest
 
+from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.unreachable_hosts import (
+    ISOLATION_MARGIN_S,
+    found_rows,
+    is_surely_gone,
+    kept_rows,
+    unknown_workers,
+)
 from headway.scaling.decide import decide
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Template, Worker, WorkerState
-from headway.scaling.presence import ISOLATION_MARGIN_S, found_rows, is_surely_gone, kept_rows, unknown_workers
 from headway.scaling.profile import Profile
-from headway.scaling.settle import Outcome, settled
 from scaling.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.model import Mode, Objective
-from headway.scaling.presets import PRESETS
 from headway.scaling.profile import Forecast, Override, Pause, Profile, profile_from_mapping, profile_to_mapping
-from headway.scaling.schedule import Schedule
+from headway.scaling.profile_keys.presets import PRESETS
+from headway.scaling.profile_keys.schedule import Schedule
 from scaling.pools import profile
 
 SMALLEST = {"queues": ["redis/mail"], "template": "rq"}

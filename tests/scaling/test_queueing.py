@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.queueing import (
+from headway.scaling.planning.queueing import (
     allen_cunneen_wait_s,
     beta_for,
     delay_probability,

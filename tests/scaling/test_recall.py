@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.recall import DAY_MINUTES, Recall, recalled_jobs
+from headway.scaling.history.daily import DAY_MINUTES, Recall, recalled_jobs
 
 MINUTE = 20 * DAY_MINUTES
 NOW_S = MINUTE * 60.0 + 30.0

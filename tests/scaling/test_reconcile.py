@@ -6,16 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.model import Assignment, Worker, WorkerState
-from headway.scaling.reconcile import (
-    COUNTED,
-    DRAINING_FRACTION,
-    SURGE_WORKERS,
-    Action,
-    Drain,
-    Start,
-    Upkeep,
-    reconcile,
-)
+from headway.scaling.reconcile import COUNTED, DRAINING_FRACTION, SURGE_WORKERS, Action, Drain, Start, Upkeep, reconcile
 
 RUNNING, STARTING = WorkerState.RUNNING, WorkerState.STARTING
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.scaling.allocation.rollout import HOSTS_FRACTION, Progress, progress_of, rolled
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Worker, WorkerState
 from headway.scaling.reconcile import Drain, Start, reconcile
-from headway.scaling.rollout import HOSTS_FRACTION, Progress, progress_of, rolled
 
 WANTED = {"mail": 1}
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.schedule import DAYS, Schedule, bounds_at, moment_s
+from headway.scaling.profile_keys.schedule import DAYS, Schedule, bounds_at, moment_s
 
 ZONES = {name: ZoneInfo(name) for name in ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata")}
 

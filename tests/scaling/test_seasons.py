@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.scaling.recall import DAY_MINUTES
-from headway.scaling.schedule import hour_of_week
-from headway.scaling.seasons import (
+from headway.scaling.history.daily import DAY_MINUTES
+from headway.scaling.history.weekly import (
     HOUR_MINUTES,
     WEEK_HOURS,
     WEEK_MINUTES,
@@ -26,6 +25,7 @@ from headway.scaling.seasons import (
     seasonal_jobs,
     trained,
 )
+from headway.scaling.profile_keys.schedule import hour_of_week
 
 MONDAY = 2930 * WEEK_MINUTES + 4 * DAY_MINUTES  # the Unix clock begins on a Thursday
 HOUR_9 = 9 * HOUR_MINUTES

@@ -5,6 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.scaling.allocation.allocate import settled
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import (
     Assignment,
     Decision,
@@ -17,9 +19,8 @@ from headway.scaling.model import (
     Step,
     Template,
 )
-from headway.scaling.placement import placed_workers
-from headway.scaling.schedule import Schedule
-from headway.scaling.settle import Outcome, settled
+from headway.scaling.placement.placement import placed_workers
+from headway.scaling.profile_keys.schedule import Schedule
 from scaling.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)

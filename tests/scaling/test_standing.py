@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.limits import LIMITS
+from headway.scaling.decisions.outcome import Outcome
+from headway.scaling.decisions.reuse import CLOCKLESS_LIMITS, STANDS_S_MAX, is_same, stands
 from headway.scaling.model import (
     Demand,
     HoldCosts,
@@ -19,10 +20,9 @@ from headway.scaling.model import (
     QueueSample,
     Wanted,
 )
+from headway.scaling.policy.limits import LIMITS
 from headway.scaling.profile import Fallback, Override, Pause
-from headway.scaling.schedule import Schedule
-from headway.scaling.settle import Outcome
-from headway.scaling.standing import CLOCKLESS_LIMITS, STANDS_S_MAX, is_same, stands
+from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategies.hybrid import SILENT_S
 from headway.scaling.strategy import Advice, Strategy

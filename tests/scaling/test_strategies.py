@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.model import Decision, LastMove, Memory, Objective
 from headway.scaling.strategies import BUILT_IN
-from headway.scaling.strategies.horizon import shares, size, time_to_clear_s
+from headway.scaling.strategies.peers.horizon import shares, size, time_to_clear_s
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, profile, queue, view
 

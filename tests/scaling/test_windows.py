@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headway.scaling.measure import BucketRow, bucket_rows, merged, rolled_up, sketch_index
+from headway.scaling.metrics.windows import WINDOWS_S, WindowMetrics, window_metrics
 from headway.scaling.model import EventKind, JobEvent
-from headway.scaling.windows import WINDOWS_S, WindowMetrics, window_metrics
 
 UNTIL_S = 1_000_800.0  # on the hour
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.__main__ import main
 from headway.scaling.model import Template
-from headway.store.allowance import ANYTHING, Allowance, admitted, allowance_of, allowance_to_json
+from headway.store.hosts.host_allowance import ANYTHING, Allowance, admitted, allowance_of, allowance_to_json
 from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 from security.planes import ANSWER_S, TOKEN, Plane, serving

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headway.errors import Misconfigured
-from headway_spark.checkpoint import keep_private
+from headway_spark.stream.checkpoint import keep_private
 
 
 @pytest.mark.parametrize(

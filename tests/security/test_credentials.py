@@ -13,7 +13,7 @@ import pytest
 
 from agent.fake_control import eventually, row
 from agent.test_loop import Host, one_host
-from headway.agent.masking import masked, shown
+from headway.agent.config.redaction import masked, shown
 from headway.errors import Invalid
 from headway.settings import AgentSettings, CollectSettings
 
@@ -39,7 +39,7 @@ ready_after_s = 0.0
 AS_ANY_USER = f"""
 import ctypes, os, sys
 import grpc._channel  # which is read when it is first used
-from headway.cli import agent
+from headway.cli.roles import agent
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid({NOBODY})

@@ -18,8 +18,8 @@ import pytest
 
 from agent.fake_control import eventually, row
 from agent.test_loop import Host, one_host
-from headway.agent import procfs
-from headway.agent.folder import StateFolder
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
 from processes import runs
 
 pytestmark = [

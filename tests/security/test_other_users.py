@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.folder import StateFolder
-from headway.agent.host_file import load
-from headway.agent.reach import movers
-from headway.agent.tenancy import as_host
-from headway.cli.agent_setup import warnings
+from headway.agent.config.folder_permissions import movers
+from headway.agent.config.host_file import load
+from headway.agent.state.instance_lock import as_host
+from headway.agent.state.state_dir import StateFolder
+from headway.cli.roles.agent_setup import warnings
 from headway.errors import Misconfigured, Refused
 from headway.settings import AgentSettings
 

@@ -10,19 +10,19 @@ import psycopg
 import pytest
 
 from architecture.tree import ROOT
-from headway.control.http.reasons import health_of
-from headway.control.maintenance import Upkeep, maintain
+from headway.control.http.overview.health_reasons import health_of
+from headway.control.scheduler.maintenance import Upkeep, maintain
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
 from headway.store import migrate
+from headway.store.decision_partitions import DAYS_AHEAD, DAYS_KEPT, keep_partitions
 from headway.store.engine import create_engine, snapshot
-from headway.store.lacks import Lacks
+from headway.store.metrics.metrics_sink import MetricsSink
+from headway.store.metrics.pipeline_heartbeat import PipelineBeat
+from headway.store.metrics.rollups import tend
+from headway.store.metrics.seasons import train_due
+from headway.store.missing_rights import Lacks
 from headway.store.overview import read_health
-from headway.store.partitions import DAYS_AHEAD, DAYS_KEPT, keep_partitions
-from headway.store.pipeline_beat import PipelineBeat
 from headway.store.retention import SERVED, forget_old
-from headway.store.rollups import tend
-from headway.store.seasons import train_due
-from headway.store.sink import MetricsSink
 from security.planes import serving
 from store.test_rollups import Progress
 

@@ -9,8 +9,8 @@ import pytest
 from cli.test_client import TOKEN, Served, served  # noqa: F401 - a fixture
 from control.http.seed import Seed
 from headway.__main__ import main
-from headway.cli.client import What
-from headway.cli.describe import Kind
+from headway.cli.operator.apply_get import What
+from headway.cli.operator.describe import Kind
 from headway.scaling.profile import Profile
 
 HOSTILE = [

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.layout import Layout
-from headway.cli.machine import Machine, Plan
-from headway.cli.stopping import Stopping
-from headway.cli.supervisor import Child, Supervisor
-from headway.cli.view import Terminal
+from headway.cli.local.data_dir import Layout
+from headway.cli.local.live_view import Terminal
+from headway.cli.local.stack import Machine, Plan
+from headway.cli.local.supervisor import Child, Supervisor
+from headway.cli.process.shutdown import Stopping
 from headway.errors import Invalid
 from headway.settings import Address, CollectSettings, ControlSettings, PipelineSettings, database_url_of
 from ports import free_port
@@ -23,12 +23,12 @@ CREDENTIALS = {"HEADWAY_TOKEN": SECRET, "HEADWAY_DATABASE_URL": URL, "HEADWAY_BR
 
 # Each role as it is when what it is made for would begin.
 WHERE_IT_BEGINS = {
-    "control": "from headway.cli import serving; serving.run = shown",
-    "pipeline": "from headway.cli import streaming; streaming.run = shown",
-    "collect": "from headway.cli import collect; collect.StateFolder = shown",
-    "agent": "from headway.cli import agent; agent._run = shown",
-    "up": "from headway.cli import up; up._check_outside = lambda *_: None; up.Machine.start = shown",
-    "demo": "from headway.cli import demo; demo.Demo.start = shown",
+    "control": "from headway.cli.roles import control_server as serving; serving.run = shown",
+    "pipeline": "from headway.cli.roles import pipeline_run as streaming; streaming.run = shown",
+    "collect": "from headway.cli.roles import collect; collect.StateFolder = shown",
+    "agent": "from headway.cli.roles import agent; agent._run = shown",
+    "up": "from headway.cli.local import up; up._check_outside = lambda *_: None; up.Machine.start = shown",
+    "demo": "from headway.cli.demo import demo; demo.Demo.start = shown",
 }
 SCRIPT = """
 import ctypes, json, os, sys
@@ -154,7 +154,8 @@ def test_what_up_starts_has_no_credential_in_the_environment_that_the_kernel_sho
     """For half a second, until the role had taken them out, each process of its user could read them there."""
     shown = tmp_path / "shown"
     code = (
-        "import ctypes, json, os, pathlib, sys, time; from headway.cli import handed, private; "
+        "import ctypes, json, os, pathlib, sys, time; "
+        "from headway.cli.process import credential_handover as handed, process_privacy as private; "
         "seen = open('/proc/self/environ').read(); handed.take(); said = []; token = os.environ['HEADWAY_TOKEN']; "
         "dumpable = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0); private.keep_private(said.append); "
         f"pathlib.Path({str(shown)!r}).write_text(json.dumps([seen, token, dumpable, said])); time.sleep(60)"

@@ -11,10 +11,10 @@ import pytest
 
 from control.test_report_line import beat_of
 from control.test_report_line import report as report_of
-from headway.control.report_line import ReportLine
+from headway.control.agents.report_writer import ReportLine
 from headway.scaling.model import StartUp
 from headway.store.engine import Engine, transaction
-from headway.store.hosts import enrol
+from headway.store.hosts.hosts import enrol
 from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 from security.planes import ANSWER_S, TOKEN, Plane, serving

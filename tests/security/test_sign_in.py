@@ -8,7 +8,7 @@ import grpc
 import psycopg
 import pytest
 
-from headway.control.attempts import FREE_FAILURES, Attempts, address_of
+from headway.control.auth.failed_sign_ins import FREE_FAILURES, Attempts, address_of
 from headway.errors import Invalid, Overloaded
 from headway.settings import ControlSettings
 from headway.wire.v1 import agent_pb2

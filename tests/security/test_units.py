@@ -15,7 +15,7 @@ from agent.fake_control import eventually, row
 from agent.test_loop import one_host
 from architecture.test_documents import read_by
 from architecture.tree import ROOT
-from headway.agent.unit import ROOT_CAPABILITIES, Unit, unit_text
+from headway.agent.config.systemd_unit import ROOT_CAPABILITIES, Unit, unit_text
 
 PAGE = (ROOT / "docs/how-to/systemd-units.md").read_text()
 UNITS = dict(re.findall(r"```ini\n# ([\w-]+)\.service\n(.*?)```", PAGE, flags=re.DOTALL))

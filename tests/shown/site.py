@@ -24,7 +24,7 @@ import psycopg
 import redis
 from rq import Queue
 
-from headway.control.keys import make_ca, make_server, write_pair
+from headway.control.auth.pki import make_ca, make_server, write_pair
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 from lab.disks import unmount
 from lab.hosts import skewed_by

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from headway.cli import parent
-from headway.cli.heartbeat import FILE, Heartbeat
+from headway.cli.process import parent_watch
+from headway.cli.process.heartbeat import FILE, Heartbeat
 from headway.scaling.measure import BUCKET_S, bucket_rows, bucket_start_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
-from headway.store.pipeline_beat import CRASHED, STOPPED, PipelineBeat
-from headway.store.sink import MetricsSink
-from headway_spark.pipeline import BEAT_S, Progress
+from headway.store.metrics.metrics_sink import MetricsSink
+from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineBeat
+from headway_spark.stream.pipeline import BEAT_S, Progress
 
 LOOK_S = 0.3
 KEPT_S = 400.0  # events that a row may still change with
@@ -31,7 +31,7 @@ def main() -> None:
     work_dir.mkdir(parents=True, exist_ok=True)
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    parent.watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
+    parent_watch.watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
     beat = PipelineBeat(database_url)
     heart = Heartbeat(work_dir / FILE, tell=beat.tell)
     heart.start()

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from headway.cli.words import STATES
+from headway.cli.terminal.labels import STATES
 from lab.alerts import Samples, rules, scraped
 from shown.site import ANSWER_S, TOKEN, Site
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.simulate.controller import Observation
-from headway.simulate.jobs import Jobs
+from headway.simulate.workloads.jobs import Jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,10 @@
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 from headway.simulate.controller import QUEUE, Controller
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.jobs import Jobs
-from headway.simulate.pool import PoolPlan
-from headway.simulate.results import Result
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulated_pool import PoolPlan
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import jobs
 
 LONE = jobs(*((600.0 * number + 2.0, 1.0) for number in range(6)))

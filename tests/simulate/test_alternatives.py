@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.simulate.alternatives import (
+from headway.simulate.studies.alternatives import (
     QueueRun,
     Span,
     best_fixed,
@@ -11,8 +11,8 @@ from headway.simulate.alternatives import (
     most_within,
     sized_for_peak,
 )
-from headway.simulate.fixed_pool import ServedJob
-from headway.simulate.keda_rule import KedaSettings
+from headway.simulate.studies.fixed_pool import ServedJob
+from headway.simulate.studies.keda_rule import KedaSettings
 
 DAY = Span(begins_at_s=1000, ends_at_s=1100)
 

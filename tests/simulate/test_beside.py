@@ -5,11 +5,11 @@ import pytest
 from headway.errors import Invalid
 from headway.scaling.model import Host, HostCapacity, Objective, Template
 from headway.scaling.profile import Placement, Profile
-from headway.simulate.beside import STALLED_S, PoolLoad, rehearse_beside
-from headway.simulate.faults import HostOutage, Stretch
-from headway.simulate.jobs import Jobs
-from headway.simulate.results import Result
-from headway.simulate.single import Setting, rehearse
+from headway.simulate.engine.faults import HostOutage, Stretch
+from headway.simulate.engine.results import Result
+from headway.simulate.studies.pool_group import STALLED_S, PoolLoad, rehearse_beside
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import jobs
 
 CORES = {"rq": 1.0, "wide": 4.0, "giant": 16.0}

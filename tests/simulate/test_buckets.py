@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.estimate import WINDOW_S
 from headway.scaling.measure import BUCKET_S, BucketRow, bucket_rows, queue_metrics
+from headway.scaling.metrics.rolling_estimate import WINDOW_S
 from headway.scaling.model import EventKind, JobEvent, Objective
-from headway.simulate.buckets import KeptRows, RowWriter, edges_s, row_of
+from headway.simulate.bucket_view import KeptRows, RowWriter, edges_s, row_of
 from headway.simulate.controller import Controller, Observation
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.jobs import Jobs
-from headway.simulate.plan import PoolPlan
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.engine.simulation_plan import PoolPlan
+from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, jobs
 
 QUEUE = "simulated/jobs"

@@ -4,13 +4,13 @@ from zoneinfo import ZoneInfo
 
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Profile
-from headway.scaling.schedule import Schedule
+from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 from headway.simulate import Controller, Observation
-from headway.simulate.jobs import Jobs
-from headway.simulate.single import Setting, rehearse
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
 from scaling.pools import profile
 
 

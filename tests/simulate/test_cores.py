@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
-from headway.simulate.cores import Cores, Work
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.jobs import Jobs
+from headway.simulate.engine.cores import Cores, Work
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.observation import Observation
-from headway.simulate.plan import PoolPlan
-from headway.simulate.results import Result
-from headway.simulate.single import Setting, controller_of, plan_of, rehearse
+from headway.simulate.studies.single_pool import Setting, controller_of, plan_of, rehearse
+from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import always, by_time, jobs
 
 

@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.model import Decision, Objective
 from headway.scaling.profile import Profile
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.jobs import Jobs
-from headway.simulate.pool import RunningPool
-from headway.simulate.single import Setting, controller_of, plan_of
+from headway.simulate.engine.simulated_pool import RunningPool
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.studies.single_pool import Setting, controller_of, plan_of
+from headway.simulate.workloads.jobs import Jobs
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 BUDGET_H = 48.0

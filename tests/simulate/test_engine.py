@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.simulate.controller import Controller
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.fixed_pool import ServedJob, pickup_times
-from headway.simulate.jobs import Jobs
-from headway.simulate.pool import PoolPlan
-from headway.simulate.results import Result
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulated_pool import PoolPlan
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.studies.fixed_pool import ServedJob, pickup_times
+from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, Wish, always, by_time, jobs
 
 TICK_S = 5.0

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.simulate.controller import Controller
-from headway.simulate.engine import Rehearsal, Stepping, simulate
-from headway.simulate.faults import Faults, HostOutage, Stretch
-from headway.simulate.jobs import Jobs
-from headway.simulate.pool import PoolPlan
-from headway.simulate.results import Result
+from headway.simulate.engine.faults import Faults, HostOutage, Stretch
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulated_pool import PoolPlan
+from headway.simulate.engine.simulation import Rehearsal, Stepping, simulate
+from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, Wish, always, by_time, jobs
 
 GIB = 1024**3

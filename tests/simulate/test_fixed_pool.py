@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.simulate.fixed_pool import ServedJob, fixed_pool, pickup_times, smallest_fixed_pool
+from headway.simulate.studies.fixed_pool import ServedJob, fixed_pool, pickup_times, smallest_fixed_pool
 
 
 def job(arrived_at_s: float, service_s: float) -> ServedJob:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.simulate.fixed_pool import ServedJob
-from headway.simulate.from_nothing import least_hours, least_starts
+from headway.simulate.studies.cost_lower_bound import least_hours, least_starts
+from headway.simulate.studies.fixed_pool import ServedJob
 
 OBJECTIVE_S = 10.0
 

@@ -2,7 +2,7 @@ import pytest
 
 from headway.errors import Invalid
 from headway.simulate import Observation
-from headway.simulate.keda_rule import KedaRule, KedaSettings
+from headway.simulate.studies.keda_rule import KedaRule, KedaSettings
 
 
 def targets(rule: KedaRule, waiting: list[int]) -> list[int]:

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.profile import Profile
 from headway.simulate.controller import Controller
-from headway.simulate.engine import Rehearsal, Stepping, simulate
-from headway.simulate.jobs import Jobs
-from headway.simulate.plan import PoolPlan
-from headway.simulate.results import Result
-from headway.simulate.single import Setting, rehearse
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulation import Rehearsal, Stepping, simulate
+from headway.simulate.engine.simulation_plan import PoolPlan
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, Wish, always, by_time, jobs
 
 NOTHING = Spread(p50_s=0.0, p95_s=0.0)
@@ -138,7 +138,7 @@ def test_workers_may_be_seen_later_than_the_queue() -> None:
 
 
 def test_what_is_seen_during_an_outage_of_the_control_plane_is_not_lost() -> None:
-    from headway.simulate.faults import Stretch
+    from headway.simulate.engine.faults import Stretch
 
     script = always(2)
     workload = jobs(*((float(number), 1.0) for number in range(30)))

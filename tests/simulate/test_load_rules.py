@@ -4,9 +4,9 @@ import pytest
 
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
-from headway.simulate.fixed_pool import ServedJob, smallest_fixed_pool
-from headway.simulate.loads import LOADS
-from headway.simulate.single import Setting, rehearse
+from headway.simulate.studies.fixed_pool import ServedJob, smallest_fixed_pool
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.loads import LOADS
 
 OBJECTIVE_S = 10.0
 COST_MAX = 1.1

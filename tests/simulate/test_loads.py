@@ -6,10 +6,10 @@ import pytest
 
 from headway.errors import Invalid
 from headway.simulate.controller import Observation
-from headway.simulate.jobs import Jobs
-from headway.simulate.loads import BURST_AT_S, LOADS
-from headway.simulate.plan import PoolPlan
-from headway.simulate.pool import RunningPool
+from headway.simulate.engine.simulated_pool import RunningPool
+from headway.simulate.engine.simulation_plan import PoolPlan
+from headway.simulate.workloads.jobs import Jobs
+from headway.simulate.workloads.loads import BURST_AT_S, LOADS
 
 
 @pytest.mark.parametrize("name", LOADS)

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.model import Host, HostCapacity, Objective, Template
 from headway.scaling.profile import Profile
 from headway.simulate.controller import Controller, Observation
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.faults import HostOutage, Stretch
-from headway.simulate.jobs import Jobs
-from headway.simulate.plan import PoolPlan
-from headway.simulate.results import Result
+from headway.simulate.engine.faults import HostOutage, Stretch
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.engine.simulation_plan import PoolPlan
+from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, always, by_time, jobs
 
 NAMES = ("a", "b", "c", "d", "e", "f")

@@ -4,15 +4,15 @@ from random import Random
 
 import pytest
 
-from headway.scaling.behaviour import Behaviour, Spread, mean_s
+from headway.scaling.metrics.behaviour import Behaviour, Spread, mean_s
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import LAG_S, PoolView
 from headway.simulate.controller import Controller, Observation
-from headway.simulate.draws import drawn
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.plan import PoolPlan
+from headway.simulate.engine.draws import drawn
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.engine.simulation_plan import PoolPlan
 from scaling.pools import profile
 from simulate.stepping import by_time, jobs
 

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.profile import Profile
-from headway.simulate.jobs import Jobs
-from headway.simulate.phases import middle, phased
+from headway.simulate.engine.results import Result
 from headway.simulate.report.fleet import totals
 from headway.simulate.report.past import total_cells, total_extremes
 from headway.simulate.report.rows import Row
-from headway.simulate.results import Result
-from headway.simulate.single import Setting, rehearse
+from headway.simulate.studies.phases import middle, phased
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
 
 PROFILE = Profile(pool="mail", queues=("redis/mail",), template="rq", workers_max=30)
 JOBS = Jobs(

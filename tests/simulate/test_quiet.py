@@ -7,10 +7,10 @@ import pytest
 
 from headway.scaling.profile import Profile
 from headway.simulate.controller import Controller, Observation
-from headway.simulate.engine import Rehearsal, Target, simulate
-from headway.simulate.jobs import Jobs
-from headway.simulate.plan import PoolPlan
-from headway.simulate.results import Result
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulation import Rehearsal, Target, simulate
+from headway.simulate.engine.simulation_plan import PoolPlan
+from headway.simulate.workloads.jobs import Jobs
 
 
 class Watched:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.simulate.jobs import Jobs
+from headway.simulate.engine.results import Point, Result
 from headway.simulate.report.charts import frontier, waits_over_time, workers_over_time
 from headway.simulate.report.page import cells, page, percent, seconds
 from headway.simulate.report.rows import Row, offered_load
 from headway.simulate.report.svg import WIDTH, clock, frame, round_steps, time_ticks
-from headway.simulate.results import Point, Result
+from headway.simulate.workloads.jobs import Jobs
 
 POINTS = tuple(
     Point(

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from headway.errors import Invalid
-from headway.scaling.guard import guard_of
+from headway.scaling.demands.safety_stock import guard_of
 from headway.simulate.controller import Controller
-from headway.simulate.engine import Rehearsal, Stepping, simulate
-from headway.simulate.faults import Faults
-from headway.simulate.pool import PoolPlan
-from headway.simulate.results import Result
+from headway.simulate.engine.faults import Faults
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulated_pool import PoolPlan
+from headway.simulate.engine.simulation import Rehearsal, Stepping, simulate
 from simulate.stepping import Script, jobs
 
 STEADY = jobs(*((10.0 + number / 2, 2.0) for number in range(1_200)))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.simulate.synthetic import KINDS, Cron, Diurnal, Flash, OnOff, Poisson, Square, Synthetic, Weekly
+from headway.simulate.workloads.synthetic import KINDS, Cron, Diurnal, Flash, OnOff, Poisson, Square, Synthetic, Weekly
 
 
 def arrivals(shape, **changes) -> list[float]:

@@ -7,9 +7,9 @@ import pytest
 
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
-from headway.simulate.jobs import Jobs
-from headway.simulate.single import Setting, rehearse
-from headway.simulate.synthetic import Cron, Synthetic
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
+from headway.simulate.workloads.synthetic import Cron, Synthetic
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from headway.scaling.profile import Profile
-from headway.simulate.candidates import AS_IT_IS, Candidate
-from headway.simulate.jobs import Jobs
 from headway.simulate.report.rows import Row
-from headway.simulate.single import Setting, rehearse
-from headway.simulate.tuning import DEFAULT_GRID, TUNED_KEYS, Verdict, chosen, finalists, judged, why_kept
+from headway.simulate.studies.candidates import AS_IT_IS, Candidate
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.studies.tuning import DEFAULT_GRID, TUNED_KEYS, Verdict, chosen, finalists, judged, why_kept
+from headway.simulate.workloads.jobs import Jobs
 
 ANY = rehearse(
     Jobs(at_s=[0.0, 1.0], service_s=[1.0, 1.0]), Profile(pool="mail", queues=("redis/mail",), template="rq"), Setting()

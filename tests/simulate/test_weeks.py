@@ -5,9 +5,9 @@ from typing import Any
 
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
-from headway.simulate.jobs import Jobs
-from headway.simulate.results import Result
-from headway.simulate.single import Setting, rehearse
+from headway.simulate.engine.results import Result
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
 
 DAY_S, HOUR_S = 86_400.0, 3600.0
 MONDAY_S = 1_772_409_600.0  # 2 March 2026

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headway.scaling.model import JobEvent, QueueSample
-from headway.store.event_files import SCHEMA
+from headway.store.events.event_files import SCHEMA
 
 
 def table(events_and_samples: Iterable[JobEvent | QueueSample]) -> pa.Table:

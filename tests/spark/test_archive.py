@@ -13,9 +13,9 @@ import pytest
 from flushed import Disk
 from headway.errors import Misconfigured
 from headway.scaling.model import EventKind, JobEvent
-from headway_spark import archive as module
-from headway_spark.archive import KEPT_MIN_S, MERGE_AFTER_S, Archive, Retention
-from headway_spark.log_files import HOUR_S, drop_left_holds, files, held
+from headway_spark.event_log import archive as module
+from headway_spark.event_log.archive import KEPT_MIN_S, MERGE_AFTER_S, Archive, Retention
+from headway_spark.event_log.log_files import HOUR_S, drop_left_holds, files, held
 from spark.events import publish, table
 
 HOUR = 1_763_758_800.0  # on the hour

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headway.cli.bench import rows_of
+from headway.cli.backtesting.spark_runs import rows_of
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
-from headway.simulate.candidates import AS_IT_IS, Candidate, grid
-from headway.simulate.jobs import Jobs
-from headway.simulate.phases import middle, phased
-from headway.simulate.single import Setting, rehearse
-from headway_spark.backtest import Outcome, Size, Work, backtest, filled, part_of, sizes_of, turns_of
-from headway_spark.history import Load, fresh, given_loads, held_events, jobs_of, loads_of
+from headway.simulate.studies.candidates import AS_IT_IS, Candidate, grid
+from headway.simulate.studies.phases import middle, phased
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
+from headway_spark.studies.backtest import Outcome, Size, Work, backtest, filled, part_of, sizes_of, turns_of
+from headway_spark.studies.history import Load, fresh, given_loads, held_events, jobs_of, loads_of
 from spark.events import publish, table
 
 pytestmark = pytest.mark.timeout(300)

@@ -19,10 +19,10 @@ from pyspark.sql import SparkSession
 
 from headway.scaling.measure import BucketRow, bucket_rows, class_rows, merged, quantile_s, service_time_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
-from headway.store.event_files import SCHEMA
-from headway_spark.buckets import bucket_row, buckets, with_bucket
-from headway_spark.pipeline import Progress, Stream
-from headway_spark.schema import EVENTS
+from headway.store.events.event_files import SCHEMA
+from headway_spark.event_log.schema import EVENTS
+from headway_spark.stream.buckets import bucket_row, buckets, with_bucket
+from headway_spark.stream.pipeline import Progress, Stream
 from spark.events import publish, table
 
 STREAMS = 60

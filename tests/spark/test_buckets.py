@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from headway.scaling.measure import BucketRow, bucket_rows, sketch_value_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
-from headway.store.event_files import SCHEMA
-from headway_spark.buckets import INDEXES, bucket_row, buckets, with_bucket
-from headway_spark.schema import EVENTS
+from headway.store.events.event_files import SCHEMA
+from headway_spark.event_log.schema import EVENTS
+from headway_spark.stream.buckets import INDEXES, bucket_row, buckets, with_bucket
 from spark.events import table
 
 # Round ones, where buckets and sketches begin, and any others. Before and after one another: clocks are skewed.

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from headway_spark.pipeline import Stream
+from headway_spark.stream.pipeline import Stream
 from processes import javas_below
 from spark.events import publish, table
 from spark.test_pipeline import Kept, jobs

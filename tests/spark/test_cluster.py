@@ -20,9 +20,9 @@ from architecture.tree import ROOT
 from headway.__main__ import main
 from headway.scaling.measure import BucketRow, bucket_rows, class_rows
 from headway.scaling.model import JobEvent, QueueSample
-from headway_spark.bulk import packaged
 from headway_spark.java import java_home
-from headway_spark.pipeline import Progress, Stream
+from headway_spark.stream.pipeline import Progress, Stream
+from headway_spark.studies.bulk import packaged
 from ports import free_port
 from proof.producers import OVERDUE, Producer
 from proof.truth import COUNTS, Rows, differing, keyed, stored, totals

@@ -14,10 +14,10 @@ from headway.errors import Invalid, Misconfigured
 from headway.scaling.measure import bucket_rows, class_rows
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.settings import PipelineSettings
-from headway_spark import kafka, storage
-from headway_spark.buckets import bucket_row, buckets, with_bucket
-from headway_spark.pipeline import Stream
-from headway_spark.schema import EVENTS
+from headway_spark.event_log.schema import EVENTS
+from headway_spark.stream import checkpoint_storage, kafka
+from headway_spark.stream.buckets import bucket_row, buckets, with_bucket
+from headway_spark.stream.pipeline import Stream
 from spark.test_pipeline import Kept
 
 NOW_S = 1_763_758_800.0
@@ -107,12 +107,12 @@ def test_without_what_reads_a_checkpoints_storage_the_package_is_named(
     spark: SparkSession, uri: str, says: str
 ) -> None:
     with pytest.raises(Misconfigured, match=f"^HEADWAY_CHECKPOINT={uri}: Spark has nothing that reads") as refused:
-        storage.require(spark, uri)
+        checkpoint_storage.require(spark, uri)
     assert says in str(refused.value)
 
 
 def test_what_hadoop_reads_by_itself_is_not_refused(spark: SparkSession) -> None:
-    storage.require(spark, "file:///tmp/x")
+    checkpoint_storage.require(spark, "file:///tmp/x")
 
 
 KAFKA = {"HEADWAY_SOURCE": "kafka", "HEADWAY_KAFKA_SERVERS": "k:9092", "HEADWAY_KAFKA_TOPIC": "events"}

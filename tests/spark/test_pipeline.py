@@ -12,11 +12,12 @@ from pyspark.sql import SparkSession
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, bucket_rows
 from headway.scaling.model import EventKind, JobEvent, QueueSample
-from headway.store.event_files import SCHEMA
-from headway.store.event_log import SCHEMA_VERSION
-from headway_spark import schema, source_log
-from headway_spark.pipeline import LATENESS_S, Progress, Stream
-from headway_spark.warm_up import warm_up
+from headway.store.events.event_files import SCHEMA
+from headway.store.events.event_log import SCHEMA_VERSION
+from headway_spark.event_log import schema
+from headway_spark.stream import source_log
+from headway_spark.stream.pipeline import LATENESS_S, Progress, Stream
+from headway_spark.stream.warm_up import warm_up
 from spark.events import publish, table
 
 START_S = 1_000_000.0

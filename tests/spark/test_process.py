@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import pytest
 
-from headway.cli.heartbeat import FILE
+from headway.cli.process.heartbeat import FILE
 from headway.scaling.model import EventKind, JobEvent
 from processes import end, javas_below, runs
 from spark.events import publish, table

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
 from headway.errors import Unavailable
-from headway_spark.pipeline import Stream, file_events
 from headway_spark.session import ask
+from headway_spark.stream.pipeline import Stream, file_events
 from lab.programs import sees
 from spark.events import publish, table
 from spark.test_pipeline import Kept, Waiting, jobs

@@ -13,15 +13,15 @@ from pyspark.sql import SparkSession
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow, bucket_rows
 from headway.scaling.model import EventKind, JobEvent
-from headway_spark import checkpoint as checkpoints
-from headway_spark import rebuild as module
-from headway_spark import source_log
-from headway_spark.archive import Archive
-from headway_spark.checkpoint import order
-from headway_spark.keeper import Keeper
-from headway_spark.log_files import files
-from headway_spark.pipeline import Progress
-from headway_spark.rebuild import Rebuild, Rebuilt, Stopped, is_due
+from headway_spark.event_log.archive import Archive
+from headway_spark.event_log.log_files import files
+from headway_spark.stream import checkpoint as checkpoints
+from headway_spark.stream import rebuild as module
+from headway_spark.stream import source_log
+from headway_spark.stream.checkpoint import order
+from headway_spark.stream.keeper import Keeper
+from headway_spark.stream.pipeline import Progress
+from headway_spark.stream.rebuild import Rebuild, Rebuilt, Stopped, is_due
 from spark.events import publish, table
 from spark.test_pipeline import Kept, stream_until
 
@@ -344,7 +344,7 @@ def test_a_commit_that_a_power_cut_took_back_costs_nothing(spark: SparkSession, 
 
 
 def test_a_keeper_runs_beside_its_stream(spark: SparkSession, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway_spark.keeper.STEP_S", 0.05)
+    monkeypatch.setattr("headway_spark.stream.keeper.STEP_S", 0.05)
     found, stopping = Kept(), threading.Event()
     keeper = Keeper(log.archive, log_dir=log.log, checkpoint=log.checkpoint)
     thread = threading.Thread(target=keeper.run, args=[stopping])

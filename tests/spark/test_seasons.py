@@ -13,14 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headway.__main__ import main
+from headway.scaling.history.daily import DAY_MINUTES, minute_of
+from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, Counted, Season, trained
+from headway.scaling.history.weekly_codec import season_from_mapping, season_to_mapping
 from headway.scaling.model import EventKind, JobEvent
-from headway.scaling.recall import DAY_MINUTES, minute_of
-from headway.scaling.schedule import Zone
-from headway.scaling.season_record import season_from_mapping, season_to_mapping
-from headway.scaling.seasons import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, Counted, Season, trained
-from headway.store.seasons import all_seasons
-from headway_spark.history import held_events, jobs_of
-from headway_spark.seasons import counts_of, given_counts, learned
+from headway.scaling.profile_keys.schedule import Zone
+from headway.store.metrics.seasons import all_seasons
+from headway_spark.studies.history import held_events, jobs_of
+from headway_spark.studies.seasons import counts_of, given_counts, learned
 from spark.events import publish, table
 
 pytestmark = pytest.mark.timeout(300)
@@ -131,7 +131,7 @@ def test_the_command_learns_what_postgres_keeps_or_the_log_holds_and_stores_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("headway.cli.seasons.bulk_session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr("headway.cli.backtesting.seasons.bulk_session", lambda *_, **__: nullcontext(spark))
     monkeypatch.setenv("HEADWAY_DATABASE_URL", migrated_url)
     rushes = [(MONDAY - week * WEEK_MINUTES + 9 * HOUR_MINUTES) * 60.0 for week in (1, 2)]
     with psycopg.connect(migrated_url, autocommit=True) as connection:

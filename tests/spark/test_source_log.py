@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headway_spark import source_log
+from headway_spark.stream import source_log
 
 NEWEST_S = 1_000_000.0
 

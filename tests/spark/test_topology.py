@@ -6,11 +6,11 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from headway.cli.rehearsal import base_profile
+from headway.cli.rehearse.rehearsal import base_profile
 from headway.scaling.model import EventKind, JobEvent
-from headway.simulate.single import Setting
-from headway_spark.history import held_events, jobs_of
-from headway_spark.topology import Question, findings
+from headway.simulate.studies.single_pool import Setting
+from headway_spark.studies.history import held_events, jobs_of
+from headway_spark.studies.topology import Question, findings
 from spark.events import publish, table
 
 pytestmark = pytest.mark.timeout(300)

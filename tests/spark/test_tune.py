@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headway.cli.bench import Bench
-from headway.cli.tune import changes_of
-from headway.cli.tuning_rounds import tuned
+from headway.cli.backtesting.spark_runs import Bench
+from headway.cli.backtesting.tune import changes_of
+from headway.cli.backtesting.tuning_rounds import tuned
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
-from headway.simulate.candidates import grid, with_base
-from headway.simulate.jobs import Jobs
-from headway.simulate.single import Setting
-from headway.simulate.tuning import Verdict
-from headway_spark.backtest import Work, sizes_of
-from headway_spark.history import Load, given_loads
+from headway.simulate.studies.candidates import grid, with_base
+from headway.simulate.studies.single_pool import Setting
+from headway.simulate.studies.tuning import Verdict
+from headway.simulate.workloads.jobs import Jobs
+from headway_spark.studies.backtest import Work, sizes_of
+from headway_spark.studies.history import Load, given_loads
 
 pytestmark = pytest.mark.timeout(300)  # two rounds of Spark with Python on a machine that does other things, too
 

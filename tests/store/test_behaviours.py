@@ -4,10 +4,13 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from headway.scaling.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread
+from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import Exit, HostCapacity, StartUp
-from headway.scaling.scoring import PredictionError
-from headway.store.behaviours import (
+from headway.store.engine import Engine, transaction
+from headway.store.hosts.host_reports import HostReport, record_report
+from headway.store.hosts.hosts import enrol
+from headway.store.pools.behaviours import (
     Learned,
     Timings,
     read_learned,
@@ -16,9 +19,6 @@ from headway.store.behaviours import (
     save_learned,
     with_timings,
 )
-from headway.store.engine import Engine, transaction
-from headway.store.hosts import enrol
-from headway.store.reports import HostReport, record_report
 
 LEARNED = Learned(
     body={"sample_lag_s": [1.0, 2.0]},

@@ -9,11 +9,11 @@ from sqlalchemy import select
 from headway.errors import Invalid, NotFound
 from headway.scaling.model import Mode
 from headway.scaling.profile import Override, Pause, Profile, profile_from_mapping
-from headway.scaling.schedule import Schedule
-from headway.store.by_hand import set_override, set_pause
-from headway.store.deciding import _profiles
+from headway.scaling.profile_keys.schedule import Schedule
 from headway.store.engine import Engine, snapshot, transaction
-from headway.store.profiles import Expected, StoredProfile, get_profile, put_profile
+from headway.store.pools.evaluation_io import _profiles
+from headway.store.pools.overrides import set_override, set_pause
+from headway.store.pools.profiles import Expected, StoredProfile, get_profile, put_profile
 from headway.store.tables import audit_log
 
 NOW_S = 1.6e9

@@ -8,17 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
+from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.model import Decision, Demand, Mode, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile
-from headway.scaling.record import decision_from_mapping
-from headway.store.decisions import (
-    decision_to_json,
-    insert_decisions,
-    latest_decisions,
-    list_decisions,
-)
 from headway.store.engine import Engine, transaction
-from headway.store.profiles import Expected, put_profile
+from headway.store.pools.decisions import decision_to_json, insert_decisions, latest_decisions, list_decisions
+from headway.store.pools.profiles import Expected, put_profile
 
 DECISION = Decision(
     pool="mail",

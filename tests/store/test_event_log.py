@@ -13,8 +13,8 @@ import pytest
 
 from flushed import Disk
 from headway.errors import Overloaded, Unavailable
-from headway.store.event_files import SCHEMA
-from headway.store.event_log import EventLog, EventRow
+from headway.store.events.event_files import SCHEMA
+from headway.store.events.event_log import EventLog, EventRow
 
 MARKER = uuid4()
 
@@ -158,7 +158,7 @@ def test_a_live_ingests_files_are_nobodys_leftovers(root: Path) -> None:
 def test_a_killed_ingests_files_are_leftovers_and_its_lock_file_goes(root: Path) -> None:
     script = (
         "import os, signal, sys; from pathlib import Path; from uuid import UUID;"
-        "from headway.store.event_log import EventLog, EventRow;"
+        "from headway.store.events.event_log import EventLog, EventRow;"
         "log = EventLog(Path(sys.argv[1])); log.open(UUID(sys.argv[2]));"
         "log.write_tmp(log.new_name(5.0), [EventRow('q', 'enqueued', 1.0, 1.0, 'p', 1)]);"
         "os.kill(os.getpid(), signal.SIGKILL)"

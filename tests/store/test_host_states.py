@@ -9,10 +9,10 @@ from sqlalchemy import func, select, text
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import HostCapacity, HostState, Worker, WorkerState
 from headway.store.engine import Connection, create_engine, transaction
-from headway.store.host_states import forget_host, set_host_state
-from headway.store.hosts import enrol, load_hosts
+from headway.store.hosts.host_lifecycle import forget_host, set_host_state
+from headway.store.hosts.host_reports import HostReport, record_report
+from headway.store.hosts.hosts import enrol, load_hosts
 from headway.store.overview import read_hosts
-from headway.store.reports import HostReport, record_report
 from headway.store.tables import audit_log, workers
 
 

@@ -10,11 +10,11 @@ from sqlalchemy import text
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import Assignment, Exit, Hint, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.store.engine import Connection, Engine, transaction
-from headway.store.forced_ends import read_forced
-from headway.store.hosts import enrol, load_hosts, read_cluster_id
+from headway.store.hosts.forced_kills import read_forced
+from headway.store.hosts.host_assignments import read_standing
+from headway.store.hosts.host_reports import HostReport, record_report, record_reports
+from headway.store.hosts.hosts import enrol, load_hosts, read_cluster_id
 from headway.store.overview import read_hosts
-from headway.store.reports import HostReport, record_report, record_reports
-from headway.store.standing import read_standing
 
 NOW_S = 1_000.0  # of the receiver's clock, which only differences are taken from
 TEMPLATE = Template(name="rq", content_hash="h", slots=2, cpu_cores=0.5, memory_bytes=1_000)

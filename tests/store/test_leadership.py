@@ -9,9 +9,8 @@ import pytest
 
 from headway.errors import Unavailable
 from headway.store import leadership
-from headway.store.deciding import hold_hosts
 from headway.store.engine import Engine, create_engine
-from headway.store.hosts import load_hosts
+from headway.store.hosts.hosts import load_hosts
 from headway.store.leadership import (
     AHEAD_MAX_S,
     MOVE_EVERY_S,
@@ -24,6 +23,7 @@ from headway.store.leadership import (
     heartbeat,
     note_ahead,
 )
+from headway.store.pools.evaluation_io import hold_hosts
 
 Led = tuple[LeaderSession, int]  # a session that leads, and its epoch
 LATER = int(time.time()) + 40_000  # as of a clock that was half a day ahead

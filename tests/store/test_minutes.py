@@ -3,7 +3,7 @@
 from sqlalchemy import text
 
 from headway.store.engine import Engine, transaction
-from headway.store.minutes import MinuteCounts, read_minutes
+from headway.store.metrics.arrival_history import MinuteCounts, read_minutes
 
 MINUTE = 28_000_000
 

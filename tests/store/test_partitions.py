@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import psycopg
 
+from headway.store.decision_partitions import DAYS_AHEAD, DAYS_KEPT, keep_partitions
 from headway.store.engine import create_engine
-from headway.store.partitions import DAYS_AHEAD, DAYS_KEPT, keep_partitions
 
 
 def partitions(url: str) -> list[str]:

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from headway.errors import Conflict, NotFound
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
-from headway.store.profiles import (
+from headway.store.pools.profiles import (
     Expected,
     Outcome,
     StaleVersion,

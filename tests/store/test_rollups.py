@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, rolled_up
-from headway.store import rollups
-from headway.store.lacks import Lacks
-from headway.store.rollups import BUCKETS_KEPT_S, FINAL_S, HOURS_KEPT_S, MINUTES_KEPT_S, VALUES, levels, tend
-from headway.store.sink import MetricsSink
-from headway_spark.pipeline import LATENESS_S
+from headway.store.metrics import rollups
+from headway.store.metrics.metrics_sink import MetricsSink
+from headway.store.metrics.rollups import BUCKETS_KEPT_S, FINAL_S, HOURS_KEPT_S, MINUTES_KEPT_S, VALUES, levels, tend
+from headway.store.missing_rights import Lacks
+from headway_spark.stream.pipeline import LATENESS_S
 
 HOUR_S = 1_000_800.0  # on the hour
 DAY_S = 86_400.0
@@ -275,7 +275,7 @@ def test_a_pipeline_that_is_ready_rolls_up_and_tells_what_is_stored(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In a thread of its own, which ends with the sink."""
-    caplog.set_level(logging.INFO, logger="headway.store.rollups")
+    caplog.set_level(logging.INFO, logger="headway.store.metrics.rollups")
     database.write(arrived(0.0, 3), arrived(60.0, 1))
     database.sink.ready()
     deadline_s = time.monotonic() + 60
@@ -292,7 +292,7 @@ def test_whatever_goes_wrong_in_one_turn_the_next_one_comes(
     database: Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else buckets would be kept without end."""
-    caplog.set_level(logging.INFO, logger="headway.store.rollups")
+    caplog.set_level(logging.INFO, logger="headway.store.metrics.rollups")
     monkeypatch.setattr(rollups, "TEND_S", 0.01)
     monkeypatch.setattr(rollups, "TOLD_S", 0.01)
     tried = []
@@ -323,7 +323,7 @@ def test_what_cannot_be_counted_in_time_is_told_as_that(
     monkeypatch.setattr(rollups, "levels", too_much)
     database.sink.ready()
     deadline_s = time.monotonic() + 60
-    while "headway.store.rollups" not in {record.name for record in caplog.records}:
+    while "headway.store.metrics.rollups" not in {record.name for record in caplog.records}:
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
     assert "what is stored was not counted: canceling statement due to statement timeout" in caplog.text

@@ -8,12 +8,11 @@ from zoneinfo import ZoneInfo
 import psycopg
 import pytest
 
-from headway.scaling.recall import DAY_MINUTES
-from headway.scaling.seasons import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, Counted, trained
+from headway.scaling.history.daily import DAY_MINUTES
+from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, Counted, trained
 from headway.store.engine import Engine, transaction
-from headway.store.lacks import Lacks
-from headway.store.rollups import MINUTES_KEPT_S, Rollups
-from headway.store.seasons import (
+from headway.store.metrics.rollups import MINUTES_KEPT_S, Rollups
+from headway.store.metrics.seasons import (
     ROLLUPS,
     SyncConnection,
     all_seasons,
@@ -23,6 +22,7 @@ from headway.store.seasons import (
     train_due,
     write_seasons,
 )
+from headway.store.missing_rights import Lacks
 
 MONDAY = 2930 * WEEK_MINUTES + 4 * DAY_MINUTES
 BERLIN = ZoneInfo("Europe/Berlin")

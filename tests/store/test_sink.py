@@ -11,8 +11,8 @@ import pytest
 
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
-from headway.store.pipeline_beat import CRASHED, STOPPED, PipelineBeat
-from headway.store.sink import NEWS_BYTES_MAX, MetricsSink, news, wakes
+from headway.store.metrics.metrics_sink import NEWS_BYTES_MAX, MetricsSink, news, wakes
+from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineBeat
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 from headway.errors import Unavailable
 from headway.scaling.model import QueueSample, WorkerActivity
-from headway.store.attach import attach, recover
 from headway.store.engine import Connection, Engine, transaction
-from headway.store.event_log import EventLog, EventRow
-from headway.store.telemetry import (
+from headway.store.events.event_log import EventLog, EventRow
+from headway.store.events.recovery import attach, recover
+from headway.store.events.telemetry import (
     BatchKey,
     claim_batches,
     record_file,

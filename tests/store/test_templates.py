@@ -6,12 +6,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from headway.scaling.allocation.rollout import progress_of
 from headway.scaling.model import WorkerState
-from headway.scaling.rollout import progress_of
-from headway.store import deciding
 from headway.store.engine import create_engine, snapshot
-from headway.store.hosts import load_hosts
-from headway.store.templates import TemplateFacts, read_template_facts, restart_progress, running_workers
+from headway.store.hosts.hosts import load_hosts
+from headway.store.hosts.template_counts import TemplateFacts, read_template_facts, restart_progress, running_workers
+from headway.store.pools import evaluation_io
 
 LEASES = {"a": "1 hour", "b": "1 hour", "lost": "-1 second"}
 
@@ -55,7 +55,7 @@ async def test_the_worst_of_the_known_hosts_counts(database: str) -> None:
 async def test_progress_and_running_workers_are_what_the_core_counts(database: str) -> None:
     engine = create_engine(database)
     async with snapshot(engine) as conn:
-        every, rows = await load_hosts(conn), await deciding._assignments(conn)
+        every, rows = await load_hosts(conn), await evaluation_io._assignments(conn)
         for pool in ("mail", "web", "none"):
             for generation in (0, 1, 2, 3):
                 expected = progress_of(every, rows, pool, generation)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from headway.store.engine import Engine, transaction
-from headway.store.worker_hours import worker_hours_since
+from headway.store.hosts.worker_hours import worker_hours_since
 
 Connection = psycopg.Connection[tuple[object, ...]]
 MIDNIGHT = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

@@ -1,0 +1,1 @@
+"""The agent of one host: it starts, watches and stops worker processes."""

@@ -9,23 +9,23 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.agent import procfs
-from headway.agent.admission import admitted, starting_max, uncounted
-from headway.agent.client import ControlClient, HostNews
-from headway.agent.fleet import Fleet
-from headway.agent.folder import StateFolder
-from headway.agent.host_file import HostFile
-from headway.agent.isolation import Contact, Isolation
-from headway.agent.link import Link
-from headway.agent.measures import Measures
-from headway.agent.orders import Bound, within
-from headway.agent.records import Record
-from headway.agent.recycling import Recycling
-from headway.agent.rollout import held_back, unisolated, upkeep
-from headway.agent.templates import Log
-from headway.agent.tenancy import as_host
-from headway.agent.wakes import Wakes
-from headway.agent.watched import WatchedFile
+from headway.agent.config.host_file import HostFile
+from headway.agent.config.host_file_watcher import WatchedFile
+from headway.agent.config.templates import Log
+from headway.agent.controlplane.client import ControlClient, HostNews
+from headway.agent.controlplane.isolation import Contact, Isolation
+from headway.agent.controlplane.session import Link
+from headway.agent.desired_state import Bound, within
+from headway.agent.monitoring.monitor import Measures
+from headway.agent.policy.recycling import Recycling
+from headway.agent.policy.rollout import held_back, unisolated, upkeep
+from headway.agent.policy.start_throttle import admitted, starting_max, uncounted
+from headway.agent.state.instance_lock import as_host
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
+from headway.agent.system.wake_pipe import Wakes
+from headway.agent.workers.manager import Fleet
+from headway.agent.workers.worker_record import Record
 from headway.errors import Refused
 from headway.scaling.model import Assignment, Worker
 from headway.scaling.reconcile import Upkeep, reconcile

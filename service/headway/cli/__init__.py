@@ -1,0 +1,1 @@
+"""Every command; the only package that reads the environment and builds real parts."""

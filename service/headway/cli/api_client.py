@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import httpx
 
-from headway.cli.trust import http_context
+from headway.cli.tls import http_context
 from headway.errors import (
     Conflict,
     Forbidden,

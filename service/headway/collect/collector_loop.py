@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote
 
 from headway.collect.broker import connect, shown
-from headway.collect.news import News
+from headway.collect.change_filter import News
 from headway.collect.rq import Look, RqBroker
-from headway.emit.folder import BEGIN_ANEW, StateFolder
 from headway.emit.outbox import Outbox
+from headway.emit.outbox_folder import BEGIN_ANEW, StateFolder
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 

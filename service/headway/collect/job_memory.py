@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headway.collect.lives import Stage, Told
+from headway.collect.job_lifecycle import Stage, Told
 
 WAITING_KEPT = 2_000
 RUNNING_KEPT = 10_000

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from headway.collect.lives import JobRecord
+from headway.collect.job_lifecycle import JobRecord
 
 _EXECUTION_CHARS = 32  # a uuid in hexadecimal
 

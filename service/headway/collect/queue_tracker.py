@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from headway.collect.endings import Endings
-from headway.collect.lives import JobRecord, Sighting, Stage, Told, progress, vanished
-from headway.collect.reading import Answers, Asked, Reading
-from headway.collect.remembered import Remembered
+from headway.collect.ended_jobs import Endings
+from headway.collect.job_lifecycle import JobRecord, Sighting, Stage, Told, progress, vanished
+from headway.collect.job_memory import Remembered
+from headway.collect.poll_reading import Answers, Asked, Reading
 from headway.scaling.model import JobEvent, QueueSample
 
 LEFT_ASKED_MAX = 500

@@ -15,10 +15,10 @@ from typing import Any
 import redis
 
 from headway.collect.broker import unavailable
-from headway.collect.lives import FIELDS, record_from
-from headway.collect.reading import Answers, Asked, Ends, Reading, job_of
-from headway.collect.remembered import WAITING_KEPT
-from headway.collect.tracking import TrackedQueue, name
+from headway.collect.job_lifecycle import FIELDS, record_from
+from headway.collect.job_memory import WAITING_KEPT
+from headway.collect.poll_reading import Answers, Asked, Ends, Reading, job_of
+from headway.collect.queue_tracker import TrackedQueue, name
 from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
 
 QUEUES = "rq:queues"

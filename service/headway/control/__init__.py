@@ -1,0 +1,1 @@
+"""The control plane: ingest, scheduler, agents, and the HTTP and gRPC servers."""

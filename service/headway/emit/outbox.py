@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from headway.emit.folder import BEGIN_ANEW, read_json, write_json
+from headway.emit.outbox_folder import BEGIN_ANEW, read_json, write_json
 from headway.errors import HeadwayError, Invalid, Misconfigured, Unavailable
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 

@@ -7,11 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from headway.errors import Invalid
-from headway.scaling import activation, day_budget, fallback
-from headway.scaling.demand import service_time_s, start_up_s
-from headway.scaling.feasibility import circumstances
-from headway.scaling.hold import SLACK_S, kept_workers, longest_s, start_cost_s, tried
-from headway.scaling.limits import Ground, Limit, attainable, in_force, paused_workers
+from headway.scaling.demands.deadlines import service_time_s, start_up_s
 from headway.scaling.model import (
     MEMORY_VERSION,
     DayPaid,
@@ -23,7 +19,11 @@ from headway.scaling.model import (
     Step,
     Wanted,
 )
-from headway.scaling.pauses import PAUSES, after
+from headway.scaling.planning.feasibility import circumstances
+from headway.scaling.policy import activation, day_budget, fallback
+from headway.scaling.policy.limits import Ground, Limit, attainable, in_force, paused_workers
+from headway.scaling.policy.stabilization import SLACK_S, kept_workers, longest_s, start_cost_s, tried
+from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import State, Strategy
 from headway.scaling.view import PoolView, aged, copied, is_fresh, is_seen, metrics_age_s, pooled, with_direct_samples

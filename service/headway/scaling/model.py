@@ -22,7 +22,7 @@ class Mode(StrEnum):
 
 
 class WorkerState(StrEnum):
-    """Where a worker is in its life; the moves are drawn in ``agent/states.py``."""
+    """Where a worker is in its life; the moves are drawn in ``agent/workers/lifecycle.py``."""
 
     STARTING = "starting"
     RUNNING = "running"

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headway.scaling.limits import Limit, hold_down
 from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.policy.limits import Limit, hold_down
 from headway.scaling.view import PoolView
 
 State = Mapping[str, Any]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from headway.scaling.model import QueueMetrics, QueueSample
 from headway.scaling.profile import Profile
-from headway.scaling.schedule import Zones
+from headway.scaling.profile_keys.schedule import Zones
 
 SERVICE_TIME_GUESS_S = 1.0  # where a number has to be shown and nothing is known
 START_UP_GUESS_S = 3.0  # until one worker of the template has been seen to start

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from headway.scaling.dispatch import LOOKS_KEPT, Dispatch, Seen, seen_of, with_looks
-from headway.scaling.estimate import WINDOW_S
 from headway.scaling.measure import (
     BUCKET_S,
     SERVICE_WINDOW_S,
@@ -22,6 +20,8 @@ from headway.scaling.measure import (
     queue_metrics,
     sketch_index,
 )
+from headway.scaling.metrics.dispatch_overhead import LOOKS_KEPT, Dispatch, Seen, seen_of, with_looks
+from headway.scaling.metrics.rolling_estimate import WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.view import PoolView
 

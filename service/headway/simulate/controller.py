@@ -5,20 +5,20 @@ It holds the memory between steps and runs the ``decide`` of the live loop. It s
 
 from collections.abc import Mapping
 
-from headway.scaling.behaviour import Behaviour, mean_s, of_late_s
 from headway.scaling.decide import decide
-from headway.scaling.demand import exposed_s
-from headway.scaling.estimate import Recent, Span
+from headway.scaling.decisions.outcome import Outcome
+from headway.scaling.demands.deadlines import exposed_s
+from headway.scaling.history.daily import Recall
+from headway.scaling.history.weekly import Member, Recalled, Weeks, recalled
+from headway.scaling.metrics.behaviour import Behaviour, mean_s, of_late_s
+from headway.scaling.metrics.rolling_estimate import Recent, Span
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
-from headway.scaling.recall import Recall
-from headway.scaling.schedule import Zones
-from headway.scaling.seasons import Member, Recalled, Weeks, recalled
-from headway.scaling.settle import Outcome
+from headway.scaling.profile_keys.schedule import Zones
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import LAG_S, PoolView
-from headway.simulate.buckets import KeptRows
+from headway.simulate.bucket_view import KeptRows
 from headway.simulate.observation import Observation
 
 __all__ = ["QUEUE", "Controller", "Observation", "ceiling_workers"]

@@ -1,0 +1,1 @@
+"""Postgres and the event log; all SQL."""

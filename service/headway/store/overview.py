@@ -14,8 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.model import Host, QueueSample
-from headway.store.forced_ends import read_forced
-from headway.store.hosts import age_s, load_hosts
+from headway.store.access.tokens import read_expiring
+from headway.store.hosts.forced_kills import read_forced
+from headway.store.hosts.hosts import age_s, load_hosts
 from headway.store.tables import (
     decisions,
     hosts,
@@ -27,7 +28,6 @@ from headway.store.tables import (
     queue_buckets,
     queue_samples,
 )
-from headway.store.tokens import read_expiring
 
 _SKETCHES = ("service_sketch", "pickup_sketch")
 

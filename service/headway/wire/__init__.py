@@ -1,0 +1,1 @@
+"""Protobuf messages between programs, their codec, and channels."""

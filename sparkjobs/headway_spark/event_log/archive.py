@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headway.errors import Misconfigured
-from headway_spark.log_files import HOUR_S, folders, parquets, part_hour_s, written_s
+from headway_spark.event_log.log_files import HOUR_S, folders, parquets, part_hour_s, written_s
 
 MERGE_AFTER_S = 3_600.0  # a rebuild takes what is still open from files as they were written
 PART_FILES_MAX = 20_000  # what one folder holds, and one merge takes

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import Misconfigured
-from headway_spark import source_log
-from headway_spark.log_files import archived
+from headway_spark.event_log.log_files import archived
+from headway_spark.stream import source_log
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
 from headway.errors import Misconfigured
-from headway_spark.schema import EVENTS
+from headway_spark.event_log.schema import EVENTS
 
 PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 LATE_S = 600.0  # as ingest: what is older counts as this old

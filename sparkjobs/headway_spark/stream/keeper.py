@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from headway_spark import source_log
-from headway_spark.archive import Archive
-from headway_spark.checkpoint import Taken, note_taken, query_of
-from headway_spark.log_files import drop_left_holds, parquets
+from headway_spark.event_log.archive import Archive
+from headway_spark.event_log.log_files import drop_left_holds, parquets
+from headway_spark.stream import source_log
+from headway_spark.stream.checkpoint import Taken, note_taken, query_of
 
 STEP_S = 2.0  # between two looks: what is listed at each trigger stays some files
 TIDY_EVERY_S = 60.0

@@ -21,11 +21,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headway.errors import HeadwayError, Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
-from headway_spark import source_log
-from headway_spark.buckets import bucket_row, buckets, with_bucket
-from headway_spark.checkpoint import is_missing, keep_private, why_unfit
-from headway_spark.schema import EVENTS, NEWER, SCHEMA_VERSION, readable
+from headway_spark.event_log.schema import EVENTS, NEWER, SCHEMA_VERSION, readable
 from headway_spark.session import has_jvm
+from headway_spark.stream import source_log
+from headway_spark.stream.buckets import bucket_row, buckets, with_bucket
+from headway_spark.stream.checkpoint import is_missing, keep_private, why_unfit
 
 # Ingest takes events up to 600 s late and moves others. A bucket is followed by its start, 5 s earlier; the rest is for
 # a file that comes to be read after one that was written later. So nothing is ever dropped here in silence.

@@ -27,10 +27,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
 from headway.errors import Unavailable
-from headway_spark import source_log
-from headway_spark.archive import Archive
-from headway_spark.buckets import bucket_row, buckets, with_bucket
-from headway_spark.checkpoint import (
+from headway_spark.event_log.archive import Archive
+from headway_spark.event_log.log_files import LATE_S, archived, files, parquets, written_s
+from headway_spark.event_log.schema import EVENTS, readable
+from headway_spark.stream import source_log
+from headway_spark.stream.buckets import bucket_row, buckets, with_bucket
+from headway_spark.stream.checkpoint import (
     HORIZON_S,
     Taken,
     is_missing,
@@ -40,9 +42,7 @@ from headway_spark.checkpoint import (
     sync_tree,
     why_unfit,
 )
-from headway_spark.log_files import LATE_S, archived, files, parquets, written_s
-from headway_spark.pipeline import LATENESS_S, Progress, Sink, failure, file_events, rows_of
-from headway_spark.schema import EVENTS, readable
+from headway_spark.stream.pipeline import LATENESS_S, Progress, Sink, failure, file_events, rows_of
 
 # What was written before has no part in a bucket that may still change: those begin at most so long before the newest
 # event as the watermark is behind, and that may have been received as late as ingest lets it.

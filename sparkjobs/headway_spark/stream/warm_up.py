@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headway.scaling.measure import BucketRow
-from headway_spark.pipeline import Progress, Stream
-from headway_spark.schema import EVENTS
+from headway_spark.event_log.schema import EVENTS
+from headway_spark.stream.pipeline import Progress, Stream
 
 BATCHES = 4
 BOUND_S = 120.0

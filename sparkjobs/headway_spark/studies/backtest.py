@@ -18,16 +18,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
 from headway.errors import HeadwayError, Invalid, Unavailable
-from headway.scaling.behaviour import Behaviour
+from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
-from headway.scaling.schedule import Zones
+from headway.scaling.profile_keys.schedule import Zones
 from headway.scaling.strategy import Strategy
-from headway.simulate.candidates import Candidate
-from headway.simulate.jobs import Jobs
-from headway.simulate.phases import phased
-from headway.simulate.results import Phase, Point, Result
-from headway.simulate.single import Setting, rehearse
-from headway_spark.bulk import interruptible
+from headway.simulate.engine.results import Phase, Point, Result
+from headway.simulate.studies.candidates import Candidate
+from headway.simulate.studies.phases import phased
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
+from headway_spark.studies.bulk import interruptible
 
 TURNS_PER_CORE = 8  # so many tasks a core, or the last one would keep the others waiting
 TICK_JOBS = 0.3  # a look takes about as long as this many jobs do

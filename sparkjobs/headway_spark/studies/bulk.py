@@ -115,7 +115,7 @@ def _of_cluster(master: str, env: Mapping[str, str], *, work_dir: Path) -> Spark
     """The session on the cluster at ``master``, whose executors are sent our packages."""
     os.environ["JAVA_HOME"] = str(java_home(env, shim_dir=work_dir / "java"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    logging = Path(__file__).with_name("log4j2.properties")
+    logging = Path(headway_spark.__file__).with_name("log4j2.properties")
     settings = {
         **_BULK,
         "spark.sql.session.timeZone": "UTC",

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, StringType, StructField, StructType
 
 from headway.errors import Misconfigured
-from headway.simulate.jobs import Jobs
-from headway_spark.log_files import held
-from headway_spark.schema import EVENTS
+from headway.simulate.workloads.jobs import Jobs
+from headway_spark.event_log.log_files import held
+from headway_spark.event_log.schema import EVENTS
 
 TAIL_S = 86_400.0  # a job that came in the time asked for may end so much later
 UNIX_S = 1e8  # what is greater is a date; less is seconds from a trace's start

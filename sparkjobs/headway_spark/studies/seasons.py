@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
-from headway.scaling.recall import MINUTE_S
-from headway.scaling.schedule import Zone
-from headway.scaling.season_record import season_from_mapping, season_to_mapping
-from headway.scaling.seasons import HOUR_MINUTES, Counted, Season, trained
-from headway_spark.bulk import interruptible
+from headway.scaling.history.daily import MINUTE_S
+from headway.scaling.history.weekly import HOUR_MINUTES, Counted, Season, trained
+from headway.scaling.history.weekly_codec import season_from_mapping, season_to_mapping
+from headway.scaling.profile_keys.schedule import Zone
+from headway_spark.studies.bulk import interruptible
 
 COUNTS = (
     "queue string, since long, until long, minutes array<long>, minute_jobs array<long>, "

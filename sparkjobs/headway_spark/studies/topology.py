@@ -10,11 +10,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from headway.errors import HeadwayError
 from headway.scaling.profile import Profile
-from headway.simulate.apart import Topology, told, tried
-from headway.simulate.jobs import Jobs
-from headway.simulate.single import Setting
-from headway_spark.backtest import filled
-from headway_spark.bulk import interruptible
+from headway.simulate.studies.class_separation import Topology, told, tried
+from headway.simulate.studies.single_pool import Setting
+from headway.simulate.workloads.jobs import Jobs
+from headway_spark.studies.backtest import filled
+from headway_spark.studies.bulk import interruptible
 
 NO_CLASS = "(no class)"
 

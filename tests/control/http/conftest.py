@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from headway.control.http.app import App, create_app
-from headway.control.http.feed import Feed
-from headway.control.ingest import Ingest
+from headway.control.http.overview.broadcaster import Feed
+from headway.control.ingest.ingest import Ingest
 from headway.store.engine import Engine
-from headway.store.event_log import EventLog
+from headway.store.events.event_log import EventLog
 
 NOW_S = 1_800_000_000.0
 

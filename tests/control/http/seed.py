@@ -8,12 +8,12 @@ from typing import Any
 
 import psycopg
 
-from headway.scaling.behaviour import behaviour_to_mapping
 from headway.scaling.measure import merged, sketch_index
+from headway.scaling.metrics.behaviour import behaviour_to_mapping
 from headway.scaling.model import Decision
 from headway.scaling.profile import Profile, profile_to_mapping
-from headway.store.behaviours import Learned
-from headway.store.decisions import decision_to_json
+from headway.store.pools.behaviours import Learned
+from headway.store.pools.decisions import decision_to_json
 
 TEMPLATE = {"name": "rq", "content_hash": "1", "slots": 1, "cpu_cores": 0.25, "memory_bytes": 64 << 20}
 

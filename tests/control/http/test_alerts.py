@@ -7,7 +7,7 @@ import pytest
 
 from architecture.tree import ROOT
 from control.http.seed import Seed
-from headway.control.http.answers import PoolState, ReasonKind
+from headway.control.http.schemas.responses import PoolState, ReasonKind
 from lab.alerts import Rule, rules, scraped
 
 PAGE = ROOT / "docs/reference/metrics.md"

@@ -13,8 +13,8 @@ import pytest
 
 from control.http.conftest import Bound
 from control.http.seed import Seed
-from headway.control.http.feed import VIEWERS_MAX, Feed
-from headway.control.http.server import HttpServer
+from headway.control.http.http_server import HttpServer
+from headway.control.http.overview.broadcaster import VIEWERS_MAX, Feed
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.profile import Profile
 

@@ -15,16 +15,16 @@ from architecture.tree import ROOT
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from control.http.test_reading import BATCH
-from headway.control.http import overview
-from headway.scaling.behaviour import Behaviour, Spread
-from headway.scaling.hosts_wanted import HostsWanted, Sign
+from headway.control.http.overview import overview_builder
+from headway.scaling.allocation.host_demand import HostsWanted, Sign
+from headway.scaling.metrics.behaviour import Behaviour, Spread
+from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import DayBudget, Decision, Objective
 from headway.scaling.profile import Profile
-from headway.scaling.scoring import PredictionError
-from headway.store.behaviours import Learned
 from headway.store.engine import Connection, Engine, transaction
-from headway.store.hosts_wanted import save_hosts_wanted
 from headway.store.overview import HostRow
+from headway.store.pools.behaviours import Learned
+from headway.store.pools.host_demand import save_hosts_wanted
 
 DOCUMENT = ROOT / "docs/reference/metrics.md"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -193,14 +193,14 @@ async def test_two_who_ask_at_once_are_answered_one_after_the_other(
     """What is remembered of queues between two looks is changed by each: two at once would leave wrong sums behind."""
     both = threading.Barrier(2)
     met = []
-    made = overview.queues_now
+    made = overview_builder.queues_now
 
     def queues_of(*given: Any, **named: Any) -> Any:
         with suppress(threading.BrokenBarrierError):
             met.append(both.wait(0.3))
         return made(*given, **named)
 
-    monkeypatch.setattr(overview, "queues_now", queues_of)
+    monkeypatch.setattr(overview_builder, "queues_now", queues_of)
     await asyncio.gather(scraped(client), scraped(client))
     assert met == []
 
@@ -219,8 +219,8 @@ async def test_workers_are_counted_once_however_many_pools_there_are(
     async def read_hosts(connection: Connection) -> Hosts:
         return Hosts(await made(connection))
 
-    made = overview.read_hosts
-    monkeypatch.setattr(overview, "read_hosts", read_hosts)
+    made = overview_builder.read_hosts
+    monkeypatch.setattr(overview_builder, "read_hosts", read_hosts)
     seed.host("a")
     for number in range(10):
         seed.profile(Profile(pool=f"p{number}", queues=(f"redis/{number}",), template="rq"))

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from control.http.conftest import Bound
-from headway.control.brake import Brake
-from headway.control.callers import Callers
-from headway.control.http.guard import BODY_BYTES_MAX
+from headway.control.auth.authenticator import Callers
+from headway.control.http.middleware import BODY_BYTES_MAX
+from headway.control.refusal_throttle import Brake
 
 TOKEN = "0123456789abcdef"
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import uvloop
 
-from headway.control.certificates import Certificates
-from headway.control.http import handshakes
+from headway.control.auth.certificates import Certificates
+from headway.control.auth.pki import make_ca, make_server, write_pair
+from headway.control.http import tls_handshakes
 from headway.control.http.app import App
-from headway.control.http.server import HttpServer
-from headway.control.keys import make_ca, make_server, write_pair
+from headway.control.http.http_server import HttpServer
 from headway.settings import Address
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
@@ -128,7 +128,7 @@ def test_a_handshake_that_does_not_end_is_ended(
     tls: ssl.SSLContext, said: bytes, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each took a descriptor for a minute."""
-    monkeypatch.setattr(handshakes, "HEADERS_S", 0.5)
+    monkeypatch.setattr(tls_handshakes, "HEADERS_S", 0.5)
 
     async def held() -> None:
         async with serving(tls) as server:
@@ -219,7 +219,7 @@ class Exhausted(socket.socket):
 def test_without_a_descriptor_left_it_waits_and_then_goes_on(
     tls: ssl.SSLContext, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(handshakes, "PAUSE_S", 0.05)
+    monkeypatch.setattr(tls_handshakes, "PAUSE_S", 0.05)
     bound = HttpServer.start.__globals__["_bound"]
 
     def exhausted(address: Address) -> Exhausted:

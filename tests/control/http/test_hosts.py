@@ -7,9 +7,9 @@ import pytest
 
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
-from headway.scaling.hosts_wanted import HostsWanted, Sign
+from headway.scaling.allocation.host_demand import HostsWanted, Sign
 from headway.store.engine import Engine, transaction
-from headway.store.hosts_wanted import save_hosts_wanted
+from headway.store.pools.host_demand import save_hosts_wanted
 
 
 async def shown(client: httpx.AsyncClient, name: str = "a") -> dict:

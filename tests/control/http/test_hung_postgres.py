@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import psycopg
 
-from headway.control.patience import Patience
+from headway.control.database_timeout import Patience
 
 
 async def test_who_comes_after_one_that_hangs_is_not_kept_either(migrated_url: str, door) -> None:

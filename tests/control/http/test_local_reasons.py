@@ -11,12 +11,12 @@ import pytest
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from control.http.test_reading import BATCH
-from headway.control.callers import ENDED_SHOWN_S, Callers
-from headway.control.certificates import Certificates
-from headway.control.http.local_reasons import local_reasons
-from headway.control.ingest import Ingest
-from headway.control.keys import make_ca, make_server, write_pair
-from headway.control.maintenance import Upkeep
+from headway.control.auth.authenticator import ENDED_SHOWN_S, Callers
+from headway.control.auth.certificates import Certificates
+from headway.control.auth.pki import make_ca, make_server, write_pair
+from headway.control.http.overview.process_reasons import local_reasons
+from headway.control.ingest.ingest import Ingest
+from headway.control.scheduler.maintenance import Upkeep
 
 TOKEN = "a-shared-token-of-32-characters!"
 

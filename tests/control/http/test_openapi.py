@@ -4,19 +4,25 @@ import json
 from dataclasses import fields
 from pathlib import Path
 
-from headway.control.http.describe import description
-from headway.control.http.profile_bodies import ObjectiveBody, OverrideBody, OwnPauseBody, ProfileBody, ScheduleBody
+from headway.control.http.openapi import description
+from headway.control.http.schemas.profile_bodies import (
+    ObjectiveBody,
+    OverrideBody,
+    OwnPauseBody,
+    ProfileBody,
+    ScheduleBody,
+)
 from headway.scaling.model import Objective
-from headway.scaling.presets import PRESETS
 from headway.scaling.profile import Override, Pause, Profile, profile_to_mapping
-from headway.scaling.schedule import Schedule
+from headway.scaling.profile_keys.presets import PRESETS
+from headway.scaling.profile_keys.schedule import Schedule
 
 COMMITTED = Path(__file__).parents[3] / "docs/reference/openapi.json"
 
 
 def test_the_committed_description_is_fresh() -> None:
     assert description() == COMMITTED.read_text(), (
-        "run: .venv/bin/python -m headway.control.http.describe docs/reference/openapi.json"
+        "run: .venv/bin/python -m headway.control.http.openapi docs/reference/openapi.json"
     )
 
 

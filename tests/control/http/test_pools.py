@@ -9,8 +9,8 @@ import pytest
 
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
-from headway.control.http.pools import Condition, Counts, state_of
-from headway.scaling.failures import Failures
+from headway.control.http.overview.pool_state import Condition, Counts, state_of
+from headway.scaling.metrics.job_failures import Failures
 from headway.scaling.model import Decision, Mode, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 

@@ -9,16 +9,16 @@ import pytest
 
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
-from headway.control.http import overview
-from headway.control.http.guard import TELEMETRY_BYTES_MAX
-from headway.control.recent import RATE_WINDOW_S
+from headway.control.http.middleware import TELEMETRY_BYTES_MAX
+from headway.control.http.overview import overview_builder
+from headway.control.scheduler.bucket_cache import RATE_WINDOW_S
 from headway.errors import Overloaded
-from headway.scaling.behaviour import Behaviour, Spread, behaviour_from_mapping
 from headway.scaling.measure import sketch_index
+from headway.scaling.metrics.behaviour import Behaviour, Spread, behaviour_from_mapping
+from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import Decision, Demand, Objective, Step
 from headway.scaling.profile import Profile
-from headway.scaling.scoring import PredictionError
-from headway.store.behaviours import Learned
+from headway.store.pools.behaviours import Learned
 
 MAIL = Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq", objective=Objective(target_s=5))
 
@@ -85,7 +85,7 @@ async def test_how_a_pool_behaves_is_what_a_rehearsal_takes(client: httpx.AsyncC
     seed.learned("mail", Learned(body={}, behaviour=learned, prediction=error))
     answer = (await client.get("/v1/pools/mail/behaviour")).json()
     start_up = Spread(p50_s=1.5, p95_s=1.5, count=1)
-    assert behaviour_from_mapping(answer) == replace(learned, start_up=start_up)
+    assert behaviour_from_mapping(answer) == replace(learned, start_up=start_up, start_up_of_late_s=1.5)
     assert answer["prediction"] == asdict(error)
     assert (answer["pool"], answer["template"]) == ("mail", "rq")
     nothing = (await client.get("/v1/pools/new/behaviour")).json()
@@ -214,12 +214,12 @@ async def test_a_list_of_queues_reads_only_what_was_written_since_the_last(
     seed.bucket("redis/mail", at_s=NOW_S - 10, arrived_jobs=12)
     first = (await client.get("/v1/queues")).json()
     after = []
-    read = overview.read_buckets
+    read = overview_builder.read_buckets
 
     async def noted(*given: Any, **named: Any) -> Any:
         after.append(named["after_revision"])
         return await read(*given, **named)
 
-    monkeypatch.setattr(overview, "read_buckets", noted)
+    monkeypatch.setattr(overview_builder, "read_buckets", noted)
     assert (await client.get("/v1/queues")).json() == first
     assert after == [1]

@@ -7,8 +7,8 @@ import pytest
 
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
-from headway.control.http.answers import TelemetryHealth
-from headway.control.http.reasons import ailing_pools, health_of
+from headway.control.http.overview.health_reasons import ailing_pools, health_of
+from headway.control.http.schemas.responses import TelemetryHealth
 from headway.store.overview import HealthRow, PipelineRow
 
 

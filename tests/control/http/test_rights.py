@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from control.http.conftest import Bound
-from headway.control.callers import Caller, Callers
-from headway.control.http.describe import description
+from headway.control.auth.authenticator import Caller, Callers
+from headway.control.http.openapi import description
 from headway.errors import Unauthenticated
-from headway.store.credentials import Role
+from headway.store.access.credentials import Role
 
 LETTERS = {"v": Role.VIEWER, "o": Role.OPERATOR, "a": Role.ADMIN, "i": Role.INGEST, "h": Role.HOST, "j": Role.JOIN}
 LETTERS["u"] = Role.AUDITOR

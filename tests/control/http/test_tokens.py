@@ -10,11 +10,11 @@ import pytest
 
 from control.http.conftest import Bound
 from control.http.seed import Seed
-from headway.control.callers import Callers
-from headway.control.http.describe import description
-from headway.control.http.feed import Feed
-from headway.control.http.rights import RIGHTS, allows, needed_for
-from headway.store.credentials import Role
+from headway.control.auth.authenticator import Callers
+from headway.control.http.openapi import description
+from headway.control.http.overview.broadcaster import Feed
+from headway.control.http.permissions import RIGHTS, allows, needed_for
+from headway.store.access.credentials import Role
 
 SHARED = "shared"
 MAIL = {"queues": ["redis/mail"], "template": "rq"}
@@ -54,7 +54,7 @@ async def made(admin: httpx.AsyncClient, **body: Any) -> str:
 
 
 def test_every_operation_of_the_api_says_who_may_ask_for_it() -> None:
-    """A new route needs a row in control/http/rights.py; without one only administrators reach it."""
+    """A new route needs a row in control/http/permissions.py; without one only administrators reach it."""
     described = json.loads(description())["paths"]
     operations = {(method.upper(), path) for path, methods in described.items() for method in methods}
     assert operations - RIGHTS.keys() == set()

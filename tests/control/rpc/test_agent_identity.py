@@ -14,19 +14,20 @@ import pytest
 from sqlalchemy import text
 
 from control.rpc.test_identity import SHARED, Door, eventually
-from headway.agent.client import ControlClient, Enrolled
-from headway.agent.folder import Identity, StateFolder
-from headway.agent.isolation import Contact
-from headway.agent.link import Link
-from headway.agent.orders import Orders
-from headway.control.admission import Admission
-from headway.control.callers import Callers
-from headway.control.reports import Reports
-from headway.control.rpc.agents import AgentServicer
-from headway.control.rpc.server import serve
+from headway.agent.controlplane.client import ControlClient, Enrolled
+from headway.agent.controlplane.isolation import Contact
+from headway.agent.controlplane.session import Link
+from headway.agent.desired_state import Orders
+from headway.agent.model import Identity
+from headway.agent.state.state_dir import StateFolder
+from headway.control.agents.agent_service import Reports
+from headway.control.agents.host_authorization import Admission
+from headway.control.auth.authenticator import Callers
+from headway.control.rpc.agent_servicer import AgentServicer
+from headway.control.rpc.grpc_server import serve
 from headway.errors import Unavailable
 from headway.settings import Address
-from headway.store.credentials import digest, revoke_host, rotate
+from headway.store.access.credentials import digest, revoke_host, rotate
 from headway.store.engine import create_engine, transaction
 
 pytestmark = pytest.mark.e2e

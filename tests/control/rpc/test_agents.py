@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from headway.agent import procfs
-from headway.agent.client import ControlClient, HostNews
-from headway.agent.folder import Identity
-from headway.control.admission import Admission
-from headway.control.callers import Callers
-from headway.control.reports import Reports
-from headway.control.rpc.agents import AgentServicer
-from headway.control.rpc.server import serve
+from headway.agent.controlplane.client import ControlClient, HostNews
+from headway.agent.model import Identity
+from headway.agent.system import procfs
+from headway.control.agents.agent_service import Reports
+from headway.control.agents.host_authorization import Admission
+from headway.control.auth.authenticator import Callers
+from headway.control.rpc.agent_servicer import AgentServicer
+from headway.control.rpc.grpc_server import serve
 from headway.errors import Conflict, NotFound, Refused, Unauthenticated, Unavailable
 from headway.scaling.model import Host, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.settings import Address
 from headway.store.engine import Engine, create_engine, listen, transaction
-from headway.store.hosts import load_hosts
+from headway.store.hosts.hosts import load_hosts
 
 TOKEN = "s3cret"
 BOUND_S = 20.0

@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from headway.agent import procfs
-from headway.agent.client import ControlClient, Enrolled, Heard, HostNews, Proof
-from headway.agent.folder import Identity
-from headway.control import callers as module
-from headway.control.admission import Admission
-from headway.control.callers import HEARD_S, LOCAL, Caller, Callers
-from headway.control.callers import SHARED as SHARED_CALLER
-from headway.control.reports import Reports
-from headway.control.rpc.agents import AgentServicer
-from headway.control.rpc.rights import RIGHTS, may_call
-from headway.control.rpc.server import serve
+from headway.agent.controlplane.client import ControlClient, Enrolled, Heard, HostNews, Proof
+from headway.agent.model import Identity
+from headway.agent.system import procfs
+from headway.control.agents.agent_service import Reports
+from headway.control.agents.host_authorization import Admission
+from headway.control.auth import authenticator as module
+from headway.control.auth.authenticator import HEARD_S, LOCAL, Caller, Callers
+from headway.control.auth.authenticator import SHARED as SHARED_CALLER
+from headway.control.rpc.agent_servicer import AgentServicer
+from headway.control.rpc.call_permissions import RIGHTS, may_call
+from headway.control.rpc.grpc_server import serve
 from headway.emit.client import TelemetryClient
 from headway.errors import Conflict, Forbidden, NotFound, Unauthenticated
 from headway.scaling.model import HostCapacity, TelemetryBatch
 from headway.settings import Address
-from headway.store.credentials import Role, digest, forget_ended, revoke_host, rotate
+from headway.store.access.credentials import Role, digest, forget_ended, revoke_host, rotate
+from headway.store.access.tokens import TokenWanted, create_token, revoke_token
 from headway.store.engine import Engine, create_engine, transaction
-from headway.store.tokens import TokenWanted, create_token, revoke_token
 from headway.wire.v1 import agent_pb2, telemetry_pb2, telemetry_pb2_grpc
 
 SHARED = "shared"

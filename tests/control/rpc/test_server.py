@@ -12,8 +12,8 @@ import grpc.aio
 import pytest
 
 from headway import errors
-from headway.control.rpc.errors import STATUSES, status_of, with_status
-from headway.control.rpc.server import RpcServer, serve
+from headway.control.rpc.grpc_errors import STATUSES, status_of, with_status
+from headway.control.rpc.grpc_server import RpcServer, serve
 from headway.settings import Address
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
 

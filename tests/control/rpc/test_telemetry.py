@@ -9,8 +9,8 @@ import grpc.aio
 import pytest
 
 from control.telemetry import batch, hot_jobs, ingesting, sample
-from headway.control.rpc.server import serve
-from headway.control.rpc.telemetry import TelemetryServicer
+from headway.control.rpc.grpc_server import serve
+from headway.control.rpc.telemetry_servicer import TelemetryServicer
 from headway.settings import Address
 from headway.wire import codec
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc

@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from headway.scaling.model import Arrivals, Memory, Mode, Objective, QueueMetrics, QueueSample, Wanted
-from headway.scaling.pauses import PAUSES
 from headway.scaling.profile import Fallback, Override, Pause, Profile
-from headway.scaling.schedule import Schedule
+from headway.scaling.profile_keys.pauses import PAUSES
+from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S

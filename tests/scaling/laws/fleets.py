@@ -6,11 +6,11 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Objective, Template, Worker, WorkerState
+from headway.scaling.placement.host_capacity import Rooms
 from headway.scaling.profile import Profile
 from headway.scaling.reconcile import Action, Drain, Start, reconcile
-from headway.scaling.room import Rooms
-from headway.scaling.settle import Outcome
 from headway.scaling.view import PoolView
 from scaling.pools import NOW_S, queue
 

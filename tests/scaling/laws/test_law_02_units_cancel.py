@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling import limits, queueing
-from headway.scaling.limits import Ground
 from headway.scaling.model import Memory
+from headway.scaling.planning import queueing
+from headway.scaling.policy import limits
+from headway.scaling.policy.limits import Ground
 from headway.scaling.strategies.shared import backlog_drain, steady_state
 from scaling.laws.drawn import RATES, SERVICE_S
 from scaling.pools import NOW_S, profile, queue, view

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.limits import LIMITS, Ground, capacity
 from headway.scaling.model import Memory, Mode
+from headway.scaling.policy.limits import LIMITS, Ground, capacity
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, WORKERS, by_every_strategy, startable, views
 from scaling.pools import NOW_S

@@ -6,10 +6,10 @@ From decisions to hosts: what was decided is what stands somewhere, or the decis
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.scaling.allocation.allocate import settled
 from headway.scaling.model import Host
-from headway.scaling.placement import placed_workers
-from headway.scaling.room import Rooms
-from headway.scaling.settle import settled
+from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.placement import placed_workers
 from scaling.laws.drawn import LAW
 from scaling.laws.fleets import HOSTS, TEMPLATE, pools
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.model import Assignment, Host, HostCapacity, Worker, WorkerState
-from headway.scaling.placement import PoolTarget, place, placed_workers
+from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 from headway.scaling.reconcile import COUNTED, Drain, reconcile
 from scaling.laws.drawn import LAW
 from scaling.laws.fleets import TEMPLATE, WORKERS, begun

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
+from headway.scaling.allocation.allocate import settled
 from headway.scaling.decide import decide
 from headway.scaling.model import Host, Memory, Worker
-from headway.scaling.placement import placed_workers
+from headway.scaling.placement.placement import placed_workers
 from headway.scaling.profile import profile_from_mapping
 from headway.scaling.reconcile import Drain, reconcile
-from headway.scaling.settle import settled
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
 from scaling.laws.fleets import HOSTS, WORKERS, outcomes, pools, rows_of

@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.scaling.allocation.fair_share import urgency
 from headway.scaling.decide import decide, worst_wait_s
+from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import explained
 from headway.scaling.model import DayPaid, HoldCosts, LastMove, Memory, Wanted
-from headway.scaling.record import decision_from_mapping
-from headway.scaling.share import urgency
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
 from scaling.pools import NOW_S

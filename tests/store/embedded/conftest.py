@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headway.store.embedded import ensure_postgres
-from headway.store.embedded.folder import prepared
+from headway.store.embedded.server_folder import prepared
 from headway.store.embedded.waiting import Deadline
 
 OWN = """

@@ -10,7 +10,7 @@ import redis
 
 from headway.errors import Unavailable
 from headway.store.embedded import ensure_postgres, ensure_valkey
-from headway.store.embedded.folder import prepared
+from headway.store.embedded.server_folder import prepared
 from headway.store.embedded.waiting import Deadline
 
 ENSURE = {"postgres": ensure_postgres, "valkey": ensure_valkey}

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from headway.store.embedded import ensure_postgres, ensure_valkey
-from headway.store.embedded.folder import prepared
+from headway.store.embedded.server_folder import prepared
 
 ENSURE = {"postgres": ensure_postgres, "valkey": ensure_valkey}
 

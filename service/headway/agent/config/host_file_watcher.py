@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from headway.agent.host_file import HostFile, load
+from headway.agent.config.host_file import HostFile, load
 from headway.errors import HeadwayError
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headway.agent.accounts import account
+from headway.agent.system.users import account
 from headway.scaling import model
 
 READY_AFTER_S = 1.0  # a program that cannot run as it was called has usually said so by then

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headway import __version__
-from headway.agent.busy import Hint
-from headway.agent.calls import Calls
-from headway.agent.folder import Identity
+from headway.agent.controlplane.rpc import Calls
+from headway.agent.model import Hint, Identity
 from headway.scaling.model import Assignment, Exit, HostCapacity, StartUp, Template, Worker
 from headway.wire import codec
 from headway.wire.channel import Tls

@@ -5,9 +5,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from headway.agent.client import ControlClient
-from headway.agent.folder import Identity, StateFolder
-from headway.agent.proofs import let_in, own
+from headway.agent.controlplane.client import ControlClient
+from headway.agent.controlplane.enrolment_proofs import let_in, own
+from headway.agent.model import Identity
+from headway.agent.state.state_dir import StateFolder
 from headway.errors import Unavailable
 
 log = logging.getLogger(__name__)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from headway.agent.client import ControlClient, Enrolled, Proof
-from headway.agent.folder import Identity
+from headway.agent.controlplane.client import ControlClient, Enrolled, Proof
+from headway.agent.model import Identity
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from headway.agent import procfs
-from headway.agent.folder import StateFolder
-from headway.agent.templates import Template
+from headway.agent.config.templates import Template
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
 from headway.scaling import model
 
 FILE = "contact.json"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from headway.agent.client import HostNews
-from headway.agent.ends import Ended
+from headway.agent.controlplane.client import HostNews
+from headway.agent.workers.exit_log import Ended
 from headway.scaling.model import Exit, StartUp, WorkerState
 
 UNTOLD_MAX = 1_000

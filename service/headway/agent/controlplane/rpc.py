@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import grpc
 
-from headway.agent.talk import Unanswered
+from headway.agent.controlplane.retry import Unanswered
 from headway.errors import Conflict, Forbidden, HeadwayError, NotFound, Refused, Unauthenticated, Unavailable
 from headway.wire.channel import Tls, handshake_failure
 from headway.wire.lines import RETRYABLE, Line, Lines, Stub

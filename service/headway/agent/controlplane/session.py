@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from headway.agent import procfs
-from headway.agent.busy import Hint
-from headway.agent.calls import GivenUp
-from headway.agent.client import Answer, ControlClient, HostNews
-from headway.agent.ends import Ended
-from headway.agent.folder import Identity, StateFolder
-from headway.agent.isolation import Contact, promises
-from headway.agent.membership import Membership
-from headway.agent.orders import Orders
-from headway.agent.talk import PAUSE_MAX_S, Talk
-from headway.agent.untold import Untold
+from headway.agent.controlplane.client import Answer, ControlClient, HostNews
+from headway.agent.controlplane.enrolment import Membership
+from headway.agent.controlplane.isolation import Contact, promises
+from headway.agent.controlplane.report_queue import Untold
+from headway.agent.controlplane.retry import PAUSE_MAX_S, Talk
+from headway.agent.controlplane.rpc import GivenUp
+from headway.agent.desired_state import Orders
+from headway.agent.model import Hint, Identity
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
+from headway.agent.workers.exit_log import Ended
 from headway.errors import HeadwayError, NotFound, Unauthenticated
 from headway.scaling.model import Exit, StartUp
 

@@ -3,46 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headway.agent import procfs
-from headway.agent.procfs import Stat
-from headway.agent.records import Record
+from headway.agent.model import NOT_KNOWN, Activity, Hint
+from headway.agent.system import procfs
+from headway.agent.system.procfs import Stat
+from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 
 HINT_FRESH_S = 12.0  # a change is told at once and everything every 5 s: two rounds and what is lost on the way
 BUSY_CPU_FRACTION = 0.05  # of one core; a worker that only asks its broker for jobs takes less than 0.01
 SAMPLE_EVERY_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
-    """What the broker said of one process, and how old that was when it was heard at ``heard_at_s``."""
-
-    pid: int
-    is_busy: bool
-    since_age_s: float | None
-    age_s: float
-    heard_at_s: float
-    ended_jobs: int | None = None
-
-    @property
-    def known_at_s(self) -> float:
-        """When this was so."""
-        return self.heard_at_s - self.age_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
-    """Whether a worker is busy, ``None`` where that is not known, and since when, where that is."""
-
-    is_busy: bool | None
-    busy_since_s: float | None = None
-    memory_bytes: int | None = None
-    """What it and its children took when that was last measured."""
-    ended_jobs: int | None = None
-    """Since it began, by its broker's count."""
-
-
-NOT_KNOWN = Activity(is_busy=None)
 
 
 def by_hint(hint: Hint | None, *, started_at_s: float, now_s: float) -> Activity:

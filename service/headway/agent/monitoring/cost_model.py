@@ -7,8 +7,8 @@ What is told changes only when it has changed by enough to matter, so that noise
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headway.agent.templates import Template
-from headway.agent.weighing import Weight
+from headway.agent.config.templates import Template
+from headway.agent.monitoring.resource_usage import Weight
 from headway.scaling import model
 
 ENOUGH = 5  # looks at a worker, a minute apart

@@ -5,14 +5,15 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from math import ceil
 
-from headway.agent.busy import SAMPLE_EVERY_S, Activity, Hint, Lookout
-from headway.agent.capacity import capacity, measure, steadied
-from headway.agent.costs import WARM_S, Cost, Costs
-from headway.agent.folder import StateFolder
-from headway.agent.host_file import HostFile
-from headway.agent.pressure import pressure
-from headway.agent.records import Record
-from headway.agent.weighing import Scales
+from headway.agent.config.host_file import HostFile
+from headway.agent.model import Activity, Hint
+from headway.agent.monitoring.activity import SAMPLE_EVERY_S, Lookout
+from headway.agent.monitoring.cost_model import WARM_S, Cost, Costs
+from headway.agent.monitoring.resource_usage import Scales
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system.capacity import capacity, measure, steadied
+from headway.agent.system.pressure import pressure
+from headway.agent.workers.worker_record import Record
 from headway.scaling import model
 from headway.scaling.model import HostCapacity
 

@@ -5,9 +5,9 @@ is for ``reconcile``: one by one, and every job is finished.
 import logging
 from collections.abc import Iterable, Mapping
 
-from headway.agent.busy import Activity
-from headway.agent.records import Record
-from headway.agent.templates import Recycle, Template
+from headway.agent.config.templates import Recycle, Template
+from headway.agent.model import Activity
+from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 
 JITTER = 0.2  # of the age: workers that were started together are not replaced together

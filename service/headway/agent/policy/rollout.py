@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from headway.agent.host_file import HostFile
-from headway.agent.states import SOON_S
+from headway.agent.config.host_file import HostFile
+from headway.agent.workers.lifecycle import SOON_S
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker
 from headway.scaling.reconcile import COUNTED, Upkeep
 

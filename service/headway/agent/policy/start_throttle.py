@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.agent.host_file import HostFile
+from headway.agent.config.host_file import HostFile
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
 

@@ -15,31 +15,19 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from headway.agent.tenancy import hold
+from headway.agent.model import Identity
+from headway.agent.state.instance_lock import hold
 from headway.errors import Misconfigured
 
 IDENTITY, WORKERS, LOGS = "identity.json", "workers.json", "workers"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """This agent, and how the control plane calls its host: empty until it is enrolled."""
-
-    agent_id: str
-    cluster_id: str = ""
-    host_id: str = ""
-    credential: str = ""
-    """What this host shows with each call; empty: it has none of its own."""
-    former_credential: str = ""
-    """The one before: after its database was restored, a control plane may know no newer one."""
 
 
 class StateFolder:

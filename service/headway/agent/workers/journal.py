@@ -7,9 +7,10 @@ agent after this one would go by the orders from before, so it is tried again, a
 import logging
 from collections.abc import Callable
 
-from headway.agent import procfs, records
-from headway.agent.folder import WORKERS, StateFolder
-from headway.agent.records import Ledger
+from headway.agent.state.state_dir import WORKERS, StateFolder
+from headway.agent.system import procfs
+from headway.agent.workers import worker_record
+from headway.agent.workers.worker_record import Ledger
 
 WRITE_AGAIN_S = 5.0
 
@@ -35,7 +36,7 @@ class Logbook:
         file = self._folder.workers
         try:
             self._folder.write(
-                WORKERS, records.to_json(ledger, boot_id=procfs.boot_id()), is_durable=is_durable or was_refused
+                WORKERS, worker_record.to_json(ledger, boot_id=procfs.boot_id()), is_durable=is_durable or was_refused
             )
         except OSError as error:
             self._refused_at_s = self._clock()

@@ -3,12 +3,13 @@
 import logging
 from dataclasses import dataclass, replace
 
-from headway.agent import procfs, states
-from headway.agent.busy import Activity
-from headway.agent.output import Output, Tail
-from headway.agent.processes import Process
-from headway.agent.records import Record
-from headway.agent.states import Life
+from headway.agent.model import Activity
+from headway.agent.system import procfs
+from headway.agent.workers import lifecycle
+from headway.agent.workers.lifecycle import Life
+from headway.agent.workers.worker_logs import Output, Tail
+from headway.agent.workers.worker_process import Process
+from headway.agent.workers.worker_record import Record
 from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 
 PATTERN_LOOK_S = 0.1
@@ -109,7 +110,7 @@ class Held:
             record.ready.pattern,
             record.ready.timeout_s,
         )
-        self.become(states.late(record.life, now_s=now_s))
+        self.become(lifecycle.late(record.life, now_s=now_s))
 
     def tell_to_stop(self) -> None:
         """Ask its process to finish what it is doing and end."""
@@ -118,7 +119,7 @@ class Held:
             log.info("draining pool=%s pid=%d", self.record.pool, self.record.pid)
             self.asked = procfs.scheduled(self.process.pid) if self.was_idle else None
             self.process.ask_to_end(self.record.stop.stop_signal)
-            self.become(states.signalled(self.record.life))
+            self.become(lifecycle.signalled(self.record.life))
 
     def note_processors(self) -> None:
         """Note what it has had of processors, for when it has ended: the kernel forgets that with its exit code."""
@@ -147,7 +148,7 @@ class Held:
         """End its process and all of its family."""
         record = self.record
         if not record.life.is_forced:
-            self.become(states.forced(record.life))
+            self.become(lifecycle.forced(record.life))
             log.warning(
                 "forcing pool=%s pid=%d: it did not end within %g s",
                 record.pool,

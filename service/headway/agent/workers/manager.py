@@ -11,22 +11,23 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from headway.agent import gpus, processes, procfs, records, states
-from headway.agent.adoption import left_behind
-from headway.agent.backoff import Backoff
-from headway.agent.busy import NOT_KNOWN, Activity
-from headway.agent.ends import Ended, Ends
-from headway.agent.folder import StateFolder
-from headway.agent.held import LATER_S, Held
-from headway.agent.host_file import HostFile
-from headway.agent.logbook import Logbook
-from headway.agent.marks import marks_of
-from headway.agent.orders import Orders
-from headway.agent.output import Output
-from headway.agent.records import Ledger, Left, Record, Unrecorded
-from headway.agent.remains import Remains
-from headway.agent.starts import Starts
-from headway.agent.unrecorded import UnrecordedWorkers
+from headway.agent.config.host_file import HostFile
+from headway.agent.desired_state import Orders
+from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import gpus, procfs
+from headway.agent.workers import lifecycle, worker_process, worker_record
+from headway.agent.workers.crash_backoff import Backoff
+from headway.agent.workers.exit_log import Ended, Ends
+from headway.agent.workers.journal import Logbook
+from headway.agent.workers.managed_worker import LATER_S, Held
+from headway.agent.workers.orphans import Remains
+from headway.agent.workers.recovery import left_behind
+from headway.agent.workers.start_log import Starts
+from headway.agent.workers.unrecorded_processes import UnrecordedWorkers
+from headway.agent.workers.worker_logs import Output
+from headway.agent.workers.worker_marks import marks_of
+from headway.agent.workers.worker_record import Ledger, Left, Record, Unrecorded
 from headway.errors import Unavailable
 from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
@@ -154,7 +155,7 @@ class Fleet:
         before = self._seen()
         self._tell_to_stop([held for held in list(self._held.values()) if self._look_at(held, now_s)])
         if self._is_first_process:
-            processes.reap_orphans({held.record.pid for held in self._held.values()})
+            worker_process.reap_orphans({held.record.pid for held in self._held.values()})
         self.remains.look(now_s=now_s)
         self.unrecorded.look()
         if self._logbook.is_behind:
@@ -228,7 +229,7 @@ class Fleet:
         held = self._held[record.worker_id] = Held(record=record, is_ours=False)
         if not record.life.is_alive:
             return
-        process = processes.adopt(record.pid, record.started_ticks)
+        process = worker_process.adopt(record.pid, record.started_ticks)
         if process is None:
             self._take_note_of_end(held, exit_code=None, now_s=now_s)
         else:
@@ -242,16 +243,16 @@ class Fleet:
         template = self._host_file.templates.get(start.template)
         if template is None and not self._backoff.holds(kind, now_s=now_s):
             self._fail(kind, f"host.toml has no template {start.template!r}", started_at_s=now_s, now_s=now_s)
-        begin = states.held_back if self._backoff.holds(kind, now_s=now_s) else states.spawned
+        begin = lifecycle.held_back if self._backoff.holds(kind, now_s=now_s) else lifecycle.spawned
         life = begin(now_s=now_s, is_burst=start.is_burst)
-        record = records.placed(start, template, life=life, own_gpus=self.free_gpus())
+        record = worker_record.placed(start, template, life=life, own_gpus=self.free_gpus())
         self._held[record.worker_id] = Held(record=record)
         return self._held[record.worker_id]
 
     def _spawn(self, held: Held, now_s: float) -> None:
         record = held.record
         try:
-            process = processes.spawn(
+            process = worker_process.spawn(
                 self._host_file.templates[record.template],
                 marks=marks_of(record, agent_id=self._agent_id),
                 environment=self._environment,
@@ -259,7 +260,7 @@ class Fleet:
                 is_burst=record.life.is_burst,
             )
         except Unavailable as error:
-            held.become(states.held_back(now_s=now_s, is_burst=record.life.is_burst))
+            held.become(lifecycle.held_back(now_s=now_s, is_burst=record.life.is_burst))
             self._fail(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
             return
         held.runs_as(process, self.output)
@@ -275,7 +276,7 @@ class Fleet:
 
     def _drain(self, held: Held, now_s: float) -> Sequence[Held]:
         """The worker, if there is a process to tell."""
-        held.become(states.told_to_stop(held.record.life, now_s=now_s))
+        held.become(lifecycle.told_to_stop(held.record.life, now_s=now_s))
         self._forget_if_gone(held)
         return [held] if held.process is not None else []
 
@@ -294,7 +295,7 @@ class Fleet:
         held.note_processors()
         if held.process is None:
             if not self._backoff.holds(held.record.kind, now_s=now_s):
-                held.become(states.over(life, now_s=now_s))
+                held.become(lifecycle.over(life, now_s=now_s))
                 self._forget_if_gone(held)
         elif held.process.has_ended():
             self._take_note_of_end(held, exit_code=held.process.exit_code, now_s=now_s)
@@ -302,7 +303,7 @@ class Fleet:
             return self._look_whether_late(held, now_s)
         elif life.state is WorkerState.DRAINING and now_s >= self._due_s(held, now_s):
             if life.is_being_told and not life.is_forced and not self._must_end_in_time(held):
-                held.become(states.told_anew(life, now_s=now_s))
+                held.become(lifecycle.told_anew(life, now_s=now_s))
                 return True
             held.force(now_s=now_s)
         return False
@@ -322,7 +323,7 @@ class Fleet:
         life = held.record.life
         if held.is_ready(now_s=now_s):
             held.tail = None
-            held.become(states.ready(life, now_s=now_s))
+            held.become(lifecycle.ready(life, now_s=now_s))
             if held.is_ours and held.was_seen_ready:
                 self._start_ups.append(held.start_up(now_s=now_s))
         elif held.is_late(now_s=now_s):
@@ -334,7 +335,7 @@ class Fleet:
         record = held.record
         if record.life.state is WorkerState.DRAINING and held.was_idle and not record.life.is_forced:
             self._exits.append(held.exit(now_s=now_s))
-        life = states.ended(record.life, exit_code=exit_code, now_s=now_s)
+        life = lifecycle.ended(record.life, exit_code=exit_code, now_s=now_s)
         held.let_go()
         self.output.release(record.worker_id)
         held.become(life)

@@ -8,9 +8,10 @@ inherited, or by where they print to; the kernel tells of no parent any more.
 import logging
 import signal
 
-from headway.agent import marks, processes, procfs, records
-from headway.agent.output import Output
-from headway.agent.records import Left, Record
+from headway.agent.system import procfs
+from headway.agent.workers import worker_marks, worker_process, worker_record
+from headway.agent.workers.worker_logs import Output
+from headway.agent.workers.worker_record import Left, Record
 from headway.scaling.model import Worker, WorkerState
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ class Remains:
             self._ended = {}
         self.left = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
         for each in self.left:
-            process = processes.adopt(each.pid, each.started_ticks) if now_s >= each.ends_by_s else None
+            process = worker_process.adopt(each.pid, each.started_ticks) if now_s >= each.ends_by_s else None
             if process is not None:
                 process.send(signal.SIGKILL)
                 process.close()
@@ -91,11 +92,11 @@ class Remains:
         """The processes that the ended ones have left: one walk through all for however many workers."""
         found = []
         for pid in procfs.pids():
-            worker_id, _ = marks.marked(pid, self._agent_id, self._output)
+            worker_id, _ = worker_marks.marked(pid, self._agent_id, self._output)
             record = self._ended.get(worker_id)
             process = procfs.stat(pid) if record is not None else None
             if record is None or process is None or process.is_over:
                 continue
-            if process.started_ticks >= record.started_ticks and records.may_run_as(record.uid, procfs.uid(pid)):
+            if process.started_ticks >= record.started_ticks and worker_record.may_run_as(record.uid, procfs.uid(pid)):
                 found.append((process, record))
         return found

@@ -9,13 +9,14 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from headway.agent import marks, procfs, records
-from headway.agent.folder import WORKERS, StateFolder
-from headway.agent.host_file import HostFile
-from headway.agent.output import Output
-from headway.agent.records import Ledger, Record, Unrecorded
-from headway.agent.starts import Starts
-from headway.agent.templates import uid_of
+from headway.agent.config.host_file import HostFile
+from headway.agent.config.templates import uid_of
+from headway.agent.state.state_dir import WORKERS, StateFolder
+from headway.agent.system import procfs
+from headway.agent.workers import worker_marks, worker_record
+from headway.agent.workers.start_log import Starts
+from headway.agent.workers.worker_logs import Output
+from headway.agent.workers.worker_record import Ledger, Record, Unrecorded
 
 BEGUN_WITHIN_S = 30.0  # from recording a place to its process, with hundreds before it and a machine that is busy
 
@@ -34,7 +35,7 @@ def left_behind(folder: StateFolder, agent_id: str, output: Output, starts: Star
     # neither is nobody's worker, unless what was recorded is lost.
     seen = {each.worker_id for each in recorded} | {*started} | over
     placed = {each.worker_id: each for each in ledger.records if each.life.is_alive and not each.pid}
-    marked = {key: leaders for key, leaders in marks.find_marked(agent_id, output).items() if key not in seen}
+    marked = {key: leaders for key, leaders in worker_marks.find_marked(agent_id, output).items() if key not in seen}
     begun = {
         worker_id: worker
         for worker_id, leaders in marked.items()
@@ -92,7 +93,9 @@ def _begun(place: Record, leaders: Iterable[Unrecorded], output: Output) -> Reco
     it by the worker, or took it from it, and whoever can do that could as well be the worker.
     """
     fitting = [
-        each for each in leaders if _was_begun_for(place, each) and marks.prints_to(each.pid, place.worker_id, output)
+        each
+        for each in leaders
+        if _was_begun_for(place, each) and worker_marks.prints_to(each.pid, place.worker_id, output)
     ]
     children = {child.pid for each in fitting for child in procfs.descendants(each.pid)}
     mains = [each for each in fitting if each.pid not in children]
@@ -117,13 +120,13 @@ def _is_its_users(record: Record, host_file: HostFile) -> bool:
         return True  # it has none: that it ended is for whoever adopts it to say
     template = host_file.templates.get(record.template)
     started_as = uid_of(template) if record.uid is None and template is not None else record.uid
-    return records.may_run_as(started_as, procfs.uid(record.pid))
+    return worker_record.may_run_as(started_as, procfs.uid(record.pid))
 
 
 def _is_its_templates(mark: Unrecorded, host_file: HostFile) -> bool:
     """Whether the process is of the user that the template which it names is run as."""
     template = host_file.templates.get(mark.template)
-    return template is None or records.may_run_as(uid_of(template), procfs.uid(mark.pid))
+    return template is None or worker_record.may_run_as(uid_of(template), procfs.uid(mark.pid))
 
 
 def _unrecorded(mark: Unrecorded, record: Record | None) -> Unrecorded:
@@ -147,9 +150,9 @@ def _kept(folder: StateFolder) -> tuple[Ledger, bool]:
     """What was recorded, and whether that can be read."""
     body = folder.read(WORKERS)
     if body is None:
-        return records.EMPTY, False
+        return worker_record.EMPTY, False
     try:
-        return records.from_json(body, boot_id=procfs.boot_id()), True
+        return worker_record.from_json(body, boot_id=procfs.boot_id()), True
     except (ValueError, AttributeError) as error:
         log.warning("unreadable file=%s: %s; workers are taken over by the record of their starts", WORKERS, error)
-        return records.EMPTY, False
+        return worker_record.EMPTY, False

@@ -9,9 +9,10 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from headway.agent import procfs, records
-from headway.agent.folder import StateFolder
-from headway.agent.records import Record
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import procfs
+from headway.agent.workers import worker_record
+from headway.agent.workers.worker_record import Record
 
 FILE = "starts.jsonl"
 LINES_MAX = 4096  # with those that ended; then it is written anew
@@ -51,12 +52,12 @@ class Starts:
         for line in lines:
             try:
                 body = json.loads(line)
-                record = records.record_from_json(body["worker"])
+                record = worker_record.record_from_json(body["worker"])
             except (ValueError, TypeError, KeyError, RecursionError):
                 continue
             moved_s = procfs.moved_s(str(body.get("boot_id")), self._boot_id)
             if moved_s is not None:
-                found[record.worker_id] = records.moved(record, moved_s)
+                found[record.worker_id] = worker_record.moved(record, moved_s)
         return found
 
     def _line(self, record: Record) -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from headway.agent.templates import Log
+from headway.agent.config.templates import Log
 
 ENDED_KEPT = 50
 COPY_BYTES = 1024 * 1024

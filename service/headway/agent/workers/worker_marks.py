@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from headway.agent import gpus, procfs
-from headway.agent.output import Output
-from headway.agent.records import Record, Unrecorded, is_worker_id
-from headway.agent.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID
-from headway.agent.toml_table import is_name
+from headway.agent.config.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID
+from headway.agent.config.toml_reader import is_name
+from headway.agent.system import gpus, procfs
+from headway.agent.workers.worker_logs import Output
+from headway.agent.workers.worker_record import Record, Unrecorded, is_worker_id
 
 STARTED_AS_CHARS_MAX = 4096
 

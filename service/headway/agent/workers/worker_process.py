@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
-from headway.agent import procfs
-from headway.agent.accounts import account
-from headway.agent.templates import Template
+from headway.agent.config.templates import Template
+from headway.agent.system import procfs
+from headway.agent.system.users import account
 from headway.errors import Unavailable
 
 log = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from headway.agent import procfs
-from headway.agent.backoff import Pause
-from headway.agent.orders import Orders
-from headway.agent.states import Life
-from headway.agent.templates import Ready, Stop, Template, uid_of
+from headway.agent.config.templates import Ready, Stop, Template, uid_of
+from headway.agent.desired_state import Orders
+from headway.agent.system import procfs
+from headway.agent.workers.crash_backoff import Pause
+from headway.agent.workers.lifecycle import Life
 from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start
 

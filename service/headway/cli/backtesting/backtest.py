@@ -10,29 +10,29 @@ import typer
 from rich.table import Table
 
 from headway import __version__
-from headway.cli import past_options as options
-from headway.cli.amounts import moment_s, seconds
-from headway.cli.behaviour import given_behaviour, takes_learned
-from headway.cli.bench import Bench, bench, check_cores, rehearsed, rows_of
-from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
-from headway.cli.figures import check_writable, write
-from headway.cli.past import Asked, past_of
-from headway.cli.rehearsal_table import SPREADS_SHOWN, phases_told, start_up_told
-from headway.cli.rehearsal_table import table as rehearsals_table
-from headway.cli.screen import Text, errors, lined, output
-from headway.cli.simulate import ENDED_BY_CTRL_C
-from headway.cli.typed import run
-from headway.scaling.behaviour import behaviour_to_mapping
+from headway.cli.backtesting.candidate_files import read_candidates, read_grid, refuse_unfit
+from headway.cli.backtesting.history_source import Asked, past_of
+from headway.cli.backtesting.spark_runs import Bench, bench, check_cores, rehearsed, rows_of
+from headway.cli.process.shutdown import ENDED_BY_CTRL_C
+from headway.cli.rehearse import shared_options as options
+from headway.cli.rehearse.behaviour_source import given_behaviour, takes_learned
+from headway.cli.rehearse.figures import check_writable, write
+from headway.cli.rehearse.rehearsal_table import SPREADS_SHOWN, phases_told, start_up_told
+from headway.cli.rehearse.rehearsal_table import table as rehearsals_table
+from headway.cli.terminal.screen import Text, errors, lined, output
+from headway.cli.terminal.units import moment_s, seconds
+from headway.cli.typer_app import run
 from headway.scaling.explain import counted, duration
+from headway.scaling.metrics.behaviour import behaviour_to_mapping
 from headway.scaling.profile import Profile
-from headway.simulate.candidates import Candidate, with_base
-from headway.simulate.phases import PHASES, phased
 from headway.simulate.report.fleet import Total, totals
 from headway.simulate.report.past import TOTAL_COLUMNS, past_page, total_cells, total_extremes
 from headway.simulate.report.rows import Row
-from headway.simulate.single import Setting
+from headway.simulate.studies.candidates import Candidate, with_base
+from headway.simulate.studies.phases import PHASES, phased
+from headway.simulate.studies.single_pool import Setting
 from headway.strategies import load_strategies
-from headway_spark.backtest import Work
+from headway_spark.studies.backtest import Work
 
 app = typer.Typer(add_completion=False)
 

@@ -9,7 +9,7 @@ import yaml
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
-from headway.simulate.candidates import Candidate, grid
+from headway.simulate.studies.candidates import Candidate, grid
 from headway.strategies import refuse_unknown
 
 LEFT_OUT = ("auto", "none", "null")

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headway.cli.behaviour import known
-from headway.cli.files import load_profiles_file
-from headway.cli.history import workload_of
-from headway.cli.rehearsal import base_profile
-from headway.cli.traces import columns_of, read_trace
+from headway.cli.profiles_file import load_profiles_file
+from headway.cli.rehearse.behaviour_source import known
+from headway.cli.rehearse.recorded_history import workload_of
+from headway.cli.rehearse.rehearsal import base_profile
+from headway.cli.rehearse.trace_files import columns_of, read_trace
 from headway.errors import Invalid, Misconfigured
-from headway.scaling.behaviour import Behaviour
 from headway.scaling.measure import BUCKET_S, CLASS_BUCKET_S, BucketRow, merged, sketch_value_s
+from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
-from headway.store.behaviours import read_summaries, read_timings, with_timings
 from headway.store.engine import create_engine, transaction
-from headway.store.profiles import list_profiles
-from headway.store.windows import measured_until_s, read_window_rows
+from headway.store.metrics.windows import measured_until_s, read_window_rows
+from headway.store.pools.behaviours import read_summaries, read_timings, with_timings
+from headway.store.pools.profiles import list_profiles
 from headway.zones import refuse_unknown_zones
-from headway_spark.history import Load
+from headway_spark.studies.history import Load
 
 FINE_KEPT_S = 2 * 3600.0  # as long as rows of 5 s live
 MINUTES_KEPT_S = 14 * 86_400.0

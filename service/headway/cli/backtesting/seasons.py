@@ -10,20 +10,20 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from headway.cli import past_options as options
-from headway.cli.amounts import moment_s
-from headway.cli.backtest import pools_of
-from headway.cli.bench import check_cores
-from headway.cli.screen import Text, errors, lined, output
-from headway.cli.simulate import ENDED_BY_CTRL_C
-from headway.cli.typed import run
+from headway.cli.backtesting.backtest import pools_of
+from headway.cli.backtesting.spark_runs import check_cores
+from headway.cli.process.shutdown import ENDED_BY_CTRL_C
+from headway.cli.rehearse import shared_options as options
+from headway.cli.terminal.screen import Text, errors, lined, output
+from headway.cli.terminal.units import moment_s
+from headway.cli.typer_app import run
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.explain import counted as counted_of
-from headway.scaling.schedule import UTC_NAME, Zone
-from headway.scaling.seasons import HOUR_MINUTES, WEEKS_MIN, Season
+from headway.scaling.history.weekly import HOUR_MINUTES, WEEKS_MIN, Season
+from headway.scaling.profile_keys.schedule import UTC_NAME, Zone
 from headway.settings import database_url_of
 from headway.store.engine import named
-from headway.store.seasons import (
+from headway.store.metrics.seasons import (
     ROLLUPS,
     Stored,
     Trained,
@@ -35,9 +35,9 @@ from headway.store.seasons import (
     write_seasons,
 )
 from headway.zones import zone_of
-from headway_spark.bulk import bulk_session
-from headway_spark.history import fresh, held_events, jobs_of
-from headway_spark.seasons import counts_of, given_counts, learned
+from headway_spark.studies.bulk import bulk_session
+from headway_spark.studies.history import fresh, held_events, jobs_of
+from headway_spark.studies.seasons import counts_of, given_counts, learned
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PEAKS_SHOWN = 12

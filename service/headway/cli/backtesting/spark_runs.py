@@ -10,18 +10,18 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from headway.cli.past import Asked, Past, profile_of_queue
-from headway.cli.screen import errors
+from headway.cli.backtesting.history_source import Asked, Past, profile_of_queue
+from headway.cli.terminal.screen import errors
 from headway.errors import Invalid, Misconfigured
-from headway.scaling.behaviour import Behaviour
+from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
-from headway.simulate.phases import middle, phased
+from headway.simulate.engine.results import Result
 from headway.simulate.report.rows import Row
-from headway.simulate.results import Result
+from headway.simulate.studies.phases import middle, phased
 from headway.zones import zones_of
-from headway_spark.backtest import Outcome, Size, Work, backtest, sizes_of
-from headway_spark.bulk import bulk_session
-from headway_spark.history import given_loads, held_events, jobs_of, loads_of
+from headway_spark.studies.backtest import Outcome, Size, Work, backtest, sizes_of
+from headway_spark.studies.bulk import bulk_session
+from headway_spark.studies.history import given_loads, held_events, jobs_of, loads_of
 
 DRAWN_MAX = 12  # pools whose rehearsals are kept over time: each weighs some 100 kB
 

@@ -12,21 +12,21 @@ from typing import Annotated
 import typer
 
 from headway import __version__
-from headway.cli import past_options as options
-from headway.cli.amounts import moment_s, seconds
-from headway.cli.backtest import facts, pools_of, prepare, setting_of
-from headway.cli.figures import write
-from headway.cli.past import Asked, past_of
-from headway.cli.rehearsal import base_profile
-from headway.cli.screen import Text, errors, output
-from headway.cli.simulate import ENDED_BY_CTRL_C
-from headway.cli.typed import run
+from headway.cli.backtesting.backtest import facts, pools_of, prepare, setting_of
+from headway.cli.backtesting.history_source import Asked, past_of
+from headway.cli.process.shutdown import ENDED_BY_CTRL_C
+from headway.cli.rehearse import shared_options as options
+from headway.cli.rehearse.figures import write
+from headway.cli.rehearse.rehearsal import base_profile
+from headway.cli.terminal.screen import Text, errors, output
+from headway.cli.terminal.units import moment_s, seconds
+from headway.cli.typer_app import run
 from headway.errors import Invalid
 from headway.scaling.explain import counted
 from headway.simulate.report.page import document
-from headway_spark.bulk import bulk_session
-from headway_spark.history import held_events, jobs_of
-from headway_spark.topology import Finding, Question, findings
+from headway_spark.studies.bulk import bulk_session
+from headway_spark.studies.history import held_events, jobs_of
+from headway_spark.studies.topology import Finding, Question, findings
 
 FOOT = (
     "Waits at the mean rate are queueing theory's for first come, first served; what happens in queues of their own "

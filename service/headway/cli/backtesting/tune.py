@@ -10,30 +10,34 @@ import yaml
 from rich.table import Table
 
 from headway import __version__
-from headway.cli import past_options as options
-from headway.cli.amounts import fraction
-from headway.cli.backtest import asked_of, end, facts, learns_of, prepare, rehearsal_figures, setting_of, tell_skipped
-from headway.cli.bench import bench
-from headway.cli.candidates import read_candidates, read_grid, refuse_unfit
-from headway.cli.figures import write
-from headway.cli.past import past_of
-from headway.cli.screen import Text, errors, output
-from headway.cli.tuning_rounds import tuned
-from headway.cli.typed import run
+from headway.cli.backtesting.backtest import (
+    asked_of,
+    end,
+    facts,
+    learns_of,
+    prepare,
+    rehearsal_figures,
+    setting_of,
+    tell_skipped,
+)
+from headway.cli.backtesting.candidate_files import read_candidates, read_grid, refuse_unfit
+from headway.cli.backtesting.history_source import past_of
+from headway.cli.backtesting.spark_runs import bench
+from headway.cli.backtesting.tuning_rounds import tuned
+from headway.cli.rehearse import shared_options as options
+from headway.cli.rehearse.figures import write
+from headway.cli.terminal.screen import Text, errors, output
+from headway.cli.terminal.units import fraction
+from headway.cli.typer_app import run
 from headway.errors import Invalid
 from headway.scaling.explain import counted
 from headway.scaling.profile import Profile, profile_to_mapping
-from headway.simulate.candidates import Candidate, with_base
-from headway.simulate.phases import PHASES, phased
-from headway.simulate.tuned_page import BEFORE_AFTER, change_of, shown_cells, tuned_page
-from headway.simulate.tuning import (
-    DEFAULT_GRID,
-    TUNED_KEYS,
-    Suggestion,
-    Verdict,
-)
+from headway.simulate.studies.candidates import Candidate, with_base
+from headway.simulate.studies.phases import PHASES, phased
+from headway.simulate.studies.tuned_page import BEFORE_AFTER, change_of, shown_cells, tuned_page
+from headway.simulate.studies.tuning import DEFAULT_GRID, TUNED_KEYS, Suggestion, Verdict
 from headway.strategies import load_strategies
-from headway_spark.backtest import Work
+from headway_spark.studies.backtest import Work
 
 app = typer.Typer(add_completion=False)
 

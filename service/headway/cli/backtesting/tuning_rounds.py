@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.cli.backtest import doing
-from headway.cli.bench import Bench, rehearsed, rows_of
-from headway.simulate.candidates import AS_IT_IS
+from headway.cli.backtesting.backtest import doing
+from headway.cli.backtesting.spark_runs import Bench, rehearsed, rows_of
 from headway.simulate.report.rows import Row
-from headway.simulate.tuning import (
+from headway.simulate.studies.candidates import AS_IT_IS
+from headway.simulate.studies.tuning import (
     FINALISTS,
     FIRST_ROUND_SHARE,
     JOBS_MIN,
@@ -22,7 +22,7 @@ from headway.simulate.tuning import (
     judged,
     why_kept,
 )
-from headway_spark.backtest import Size, Work
+from headway_spark.studies.backtest import Size, Work
 
 DAY_S = 86_400.0
 WHOLE_DAYS_FROM = 3  # days of history from which on the parts are whole days: a night is no test of a day

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headway.cli.report import QueueGoal, Run, in_time_fraction, worker_seconds
-from headway.simulate.alternatives import (
+from headway.cli.demo.demo_report import QueueGoal, Run, in_time_fraction, worker_seconds
+from headway.simulate.studies.alternatives import (
     Outcome,
     QueueRun,
     Span,
@@ -17,8 +17,8 @@ from headway.simulate.alternatives import (
     by_keda_rule,
     sized_for_peak,
 )
-from headway.simulate.fixed_pool import ServedJob
-from headway.simulate.keda_rule import KedaSettings
+from headway.simulate.studies.fixed_pool import ServedJob
+from headway.simulate.studies.keda_rule import KedaSettings
 
 Row = dict[str, Any]
 

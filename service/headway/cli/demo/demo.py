@@ -11,22 +11,22 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from headway.cli import leftovers
-from headway.cli.amounts import seconds
-from headway.cli.arguments import Arguments
-from headway.cli.client import apply_profiles
-from headway.cli.demo_run import Demo, Script, objectives
-from headway.cli.demo_workloads import DEFAULT, WORKLOADS, Workload
-from headway.cli.layout import Layout
-from headway.cli.machine import Machine, Plan, where_to_look
-from headway.cli.options import add_machine_flags, control_settings, positive
-from headway.cli.ports import free_address, require_free
-from headway.cli.private import keep_private
-from headway.cli.report import Report
-from headway.cli.report_text import report_text
-from headway.cli.said import say
-from headway.cli.stopping import Stopped, Stopping, ended_by
-from headway.cli.view import Terminal
+from headway.cli.argparse_base import Arguments
+from headway.cli.demo.demo_report import Report
+from headway.cli.demo.demo_run import Demo, Script, objectives
+from headway.cli.demo.demo_workloads import DEFAULT, WORKLOADS, Workload
+from headway.cli.demo.report_text import report_text
+from headway.cli.local import process_orphans
+from headway.cli.local.data_dir import Layout
+from headway.cli.local.live_view import Terminal
+from headway.cli.local.ports import free_address, require_free
+from headway.cli.local.stack import Machine, Plan, where_to_look
+from headway.cli.operator.apply_get import apply_profiles
+from headway.cli.process.process_privacy import keep_private
+from headway.cli.process.role_options import add_machine_flags, control_settings, positive
+from headway.cli.process.shutdown import Stopped, Stopping, ended_by
+from headway.cli.terminal.printing import say
+from headway.cli.terminal.units import seconds
 from headway.errors import Misconfigured
 from headway.settings import DATA_DIR
 from headway_spark.java import java_home
@@ -53,8 +53,8 @@ def main(words: list[str]) -> int:
         again = f"stopping already; workers have {DRAIN_S:g} s to finish their jobs"
         with stopping.listening(repeated=lambda: terminal.say(again)):
             layout.create()
-            with leftovers.only_parent(layout), suppress(Stopped):
-                leftovers.clear(layout.children, stopping=stopping, say=terminal.say)
+            with process_orphans.only_parent(layout), suppress(Stopped):
+                process_orphans.clear(layout.children, stopping=stopping, say=terminal.say)
                 report = _run(options, layout, began_s=began_s, stopping=stopping, terminal=terminal)
                 return _conclude(report, options.report, stopping=stopping, terminal=terminal)
     return ended_by(stopping.signal_number)
@@ -125,7 +125,7 @@ def _plan(options: argparse.Namespace, layout: Layout) -> Plan:
 
 
 def _host_file(workload: Workload, broker_url: str) -> str:
-    words = ["-m", "rq.cli", "worker", "--url", broker_url, "-w", "headway.cli.demo_worker.DrainingWorker"]
+    words = ["-m", "rq.cli", "worker", "--url", broker_url, "-w", "headway.cli.demo.demo_worker.DrainingWorker"]
     parts = ["# Written by `headway demo` at every start.\n"]
     for lane in workload.lanes:
         argv = [sys.executable, *words, "--disable-job-desc-logging", lane.queue]

@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 
-from headway.cli.machine import Machine
-from headway.cli.report_text import fault_text
+from headway.cli.demo.report_text import fault_text
+from headway.cli.local.stack import Machine
 
 ASK_EVERY_S = 0.5
 SPARK_SURE_S = 1.0  # what was written later than this after the kill was not under way then

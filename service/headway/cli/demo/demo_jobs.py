@@ -8,8 +8,8 @@ from datetime import datetime
 import redis
 from rq import Queue
 
-from headway.cli.demo_worker import STARTS
-from headway.cli.report import JobRecord
+from headway.cli.demo.demo_report import JobRecord
+from headway.cli.demo.demo_worker import STARTS
 from headway.simulate.replay import RecordedJob
 
 WORK = "headway.simulate.replay.work"

@@ -8,17 +8,17 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from headway.cli.comparison import START_UP_GUESS_S, Terms, comparison, fixed_pool
-from headway.cli.demo_chaos import Chaos
-from headway.cli.demo_jobs import DemoJobs
-from headway.cli.demo_workloads import CONNECTION, Lane, Workload
-from headway.cli.feed import OverviewFeed
-from headway.cli.machine import Machine
-from headway.cli.report import JobRecord, QueueGoal, Report, Run, report_of
-from headway.cli.report_page import Moment, report_page
-from headway.cli.stopping import Stopping
-from headway.cli.view import Progress, Terminal, picture, progress_line
-from headway.cli.worker_watch import WorkerWatch
+from headway.cli.demo.comparison import START_UP_GUESS_S, Terms, comparison, fixed_pool
+from headway.cli.demo.demo_chaos import Chaos
+from headway.cli.demo.demo_jobs import DemoJobs
+from headway.cli.demo.demo_report import JobRecord, QueueGoal, Report, Run, report_of
+from headway.cli.demo.demo_workloads import CONNECTION, Lane, Workload
+from headway.cli.demo.overview_stream import OverviewFeed
+from headway.cli.demo.process_watch import WorkerWatch
+from headway.cli.demo.report_page import Moment, report_page
+from headway.cli.local.live_view import Progress, Terminal, picture, progress_line
+from headway.cli.local.stack import Machine
+from headway.cli.process.shutdown import Stopping
 from headway.simulate.replay import replay
 
 LOOK_S = 0.2

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import psutil
 
-from headway.cli.report import WorkerLife
+from headway.cli.demo.demo_report import WorkerLife
 
 LOOK_S = 0.5
 

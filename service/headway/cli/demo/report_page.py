@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from headway.cli.report import Report, Run, present_workers
-from headway.cli.report_text import MISSED, Row, facts, faults, headline, heads, jobs_text, lines, notes
+from headway.cli.demo.demo_report import Report, Run, present_workers
+from headway.cli.demo.report_text import MISSED, Row, facts, faults, headline, heads, jobs_text, lines, notes
 from headway.simulate.report.page import document
 from headway.simulate.report.svg import BOTTOM, TOP, Frame, Tick, frame
 

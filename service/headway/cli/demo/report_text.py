@@ -5,10 +5,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from headway.cli.report import Report
-from headway.cli.screen import Text, lined
-from headway.simulate.alternatives import PEAK_HEADROOM
-from headway.simulate.keda_rule import EVALUATION_S, KedaSettings
+from headway.cli.demo.demo_report import Report
+from headway.cli.terminal.screen import Text, lined
+from headway.simulate.studies.alternatives import PEAK_HEADROOM
+from headway.simulate.studies.keda_rule import EVALUATION_S, KedaSettings
 
 Row = dict[str, Any]
 

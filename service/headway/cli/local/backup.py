@@ -5,18 +5,18 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from headway import __version__
-from headway.agent.folder import IDENTITY as AGENT_IDENTITY
-from headway.cli import backup_file
-from headway.cli.arguments import Arguments
-from headway.cli.backup_file import About, Add
-from headway.cli.layout import Layout
-from headway.cli.said import say
+from headway.agent.state.state_dir import IDENTITY as AGENT_IDENTITY
+from headway.cli.argparse_base import Arguments
+from headway.cli.local import backup_file
+from headway.cli.local.backup_file import About, Add
+from headway.cli.local.data_dir import Layout
+from headway.cli.terminal.printing import say
 from headway.errors import Refused
 from headway.settings import DATA_DIR
 from headway.store.embedded import dump, ensure_postgres
-from headway.store.event_log import EventLog
+from headway.store.events.event_log import EventLog
 from headway.store.snapshot import Snapshot, snapshot
-from headway_spark.log_files import held, parquets, part_hour_s, written_s
+from headway_spark.event_log.log_files import held, parquets, part_hour_s, written_s
 
 
 def main(words: list[str]) -> int:

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from headway.cli.arguments import Arguments
-from headway.cli.said import say
-from headway.cli.starter_files import Broker, host_text, profiles_text
+from headway.cli.argparse_base import Arguments
+from headway.cli.local.scaffold import Broker, host_text, profiles_text
+from headway.cli.terminal.printing import say
 from headway.collect.broker import has_password, shown
 from headway.collect.discovery import FoundQueue, discover
 from headway.errors import Conflict, Invalid, Misconfigured

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from headway.agent import procfs
-from headway.agent.folder import WORKERS, StateFolder
-from headway.cli.layout import Layout
+from headway.agent.state.state_dir import WORKERS, StateFolder
+from headway.agent.system import procfs
+from headway.cli.local.data_dir import Layout
 
 
 def left_workers(layout: Layout) -> list[dict[str, Any]]:

@@ -16,9 +16,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 
-from headway.cli.cells import within
-from headway.cli.screen import Screen, Text
-from headway.cli.words import AT_WORK, LONGEST_WAIT, WANTED, WITHIN, named
+from headway.cli.terminal.cells import within
+from headway.cli.terminal.labels import AT_WORK, LONGEST_WAIT, WANTED, WITHIN, named
+from headway.cli.terminal.screen import Screen, Text
 
 FRAMES_PER_S = 4.0
 LINE_EVERY_S = 10.0

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import psutil
 
-from headway.cli.layout import Layout
-from headway.cli.stopping import Stopping
+from headway.cli.local.data_dir import Layout
+from headway.cli.process.shutdown import Stopping
 from headway.errors import Refused
 
 TERM_END_S = 2.0

@@ -7,22 +7,22 @@ import tempfile
 import time
 from pathlib import Path
 
-from headway.agent.folder import IDENTITY as AGENT_IDENTITY
-from headway.cli import backup_file, leftovers
-from headway.cli.arguments import Arguments
-from headway.cli.backup_file import About
-from headway.cli.layout import Layout
-from headway.cli.said import say
-from headway.cli.stopping import Stopping
+from headway.agent.state.state_dir import IDENTITY as AGENT_IDENTITY
+from headway.cli.argparse_base import Arguments
+from headway.cli.local import backup_file, process_orphans
+from headway.cli.local.backup_file import About
+from headway.cli.local.data_dir import Layout
+from headway.cli.process.shutdown import Stopping
+from headway.cli.terminal.printing import say
 from headway.errors import Invalid, Refused, Unavailable
 from headway.settings import DATA_DIR
 from headway.store import migrate
 from headway.store.embedded import dump, ensure_postgres
-from headway.store.embedded.folder import Folder
-from headway.store.embedded.processes import end_leftovers
+from headway.store.embedded.foreign_processes import end_leftovers
+from headway.store.embedded.server_folder import Folder
 from headway.store.embedded.waiting import Deadline
-from headway_spark.archive import Archive, sync_folder
-from headway_spark.checkpoint import order, rebuilding
+from headway_spark.event_log.archive import Archive, sync_folder
+from headway_spark.stream.checkpoint import order, rebuilding
 
 DRAFT = "restore.new-"
 STOPPED_S = 60.0
@@ -63,9 +63,9 @@ def restore(layout: Layout, file: Path, *, replaces: bool) -> tuple[About, Path 
         raise Refused(
             f"{layout.root} belongs to uid {owner.st_uid}, and `headway up` runs as that: restore as that user"
         )
-    with leftovers.only_parent(layout):
+    with process_orphans.only_parent(layout):
         stopping = Stopping()
-        leftovers.clear(layout.children, stopping=stopping, say=print)
+        process_orphans.clear(layout.children, stopping=stopping, say=print)
         if not replaces and any(path.exists() for path in _replaced(layout)):
             raise Refused(
                 f"{layout.root} holds an installation already: --replace moves its database and event log aside, "

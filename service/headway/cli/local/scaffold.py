@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import yaml
 
-from headway.agent import starters
+from headway.agent.config import library_presets
 from headway.scaling.profile import NAME_LENGTH_MAX
 
 URL_VARIABLE = "RQ_REDIS_URL"  # where RQ itself looks for it
@@ -56,10 +56,10 @@ def profiles_text(broker: Broker) -> str:
 def host_text(broker: Broker) -> str:
     """``host.toml``: one template a queue. Without queues, an example to be uncommented."""
     names = pool_names(broker.queues or ["emails"])
-    text = starters.host_text({pool: _starter(broker, queue) for queue, pool in names.items()})
+    text = library_presets.host_text({pool: _starter(broker, queue) for queue, pool in names.items()})
     if broker.queues:
         return text
-    return starters.HOST_HEAD + _commented(text.removeprefix(starters.HOST_HEAD))
+    return library_presets.HOST_HEAD + _commented(text.removeprefix(library_presets.HOST_HEAD))
 
 
 def pool_names(queues: Sequence[str]) -> dict[str, str]:
@@ -83,20 +83,24 @@ def _pool(broker: Broker, queue: str, pool: str, *, is_first: bool) -> str:
         "workers_min": "0",
         "workers_max": "20",
     }
-    notes = {key: note.format(template=starters.toml_key(pool)) for key, note in POOL_NOTES.items()} if is_first else {}
-    return "\n".join([f"  {_yaml(pool)}:", *starters.aligned(values, notes, separator=": ", indent=4)]) + "\n"
+    notes = (
+        {key: note.format(template=library_presets.toml_key(pool)) for key, note in POOL_NOTES.items()}
+        if is_first
+        else {}
+    )
+    return "\n".join([f"  {_yaml(pool)}:", *library_presets.aligned(values, notes, separator=": ", indent=4)]) + "\n"
 
 
-def _starter(broker: Broker, queue: str) -> starters.Starter:
+def _starter(broker: Broker, queue: str) -> library_presets.Starter:
     url = [] if broker.has_password else ["--url", broker.url]
-    safe = starters.RQ_SAFE if broker.rq_has_headway else ()
-    plain = {} if safe else {"argv": starters.NOTES["argv"]}
+    safe = library_presets.RQ_SAFE if broker.rq_has_headway else ()
+    plain = {} if safe else {"argv": library_presets.NOTES["argv"]}
     secret = {"environment": "the URL holds a password, which would show in the list of processes"}
     return replace(
-        starters.RQ,
+        library_presets.RQ,
         argv=(broker.rq, "worker", *safe, *url, queue),
         environment={URL_VARIABLE: broker.url} if broker.has_password else {},
-        notes={**starters.RQ.notes, **plain, **secret},
+        notes={**library_presets.RQ.notes, **plain, **secret},
     )
 
 

@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.cli import heartbeat
-from headway.cli.api import Api
-from headway.cli.layout import Layout
-from headway.cli.left_workers import left_workers
-from headway.cli.stopping import Stopping
-from headway.cli.supervisor import Child, Supervisor
-from headway.cli.view import Terminal
+from headway.cli.api_client import Api
+from headway.cli.local.data_dir import Layout
+from headway.cli.local.left_workers import left_workers
+from headway.cli.local.live_view import Terminal
+from headway.cli.local.supervisor import Child, Supervisor
+from headway.cli.process import heartbeat
+from headway.cli.process.shutdown import Stopping
 from headway.errors import HeadwayError
 from headway.settings import HTTP_ADDRESS, Address, ClientTls
 from headway.store.embedded import ensure_postgres, ensure_valkey

@@ -23,12 +23,12 @@ from typing import Protocol
 
 import psutil
 
-from headway.cli import child_log, leftovers
-from headway.cli.handed import Hand
-from headway.cli.heartbeat import Pulse, Sign
-from headway.cli.layout import Layout
-from headway.cli.parent import PARENT_FD
-from headway.cli.stopping import Stopping
+from headway.cli.local import child_log, process_orphans
+from headway.cli.local.data_dir import Layout
+from headway.cli.process.credential_handover import Hand
+from headway.cli.process.heartbeat import Pulse, Sign
+from headway.cli.process.parent_watch import PARENT_FD
+from headway.cli.process.shutdown import Stopping
 from headway.errors import HeadwayError, Unavailable
 
 LOOK_S = 0.1
@@ -96,7 +96,7 @@ class _Held:
 
     child: Child
     process: subprocess.Popen[bytes] | None = None
-    started: leftovers.Started | None = None
+    started: process_orphans.Started | None = None
     started_at_s: float = 0.0
     is_ready: bool = False
     was_ever_ready: bool = False
@@ -268,7 +268,7 @@ class Supervisor:
             )
         held.started_at_s, held.is_ready = self._clock(), False
         held.pulse = None if child.heartbeat is None else Pulse(child.heartbeat)
-        held.started = leftovers.Started(
+        held.started = process_orphans.Started(
             name=child.name,
             pid=held.process.pid,
             created_at_s=psutil.Process(held.process.pid).create_time(),
@@ -323,7 +323,7 @@ class Supervisor:
 
     def _record(self) -> None:
         running = [held.started for held in self._held.values() if held.started]
-        leftovers.record(self._layout.children, running)
+        process_orphans.record(self._layout.children, running)
 
     # --- one embedded server -----------------------------------------------------------------------------------------
 

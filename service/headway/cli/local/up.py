@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from headway.agent import host_file
-from headway.cli import leftovers
-from headway.cli.arguments import Arguments
-from headway.cli.client import apply_profiles
-from headway.cli.files import ProfilesFile, load_profiles_file
-from headway.cli.layout import Layout
-from headway.cli.left_workers import left_workers
-from headway.cli.machine import Machine, Plan, where_to_look
-from headway.cli.options import add_machine_flags, control_settings
-from headway.cli.ports import free_address, require_free
-from headway.cli.private import keep_private
-from headway.cli.stopping import Stopped, Stopping, service_status
-from headway.cli.view import Terminal
+from headway.agent.config import host_file
+from headway.cli.argparse_base import Arguments
+from headway.cli.local import process_orphans
+from headway.cli.local.data_dir import Layout
+from headway.cli.local.left_workers import left_workers
+from headway.cli.local.live_view import Terminal
+from headway.cli.local.ports import free_address, require_free
+from headway.cli.local.stack import Machine, Plan, where_to_look
+from headway.cli.operator.apply_get import apply_profiles
+from headway.cli.process.process_privacy import keep_private
+from headway.cli.process.role_options import add_machine_flags, control_settings
+from headway.cli.process.shutdown import Stopped, Stopping, service_status
+from headway.cli.profiles_file import ProfilesFile, load_profiles_file
 from headway.collect.discovery import discover
 from headway.errors import HeadwayError, Invalid, Misconfigured
 from headway.settings import DATA_DIR, ClientSettings, ClientTls, CollectSettings, ControlSettings, database_url_of
@@ -38,9 +38,9 @@ def main(words: list[str]) -> int:
         again = "stopping already; no need to ask twice"
         with stopping.listening(repeated=lambda: terminal.say(again)):
             layout.create()
-            with leftovers.only_parent(layout), suppress(Stopped):
+            with process_orphans.only_parent(layout), suppress(Stopped):
                 _require_whole(layout)
-                leftovers.clear(layout.children, stopping=stopping, say=terminal.say)
+                process_orphans.clear(layout.children, stopping=stopping, say=terminal.say)
                 _run(options, layout, stopping=stopping, terminal=terminal)
     return service_status(stopping.signal_number)
 

@@ -11,14 +11,14 @@ from urllib.parse import quote
 import httpx
 import typer
 
-from headway.cli.api import Api, api_of
-from headway.cli.files import excluded, load_profiles_file
-from headway.cli.listing import decisions, health, hosts, profiles, queues, wanted
-from headway.cli.measured import behaviour
-from headway.cli.queue import queues_of
-from headway.cli.said import say, say_json
-from headway.cli.screen import output
-from headway.cli.typed import called
+from headway.cli.api_client import Api, api_of
+from headway.cli.operator.queue import queues_of
+from headway.cli.operator.tables import decisions, health, hosts, profiles, queues, wanted
+from headway.cli.profiles_file import excluded, load_profiles_file
+from headway.cli.terminal.live_behaviour import behaviour
+from headway.cli.terminal.printing import say, say_json
+from headway.cli.terminal.screen import output
+from headway.cli.typer_app import called
 from headway.errors import Conflict, Invalid, NotFound, Refused
 from headway.scaling.profile import Profile, profile_to_mapping
 from headway.settings import ClientSettings, ClientTls

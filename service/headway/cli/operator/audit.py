@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from headway.cli.amounts import moment_s
-from headway.cli.api import Api, api_of
-from headway.cli.cells import table
-from headway.cli.said import say_json
-from headway.cli.screen import output
-from headway.cli.typed import run
+from headway.cli.api_client import Api, api_of
+from headway.cli.terminal.cells import table
+from headway.cli.terminal.printing import say_json
+from headway.cli.terminal.screen import output
+from headway.cli.terminal.units import moment_s
+from headway.cli.typer_app import run
 from headway.settings import ClientSettings
 
 PAGE_ACTS = 1_000

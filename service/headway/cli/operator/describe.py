@@ -10,21 +10,21 @@ from urllib.parse import quote
 import typer
 from rich.table import Table
 
-from headway.cli.api import Api, api_of
-from headway.cli.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
-from headway.cli.client import behaviour_path
-from headway.cli.measured import predicted
-from headway.cli.modes import mode_of, paused
-from headway.cli.queue import queues_of
-from headway.cli.said import say_json
-from headway.cli.screen import Text, output, paragraph
-from headway.cli.top import running_of
-from headway.cli.typed import run
-from headway.cli.words import AT_WORK, LONGEST_WAIT, STATES, WITHIN
+from headway.cli.api_client import Api, api_of
+from headway.cli.operator.apply_get import behaviour_path
+from headway.cli.operator.queue import queues_of
+from headway.cli.operator.top import running_of
+from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
+from headway.cli.terminal.labels import AT_WORK, LONGEST_WAIT, STATES, WITHIN
+from headway.cli.terminal.live_behaviour import predicted
+from headway.cli.terminal.mode_labels import mode_of, paused
+from headway.cli.terminal.printing import say_json
+from headway.cli.terminal.screen import Text, output, paragraph
+from headway.cli.typer_app import run
 from headway.errors import NotFound
+from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import explained
-from headway.scaling.record import decision_from_mapping
-from headway.scaling.windows import WINDOWS_S
+from headway.scaling.metrics.windows import WINDOWS_S
 from headway.settings import ClientSettings
 
 WIDE_COLUMNS = 100  # sentences wider than this are hard to read

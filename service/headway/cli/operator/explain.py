@@ -10,17 +10,17 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.api import Api, api_of
-from headway.cli.client import behaviour_path
-from headway.cli.measured import predicted
-from headway.cli.said import say_json
-from headway.cli.screen import Screen, Text, paragraph
-from headway.cli.top import running_of
-from headway.cli.typed import run
+from headway.cli.api_client import Api, api_of
+from headway.cli.operator.apply_get import behaviour_path
+from headway.cli.operator.top import running_of
+from headway.cli.terminal.live_behaviour import predicted
+from headway.cli.terminal.printing import say_json
+from headway.cli.terminal.screen import Screen, Text, paragraph
+from headway.cli.typer_app import run
 from headway.errors import Invalid, Misconfigured, NotFound, Refused
+from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import duration, explained
 from headway.scaling.model import Decision
-from headway.scaling.record import decision_from_mapping
 from headway.settings import ClientSettings
 
 NARROW_COLUMNS = 100  # sentences wider than this are hard to read

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli import host_states
-from headway.cli.api import api_of
-from headway.cli.said import say
-from headway.cli.typed import run
+from headway.cli.api_client import api_of
+from headway.cli.operator import host_states
+from headway.cli.terminal.printing import say
+from headway.cli.typer_app import run
 from headway.settings import ClientSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one host.")

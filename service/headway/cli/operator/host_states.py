@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.api import api_of
-from headway.cli.said import say
+from headway.cli.api_client import api_of
+from headway.cli.terminal.printing import say
 from headway.settings import ClientSettings
 
 Host = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]

@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.amounts import seconds
-from headway.cli.api import api_of
-from headway.cli.modes import PAUSED, mode_of, until
-from headway.cli.said import say
-from headway.cli.typed import called
+from headway.cli.api_client import api_of
+from headway.cli.terminal.mode_labels import PAUSED, mode_of, until
+from headway.cli.terminal.printing import say
+from headway.cli.terminal.units import seconds
+from headway.cli.typer_app import called
 from headway.errors import Invalid, Refused
 from headway.settings import ClientSettings
 

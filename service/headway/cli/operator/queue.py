@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from headway.cli.api import Api, api_of
-from headway.cli.said import say
-from headway.cli.typed import run
+from headway.cli.api_client import Api, api_of
+from headway.cli.terminal.printing import say
+from headway.cli.typer_app import run
 from headway.errors import Refused
 from headway.settings import ClientSettings
 

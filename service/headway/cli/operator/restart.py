@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.api import api_of
-from headway.cli.said import say
-from headway.cli.typed import run
+from headway.cli.api_client import api_of
+from headway.cli.terminal.printing import say
+from headway.cli.typer_app import run
 from headway.settings import ClientSettings
 
 LOOK_S = 2.0  # agents report changes at once, and the dashboard tells the same

@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.amounts import seconds
-from headway.cli.api import api_of
-from headway.cli.listing import tokens
-from headway.cli.said import say
-from headway.cli.screen import output
-from headway.cli.typed import run
+from headway.cli.api_client import api_of
+from headway.cli.operator.tables import tokens
+from headway.cli.terminal.printing import say
+from headway.cli.terminal.screen import output
+from headway.cli.terminal.units import seconds
+from headway.cli.typer_app import run
 from headway.errors import Refused
 from headway.settings import ClientSettings
 

@@ -10,13 +10,13 @@ import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
 
-from headway.cli.amounts import seconds
-from headway.cli.api import Api, api_of
-from headway.cli.cells import UNKNOWN, count, duration, failed, promised, rate, table, within
-from headway.cli.screen import Text, output
-from headway.cli.simulate import ENDED_BY_CTRL_C
-from headway.cli.typed import run
-from headway.cli.words import AT_WORK, LONGEST_WAIT, STATES, WANTED, WITHIN, named
+from headway.cli.api_client import Api, api_of
+from headway.cli.process.shutdown import ENDED_BY_CTRL_C
+from headway.cli.terminal.cells import UNKNOWN, count, duration, failed, promised, rate, table, within
+from headway.cli.terminal.labels import AT_WORK, LONGEST_WAIT, STATES, WANTED, WITHIN, named
+from headway.cli.terminal.screen import Text, output
+from headway.cli.terminal.units import seconds
+from headway.cli.typer_app import run
 from headway.errors import Invalid, Unavailable
 from headway.scaling.explain import counted
 from headway.settings import ClientSettings

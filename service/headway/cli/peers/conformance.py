@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.cli.arguments import Arguments
-from headway.cli.recorded import REPLAYS, Replay
-from headway.cli.said import say
+from headway.cli.argparse_base import Arguments
+from headway.cli.peers.replays import REPLAYS, Replay
+from headway.cli.terminal.printing import say
 from headway.errors import Invalid
 
 TOLERANCE = 1e-9

@@ -1,4 +1,4 @@
-"""Recorded inputs of other autoscalers' calculators, turned into calls of ``headway.scaling.formulas``.
+"""Recorded inputs of other autoscalers' calculators, turned into calls of ``scaling.strategies.peers.formulas``.
 
 Keys are the recordings' own.
 """
@@ -7,17 +7,34 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from headway.scaling.formulas import coming_down
-from headway.scaling.formulas.arrivals import ArrivalEstimate, Look, Outlook, estimated_arrivals, kept_looks
-from headway.scaling.formulas.drain import backlog_drain, backlog_drain_classic
-from headway.scaling.formulas.forecast import POLICIES, TimedRate, fit, trended_classic
-from headway.scaling.formulas.hybrid import Hybrid, Learned, Settings, Sight, hybrid
-from headway.scaling.formulas.percentiles import interpolated, nearest_rank, recent_waits_s, standard_deviation
-from headway.scaling.formulas.sizing import Sized, backlog_only, conservative, predictive_classic, simple_rate
-from headway.scaling.formulas.smoother import seen_rates, smoothed
-from headway.scaling.formulas.start_up import StartUps, after_first_pickup, after_spawn, start_up_s
-from headway.scaling.formulas.steady import littles_law
 from headway.scaling.model import LastMove
+from headway.scaling.strategies.peers.formulas import cooldown
+from headway.scaling.strategies.peers.formulas.arrivals import (
+    ArrivalEstimate,
+    Look,
+    Outlook,
+    estimated_arrivals,
+    kept_looks,
+)
+from headway.scaling.strategies.peers.formulas.drain import backlog_drain, backlog_drain_classic
+from headway.scaling.strategies.peers.formulas.forecast import POLICIES, TimedRate, fit, trended_classic
+from headway.scaling.strategies.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
+from headway.scaling.strategies.peers.formulas.percentiles import (
+    interpolated,
+    nearest_rank,
+    recent_waits_s,
+    standard_deviation,
+)
+from headway.scaling.strategies.peers.formulas.smoother import seen_rates, smoothed
+from headway.scaling.strategies.peers.formulas.start_up import StartUps, after_first_pickup, after_spawn, start_up_s
+from headway.scaling.strategies.peers.formulas.steady import littles_law
+from headway.scaling.strategies.peers.formulas.target_sizing import (
+    Sized,
+    backlog_only,
+    conservative,
+    predictive_classic,
+    simple_rate,
+)
 
 Given = Mapping[str, Any]
 Replay = Callable[[Given], Any]
@@ -239,10 +256,10 @@ def _pickup_window(given: Given) -> dict[str, Any]:
 def _scale_down_policies(given: Given) -> dict[str, int]:
     workers, wanted_workers = given["current_workers"], given["target_workers"]
     if given["policy"] == "none":
-        kept = coming_down.no_scale_down(workers, wanted_workers, host_workers_max=given.get("host_max_workers"))
+        kept = cooldown.no_scale_down(workers, wanted_workers, host_workers_max=given.get("host_max_workers"))
         return {"target_workers": kept}
     if given["policy"].startswith("conservative"):
-        return {"target_workers": coming_down.conservative(workers, wanted_workers)}
+        return {"target_workers": cooldown.conservative(workers, wanted_workers)}
     return {"target_workers": wanted_workers}
 
 
@@ -255,12 +272,12 @@ def _anti_flapping(given: Given) -> list[dict[str, Any]]:
         is_breaching = 0 < step["oldest_job_age"] >= given["sla_target"]
         wanted = max(given["min_workers"], min(given["max_workers"], step["strategy_target"]))
         before = workers
-        if coming_down.is_reversal_held(
+        if cooldown.is_reversal_held(
             before, wanted, last, now_s=step["t"], cooldown_s=given["cooldown_seconds"], is_breaching=is_breaching
         ):
             answers.append({"workers_before": before, "workers_after": before, "events": []})
             continue
-        workers = coming_down.conservative(before, wanted) if given["conservative_scale_down"] else wanted
+        workers = cooldown.conservative(before, wanted) if given["conservative_scale_down"] else wanted
         if workers != before:
             last = LastMove(at_s=step["t"], is_up=workers > before)
         events = _events(moved=workers != before, was_breaching=was_breaching, is_breaching=is_breaching)

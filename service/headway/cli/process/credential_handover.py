@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 
-from headway.cli.private import CREDENTIALS, make_unreadable, take_over
+from headway.cli.process.process_privacy import CREDENTIALS, make_unreadable, take_over
 
 HANDED_FD = "HEADWAY_HANDED_FD"
 ASKED = b"?"

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
-from headway.agent.masking import MASK, USERINFO
+from headway.agent.config.redaction import MASK, USERINFO
 
 PR_SET_DUMPABLE = 4
 DEPRECATED = ("HEADWAY_TOKEN", "HEADWAY_JOIN_TOKEN")

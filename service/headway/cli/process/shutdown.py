@@ -72,3 +72,6 @@ class Stopping:
         """Raise ``Stopped`` if this process was asked to end."""
         if self.is_asked:
             raise Stopped
+
+
+ENDED_BY_CTRL_C = 130

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from urllib.parse import quote
 
-from headway.cli.api import Api
+from headway.cli.api_client import Api
 from headway.errors import HeadwayError, Invalid, Misconfigured
-from headway.scaling.behaviour import Behaviour, behaviour_from_mapping
+from headway.scaling.metrics.behaviour import Behaviour, behaviour_from_mapping
 
 LEARNED, PLAIN = "learned", "plain"
 

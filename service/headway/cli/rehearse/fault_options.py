@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from headway.cli.amounts import count, fraction, seconds
-from headway.cli.described import described
+from headway.cli.terminal.key_values import described
+from headway.cli.terminal.units import count, fraction, seconds
 from headway.errors import Invalid
-from headway.simulate.faults import Faults, HostOutage, Stretch
+from headway.simulate.engine.faults import Faults, HostOutage, Stretch
 
 Values = Mapping[str, float]
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headway.cli.screen import Text, errors
+from headway.cli.terminal.screen import Text, errors
 from headway.errors import Misconfigured
 from headway.simulate.report.rows import Row
 

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from headway.cli.amounts import bytes_, count, fraction, seconds
-from headway.cli.said import say_json
-from headway.cli.screen import Text, output
-from headway.cli.sizing import Load, Sizing, late_fraction, sized
-from headway.cli.typed import run
+from headway.cli.rehearse.sizing import Load, Sizing, late_fraction, sized
+from headway.cli.terminal.printing import say_json
+from headway.cli.terminal.screen import Text, output
+from headway.cli.terminal.units import bytes_, count, fraction, seconds
+from headway.cli.typer_app import run
 from headway.scaling.explain import counted, duration
 
 app = typer.Typer(add_completion=False)

@@ -9,11 +9,11 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from headway.cli.api import Api
-from headway.cli.traces import Workload
+from headway.cli.api_client import Api
+from headway.cli.rehearse.trace_files import Workload
 from headway.errors import Invalid
 from headway.scaling.profile import Profile, profile_from_mapping
-from headway.simulate.jobs import Jobs
+from headway.simulate.workloads.jobs import Jobs
 
 MINUTES_MAX = 120  # what the control plane keeps in rows of 5 s
 

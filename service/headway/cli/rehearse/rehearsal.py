@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headway.cli.files import load_profiles_file
-from headway.cli.traces import Workload
+from headway.cli.profiles_file import load_profiles_file
+from headway.cli.rehearse.trace_files import Workload
 from headway.errors import Invalid
 from headway.scaling.model import Mode
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.simulate.report.rows import Row
-from headway.simulate.single import Setting, rehearse
+from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.strategies import refuse_unknown
 from headway.zones import zones_of
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from headway.cli.screen import Text, lined
+from headway.cli.terminal.screen import Text, lined
 from headway.scaling.explain import duration
 from headway.simulate.report.page import COLUMNS, cells, extremes
 from headway.simulate.report.rows import Row
-from headway.simulate.single import Setting
+from headway.simulate.studies.single_pool import Setting
 
 SPREADS_SHOWN = 12  # rows of which the least and the most of all tick phases are shown: of more, nobody reads them
 

@@ -12,16 +12,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from headway.cli.amounts import bare_seconds, bytes_, count
-from headway.cli.files import load_profiles_file, mapping_of, parsed, unknown_keys
-from headway.cli.rehearsal import HOSTS_MAX, base_profile
-from headway.cli.traces import Columns, Workload, read_trace
-from headway.cli.workloads import drawn
+from headway.cli.profiles_file import load_profiles_file, mapping_of, parsed, unknown_keys
+from headway.cli.rehearse.rehearsal import HOSTS_MAX, base_profile
+from headway.cli.rehearse.trace_files import Columns, Workload, read_trace
+from headway.cli.rehearse.workload_options import drawn
+from headway.cli.terminal.units import bare_seconds, bytes_, count
 from headway.errors import Invalid
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
-from headway.simulate.beside import PoolLoad
-from headway.simulate.jobs import Jobs
+from headway.simulate.studies.pool_group import PoolLoad
+from headway.simulate.workloads.jobs import Jobs
 from headway.zones import refuse_unknown_zones, zones_of
 
 HINT = "docs/how-to/rehearse.md has an example of a scenario"

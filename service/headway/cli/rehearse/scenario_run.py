@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from headway import __version__
-from headway.cli.figures import figures_of, write
-from headway.cli.rehearsal import label_of, strategies_of
-from headway.cli.rehearsal_table import phases_told, start_up_told, table
-from headway.cli.scenario import Scenario
-from headway.cli.screen import Text, output
+from headway.cli.rehearse.figures import figures_of, write
+from headway.cli.rehearse.rehearsal import label_of, strategies_of
+from headway.cli.rehearse.rehearsal_table import phases_told, start_up_told, table
+from headway.cli.rehearse.scenario import Scenario
+from headway.cli.terminal.screen import Text, output
 from headway.errors import Invalid
 from headway.scaling.explain import counted, duration
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
-from headway.simulate.beside import PoolLoad, rehearse_beside
-from headway.simulate.faults import HostOutage
+from headway.simulate.engine.faults import HostOutage
 from headway.simulate.report.page import page
 from headway.simulate.report.rows import Offered, Row, offered_load
-from headway.simulate.single import Setting
+from headway.simulate.studies.pool_group import PoolLoad, rehearse_beside
+from headway.simulate.studies.single_pool import Setting
 
 REASONS_SHOWN = 3
 

@@ -13,19 +13,18 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from headway import __version__
-from headway.cli import past_options as options
-from headway.cli.amounts import seconds
-from headway.cli.api import api_of
-from headway.cli.behaviour import given_behaviour, learned_behaviour, takes_learned
-from headway.cli.faults import KINDS as FAULTS
-from headway.cli.faults import wrongs_of
-from headway.cli.figures import check_writable, figures_of, write
-from headway.cli.history import MINUTES_MAX, Recorded, read_history
-from headway.cli.phases import bench
-from headway.cli.rehearsal import base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
-from headway.cli.rehearsal_table import phases_told, start_up_told, table
-from headway.cli.scenario import load_scenario
-from headway.cli.scenario_run import (
+from headway.cli.api_client import api_of
+from headway.cli.process.shutdown import ENDED_BY_CTRL_C
+from headway.cli.rehearse import shared_options as options
+from headway.cli.rehearse.behaviour_source import given_behaviour, learned_behaviour, takes_learned
+from headway.cli.rehearse.fault_options import KINDS as FAULTS
+from headway.cli.rehearse.fault_options import wrongs_of
+from headway.cli.rehearse.figures import check_writable, figures_of, write
+from headway.cli.rehearse.recorded_history import MINUTES_MAX, Recorded, read_history
+from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
+from headway.cli.rehearse.rehearsal_table import phases_told, start_up_told, table
+from headway.cli.rehearse.scenario import load_scenario
+from headway.cli.rehearse.scenario_run import (
     beside_cases,
     by_pool,
     on_hosts,
@@ -33,25 +32,25 @@ from headway.cli.scenario_run import (
     rehearsed_beside,
     tell_beside,
 )
-from headway.cli.screen import Text, errors, output
-from headway.cli.traces import Workload, columns_of, read_trace
-from headway.cli.typed import run
-from headway.cli.workloads import drawn
+from headway.cli.rehearse.tick_phases import bench
+from headway.cli.rehearse.trace_files import Workload, columns_of, read_trace
+from headway.cli.rehearse.workload_options import drawn
+from headway.cli.terminal.screen import Text, errors, output
+from headway.cli.terminal.units import seconds
+from headway.cli.typer_app import run
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour
 from headway.scaling.explain import counted, duration
+from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.settings import ClientSettings
-from headway.simulate.loads import LOADS
-from headway.simulate.phases import PHASES, phased
 from headway.simulate.report.page import page
 from headway.simulate.report.rows import Row, offered_load
-from headway.simulate.single import Setting
-from headway.simulate.synthetic import KINDS
+from headway.simulate.studies.phases import PHASES, phased
+from headway.simulate.studies.single_pool import Setting
+from headway.simulate.workloads.loads import LOADS
+from headway.simulate.workloads.synthetic import KINDS
 from headway.strategies import load_strategies
-
-ENDED_BY_CTRL_C = 130
 
 app = typer.Typer(add_completion=False)
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from headway.errors import Invalid
-from headway.scaling.queueing import slots_for, slots_for_burst, wait_exceeds_probability
+from headway.scaling.planning.queueing import slots_for, slots_for_burst, wait_exceeds_probability
 
 DAY_S = 86_400.0
 ROUNDING = 1e-9  # what binary fractions add to a whole number must not buy a worker

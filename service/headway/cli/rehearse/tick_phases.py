@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from headway.cli.rehearsal import Case, rehearsed
+from headway.cli.rehearse.rehearsal import Case, rehearsed
 from headway.scaling.strategy import Strategy
-from headway.simulate.phases import middle
 from headway.simulate.report.rows import Row
-from headway.simulate.single import Setting
+from headway.simulate.studies.phases import middle
+from headway.simulate.studies.single_pool import Setting
 
 JOB_S = 5e-6  # what a job and a look cost, roughly: enough to tell whether processes pay
 LOOK_S = 3e-5

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from headway.errors import Invalid, Misconfigured
-from headway.simulate.jobs import Jobs
+from headway.simulate.workloads.jobs import Jobs
 
 ARRIVAL_NAMES = ("t_arrival", "at_s")
 SERVICE_NAMES = ("service_s",)

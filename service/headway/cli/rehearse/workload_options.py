@@ -3,13 +3,13 @@
 from dataclasses import fields
 from typing import Any
 
-from headway.cli.amounts import bare_seconds, count
-from headway.cli.described import described
-from headway.cli.traces import Workload
+from headway.cli.rehearse.trace_files import Workload
+from headway.cli.terminal.key_values import described
+from headway.cli.terminal.units import bare_seconds, count
 from headway.errors import Invalid
-from headway.simulate.jobs import Jobs
-from headway.simulate.loads import LOADS
-from headway.simulate.synthetic import KINDS, Synthetic
+from headway.simulate.workloads.jobs import Jobs
+from headway.simulate.workloads.loads import LOADS
+from headway.simulate.workloads.synthetic import KINDS, Synthetic
 
 UNITS = ("_per_s", "_s")
 GENERAL = {"service": "service_s", "tail": "tail", "for": "for_s", "seed": "seed"}

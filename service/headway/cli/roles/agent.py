@@ -9,18 +9,19 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from headway.agent.folder import StateFolder
+from headway.agent.config.host_file_watcher import WatchedFile
 from headway.agent.loop import Agent, AgentSetup, stop_left
-from headway.agent.records import Record
-from headway.agent.wakes import Wakes
-from headway.agent.watched import WatchedFile
-from headway.cli import agent_setup, parent
-from headway.cli.arguments import Arguments
-from headway.cli.logs import log_to_stderr
-from headway.cli.options import laid_over
-from headway.cli.private import keep_private
-from headway.cli.stopping import ended_by, service_status
-from headway.cli.trust import grpc_tls
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system.wake_pipe import Wakes
+from headway.agent.workers.worker_record import Record
+from headway.cli.argparse_base import Arguments
+from headway.cli.process import parent_watch
+from headway.cli.process.log_setup import log_to_stderr
+from headway.cli.process.process_privacy import keep_private
+from headway.cli.process.role_options import laid_over
+from headway.cli.process.shutdown import ended_by, service_status
+from headway.cli.roles import agent_setup
+from headway.cli.tls import grpc_tls
 from headway.errors import Misconfigured
 from headway.settings import AgentSettings
 
@@ -117,7 +118,7 @@ def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namesp
         join_token=_join_token(settings),
         tls=partial(grpc_tls, settings.tls),
     )
-    parent.watch(wakes.stop)
+    parent_watch.watch(wakes.stop)
     log.info(
         "agent of host=%s control=%s templates=%s", setup.host_name, settings.control, ",".join(host_file.now.templates)
     )

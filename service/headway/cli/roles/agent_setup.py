@@ -11,16 +11,16 @@ from pathlib import Path
 
 import grpc
 
-from headway.agent.capacity import capacity, measure
-from headway.agent.folder import StateFolder
-from headway.agent.host_file import HostFile, load
-from headway.agent.masking import shown as shown_command
-from headway.agent.reach import movers
-from headway.agent.starters import STARTERS, host_text
-from headway.agent.templates import Template, uid_of
-from headway.agent.unit import Unit, unit_text
-from headway.cli.said import say, say_text
-from headway.cli.trust import grpc_tls
+from headway.agent.config.folder_permissions import movers
+from headway.agent.config.host_file import HostFile, load
+from headway.agent.config.library_presets import STARTERS, host_text
+from headway.agent.config.redaction import shown as shown_command
+from headway.agent.config.systemd_unit import Unit, unit_text
+from headway.agent.config.templates import Template, uid_of
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.system.capacity import capacity, measure
+from headway.cli.terminal.printing import say, say_text
+from headway.cli.tls import grpc_tls
 from headway.errors import Conflict, Misconfigured, Unavailable
 from headway.scaling.model import HostCapacity
 from headway.settings import AgentSettings

@@ -6,19 +6,19 @@ import signal
 import threading
 from functools import partial
 
-from headway.cli import parent
-from headway.cli.arguments import Arguments
-from headway.cli.logs import log_to_stderr
-from headway.cli.options import laid_over
-from headway.cli.private import keep_private
-from headway.cli.said import say
-from headway.cli.stopping import Stopping, service_status
-from headway.cli.trust import grpc_tls
+from headway.cli.argparse_base import Arguments
+from headway.cli.process import parent_watch
+from headway.cli.process.log_setup import log_to_stderr
+from headway.cli.process.process_privacy import keep_private
+from headway.cli.process.role_options import laid_over
+from headway.cli.process.shutdown import Stopping, service_status
+from headway.cli.terminal.printing import say
+from headway.cli.tls import grpc_tls
 from headway.collect.broker import shown
+from headway.collect.collector_loop import Collectors
 from headway.collect.discovery import discover
-from headway.collect.loop import Collectors
 from headway.emit.client import TelemetryClient
-from headway.emit.folder import StateFolder
+from headway.emit.outbox_folder import StateFolder
 from headway.errors import HeadwayError, Misconfigured
 from headway.settings import CollectSettings
 
@@ -38,7 +38,7 @@ def main(words: list[str]) -> int:
     stopping = Stopping()
     with stopping.listening(repeated=lambda: None), StateFolder(settings.state_dir) as folder:
         main_thread = threading.get_ident()
-        parent.watch(lambda: signal.pthread_kill(main_thread, signal.SIGTERM))
+        parent_watch.watch(lambda: signal.pthread_kill(main_thread, signal.SIGTERM))
         client = TelemetryClient(*settings.control.texts, token=settings.token, tls=partial(grpc_tls, settings.tls))
         collectors = Collectors(settings.brokers, folder=folder, send=client.send)
         collectors.start()

@@ -2,11 +2,11 @@
 
 import os
 
-from headway.cli.arguments import Arguments
-from headway.cli.logs import log_to_stderr
-from headway.cli.options import add_data_flags, laid_over
-from headway.cli.private import keep_private
-from headway.cli.stopping import service_status
+from headway.cli.argparse_base import Arguments
+from headway.cli.process.log_setup import log_to_stderr
+from headway.cli.process.process_privacy import keep_private
+from headway.cli.process.role_options import add_data_flags, laid_over
+from headway.cli.process.shutdown import service_status
 from headway.settings import ControlSettings
 
 
@@ -18,8 +18,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("--grpc-address", dest="HEADWAY_GRPC_ADDRESS", help="HOST:PORT of the gRPC endpoint")
     settings = ControlSettings.from_env(laid_over(os.environ, parser.parse_args(words[1:])))
     # Its parts take seconds to import on a slow core: not for a word of help, nor for one about a setting.
-    from headway.cli import serving
+    from headway.cli.roles import control_server
 
     log_to_stderr()
     keep_private()
-    return service_status(serving.run(settings))
+    return service_status(control_server.run(settings))

@@ -15,34 +15,34 @@ from typing import Any
 import uvloop
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from headway.cli import parent
-from headway.cli.descriptors import within_descriptors
-from headway.control.admission import Admission
+from headway.cli.process import parent_watch
+from headway.cli.process.file_descriptors import within_descriptors
+from headway.control.agents.agent_service import Reports
+from headway.control.agents.host_authorization import Admission
+from headway.control.auth.authenticator import Callers
+from headway.control.auth.certificates import Certificates
 from headway.control.bounds import Bounds
-from headway.control.callers import Callers
-from headway.control.certificates import Certificates
-from headway.control.garbage import collect_rarely, give_back
+from headway.control.gc_tuning import collect_rarely, give_back
 from headway.control.http.app import create_app
-from headway.control.http.feed import Feed
-from headway.control.http.server import HttpServer
-from headway.control.ingest import Ingest
-from headway.control.leadership import Leadership
-from headway.control.maintenance import Upkeep, maintain, prepare
-from headway.control.names import Names
-from headway.control.reports import Reports
-from headway.control.rpc.agents import AgentServicer
-from headway.control.rpc.server import serve
-from headway.control.rpc.telemetry import TelemetryServicer
-from headway.control.tick import Ticker
-from headway.control.unread import UnreadBound
+from headway.control.http.http_server import HttpServer
+from headway.control.http.overview.broadcaster import Feed
+from headway.control.ingest.backpressure import UnreadBound
+from headway.control.ingest.ingest import Ingest
+from headway.control.ingest.name_claims import Names
+from headway.control.rpc.agent_servicer import AgentServicer
+from headway.control.rpc.grpc_server import serve
+from headway.control.rpc.telemetry_servicer import TelemetryServicer
+from headway.control.scheduler.leader import Leadership
+from headway.control.scheduler.maintenance import Upkeep, maintain, prepare
+from headway.control.scheduler.ticker import Ticker
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
 from headway.settings import ControlSettings, ServerTls
 from headway.store import migrate
+from headway.store.claimed_names import CHANGED as FORGOTTEN_QUEUES
 from headway.store.engine import CONTROL_IDLE_TRANSACTION_TIMEOUT_S, Engine, create_engine, listen
-from headway.store.event_log import EventLog
-from headway.store.names import CHANGED as FORGOTTEN_QUEUES
-from headway.store.sink import wakes
+from headway.store.events.event_log import EventLog
+from headway.store.metrics.metrics_sink import wakes
 from headway.strategies import load_strategies
 
 GIVE_BACK_S = 30.0  # a few milliseconds of a thread, in which who needs memory waits
@@ -148,7 +148,7 @@ class _Stop(asyncio.Event):
         def end() -> None:
             loop.call_soon_threadsafe(self.set)
 
-        parent.watch(end)
+        parent_watch.watch(end)
 
     def _asked(self, number: int) -> None:
         self.signal_number = self.signal_number or number

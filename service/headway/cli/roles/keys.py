@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from headway.cli.arguments import Arguments
-from headway.cli.said import say
-from headway.control.keys import CA_DAYS, LEAF_DAYS, Pair, make_ca, make_client, make_server, read_ca, write_pair
+from headway.cli.argparse_base import Arguments
+from headway.cli.terminal.printing import say
+from headway.control.auth.pki import CA_DAYS, LEAF_DAYS, Pair, make_ca, make_client, make_server, read_ca, write_pair
 from headway.errors import Invalid
 
 FOLDER = Path("keys")

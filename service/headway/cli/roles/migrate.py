@@ -2,8 +2,8 @@
 
 import os
 
-from headway.cli.arguments import Arguments
-from headway.cli.said import say
+from headway.cli.argparse_base import Arguments
+from headway.cli.terminal.printing import say
 from headway.errors import Misconfigured
 from headway.settings import database_url_of
 from headway.store import migrate

@@ -6,11 +6,11 @@
 import os
 import sys
 
-from headway.cli.arguments import Arguments
-from headway.cli.logs import log_to_stderr
-from headway.cli.options import add_data_flags, laid_over
-from headway.cli.private import keep_private
-from headway.cli.stopping import service_status
+from headway.cli.argparse_base import Arguments
+from headway.cli.process.log_setup import log_to_stderr
+from headway.cli.process.process_privacy import keep_private
+from headway.cli.process.role_options import add_data_flags, laid_over
+from headway.cli.process.shutdown import service_status
 from headway.settings import PipelineSettings
 
 
@@ -27,11 +27,11 @@ def main(words: list[str]) -> int:
     is_rebuild = given.action == "rebuild"
     settings = PipelineSettings.from_env(laid_over(os.environ, given))
     # Spark takes seconds to import on a slow core: not for a word of help, nor for one about a setting.
-    from headway.cli import streaming
+    from headway.cli.roles import pipeline_run
 
     log_to_stderr()
     keep_private()  # before the JVM, which gets this environment, is started
-    return service_status(streaming.run(settings, is_rebuild=is_rebuild))
+    return service_status(pipeline_run.run(settings, is_rebuild=is_rebuild))
 
 
 if __name__ == "__main__":

@@ -11,20 +11,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from headway.cli import heartbeat, parent
+from headway.cli.process import heartbeat, parent_watch
 from headway.errors import Misconfigured
 from headway.settings import PipelineSettings
-from headway.store.pipeline_beat import CRASHED, STOPPED, PipelineBeat
-from headway.store.sink import MetricsSink
+from headway.store.metrics.metrics_sink import MetricsSink
+from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineBeat
 from headway.zones import zone_of
-from headway_spark import kafka, storage
-from headway_spark.archive import Archive, Retention
-from headway_spark.checkpoint import order
-from headway_spark.keeper import Keeper
-from headway_spark.pipeline import Stream, Unfit, unfit
-from headway_spark.rebuild import Rebuild, Stopped, is_due
+from headway_spark.event_log.archive import Archive, Retention
 from headway_spark.session import Session, ask, close, open_session
-from headway_spark.warm_up import warm_up
+from headway_spark.stream import checkpoint_storage, kafka
+from headway_spark.stream.checkpoint import order
+from headway_spark.stream.keeper import Keeper
+from headway_spark.stream.pipeline import Stream, Unfit, unfit
+from headway_spark.stream.rebuild import Rebuild, Stopped, is_due
+from headway_spark.stream.warm_up import warm_up
 
 KEEPER_END_S = 5.0  # it looks for a stop between two files
 
@@ -39,7 +39,7 @@ def run(settings: PipelineSettings, *, is_rebuild: bool) -> int | None:
         Unfit: the checkpoint cannot be gone on from.
     """
     # As a signal, so that it ends a start that is still under way as well.
-    parent.watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
+    parent_watch.watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
     if is_rebuild and settings.source != "files":
         raise Misconfigured(
             "`headway pipeline rebuild` reads the event log, and HEADWAY_SOURCE=kafka does not: delete the checkpoint "
@@ -149,8 +149,8 @@ def _spark_settings(settings: PipelineSettings) -> dict[str, str]:
     more = {"spark.driver.memory": f"{settings.heap_mb}m"}
     if settings.packages:
         more["spark.jars.packages"] = settings.packages
-    if storage.is_remote(settings.checkpoint):
-        more["spark.sql.streaming.checkpointFileManagerClass"] = storage.CHECKPOINTS
+    if checkpoint_storage.is_remote(settings.checkpoint):
+        more["spark.sql.streaming.checkpointFileManagerClass"] = checkpoint_storage.CHECKPOINTS
     return more
 
 
@@ -166,7 +166,7 @@ def _require_connectors(settings: PipelineSettings, session: Session) -> None:
     if settings.source == "kafka":
         kafka.messages(session, servers=settings.kafka_servers, topic=settings.kafka_topic)
     if isinstance(settings.checkpoint, str):
-        storage.require(session, settings.checkpoint)
+        checkpoint_storage.require(session, settings.checkpoint)
 
 
 class _LogSide:

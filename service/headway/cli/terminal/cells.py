@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from headway.cli.screen import Text
+from headway.cli.terminal.screen import Text
 
 UNKNOWN = "unknown"
 

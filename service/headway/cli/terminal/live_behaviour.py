@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.table import Table
 
-from headway.cli.cells import UNKNOWN, table
+from headway.cli.terminal.cells import UNKNOWN, table
 
 ROWS = (
     ("start_up", "start-up, from spawn to ready"),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from headway.cli.cells import duration
+from headway.cli.terminal.cells import duration
 
 PAUSED: Mapping[str, str] = {"pause": "paused", "pause_up": "paused upwards", "pause_down": "paused downwards"}
 

@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from headway.control.agents.batcher import Together
+from headway.control.agents.disconnects import HangUps
+from headway.control.agents.enrolment_writer import EnrolLine
+from headway.control.agents.report_writer import Beat, ReportLine
+from headway.control.agents.worker_quota import WorkerRoom
 from headway.control.bounds import DEFAULT, Bounds
-from headway.control.enrol_line import EnrolLine
-from headway.control.hang_ups import HangUps
-from headway.control.report_line import Beat, ReportLine
-from headway.control.together import Together
-from headway.control.worker_room import WorkerRoom
 from headway.errors import Overloaded
+from headway.store.access.enrolment import Enrolment
 from headway.store.engine import WAKE, Engine, transaction
-from headway.store.hosts import LEASE_S, enrol, note_certificate, read_cluster_id
-from headway.store.joining import Enrolment
+from headway.store.hosts.host_assignments import Standing, read_standings, unknown
+from headway.store.hosts.host_reports import HostReport
+from headway.store.hosts.hosts import LEASE_S, enrol, note_certificate, read_cluster_id
 from headway.store.leadership import note_ahead
-from headway.store.reports import HostReport
-from headway.store.standing import Standing, read_standings, unknown
 
 POLL_WAIT_MAX_S = 300.0
 # A host whose workers a broker tells of wants to hear of them now and then; after a change it may begin to tell.

@@ -6,7 +6,7 @@ A transaction of its own for each keeps a disk busy for minutes where thousands 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
-from headway.control.together import Together
+from headway.control.agents.batcher import Together
 from headway.errors import HeadwayError, Refused
 from headway.store.engine import Connection, Engine, transaction
 

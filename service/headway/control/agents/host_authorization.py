@@ -4,11 +4,11 @@ import asyncio
 import logging
 from collections.abc import Collection
 
-from headway.control.callers import LOCAL, Caller, Callers
-from headway.control.enrol_line import EnrolLine
-from headway.store.credentials import Known, Role, host_facts, issue
+from headway.control.agents.enrolment_writer import EnrolLine
+from headway.control.auth.authenticator import LOCAL, Caller, Callers
+from headway.store.access.credentials import Known, Role, host_facts, issue
+from headway.store.access.enrolment import Enrolment, Joined, join
 from headway.store.engine import Engine, transaction
-from headway.store.joining import Enrolment, Joined, join
 
 STATEMENTS_AT_ONCE = 3  # calls of many hosts queue, so that other work finds a connection to the database free
 OTHER_HOST = "its credential is another host's"

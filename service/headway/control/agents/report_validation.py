@@ -7,12 +7,12 @@ take, or a host with endless cores, would be everybody's trouble. So the door re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from headway.control.agents.report_writer import Beat
 from headway.control.bounds import Bounds
-from headway.control.report_line import Beat
 from headway.errors import Invalid
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker
-from headway.scaling.profile_rules import PATH_NAME, is_path_name
-from headway.store.reports import HostReport
+from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
+from headway.store.hosts.host_reports import HostReport
 
 TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes
 COUNT_MAX = 2**63 - 1  # Postgres's bigint

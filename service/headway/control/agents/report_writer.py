@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from headway.control.together import Together
+from headway.control.agents.batcher import Together
 from headway.errors import HeadwayError, Invalid, Unavailable
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, transaction
-from headway.store.reports import HostReport, Pulse, Recorded, record_reports
-from headway.store.standing import unknown
+from headway.store.hosts.host_assignments import unknown
+from headway.store.hosts.host_reports import HostReport, Pulse, Recorded, record_reports
 
 LINES = 1  # two could wait for each other's hosts
 REST_S = 0.1  # a transaction costs as much as a dozen reports in it; a tick looks each 5 s

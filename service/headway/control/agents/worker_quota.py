@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable
 
 from headway.control.bounds import Bounds
-from headway.control.seldom import Seldom
+from headway.control.log_throttle import Seldom
 from headway.errors import Invalid
 from headway.store.engine import Engine, transaction
-from headway.store.templates import count_workers
+from headway.store.hosts.template_counts import count_workers
 
 COUNTED_S = 1.0  # a count of a hundred thousand rows takes some hundredths of a second
 

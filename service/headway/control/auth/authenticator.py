@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from headway.control.attempts import Attempts
-from headway.control.brake import Brake
-from headway.control.lately import Lately
-from headway.control.patience import Patience
+from headway.control.auth.failed_sign_ins import Attempts
+from headway.control.database_timeout import Patience
+from headway.control.refusal_throttle import Brake
+from headway.control.sliding_counter import Lately
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
 from headway.scaling.explain import duration
-from headway.store.audit import Actor, record_act
-from headway.store.credentials import (
+from headway.store.access.credentials import (
     PREFIXES,
     TOKEN_PREFIX,
     Known,
@@ -31,6 +30,7 @@ from headway.store.credentials import (
     read_revision,
     read_valid,
 )
+from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction
 
 WATCH_S = 0.5

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headway.control.seldom import Seldom
+from headway.control.log_throttle import Seldom
 from headway.errors import HeadwayError, Overloaded
 from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction

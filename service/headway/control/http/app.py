@@ -13,39 +13,39 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from headway import __version__
+from headway.control.auth.authenticator import LOCAL, Callers
+from headway.control.auth.certificates import Certificates
 from headway.control.bounds import DEFAULT, Bounds
-from headway.control.callers import LOCAL, Callers
-from headway.control.certificates import Certificates
-from headway.control.http import (
-    audit,
-    by_hand,
-    events,
-    exposition,
+from headway.control.http.dependencies import Door
+from headway.control.http.middleware import Guard
+from headway.control.http.overview.broadcaster import Feed
+from headway.control.http.overview.health_reasons import Reason, telemetry_of
+from headway.control.http.overview.overview_builder import Overviews
+from headway.control.http.overview.process_reasons import local_reasons
+from headway.control.http.problems import Problem, install
+from headway.control.http.prometheus import exposition
+from headway.control.http.routes import (
+    audit_log,
     health,
-    host_signal,
+    host_demand,
     hosts,
+    overrides,
+    overview_events,
     profiles,
-    reading,
+    queries,
     restarts,
     telemetry,
     tokens,
     windows,
 )
-from headway.control.http.answers import Overview, TelemetryHealth
-from headway.control.http.bodies import TelemetryBody
-from headway.control.http.door import Door
-from headway.control.http.feed import Feed
-from headway.control.http.guard import Guard
-from headway.control.http.host_bodies import ReasonBody
-from headway.control.http.local_reasons import local_reasons
-from headway.control.http.overview import Overviews
-from headway.control.http.problems import Problem, install
-from headway.control.http.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
-from headway.control.http.queue_names import QueuesBody
-from headway.control.http.reasons import Reason, telemetry_of
-from headway.control.http.token_bodies import TokenBody
-from headway.control.ingest import Ingest
-from headway.control.maintenance import Upkeep
+from headway.control.http.schemas.host_bodies import ReasonBody
+from headway.control.http.schemas.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
+from headway.control.http.schemas.queue_names import QueuesBody
+from headway.control.http.schemas.requests import TelemetryBody
+from headway.control.http.schemas.responses import Overview, TelemetryHealth
+from headway.control.http.schemas.token_bodies import TokenBody
+from headway.control.ingest.ingest import Ingest
+from headway.control.scheduler.maintenance import Upkeep
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine
@@ -141,16 +141,16 @@ def routed() -> App:
     for module in (
         health,
         profiles,
-        by_hand,
+        overrides,
         restarts,
-        host_signal,
+        host_demand,
         hosts,
-        reading,
+        queries,
         windows,
         telemetry,
-        events,
+        overview_events,
         tokens,
-        audit,
+        audit_log,
         exposition,
     ):
         # Not included: nothing is added to a router's routes, and for each app FastAPI would build them all anew.

@@ -9,15 +9,15 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import from_json
 
-from headway.control.attempts import address_of
+from headway.control.auth.authenticator import Caller, Callers
+from headway.control.auth.failed_sign_ins import address_of
 from headway.control.bounds import Bounds
-from headway.control.callers import Caller, Callers
-from headway.control.http.bodies import TEXT_LENGTH_MAX, storable, storable_text
-from headway.control.http.feed import Feed
-from headway.control.http.guard import CALLER
-from headway.control.http.overview import Overviews
+from headway.control.http.middleware import CALLER
+from headway.control.http.overview.broadcaster import Feed
+from headway.control.http.overview.overview_builder import Overviews
 from headway.control.http.problems import breaches_of
-from headway.control.ingest import Ingest
+from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable, storable_text
+from headway.control.ingest.ingest import Ingest
 from headway.errors import Invalid
 from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.scaling.strategy import Strategy

@@ -13,7 +13,7 @@ import uvicorn
 from headway.control.bounds import DEFAULT
 from headway.control.http.app import Address, App
 from headway.control.http.connections import Connections
-from headway.control.http.handshakes import Handshakes
+from headway.control.http.tls_handshakes import Handshakes
 from headway.errors import Misconfigured
 
 SETTING = "HEADWAY_HTTP_ADDRESS"

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headway.control.attempts import address_of
-from headway.control.callers import Caller, Callers
+from headway.control.auth.authenticator import Caller, Callers
+from headway.control.auth.failed_sign_ins import address_of
+from headway.control.http.permissions import allows, needed_for
 from headway.control.http.problems import TooLarge, problem_response
-from headway.control.http.rights import allows, needed_for
 from headway.errors import Forbidden, HeadwayError
 
 BODY_BYTES_MAX = 1024 * 1024

@@ -1,4 +1,4 @@
-"""Writes the API's description: `python -m headway.control.http.describe docs/reference/openapi.json`."""
+"""Writes the API's description: `python -m headway.control.http.openapi docs/reference/openapi.json`."""
 
 import json
 import sys

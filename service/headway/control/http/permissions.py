@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from starlette.routing import compile_path
 
-from headway.control.http.queue_names import IN_PATH
-from headway.store.credentials import Role
+from headway.control.http.schemas.queue_names import IN_PATH
+from headway.store.access.credentials import Role
 
 RANKS: Mapping[Role, int] = {Role.VIEWER: 1, Role.OPERATOR: 2, Role.ADMIN: 3}
 

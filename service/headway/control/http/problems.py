@@ -23,7 +23,7 @@ from headway.errors import (
     Unavailable,
     printable,
 )
-from headway.store.profiles import StaleVersion, VersionUnstated
+from headway.store.pools.profiles import StaleVersion, VersionUnstated
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from headway.errors import Overloaded
-from headway.store.event_log import EventLog, Waiting
+from headway.store.events.event_log import EventLog, Waiting
 
 FILES_MAX = 100_000  # a day at a file a second; Spark lists them in its memory
 BYTES_MAX = 2_000_000_000

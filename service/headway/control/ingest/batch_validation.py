@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from headway.control.classes import JobClasses
-from headway.control.clocks import corrected, corrected_enqueued
+from headway.control.ingest.clock_skew import corrected, corrected_enqueued
+from headway.control.ingest.job_classes import JobClasses
 from headway.errors import Invalid
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
-from headway.store.event_log import EventRow
+from headway.store.events.event_log import EventRow
 
 BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
 TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes

@@ -16,22 +16,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from headway.control.batches import Rows, check, items, rows_of
+from headway.control.auth.authenticator import LOCAL, Caller
 from headway.control.bounds import DEFAULT as DEFAULT_BOUNDS
 from headway.control.bounds import Bounds
-from headway.control.callers import LOCAL, Caller
-from headway.control.classes import JobClasses
-from headway.control.clocks import WRONG_SHOWN_S, Offsets
-from headway.control.lately import Lately
-from headway.control.names import Names
-from headway.control.unread import DEFAULT, LOOK_S, Unread, UnreadBound
+from headway.control.ingest.backpressure import DEFAULT, LOOK_S, Unread, UnreadBound
+from headway.control.ingest.batch_validation import Rows, check, items, rows_of
+from headway.control.ingest.clock_skew import WRONG_SHOWN_S, Offsets
+from headway.control.ingest.job_classes import JobClasses
+from headway.control.ingest.name_claims import Names
+from headway.control.sliding_counter import Lately
 from headway.errors import HeadwayError, Overloaded, Unavailable
 from headway.scaling.model import TelemetryBatch
-from headway.store.attach import attach, recover, settle
+from headway.store.claimed_names import touch_producers
 from headway.store.engine import Engine, transaction
-from headway.store.event_log import EventLog
-from headway.store.names import touch_producers
-from headway.store.telemetry import BatchKey, claim_batches, record_file, upsert_activities, upsert_samples
+from headway.store.events.event_log import EventLog
+from headway.store.events.recovery import attach, recover, settle
+from headway.store.events.telemetry import BatchKey, claim_batches, record_file, upsert_activities, upsert_samples
 
 log = logging.getLogger(__name__)
 

@@ -13,14 +13,14 @@ from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
+from headway.control.auth.authenticator import Caller
 from headway.control.bounds import Bounds
-from headway.control.callers import Caller
-from headway.control.seldom import Seldom
+from headway.control.log_throttle import Seldom
 from headway.errors import Invalid, Overloaded
 from headway.scaling.model import TelemetryBatch
-from headway.store.credentials import Role
+from headway.store.access.credentials import Role
+from headway.store.claimed_names import Full, Kind, Room, Sender, claim, read_known
 from headway.store.engine import Engine, transaction
-from headway.store.names import Full, Kind, Room, Sender, claim, read_known
 
 FULL_S = 5.0  # so long is nobody asked again whether there is room
 TOUCHED_S = 60.0  # how often it is written down that a producer sends; a third of what counts as silent

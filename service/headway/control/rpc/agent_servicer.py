@@ -10,19 +10,26 @@ from typing import Any
 
 import grpc.aio
 
-from headway.control.admission import Admission
+from headway.control.agents.agent_service import Having, Reports
+from headway.control.agents.host_authorization import Admission
+from headway.control.agents.report_validation import (
+    Size,
+    check_beat,
+    check_host_name,
+    check_names,
+    check_report,
+    check_size,
+)
+from headway.control.agents.report_writer import Beat
+from headway.control.auth.authenticator import LOCAL, Caller
 from headway.control.bounds import DEFAULT, Bounds
-from headway.control.callers import LOCAL, Caller
-from headway.control.report_line import Beat
-from headway.control.report_rules import Size, check_beat, check_host_name, check_names, check_report, check_size
-from headway.control.reports import Having, Reports
-from headway.control.rpc.errors import with_status
-from headway.control.rpc.peers import address_of_call
-from headway.control.rpc.rights import CALLER
-from headway.control.seldom import Seldom
+from headway.control.log_throttle import Seldom
+from headway.control.rpc.call_permissions import CALLER
+from headway.control.rpc.grpc_errors import with_status
+from headway.control.rpc.peer_address import address_of_call
 from headway.errors import Invalid, Misconfigured
-from headway.store.joining import Enrolment, Joined
-from headway.store.reports import HostReport
+from headway.store.access.enrolment import Enrolment, Joined
+from headway.store.hosts.host_reports import HostReport
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 

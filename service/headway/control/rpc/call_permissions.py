@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from contextvars import ContextVar
 
-from headway.control.callers import LOCAL, Caller
-from headway.store.credentials import Role
+from headway.control.auth.authenticator import LOCAL, Caller
+from headway.store.access.credentials import Role
 
 _AGENTS = "/headway.wire.v1.AgentService/"
 ENROL = f"{_AGENTS}Enrol"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from headway.control.seldom import Seldom
+from headway.control.log_throttle import Seldom
 from headway.errors import (
     Conflict,
     Forbidden,

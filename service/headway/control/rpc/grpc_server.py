@@ -8,14 +8,14 @@ from typing import Any, Protocol
 import grpc
 import grpc.aio
 
+from headway.control.auth.authenticator import Caller, Callers
+from headway.control.auth.certificates import Certificates
 from headway.control.bounds import DEFAULT
-from headway.control.callers import Caller, Callers
-from headway.control.certificates import Certificates
-from headway.control.rpc.errors import status_of
-from headway.control.rpc.intake import Intake
-from headway.control.rpc.paced import Paced
-from headway.control.rpc.peers import address_of_call
-from headway.control.rpc.rights import CALLER, ENROL, NOBODY, may_call
+from headway.control.rpc.call_permissions import CALLER, ENROL, NOBODY, may_call
+from headway.control.rpc.grpc_errors import status_of
+from headway.control.rpc.message_intake import Intake
+from headway.control.rpc.paced_call import Paced
+from headway.control.rpc.peer_address import address_of_call
 from headway.errors import HeadwayError, Misconfigured
 from headway.wire.channel import ANSWERED
 

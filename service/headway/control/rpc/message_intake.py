@@ -13,10 +13,10 @@ from typing import Any
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from headway.control.callers import Caller
-from headway.control.rpc.paced import Paced
+from headway.control.auth.authenticator import Caller
+from headway.control.rpc.paced_call import Paced
 from headway.errors import Invalid, Overloaded
-from headway.store.credentials import Role
+from headway.store.access.credentials import Role
 
 Context = grpc.aio.ServicerContext[Any, Any] | Paced
 

@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from headway.control.brake import Brake
+from headway.control.refusal_throttle import Brake
 
 HELD_BACK = frozenset(
     {

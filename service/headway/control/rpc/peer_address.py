@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 import grpc.aio
 
-from headway.control.attempts import address_of
+from headway.control.auth.failed_sign_ins import address_of
 
 
 def address_of_call(context: grpc.aio.ServicerContext[Any, Any]) -> str:

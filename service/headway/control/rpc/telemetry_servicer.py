@@ -4,9 +4,9 @@ from typing import Any
 
 import grpc.aio
 
-from headway.control.ingest import Ingest
-from headway.control.rpc.errors import with_status
-from headway.control.rpc.rights import CALLER
+from headway.control.ingest.ingest import Ingest
+from headway.control.rpc.call_permissions import CALLER
+from headway.control.rpc.grpc_errors import with_status
 from headway.wire import codec
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
 

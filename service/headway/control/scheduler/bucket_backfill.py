@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from headway.control.recent import KEPT_S, RecentBuckets
+from headway.control.scheduler.bucket_cache import KEPT_S, RecentBuckets
 from headway.store.engine import Engine, transaction
 from headway.store.overview import read_buckets, read_news
 

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Collection, Iterable
 
-from headway.scaling.estimate import WINDOW_S
-from headway.scaling.fall import Fall, fall_of
 from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, queue_metrics, read_again, settles_at_s
+from headway.scaling.metrics.flush_detection import Fall, fall_of
+from headway.scaling.metrics.rolling_estimate import WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
 
 KEPT_S = 300.0  # the longest window that deciding looks at

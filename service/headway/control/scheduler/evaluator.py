@@ -5,20 +5,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.control.earlier import EarlierDays
-from headway.control.learning import Learning
-from headway.control.recent import RecentBuckets
-from headway.control.views import Views
+from headway.control.scheduler.bucket_cache import RecentBuckets
+from headway.control.scheduler.history_cache import EarlierDays
+from headway.control.scheduler.learning import Learning
+from headway.control.scheduler.view_builder import Views
 from headway.errors import HeadwayError
+from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.rollout import rolled
 from headway.scaling.decide import decide
+from headway.scaling.decisions.outcome import Outcome
+from headway.scaling.decisions.reuse import stands
 from headway.scaling.model import Assignment, Memory, Mode
 from headway.scaling.profile import Profile, profile_from_mapping
-from headway.scaling.rollout import rolled
-from headway.scaling.settle import Outcome, settled
-from headway.scaling.standing import stands
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.store.deciding import Gathered, require_storable
+from headway.store.pools.evaluation_io import Gathered, require_storable
 
 log = logging.getLogger(__name__)
 

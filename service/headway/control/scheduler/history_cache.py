@@ -4,12 +4,12 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from headway.scaling.history.daily import DAY_MINUTES, DAYS, minute_of, minutes_ahead, recalled_jobs
+from headway.scaling.history.weekly import Member, Recalled, Season, recalled
 from headway.scaling.model import QueueMetrics
-from headway.scaling.recall import DAY_MINUTES, DAYS, minute_of, minutes_ahead, recalled_jobs
-from headway.scaling.seasons import Member, Recalled, Season, recalled
 from headway.store.engine import Engine, transaction
-from headway.store.minutes import MinuteCounts, read_minutes
-from headway.store.seasons import Stored, read_seasons
+from headway.store.metrics.arrival_history import MinuteCounts, read_minutes
+from headway.store.metrics.seasons import Stored, read_seasons
 
 SEASONS_READ_S = 600.0  # they are learned once a day: ten minutes later is soon enough
 

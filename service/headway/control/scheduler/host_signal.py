@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Sequence
 
-from headway.scaling.hosts_wanted import LOOK_FOR_SPARE_S, HostsWanted, hosts_wanted
+from headway.scaling.allocation.host_demand import LOOK_FOR_SPARE_S, HostsWanted, hosts_wanted
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment
-from headway.scaling.settle import Outcome
-from headway.store.deciding import Gathered
+from headway.store.pools.evaluation_io import Gathered
 
 log = logging.getLogger(__name__)
 

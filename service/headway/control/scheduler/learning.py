@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from headway.control.recent import RecentBuckets
-from headway.scaling.behaviour import Behaviour, spread_of
-from headway.scaling.dispatch import LOOKS_KEPT, Dispatch, Seen, seen_of, with_looks
-from headway.scaling.instant import instant_s
+from headway.control.scheduler.bucket_cache import RecentBuckets
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.measure import BUCKET_S, BucketRow
+from headway.scaling.metrics.behaviour import Behaviour, spread_of
+from headway.scaling.metrics.dispatch_overhead import LOOKS_KEPT, Dispatch, Seen, seen_of, with_looks
+from headway.scaling.metrics.prediction_error import cohort, error_of
+from headway.scaling.metrics.sampling_instant import instant_s
 from headway.scaling.model import Assignment, Mode, Worker, WorkerState
-from headway.scaling.scoring import cohort, error_of
-from headway.scaling.settle import Outcome
-from headway.store.behaviours import Learned
-from headway.store.deciding import Gathered
+from headway.store.pools.behaviours import Learned
+from headway.store.pools.evaluation_io import Gathered
 
 RECENT_MAX = 50  # observations that a spread is made of
 ERRORS_KEPT_S = 3600.0

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from headway.errors import Unavailable
-from headway.store.credentials import forget_ended
+from headway.store.access.credentials import forget_ended
+from headway.store.decision_partitions import keep_partitions
 from headway.store.engine import Engine, first_line, transaction
-from headway.store.partitions import keep_partitions
 from headway.store.retention import SERVED, forget_old
 
 MISSED_MAX = 1  # once, a part may find a table locked

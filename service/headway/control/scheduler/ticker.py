@@ -12,22 +12,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from headway.control.evaluation import Evaluation
-from headway.control.filling import Filling
-from headway.control.host_signal import HostSignal
-from headway.control.leadership import Leadership
-from headway.control.maintenance import prepare
-from headway.control.recent import KEPT_S
+from headway.control.scheduler.bucket_backfill import Filling
+from headway.control.scheduler.bucket_cache import KEPT_S
+from headway.control.scheduler.evaluator import Evaluation
+from headway.control.scheduler.host_signal import HostSignal
+from headway.control.scheduler.leader import Leadership
+from headway.control.scheduler.maintenance import prepare
 from headway.errors import Unavailable
+from headway.scaling.decisions.change_detection import is_new
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision
-from headway.scaling.settle import Outcome
-from headway.scaling.story import is_new
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.store.behaviours import Learned, read_learned
-from headway.store.deciding import Gathered, News, PoolState, apply, gather, hold_hosts
 from headway.store.engine import Engine, transaction
 from headway.store.leadership import Superseded
+from headway.store.pools.behaviours import Learned, read_learned
+from headway.store.pools.evaluation_io import Gathered, News, PoolState, apply, gather, hold_hosts
 
 # Looks are five seconds apart. After a longer pause this process, or Postgres, stood still, or its clock was set on.
 PAUSE_S = 15.0

@@ -5,18 +5,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from headway.control.earlier import EarlierDays
-from headway.control.learning import Learning
-from headway.control.recent import RecentBuckets
-from headway.scaling.demand import exposed_s
-from headway.scaling.instant import NOTHING_RECENT, RECENT_S, counted, recent_of
+from headway.control.scheduler.bucket_cache import RecentBuckets
+from headway.control.scheduler.history_cache import EarlierDays
+from headway.control.scheduler.learning import Learning
+from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
+from headway.scaling.demands.deadlines import exposed_s
+from headway.scaling.history.daily import MINUTE_S, minute_of
+from headway.scaling.metrics.sampling_instant import NOTHING_RECENT, RECENT_S, counted, recent_of
 from headway.scaling.model import Host, HostState, Template, WorkerState
-from headway.scaling.presence import leaving_workers, unknown_workers
+from headway.scaling.placement.host_capacity import Rooms, is_open
 from headway.scaling.profile import Profile
-from headway.scaling.recall import MINUTE_S, minute_of
-from headway.scaling.room import Rooms, is_open
 from headway.scaling.view import LAG_S, PoolView
-from headway.store.deciding import Gathered
+from headway.store.pools.evaluation_io import Gathered
 from headway.zones import zones_of
 
 

@@ -8,32 +8,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from headway.scaling.allotment import Allotment, allotted
+from headway.scaling.allocation.fair_share import Claim, urgency
+from headway.scaling.allocation.grants import Allotment, allotted
+from headway.scaling.allocation.handover import startable
+from headway.scaling.allocation.host_drain import Leaving, elsewhere, leaving, staying
+from headway.scaling.allocation.refusals import Refusals
+from headway.scaling.allocation.unreachable_hosts import kept_rows
 from headway.scaling.decide import predicted_pickup_s
-from headway.scaling.evacuation import Leaving, elsewhere, leaving, staying
-from headway.scaling.handover import startable
-from headway.scaling.limits import Ground, busy_workers, ceiling_of, paused_workers
-from headway.scaling.model import Assignment, Decision, Host, LastMove, Memory, Mode, Step
-from headway.scaling.pauses import NEVER_DOWN
-from headway.scaling.placement import PoolTarget
-from headway.scaling.presence import kept_rows
-from headway.scaling.refusals import Refusals
-from headway.scaling.room import Rooms
-from headway.scaling.share import Claim, urgency
-from headway.scaling.view import PoolView
+from headway.scaling.decisions.outcome import Outcome
+from headway.scaling.model import Assignment, Host, LastMove, Mode, Step
+from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.placement import PoolTarget
+from headway.scaling.policy.limits import Ground, busy_workers, ceiling_of, paused_workers
+from headway.scaling.profile_keys.pauses import NEVER_DOWN
 
 CUT_FOR_ROOM = frozenset({"capacity", "share"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of one pool that was decided."""
-
-    view: PoolView
-    before: Memory
-    """What was remembered when it was decided."""
-    decision: Decision
-    memory: Memory
 
 
 def settled(

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from headway.errors import Invalid
-from headway.scaling.arrangement import Arrangement
 from headway.scaling.decide import worst_wait_s
 from headway.scaling.model import Assignment, Decision, Host, HostState
-from headway.scaling.room import Rooms
+from headway.scaling.placement.arrangement import Arrangement
+from headway.scaling.placement.host_capacity import Rooms
 
 # A pool weighs twice as much once half of its objective is used up, four times once all of it is. Steps, because a
 # weight that followed every second of waiting would move workers at every tick; no more than four times, because a pool
@@ -85,7 +85,8 @@ def shared(
 
     Workers are put on the empty hosts one after the other, so that what is shared out is known to fit. Nothing is left
     that somebody wants and that fits. No pool has less because of one of lower priority, but for that one's guarantee.
-    Guarantees of all sizes have their places if there is a way; scaling/arrangement.py says how far one is looked for.
+    Guarantees of all sizes have their places if there is a way; scaling/placement/arrangement.py says how far one is
+    searched for.
 
     Args:
         claims: at most one a pool.

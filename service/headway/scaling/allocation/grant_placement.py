@@ -8,11 +8,11 @@ import heapq
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from headway.scaling.moving import moved_for_guarantees
-from headway.scaling.parts import Part
-from headway.scaling.placing import Placing
-from headway.scaling.share import Claim, Shares, pace_of
-from headway.scaling.takeover import Freed, Takeover
+from headway.scaling.allocation.fair_share import Claim, Shares, pace_of
+from headway.scaling.placement.displacement import Freed, Takeover
+from headway.scaling.placement.guarantee_moves import moved_for_guarantees
+from headway.scaling.placement.pool_parts import Part
+from headway.scaling.placement.worker_placer import Placing
 
 PASSES_MAX = 4  # each but the last brings somebody nearer to his grant; two are usual
 MOVES_MAX = 50  # guaranteed workers that move at one evaluation; the next goes on

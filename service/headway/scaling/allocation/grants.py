@@ -1,6 +1,6 @@
 """What every pool gets of the hosts, and where: room is shared where it is short, and what is shared is placed.
 
-One pure function for the live loop (``scaling/settle.py``) and for rehearsals of many pools.
+One pure function for the live loop (``scaling/allocation/allocate.py``) and for rehearsals of many pools.
 
 Source: docs/why/share.md.
 """
@@ -8,12 +8,12 @@ Source: docs/why/share.md.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headway.scaling.allocation.fair_share import Claim, Shares, shared
+from headway.scaling.allocation.grant_placement import Realising
+from headway.scaling.allocation.refusals import MORE_MOVES, Refusals
 from headway.scaling.model import Assignment, Host
-from headway.scaling.parts import PoolTarget
-from headway.scaling.placing import Placing
-from headway.scaling.realising import Realising
-from headway.scaling.refusals import MORE_MOVES, Refusals
-from headway.scaling.share import Claim, Shares, shared
+from headway.scaling.placement.pool_parts import PoolTarget
+from headway.scaling.placement.worker_placer import Placing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headway.scaling.allocation.unreachable_hosts import COUNTED
 from headway.scaling.model import Assignment, Host, HostState, Worker, WorkerState
-from headway.scaling.presence import COUNTED
-from headway.scaling.room import Room
+from headway.scaling.placement.host_capacity import Room
 
 Where = tuple[str, str]
 """Pool and host id."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median_low
 
+from headway.scaling.allocation.fair_share import Claim, share
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Mode
-from headway.scaling.placement import placed_workers
-from headway.scaling.room import PROCESSES_MAX, Room, Rooms, is_open
-from headway.scaling.settle import Outcome
-from headway.scaling.share import Claim, share
+from headway.scaling.placement.host_capacity import PROCESSES_MAX, Room, Rooms, is_open
+from headway.scaling.placement.placement import placed_workers
 
 LOOK_FOR_SPARE_S = 60.0  # trying to do without hosts costs some tens of milliseconds, and nobody removes one in a hurry
 CUTS = frozenset({"capacity", "share"})

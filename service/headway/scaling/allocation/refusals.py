@@ -6,10 +6,10 @@ profiles change.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.model import HostState
-from headway.scaling.packing import Amounts
-from headway.scaling.room import MICRO, Room, Rooms
-from headway.scaling.share import Claim
+from headway.scaling.placement.host_capacity import MICRO, Room, Rooms
+from headway.scaling.placement.packing import Amounts
 
 GIB, MIB = 2**30, 2**20
 MORE_MOVES = "there is a place, but it takes more moves than one evaluation makes: the next goes on"

@@ -6,9 +6,9 @@ The rule is safe rather than sharp. What it does not know to be without a clock 
 from itertools import pairwise
 from operator import attrgetter
 
-from headway.scaling.limits import Limit, hold_down
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Memory, QueueMetrics
-from headway.scaling.settle import Outcome
+from headway.scaling.policy.limits import Limit, hold_down
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView, is_fresh
 

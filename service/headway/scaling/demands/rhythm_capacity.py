@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from headway.scaling.beat import BINS, ODD_BURSTS, TOGETHER_BINS, Rhythm
+from headway.scaling.demands.rhythm import BINS, ODD_BURSTS, TOGETHER_BINS, Rhythm
 
 PERIODS_MAX = 8  # that a job may outlast
 ROUNDING = 1e-9

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.scaling.beat import (
+from headway.scaling.demands.rhythm import (
     BELIEVED,
     BINS,
     LOST,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headway.scaling.demand import (
+from headway.scaling.demands.deadlines import (
     MARGIN_S,
     SHORTEST_S,
     ceiling_slots,
@@ -19,10 +19,10 @@ from headway.scaling.demand import (
     leeway,
     start_up_s,
 )
+from headway.scaling.demands.rhythm_detection import Periods, expected, periods_of, seen, steady_per_s
+from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import QueueMetrics
-from headway.scaling.period import Periods, expected, periods_of, seen, steady_per_s
 from headway.scaling.profile import Forecast
-from headway.scaling.spare import Shortfalls
 from headway.scaling.view import PoolView
 
 LATE_FRACTION = 0.001  # of all jobs may be late: a tenth of what a promise of 99 % allows

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from headway.scaling.schedule import Zone
-from headway.scaling.seasons import WEEK_HOURS, Errors, Season
+from headway.scaling.history.weekly import WEEK_HOURS, Errors, Season
+from headway.scaling.profile_keys.schedule import Zone
 
 DIGITS = 4  # of a job a minute: finer than weeks can tell
 

@@ -7,8 +7,8 @@ time are tried, for a bounded number of steps.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from headway.scaling.packing import Amounts, Bin, Counts, Packed, packed
-from headway.scaling.room import Room, Rooms
+from headway.scaling.placement.host_capacity import Room, Rooms
+from headway.scaling.placement.packing import Amounts, Bin, Counts, Packed, packed
 
 WINDOW_HOSTS = 6  # so many hosts are filled anew together
 PAIRED_HOSTS = 4  # of those that may take the worker, and of those that may take what makes way: two move the fewest

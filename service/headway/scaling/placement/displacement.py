@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
 
-from headway.scaling.parts import Part
-from headway.scaling.placing import Placing
-from headway.scaling.room import Room
+from headway.scaling.placement.host_capacity import Room
+from headway.scaling.placement.pool_parts import Part
+from headway.scaling.placement.worker_placer import Placing
 
 OFFERS_MAX = 32  # of so many hosts the best is taken, those that are least full first
 TAKEOVERS_MAX = 400  # at one evaluation; the next goes on

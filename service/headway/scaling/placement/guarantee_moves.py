@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from headway.scaling.arrangement import Arrangement
-from headway.scaling.parts import Part
-from headway.scaling.placing import Placing
-from headway.scaling.room import Rooms
+from headway.scaling.placement.arrangement import Arrangement
+from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.pool_parts import Part
+from headway.scaling.placement.worker_placer import Placing
 
 Parts = Mapping[str, Sequence[Part]]
 Counts = dict[str, dict[str, int]]

@@ -1,15 +1,15 @@
 """Which host runs which of a pool's workers. Neither loses nor invents a worker, moves as few as it can, and is stable.
 
 A host that is not open (cordoned, or its memory under pressure) keeps what it has and gets nothing new; one that drains
-is none for placing: scaling/evacuation.py says when what it has may leave.
+is none for placing: scaling/allocation/host_drain.py says when what it has may leave.
 """
 
 from collections.abc import Iterable, Sequence
 
 from headway.scaling.model import Assignment, Host
-from headway.scaling.parts import PoolTarget
-from headway.scaling.placing import Placing
-from headway.scaling.takeover import Takeover
+from headway.scaling.placement.displacement import Takeover
+from headway.scaling.placement.pool_parts import PoolTarget
+from headway.scaling.placement.worker_placer import Placing
 
 __all__ = ["PoolTarget", "place", "placed_workers"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from headway.scaling.model import Assignment, Host, HostState
-from headway.scaling.parts import Busy, Part, PoolTarget, parts_of, rows_of
-from headway.scaling.room import Room, Rooms
+from headway.scaling.placement.host_capacity import Room, Rooms
+from headway.scaling.placement.pool_parts import Busy, Part, PoolTarget, parts_of, rows_of
 
 _host_id = attrgetter("host_id")
 

@@ -5,22 +5,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from headway.scaling import fallback
-from headway.scaling.activation import in_vain
-from headway.scaling.demand import MARGIN_S
-from headway.scaling.guard import guard_of
+from headway.scaling.demands.deadlines import MARGIN_S
+from headway.scaling.demands.safety_stock import guard_of
 from headway.scaling.model import Memory
-from headway.scaling.pauses import PAUSES, WORDS
+from headway.scaling.planning.queueing import slots_for_burst
+from headway.scaling.policy import fallback
+from headway.scaling.policy.activation import in_vain
 from headway.scaling.profile import Profile
-from headway.scaling.queueing import slots_for_burst
-from headway.scaling.schedule import text_of
-from headway.scaling.view import (
-    SERVICE_TIME_GUESS_S,
-    START_UP_GUESS_S,
-    TICK_S,
-    PoolView,
-    pooled,
-)
+from headway.scaling.profile_keys.pauses import PAUSES, WORDS
+from headway.scaling.profile_keys.schedule import text_of
+from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, TICK_S, PoolView, pooled
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 BEGINNING = Memory()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from headway.errors import Invalid
-from headway.scaling.queueing import allen_cunneen_wait_s, erlang_c, slots_for
+from headway.scaling.planning.queueing import allen_cunneen_wait_s, erlang_c, slots_for
 
 POISSON_CV2 = 1.0
 

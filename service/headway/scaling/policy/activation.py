@@ -1,6 +1,6 @@
 """A pool at zero that wakes only for more than a few jobs, or once one of them has waited for long enough."""
 
-from headway.scaling.demand import MARGIN_S, START_UP_SPREAD, confidence
+from headway.scaling.demands.deadlines import MARGIN_S, START_UP_SPREAD, confidence
 from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import START_UP_GUESS_S, PoolView

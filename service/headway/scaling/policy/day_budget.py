@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass, replace
 
 from headway.errors import Invalid
-from headway.scaling.demand import known_service_s, start_up_s
+from headway.scaling.demands.deadlines import known_service_s, start_up_s
 from headway.scaling.model import DayBudget, DayPaid
-from headway.scaling.schedule import UTC_NAME, UTC_ZONE, Zone, day_of, span_s
+from headway.scaling.profile_keys.schedule import UTC_NAME, UTC_ZONE, Zone, day_of, span_s
 from headway.scaling.view import PoolView, pooled
 
 HOUR_S = 3600.0  # a worker is paid for an hour ahead at least: so the money never runs out between two evaluations

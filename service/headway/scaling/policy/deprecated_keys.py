@@ -1,7 +1,7 @@
 """Keys of a profile that are still accepted and should no longer be given."""
 
-from headway.scaling.presets import PRESETS
 from headway.scaling.profile import Forecast, Profile
+from headway.scaling.profile_keys.presets import PRESETS
 
 READS_POLICIES = "hybrid_v3"
 """The strategy to which the policies of a forecast mean something."""

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from headway.scaling.day_budget import account_of, payable_workers
-from headway.scaling.demand import service_time_s
-from headway.scaling.fallback import is_due
-from headway.scaling.fallback import workers as fallback_workers
-from headway.scaling.hold import SLACK_S
+from headway.scaling.demands.deadlines import service_time_s
 from headway.scaling.model import Memory
-from headway.scaling.pauses import PAUSES, begun, kept
+from headway.scaling.policy.day_budget import account_of, payable_workers
+from headway.scaling.policy.fallback import is_due
+from headway.scaling.policy.fallback import workers as fallback_workers
+from headway.scaling.policy.stabilization import SLACK_S
 from headway.scaling.profile import WORKERS_MAX, Profile
-from headway.scaling.schedule import Bounds
+from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
+from headway.scaling.profile_keys.schedule import Bounds
 from headway.scaling.view import PoolView, copied, pooled
 
 ROUNDING = 1e-9  # what binary fractions take from a whole number must not cost a worker

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from headway.errors import Invalid
 from headway.scaling.model import Mode
-from headway.scaling.schedule import moment_s, text_of
+from headway.scaling.profile_keys.schedule import moment_s, text_of
 
 PAUSES = frozenset({Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN})
 NEVER_DOWN = frozenset({Mode.PAUSE, Mode.PAUSE_DOWN})

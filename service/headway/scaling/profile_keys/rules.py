@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.errors import Invalid
 from headway.scaling.model import Mode, Objective
-from headway.scaling.presets import PRESETS
+from headway.scaling.profile_keys.presets import PRESETS
 
 WORKERS_MAX = 10_000  # beyond this a typing error is likelier than a wish
 NAME_LENGTH_MAX = 200

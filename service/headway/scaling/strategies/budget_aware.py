@@ -7,7 +7,7 @@ backlog may spend it. When it is spent, jobs wait: here the money is the promise
 from types import MappingProxyType
 
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.strategies.seen import seen_workers
+from headway.scaling.strategies.known_metrics import seen_workers
 from headway.scaling.strategies.shared import backlog_drain, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from headway.scaling.demand import (
+from headway.scaling.demands.deadlines import (
     MARGIN_S,
     Coming,
     Need,
@@ -26,11 +26,11 @@ from headway.scaling.demand import (
     taking,
     waiting,
 )
-from headway.scaling.guard import Guard, guard_of, learned, spare_jobs
-from headway.scaling.hold import start_cost_s
-from headway.scaling.keeping import Keeping, enough_slots
+from headway.scaling.demands.rhythm_capacity import Keeping, enough_slots
+from headway.scaling.demands.rhythm_detection import Periods, periods_of, rhythm_alone, seen
+from headway.scaling.demands.safety_stock import Guard, guard_of, learned, spare_jobs
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.period import Periods, periods_of, rhythm_alone, seen
+from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.profile import Forecast
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView

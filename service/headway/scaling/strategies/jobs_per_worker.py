@@ -8,8 +8,8 @@ import math
 from types import MappingProxyType
 
 from headway.scaling.model import QueueMetrics
-from headway.scaling.strategies.coming_down import at_once
-from headway.scaling.strategies.seen import idle_workers, in_workers, seen_workers
+from headway.scaling.strategies.known_metrics import idle_workers, in_workers, seen_workers
+from headway.scaling.strategies.peers.scale_down_limits import at_once
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

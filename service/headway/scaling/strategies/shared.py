@@ -3,7 +3,7 @@
 Each is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it.
 """
 
-from headway.scaling.demand import service_time_s, start_up_s
+from headway.scaling.demands.deadlines import service_time_s, start_up_s
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.view import PoolView
 

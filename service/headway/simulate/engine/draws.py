@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import log
 from random import Random
 
-from headway.scaling.behaviour import Spread, parameters
+from headway.scaling.metrics.behaviour import Spread, parameters
 
 Draw = Callable[[], float]
 

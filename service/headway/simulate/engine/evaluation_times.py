@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from random import Random
 
-from headway.scaling.behaviour import Behaviour
-from headway.simulate.draws import Draw, chance, drawn
+from headway.scaling.metrics.behaviour import Behaviour
+from headway.simulate.engine.draws import Draw, chance, drawn
 
 DRAWS = 4096  # evaluations until their delays repeat: how late one is must not depend on which others were passed over
 WAKE_AGAIN_S = 1.0  # the pipeline writes once a second, and each time a pool that is still at zero is evaluated again

@@ -7,21 +7,21 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from headway.scaling.instant import Recent, counted
+from headway.scaling.decisions.outcome import Outcome
+from headway.scaling.metrics.sampling_instant import Recent, counted
 from headway.scaling.model import Decision, Memory, QueueMetrics
 from headway.scaling.profile import Profile
-from headway.scaling.settle import Outcome
 from headway.scaling.view import PoolView
-from headway.simulate.buckets import Pickups, RowWriter, edges_s, row_of
+from headway.simulate.bucket_view import Pickups, RowWriter, edges_s, row_of
 from headway.simulate.controller import QUEUE, Controller
-from headway.simulate.draws import Draw, chance
-from headway.simulate.evaluations import WAKE_AGAIN_S, Lag
-from headway.simulate.faults import is_covered
+from headway.simulate.engine.draws import Draw, chance
+from headway.simulate.engine.evaluation_times import WAKE_AGAIN_S, Lag
+from headway.simulate.engine.faults import is_covered
+from headway.simulate.engine.results import Recorder, Result, by_queue_percent, percentile, punctuality
+from headway.simulate.engine.simulated_pool import RunningPool
+from headway.simulate.engine.simulation_plan import PoolPlan
+from headway.simulate.engine.unplaced import UnplacedRecorder
 from headway.simulate.observation import Observation, Stepping, Target, together
-from headway.simulate.plan import PoolPlan
-from headway.simulate.pool import RunningPool
-from headway.simulate.results import Recorder, Result, by_queue_percent, percentile, punctuality
-from headway.simulate.unplaced import UnplacedRecorder
 
 
 class Lane:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from headway.simulate.unplaced import Unplaced
+from headway.simulate.engine.unplaced import Unplaced
 
 WINDOW_S = 300.0  # short enough to show an outage that a day's average would hide
 WINDOW_FRACTION_MIN = 0.95

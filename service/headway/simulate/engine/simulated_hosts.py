@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from headway.scaling.allocation.allocate import settled
 from headway.scaling.model import Assignment, Host, WorkerState
 from headway.scaling.model import Worker as Reported
+from headway.scaling.placement.host_capacity import Rooms
 from headway.scaling.profile import Profile
-from headway.scaling.room import Rooms
-from headway.scaling.settle import settled
-from headway.simulate.faults import HostOutage
-from headway.simulate.lane import Lane
-from headway.simulate.pool import RunningPool
-from headway.simulate.unplaced import asked_workers, is_in_pieces
-from headway.simulate.workers import Crew, Worker
+from headway.simulate.engine.faults import HostOutage
+from headway.simulate.engine.pool_lane import Lane
+from headway.simulate.engine.simulated_pool import RunningPool
+from headway.simulate.engine.simulated_workers import Crew, Worker
+from headway.simulate.engine.unplaced import asked_workers, is_in_pieces
 
 KINDS = (False, True)  # base, burst
 

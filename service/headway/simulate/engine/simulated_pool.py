@@ -7,13 +7,25 @@ from dataclasses import replace
 from heapq import heappop, heappush, heapreplace
 from itertools import accumulate
 
-from headway.scaling.behaviour import of_late_s
-from headway.simulate.draws import chance, drawn
-from headway.simulate.faults import is_covered, job_failures, worker_lives
+from headway.scaling.metrics.behaviour import of_late_s
+from headway.simulate.engine.draws import chance, drawn
+from headway.simulate.engine.faults import is_covered, job_failures, worker_lives
+from headway.simulate.engine.simulated_workers import (
+    AGAIN,
+    DEADLINE,
+    DEATH,
+    EXIT,
+    GONE,
+    LEAVING,
+    READY,
+    RUNNING,
+    STARTING,
+    Crew,
+    Worker,
+)
+from headway.simulate.engine.simulation_plan import PoolPlan, merged, start_ups
+from headway.simulate.engine.waiting_jobs import InOrder, Waiting, heads
 from headway.simulate.observation import Observation
-from headway.simulate.plan import PoolPlan, merged, start_ups
-from headway.simulate.waiting import InOrder, Waiting, heads
-from headway.simulate.workers import AGAIN, DEADLINE, DEATH, EXIT, GONE, LEAVING, READY, RUNNING, STARTING, Crew, Worker
 
 __all__ = ["PoolPlan", "RunningPool"]
 

@@ -13,7 +13,7 @@ from heapq import heappush
 from itertools import chain, count
 from typing import Final
 
-from headway.simulate.cores import Machines, Work
+from headway.simulate.engine.cores import Machines, Work
 
 START_UP_WEIGHT: Final = 0.3  # of the newest start-up
 

@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour
+from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.model import Host
-from headway.simulate.cores import Machines
-from headway.simulate.draws import Draw
-from headway.simulate.evaluations import Evaluations
-from headway.simulate.faults import HostOutage, Stretch, is_covered
-from headway.simulate.hosts import Hosts
-from headway.simulate.lane import Lane
+from headway.simulate.engine.cores import Machines
+from headway.simulate.engine.draws import Draw
+from headway.simulate.engine.evaluation_times import Evaluations
+from headway.simulate.engine.faults import HostOutage, Stretch, is_covered
+from headway.simulate.engine.pool_lane import Lane
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulated_hosts import Hosts
+from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.observation import Stepping, Target
-from headway.simulate.plan import PoolPlan
-from headway.simulate.results import Result
 
 __all__ = ["Rehearsal", "Stepping", "Target", "simulate"]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour
-from headway.simulate.draws import Draw, drawn, lognormal
-from headway.simulate.faults import Faults
-from headway.simulate.jobs import Jobs
+from headway.scaling.metrics.behaviour import Behaviour
+from headway.simulate.engine.draws import Draw, drawn, lognormal
+from headway.simulate.engine.faults import Faults
+from headway.simulate.workloads.jobs import Jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headway.scaling.allocation.allocate import CUT_FOR_ROOM
+from headway.scaling.decisions.change_detection import without_figures
 from headway.scaling.model import Decision
-from headway.scaling.room import Rooms
-from headway.scaling.settle import CUT_FOR_ROOM
-from headway.scaling.story import without_figures
+from headway.scaling.placement.host_capacity import Rooms
 
 SHARED = "room is short, and this is its share of it"
 IN_PIECES = "room is left, but in pieces: no host has enough for one worker more"

@@ -6,9 +6,9 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
+from headway.simulate.engine.results import Phase
 from headway.simulate.report.charts import COLOURS, WAIT_MULTIPLE_MAX, frontier, waits_over_time, workers_over_time
 from headway.simulate.report.rows import Offered, Row, workloads
-from headway.simulate.results import Phase
 
 COLUMNS = (
     ("in time", "share of jobs that started within the objective"),

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.simulate.jobs import Jobs
-from headway.simulate.results import Result
+from headway.simulate.engine.results import Result
+from headway.simulate.workloads.jobs import Jobs
 
 SPANS = 300  # about one for every three pixel columns of a plot
 SPAN_MIN_S = 30.0  # shorter ones would show chance, not load

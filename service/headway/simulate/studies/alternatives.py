@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import product
 
 from headway.simulate.controller import Observation
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.fixed_pool import FixedPool, ServedJob, fixed_pool, smallest_fixed_pool
-from headway.simulate.jobs import Jobs
-from headway.simulate.keda_rule import EVALUATION_S, KedaRule, KedaSettings
-from headway.simulate.plan import PoolPlan
-from headway.simulate.results import Result
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.engine.simulation_plan import PoolPlan
+from headway.simulate.studies.fixed_pool import FixedPool, ServedJob, fixed_pool, smallest_fixed_pool
+from headway.simulate.studies.keda_rule import EVALUATION_S, KedaRule, KedaSettings
+from headway.simulate.workloads.jobs import Jobs
 
 PEAK_HEADROOM = 1.2  # what is usual above the peak that was seen
 PHASES_S = (

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from headway.errors import Invalid
 from headway.scaling.explain import duration
+from headway.scaling.planning.topology import ClassLoad, Split, best_split, class_load
 from headway.scaling.profile import Profile
-from headway.scaling.topology import ClassLoad, Split, best_split, class_load
-from headway.simulate.jobs import Jobs
-from headway.simulate.results import ROUNDING_S, percentile
-from headway.simulate.single import Setting, rehearse
+from headway.simulate.engine.results import ROUNDING_S, percentile
+from headway.simulate.studies.single_pool import Setting, rehearse
+from headway.simulate.workloads.jobs import Jobs
 
 JOBS_MIN = 50  # of a class; fewer are put with the class whose service time is nearest, for they prove nothing
 LATE_FEWER_MIN = 0.25  # of the late jobs

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from headway.simulate.fixed_pool import ServedJob
+from headway.simulate.studies.fixed_pool import ServedJob
 
 MOMENT_S = 1.0  # between two moments that are tried: any of them gives a bound, and the greatest counts
 ROUNDING = 1e-9

@@ -10,8 +10,8 @@ from statistics import median, median_low
 from typing import Any
 
 from headway.errors import Invalid
-from headway.simulate.results import Phase, Result
-from headway.simulate.single import Setting
+from headway.simulate.engine.results import Phase, Result
+from headway.simulate.studies.single_pool import Setting
 
 PHASES = 8
 PHASES_MAX = 64

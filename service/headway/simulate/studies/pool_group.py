@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from headway.errors import Invalid
 from headway.scaling.model import Host
 from headway.scaling.profile import Profile
-from headway.scaling.schedule import Zones
+from headway.scaling.profile_keys.schedule import Zones
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.simulate.engine import simulate
-from headway.simulate.jobs import Jobs
-from headway.simulate.results import Result
-from headway.simulate.single import Setting, controller_of, plan_of, rehearsal_of
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulation import simulate
+from headway.simulate.studies.single_pool import Setting, controller_of, plan_of, rehearsal_of
+from headway.simulate.workloads.jobs import Jobs
 
 STALLED_S = 3600.0  # pools whose workers have no place on any host keep their jobs for ever
 

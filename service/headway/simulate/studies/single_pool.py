@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headway.errors import Invalid
-from headway.scaling.behaviour import Behaviour, alone
+from headway.scaling.metrics.behaviour import Behaviour, alone
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
-from headway.scaling.schedule import Zones
+from headway.scaling.profile_keys.schedule import Zones
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.simulate.controller import Controller, ceiling_workers
-from headway.simulate.engine import Rehearsal, simulate
-from headway.simulate.faults import Faults, HostOutage, Stretch
-from headway.simulate.jobs import Jobs
-from headway.simulate.plan import PoolPlan
-from headway.simulate.results import Result
+from headway.simulate.engine.faults import Faults, HostOutage, Stretch
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.engine.simulation_plan import PoolPlan
+from headway.simulate.workloads.jobs import Jobs
 
 STARTING_PER_CORE = 4  # as an agent's defaults are
 STARTING_LEAST = 8

@@ -7,7 +7,7 @@ from headway.simulate.report.fleet import totals
 from headway.simulate.report.page import cells, document
 from headway.simulate.report.past import FOOT, POOLS_SHOWN, pool_section, skipped_section, totals_table
 from headway.simulate.report.rows import Row
-from headway.simulate.tuning import Suggestion, Verdict
+from headway.simulate.studies.tuning import Suggestion, Verdict
 
 WORDS = {Verdict.CHANGE: "change", Verdict.KEEP: "keep what you have", Verdict.UNKNOWN: "not known"}
 BEFORE_AFTER = ("in time", "p95", "worker-hours", "spawns")

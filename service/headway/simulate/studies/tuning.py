@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headway.simulate.candidates import AS_IT_IS, Candidate, grid
 from headway.simulate.report.rows import Row
+from headway.simulate.studies.candidates import AS_IT_IS, Candidate, grid
 
 TUNED_KEYS = (
     "strategy",

@@ -17,8 +17,8 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, or_, sele
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
-from headway.store.allowance import allow, allowance_of
 from headway.store.audit import record_act
+from headway.store.hosts.host_allowance import allow, allowance_of
 from headway.store.tables import credential_changes, credentials, hosts
 
 RENEW_AFTER_S = 30 * 86_400.0

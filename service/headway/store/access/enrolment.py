@@ -7,9 +7,7 @@ from sqlalchemy import Row, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Forbidden, Unauthenticated
-from headway.store.allowance import allow, allowance_of
-from headway.store.audit import Actor, record_act
-from headway.store.credentials import (
+from headway.store.access.credentials import (
     Known,
     Role,
     digest,
@@ -23,7 +21,9 @@ from headway.store.credentials import (
     seconds,
     serves,
 )
-from headway.store.hosts import enrol
+from headway.store.audit import Actor, record_act
+from headway.store.hosts.host_allowance import allow, allowance_of
+from headway.store.hosts.hosts import enrol
 from headway.store.tables import credentials, hosts
 
 ASK_AGAIN_S = 600.0  # for so long an answer with a credential may be lost and asked for again

@@ -7,10 +7,10 @@ from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, upda
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid, NotFound
-from headway.scaling.profile_rules import PATH_NAME, is_path_name
-from headway.store.allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
+from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
+from headway.store.access.credentials import KEPT_S, Role, digest, drawn, is_valid, next_revision, seconds
 from headway.store.audit import record_act
-from headway.store.credentials import KEPT_S, Role, digest, drawn, is_valid, next_revision, seconds
+from headway.store.hosts.host_allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
 from headway.store.tables import credentials
 
 LISTED_MAX = 1_000

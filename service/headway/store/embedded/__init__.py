@@ -6,8 +6,8 @@ A server is found by its data folder. Whoever asks for it owns it until he lets 
 from collections.abc import Callable
 from pathlib import Path
 
+from headway.store.embedded.owned_server import Server, ensure
 from headway.store.embedded.postgres import Postgres
-from headway.store.embedded.server import Server, ensure
 from headway.store.embedded.valkey import Valkey
 
 __all__ = ["Server", "ensure_postgres", "ensure_valkey"]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import IO
 
 from headway.errors import Unavailable
-from headway.store.embedded.identity import environment
 from headway.store.embedded.postgres import binaries, major
+from headway.store.embedded.run_as import environment
 
 __all__ = ["load", "major", "save"]
 

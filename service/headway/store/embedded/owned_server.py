@@ -9,9 +9,9 @@ from typing import Protocol, Self
 
 from headway.errors import Misconfigured, Unavailable
 from headway.store.embedded import guardian
-from headway.store.embedded.folder import Folder, Kept, prepared
-from headway.store.embedded.identity import PYTHON, Identity, environment
-from headway.store.embedded.processes import end_leftovers
+from headway.store.embedded.foreign_processes import end_leftovers
+from headway.store.embedded.run_as import PYTHON, Identity, environment
+from headway.store.embedded.server_folder import Folder, Kept, prepared
 from headway.store.embedded.waiting import Deadline
 
 ATTEMPTS_MAX = 5  # a server or guardian that is killed while it starts is started again

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from headway.errors import Misconfigured, Unavailable
 from headway.store.embedded import wheels
-from headway.store.embedded.folder import Folder
-from headway.store.embedded.identity import Identity, environment, for_server, reachable
-from headway.store.embedded.processes import end_leftovers
+from headway.store.embedded.foreign_processes import end_leftovers
+from headway.store.embedded.run_as import Identity, environment, for_server, reachable
+from headway.store.embedded.server_folder import Folder
 from headway.store.embedded.waiting import Deadline
 
 NAME = "headway"  # of the role and of the database

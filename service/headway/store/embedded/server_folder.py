@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from headway.errors import Misconfigured
-from headway.store.embedded.processes import is_alive
+from headway.store.embedded.foreign_processes import is_alive
 from headway.store.embedded.waiting import Deadline
 
 SOCKET_PATH_BYTES_MAX = 107  # sockaddr_un, less the closing zero

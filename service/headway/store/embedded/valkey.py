@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from headway.store.embedded import wheels
-from headway.store.embedded.folder import Folder
-from headway.store.embedded.identity import Identity, for_server, reachable
+from headway.store.embedded.run_as import Identity, for_server, reachable
+from headway.store.embedded.server_folder import Folder
 from headway.store.embedded.waiting import Deadline
 
 SOCKET = "valkey.sock"

@@ -140,7 +140,7 @@ class EventLog:
         """
         assert self._marker is not None, "written before it was opened"
         # Forty megabytes that a control plane without telemetry never needs.
-        from headway.store.event_files import write_rows
+        from headway.store.events.event_files import write_rows
 
         self._require(self._marker)
         try:

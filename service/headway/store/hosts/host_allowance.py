@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Invalid
 from headway.scaling.model import Template
-from headway.store.hosts import template_to_json, templates_of
+from headway.store.hosts.hosts import template_to_json, templates_of
 from headway.store.tables import hosts
 
 REFUSED_MAX = 20  # sentences that are kept of one report; of more, how many

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
 from headway.scaling.model import Assignment, Hint
-from headway.store.hosts import age_s, seconds
+from headway.store.hosts.hosts import age_s, seconds
 from headway.store.tables import assignments, hosts, worker_activities
 
 HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import HostState
 from headway.store.audit import record_act
-from headway.store.hosts import age_s
+from headway.store.hosts.hosts import age_s
 from headway.store.tables import hosts
 
 ACTIONS: Mapping[HostState, str] = {

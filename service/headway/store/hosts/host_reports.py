@@ -14,13 +14,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import printable
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker, WorkerState
-from headway.store.allowance import admitted, allowance_of
 from headway.store.audit import Actor, record_act
-from headway.store.forced_ends import count_forced
-from headway.store.hosts import LEASE_S, template_to_json
-from headway.store.standing import unknown
+from headway.store.hosts.forced_kills import count_forced
+from headway.store.hosts.host_allowance import admitted, allowance_of
+from headway.store.hosts.host_assignments import unknown
+from headway.store.hosts.hosts import LEASE_S, template_to_json
+from headway.store.hosts.start_timings import learn_exits, learn_start_ups
 from headway.store.tables import audit_log, hosts
-from headway.store.timings import learn_exits, learn_start_ups
 
 REFUSED = "host report refused"  # the audit log's word for labels and templates that the join token does not allow
 AUDITED_EVERY_S = 3600.0

@@ -1,6 +1,6 @@
 """What the workers of pools have run since their day began, by stored decisions: where counting a day's budget begins.
 
-From then on the count is remembered with the pool (``scaling/day_budget.py``) and nothing is read here.
+From then on the count is remembered with the pool (``scaling/policy/day_budget.py``) and nothing is read here.
 """
 
 from collections.abc import Mapping

@@ -14,8 +14,8 @@ from psycopg.errors import UndefinedColumn, UndefinedTable
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway.store.engine import connect_parameters, first_line
-from headway.store.lacks import Lacks
-from headway.store.rollups import VALUES, Rollups
+from headway.store.metrics.rollups import VALUES, Rollups
+from headway.store.missing_rights import Lacks
 
 PIPELINE = "main"
 STARTING, READY = "starting", "ready"

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 
 from headway.store.engine import connect_parameters, first_line
-from headway.store.sink import PIPELINE
+from headway.store.metrics.metrics_sink import PIPELINE
 
 STOPPED, CRASHED = "stopped", "crashed"
 CONNECT_WITHIN_S = 2

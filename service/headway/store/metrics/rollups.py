@@ -22,8 +22,8 @@ from typing import Any
 import psycopg
 
 from headway.store.engine import first_line
-from headway.store.lacks import Lacks
-from headway.store.seasons import train_due
+from headway.store.metrics.seasons import train_due
+from headway.store.missing_rights import Lacks
 
 log = logging.getLogger(__name__)
 

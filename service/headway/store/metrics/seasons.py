@@ -16,8 +16,8 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import text
 
 from headway.errors import Invalid, Unavailable
-from headway.scaling.season_record import season_from_mapping, season_to_mapping
-from headway.scaling.seasons import SEASONS_VERSION, WEEKS_MIN, Counted, Season, trained
+from headway.scaling.history.weekly import SEASONS_VERSION, WEEKS_MIN, Counted, Season, trained
+from headway.scaling.history.weekly_codec import season_from_mapping, season_to_mapping
 from headway.store import migrate
 from headway.store.engine import Connection, connect_parameters, first_line
 from headway.zones import zone_of

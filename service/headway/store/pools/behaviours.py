@@ -8,8 +8,8 @@ from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.scaling.behaviour import Behaviour, Spread, behaviour_from_mapping, behaviour_to_mapping
-from headway.scaling.scoring import PredictionError
+from headway.scaling.metrics.behaviour import Behaviour, Spread, behaviour_from_mapping, behaviour_to_mapping
+from headway.scaling.metrics.prediction_error import PredictionError
 from headway.store.tables import pool_behaviours
 
 OBSERVATIONS_MAX = 1_000  # that a spread of a template is made of: of many hosts the newest few of each

@@ -12,8 +12,8 @@ from sqlalchemy import Row, func, lateral, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Invalid
+from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.model import Decision
-from headway.scaling.record import decision_from_mapping
 from headway.store.tables import decisions, profiles
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,8 +14,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from headway.errors import Invalid
-from headway.scaling.hold import HOLDS_TICKS
-from headway.scaling.hosts_wanted import HostsWanted
+from headway.scaling.allocation.host_demand import HostsWanted
+from headway.scaling.allocation.unreachable_hosts import found_rows
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import (
     MEMORY_VERSION,
@@ -30,19 +30,19 @@ from headway.scaling.model import (
     QueueSample,
     Wanted,
 )
-from headway.scaling.presence import found_rows
-from headway.scaling.schedule import UTC_NAME, day_of, span_s
-from headway.store.behaviours import Learned, save_learned
-from headway.store.decisions import decision_to_json, insert_decisions
+from headway.scaling.policy.stabilization import HOLDS_TICKS
+from headway.scaling.profile_keys.schedule import UTC_NAME, day_of, span_s
 from headway.store.engine import snapshot, transaction
-from headway.store.hosts import load_hosts, now_s, pass_over
-from headway.store.hosts_wanted import read_hosts_wanted, save_hosts_wanted
+from headway.store.hosts.hosts import load_hosts, now_s, pass_over
+from headway.store.hosts.worker_hours import worker_hours_since
 from headway.store.leadership import fence, tell_hosts
 from headway.store.overview import read_buckets, read_samples
-from headway.store.profiles import in_force
-from headway.store.restarts import read_generations
+from headway.store.pools.behaviours import Learned, save_learned
+from headway.store.pools.decisions import decision_to_json, insert_decisions
+from headway.store.pools.host_demand import read_hosts_wanted, save_hosts_wanted
+from headway.store.pools.profiles import in_force
+from headway.store.pools.restarts import read_generations
 from headway.store.tables import assignments, hosts, pool_states, profiles
-from headway.store.worker_hours import worker_hours_since
 from headway.zones import zone_of
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.scaling.hosts_wanted import HostsWanted, Sign
+from headway.scaling.allocation.host_demand import HostsWanted, Sign
 from headway.scaling.mapping import to_mapping
 from headway.store.tables import hosts_wanted
 

@@ -12,7 +12,7 @@ from headway.errors import Invalid
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import Mode
 from headway.scaling.profile import Override, Pause, Profile
-from headway.store.profiles import StoredProfile, get_profile, one_change_at_a_time, record_change
+from headway.store.pools.profiles import StoredProfile, get_profile, one_change_at_a_time, record_change
 from headway.store.tables import profiles
 
 

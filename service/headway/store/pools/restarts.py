@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.scaling.rollout import Progress
-from headway.store.profiles import get_profile, one_change_at_a_time, record_change
+from headway.scaling.allocation.rollout import Progress
+from headway.store.hosts.template_counts import restart_progress
+from headway.store.pools.profiles import get_profile, one_change_at_a_time, record_change
 from headway.store.tables import profiles
-from headway.store.templates import restart_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ names a pool, a queue or a host: health is shown without a token.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.control.http.answers import HealthOut, PipelineOut, PoolState, ReasonKind, TelemetryHealth
-from headway.control.http.places import ago, expired_s, has_hung_up, is_overdue
-from headway.control.ingest import Ingest
+from headway.control.http.overview.pool_places import ago, expired_s, has_hung_up, is_overdue
+from headway.control.http.schemas.responses import HealthOut, PipelineOut, PoolState, ReasonKind, TelemetryHealth
+from headway.control.ingest.ingest import Ingest
 from headway.scaling.explain import counted, duration
 from headway.store.overview import HealthRow, HostRow, PipelineRow
 

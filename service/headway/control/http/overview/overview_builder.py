@@ -10,29 +10,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from headway.control.filling import Filling
-from headway.control.http.answers import (
-    DecisionOut,
-    HealthOut,
-    HostOut,
-    Overview,
-    QueueOut,
-    TelemetryHealth,
-)
-from headway.control.http.host_signal_answers import HostsWantedOut
-from headway.control.http.places import Places
-from headway.control.http.pool_now import pool_now
-from headway.control.http.pools import Counts
-from headway.control.http.queues_now import Trouble, measured_age_s, queues_now
-from headway.control.http.reasons import Reason, ailing_hosts, ailing_pools, health_of, with_reasons
-from headway.control.patience import Patience
-from headway.control.recent import KEPT_S, RecentBuckets
-from headway.scaling.hosts_wanted import HostsWanted
+from headway.control.database_timeout import Patience
+from headway.control.http.overview.health_reasons import Reason, ailing_hosts, ailing_pools, health_of, with_reasons
+from headway.control.http.overview.pool_places import Places
+from headway.control.http.overview.pool_state import Counts
+from headway.control.http.overview.pool_summary import pool_now
+from headway.control.http.overview.queue_summary import Trouble, measured_age_s, queues_now
+from headway.control.http.schemas.host_demand_responses import HostsWantedOut
+from headway.control.http.schemas.responses import DecisionOut, HealthOut, HostOut, Overview, QueueOut, TelemetryHealth
+from headway.control.scheduler.bucket_backfill import Filling
+from headway.control.scheduler.bucket_cache import KEPT_S, RecentBuckets
+from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import QueueSample, WorkerState
-from headway.store.decisions import StoredDecision, latest_decisions, list_decisions
 from headway.store.engine import Connection, Engine, snapshot, transaction
-from headway.store.hosts_wanted import read_hosts_wanted
 from headway.store.overview import (
     HealthRow,
     HostRow,
@@ -44,7 +35,9 @@ from headway.store.overview import (
     read_samples,
     read_targets,
 )
-from headway.store.profiles import StoredProfile, list_profiles
+from headway.store.pools.decisions import StoredDecision, latest_decisions, list_decisions
+from headway.store.pools.host_demand import read_hosts_wanted
+from headway.store.pools.profiles import StoredProfile, list_profiles
 
 Shown = TypeVar("Shown")
 

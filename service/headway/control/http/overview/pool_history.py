@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from headway.control.http.answers import BucketPoint, ServiceTimePoint
+from headway.control.http.schemas.responses import BucketPoint, ServiceTimePoint
 from headway.scaling.measure import BucketRow, MovingSketch, merged, quantile_s, quantiles_s, sketch_value_s
 from headway.scaling.profile import Profile
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headway.control.http.answers import FailuresOut, PoolState
-from headway.control.http.places import Places, ago, away, has_hung_up, is_overdue, listed, reporters
+from headway.control.http.overview.pool_places import Places, ago, away, has_hung_up, is_overdue, listed, reporters
+from headway.control.http.schemas.responses import FailuresOut, PoolState
 from headway.scaling.explain import counted, duration
-from headway.scaling.failures import Failures, failures_told, is_failing, together
+from headway.scaling.metrics.job_failures import Failures, failures_told, is_failing, together
 from headway.scaling.model import FailureLimit, Mode, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import aged
-from headway.store.decisions import StoredDecision
+from headway.store.pools.decisions import StoredDecision
 
 AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
 STALE_FRACTION = 0.6  # of `stale_after_s`, 12 s: two readings have not come. Deciding waits longer before it holds

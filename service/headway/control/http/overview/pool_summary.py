@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from headway.control.http.answers import PoolOut, QueueOut
-from headway.control.http.places import Places, no_host
-from headway.control.http.pools import (
+from headway.control.http.overview.pool_places import Places, no_host
+from headway.control.http.overview.pool_state import (
     Condition,
     Counts,
     causes_of,
@@ -13,11 +12,12 @@ from headway.control.http.pools import (
     state_of,
     unstarted_workers,
 )
-from headway.control.http.queues_now import Trouble
+from headway.control.http.overview.queue_summary import Trouble
+from headway.control.http.schemas.responses import PoolOut, QueueOut
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
-from headway.store.decisions import StoredDecision
+from headway.store.pools.decisions import StoredDecision
 
 
 def pool_now(

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Iterator
 
-from headway.control.callers import ENDED_SHOWN_S, Callers
-from headway.control.certificates import Certificates
-from headway.control.clocks import WRONG_SHOWN_S
-from headway.control.http.reasons import Reason
-from headway.control.ingest import Ingest
-from headway.control.maintenance import Upkeep
+from headway.control.auth.authenticator import ENDED_SHOWN_S, Callers
+from headway.control.auth.certificates import Certificates
+from headway.control.http.overview.health_reasons import Reason
+from headway.control.ingest.clock_skew import WRONG_SHOWN_S
+from headway.control.ingest.ingest import Ingest
+from headway.control.scheduler.maintenance import Upkeep
 from headway.scaling.explain import counted, duration
 
 EXPIRES_WITHIN_S = 86_400.0  # from then on it is an incident; the log and /metrics tell weeks before

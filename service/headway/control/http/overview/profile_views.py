@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from headway.control.http.answers import ProfileOut
-from headway.scaling.deprecated import deprecations
-from headway.scaling.feasibility import feasibility
+from headway.control.http.schemas.responses import ProfileOut
+from headway.scaling.planning.feasibility import feasibility
+from headway.scaling.policy.deprecated_keys import deprecations
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
-from headway.store.decisions import StoredDecision, latest_decisions, list_decisions
 from headway.store.engine import Connection
-from headway.store.profiles import StoredProfile
-from headway.store.templates import TemplateFacts, read_template_facts
+from headway.store.hosts.template_counts import TemplateFacts, read_template_facts
+from headway.store.pools.decisions import StoredDecision, latest_decisions, list_decisions
+from headway.store.pools.profiles import StoredProfile
 
 NOT_KNOWN = TemplateFacts(slots=1, start_up_s=None)
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from headway.control.http.answers import QueueOut
-from headway.control.http.pools import failures_out
-from headway.control.http.reasons import ailing_pipeline
-from headway.control.recent import RecentBuckets
-from headway.scaling.failures import Failures, failures_of
+from headway.control.http.overview.health_reasons import ailing_pipeline
+from headway.control.http.overview.pool_state import failures_out
+from headway.control.http.schemas.responses import QueueOut
+from headway.control.scheduler.bucket_cache import RecentBuckets
 from headway.scaling.measure import BUCKET_S
+from headway.scaling.metrics.job_failures import Failures, failures_of
 from headway.scaling.model import FailureLimit, Objective, QueueSample
 from headway.scaling.profile import Profile
 from headway.scaling.view import overlaid

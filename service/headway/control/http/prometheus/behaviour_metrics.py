@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from prometheus_client.core import GaugeMetricFamily
 
-from headway.control.http.gauges import gauge
-from headway.scaling.behaviour import Behaviour, Spread
-from headway.scaling.scoring import PredictionError
-from headway.store.behaviours import Timings
+from headway.control.http.prometheus.gauges import gauge
+from headway.scaling.metrics.behaviour import Behaviour, Spread
+from headway.scaling.metrics.prediction_error import PredictionError
+from headway.store.pools.behaviours import Timings
 
 LAGS = (
     ("sample_lag", "How old the newest sample of the pool's queues is at an evaluation, while jobs wait."),

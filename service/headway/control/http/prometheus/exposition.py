@@ -11,17 +11,17 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from headway.control.http.answers import HealthOut, HostOut, Overview, PoolOut, QueueOut
-from headway.control.http.behaviour_metrics import Measured, of_behaviours
-from headway.control.http.door import AtDoor
-from headway.control.http.gauges import gauge
-from headway.control.http.host_signal_answers import HostsWantedOut
+from headway.control.http.dependencies import AtDoor
 from headway.control.http.problems import declared
-from headway.control.http.series import Left
-from headway.control.ingest import Counts
+from headway.control.http.prometheus.behaviour_metrics import Measured, of_behaviours
+from headway.control.http.prometheus.gauges import gauge
+from headway.control.http.prometheus.series_limits import Left
+from headway.control.http.schemas.host_demand_responses import HostsWantedOut
+from headway.control.http.schemas.responses import HealthOut, HostOut, Overview, PoolOut, QueueOut
+from headway.control.ingest.ingest import Counts
 from headway.scaling.model import HostState
-from headway.store.behaviours import read_summaries, read_timings
 from headway.store.engine import transaction
+from headway.store.pools.behaviours import read_summaries, read_timings
 
 QUEUE_SERIES = 8  # of each queue
 SILENT = "silent"  # of hosts: no lease, so nobody knows what it runs

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
-from headway.control.http.answers import QueueOut
+from headway.control.http.schemas.responses import QueueOut
 from headway.errors import printable
 
 LABEL_CHARS_MAX = 256

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AfterValidator
 from starlette.responses import StreamingResponse
 
-from headway.control.http.bodies import TEXT_LENGTH_MAX, storable_text
-from headway.control.http.door import AtDoor, Door
-from headway.control.http.given import Given, in_a_thread
+from headway.control.http.dependencies import AtDoor, Door
 from headway.control.http.problems import declared
+from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable_text
+from headway.control.http.schemas.schema_base import Given, in_a_thread
 from headway.errors import Invalid
 from headway.store.audit import Act, Asked, list_acts
 from headway.store.engine import snapshot

@@ -4,9 +4,9 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from headway.control.http.answers import HealthOut, LiveOut
-from headway.control.http.door import AtDoor
+from headway.control.http.dependencies import AtDoor
 from headway.control.http.problems import declared
+from headway.control.http.schemas.responses import HealthOut, LiveOut
 
 router = APIRouter(prefix="/v1/health", tags=["health"])
 

@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter
 
-from headway.control.http.door import AtDoor
-from headway.control.http.given import Given
-from headway.control.http.host_signal_answers import HostsWantedOut
+from headway.control.http.dependencies import AtDoor
 from headway.control.http.problems import declared
+from headway.control.http.schemas.host_demand_responses import HostsWantedOut
+from headway.control.http.schemas.schema_base import Given
 from headway.store.engine import transaction
-from headway.store.hosts_wanted import read_hosts_wanted
+from headway.store.pools.host_demand import read_hosts_wanted
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"])
 

@@ -5,16 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import AfterValidator
 
-from headway.control.http.answers import HostOut
-from headway.control.http.bodies import storable_text
-from headway.control.http.door import AtDoor, Door, body_of, model_of, takes
-from headway.control.http.host_bodies import ReasonBody
+from headway.control.http.dependencies import AtDoor, Door, body_of, model_of, takes
 from headway.control.http.problems import TooLarge, declared
+from headway.control.http.schemas.host_bodies import ReasonBody
+from headway.control.http.schemas.requests import storable_text
+from headway.control.http.schemas.responses import HostOut
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.model import HostState
 from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.store.engine import snapshot, transaction
-from headway.store.host_states import forget_host, set_host_state
+from headway.store.hosts.host_lifecycle import forget_host, set_host_state
 from headway.store.overview import read_hosts
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"])

@@ -2,14 +2,14 @@
 
 from fastapi import APIRouter, Request
 
-from headway.control.http.answers import ProfileOut
-from headway.control.http.door import AtDoor, PoolPath, body_of, model_of, takes
+from headway.control.http.dependencies import AtDoor, PoolPath, body_of, model_of, takes
+from headway.control.http.overview.profile_views import shown
 from headway.control.http.problems import TooLarge, declared
-from headway.control.http.profile_bodies import PauseBody, SetOverrideBody
-from headway.control.http.shown import shown
+from headway.control.http.schemas.profile_bodies import PauseBody, SetOverrideBody
+from headway.control.http.schemas.responses import ProfileOut
 from headway.errors import Invalid, NotFound
-from headway.store.by_hand import set_override, set_pause
 from headway.store.engine import transaction
+from headway.store.pools.overrides import set_override, set_pause
 
 router = APIRouter(prefix="/v1/pools", tags=["profiles"])
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter, Depends
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from headway.control.http.door import AtDoor
+from headway.control.http.dependencies import AtDoor
 from headway.control.http.problems import declared
 from headway.errors import Overloaded
 

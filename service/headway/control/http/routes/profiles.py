@@ -5,15 +5,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response, status
 
-from headway.control.http.answers import ProfileOut, ProfilesOut
-from headway.control.http.door import AtDoor, PoolPath, body_of, mapping_of, takes
+from headway.control.http.dependencies import AtDoor, PoolPath, body_of, mapping_of, takes
+from headway.control.http.overview.profile_views import all_shown, shown
 from headway.control.http.problems import TooLarge, declared
-from headway.control.http.profile_bodies import ProfileBody
-from headway.control.http.shown import all_shown, shown
+from headway.control.http.schemas.profile_bodies import ProfileBody
+from headway.control.http.schemas.responses import ProfileOut, ProfilesOut
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile import profile_from_mapping
 from headway.store.engine import transaction
-from headway.store.profiles import (
+from headway.store.pools.profiles import (
     Expected,
     StaleVersion,
     VersionUnstated,

@@ -6,7 +6,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import AfterValidator
 
-from headway.control.http.answers import (
+from headway.control.http.dependencies import AtDoor, PoolPath, PoolQuery, QueuePath, body_of, model_of, takes
+from headway.control.http.overview.pool_history import bucket_points, longest_window_s, service_times
+from headway.control.http.problems import TooLarge, declared
+from headway.control.http.schemas.behaviour_responses import BehaviourOut
+from headway.control.http.schemas.queue_names import FORGOTTEN_MAX, IN_PATH, ForgottenOut, QueuesBody
+from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable_text
+from headway.control.http.schemas.responses import (
     DecisionOut,
     DecisionsOut,
     HistoryOut,
@@ -17,28 +23,17 @@ from headway.control.http.answers import (
     QueuesOut,
     TargetPoint,
 )
-from headway.control.http.behaviour_answers import BehaviourOut
-from headway.control.http.bodies import TEXT_LENGTH_MAX, storable_text
-from headway.control.http.door import AtDoor, PoolPath, PoolQuery, QueuePath, body_of, model_of, takes
-from headway.control.http.given import in_a_thread
-from headway.control.http.history import bucket_points, longest_window_s, service_times
-from headway.control.http.problems import TooLarge, declared
-from headway.control.http.queue_names import FORGOTTEN_MAX, IN_PATH, ForgottenOut, QueuesBody
+from headway.control.http.schemas.schema_base import in_a_thread
 from headway.errors import Conflict, Invalid, NotFound
-from headway.scaling.behaviour import Behaviour
 from headway.scaling.measure import BUCKET_S
-from headway.store.behaviours import read_summaries, read_timings, with_timings
-from headway.store.decisions import latest_decisions, list_decisions
+from headway.scaling.metrics.behaviour import Behaviour
+from headway.store.claimed_names import forget_queues, queues_beginning
 from headway.store.engine import snapshot, transaction
-from headway.store.names import forget_queues, queues_beginning
-from headway.store.overview import (
-    TargetRow,
-    read_buckets,
-    read_hosts,
-    read_target_history,
-)
-from headway.store.profiles import get_profile
-from headway.store.templates import reported_workers
+from headway.store.hosts.template_counts import reported_workers
+from headway.store.overview import TargetRow, read_buckets, read_hosts, read_target_history
+from headway.store.pools.behaviours import read_summaries, read_timings, with_timings
+from headway.store.pools.decisions import latest_decisions, list_decisions
+from headway.store.pools.profiles import get_profile
 
 DECISIONS_MAX = 500
 QUEUES_MAX = 2000  # three MB

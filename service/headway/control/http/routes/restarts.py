@@ -2,13 +2,13 @@
 
 from fastapi import APIRouter, Request
 
-from headway.control.http.door import AtDoor, PoolPath, body_of, model_of, takes
-from headway.control.http.given import Given
-from headway.control.http.host_bodies import ReasonBody
+from headway.control.http.dependencies import AtDoor, PoolPath, body_of, model_of, takes
 from headway.control.http.problems import TooLarge, declared
+from headway.control.http.schemas.host_bodies import ReasonBody
+from headway.control.http.schemas.schema_base import Given
 from headway.errors import Invalid, NotFound
 from headway.store.engine import transaction
-from headway.store.restarts import Restart, read_restart, restart_pool
+from headway.store.pools.restarts import Restart, read_restart, restart_pool
 
 router = APIRouter(prefix="/v1/pools", tags=["profiles"])
 

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter, Request
 
-from headway.control.http.answers import ReceiptOut
-from headway.control.http.bodies import TelemetryBody
-from headway.control.http.door import AtDoor, body_of, model_of, takes
-from headway.control.http.guard import TELEMETRY_PATH
+from headway.control.http.dependencies import AtDoor, body_of, model_of, takes
+from headway.control.http.middleware import TELEMETRY_PATH
 from headway.control.http.problems import TooLarge, declared
+from headway.control.http.schemas.requests import TelemetryBody
+from headway.control.http.schemas.responses import ReceiptOut
 from headway.errors import Invalid, Overloaded
 from headway.scaling.model import TelemetryBatch
 

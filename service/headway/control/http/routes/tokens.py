@@ -5,15 +5,15 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response, status
 from pydantic import AfterValidator
 
-from headway.control.http.bodies import storable_text
-from headway.control.http.door import AtDoor, body_of, model_of, takes
+from headway.control.http.dependencies import AtDoor, body_of, model_of, takes
 from headway.control.http.problems import TooLarge, declared
-from headway.control.http.token_bodies import HostCredentialOut, TokenBody, TokenMadeOut, TokenOut, TokensOut
+from headway.control.http.schemas.requests import storable_text
+from headway.control.http.schemas.token_bodies import HostCredentialOut, TokenBody, TokenMadeOut, TokenOut, TokensOut
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile import NAME_LENGTH_MAX
-from headway.store.credentials import revoke_host, rotate
+from headway.store.access.credentials import revoke_host, rotate
+from headway.store.access.tokens import create_token, list_tokens, revoke_token
 from headway.store.engine import transaction
-from headway.store.tokens import create_token, list_tokens, revoke_token
 
 router = APIRouter(prefix="/v1", tags=["tokens"])
 

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from headway.control.http.door import AtDoor, PoolPath, QueuePath
-from headway.control.http.given import Given
+from headway.control.http.dependencies import AtDoor, PoolPath, QueuePath
 from headway.control.http.problems import declared
-from headway.control.http.queue_names import IN_PATH
+from headway.control.http.schemas.queue_names import IN_PATH
+from headway.control.http.schemas.schema_base import Given
 from headway.errors import Invalid, NotFound
 from headway.scaling.measure import BucketRow
-from headway.scaling.windows import WINDOWS_S, WindowMetrics, window_metrics
+from headway.scaling.metrics.windows import WINDOWS_S, WindowMetrics, window_metrics
 from headway.store.engine import Connection, transaction
+from headway.store.hosts.template_counts import read_template_facts, running_workers
+from headway.store.metrics.windows import WindowRows, measured_until_s, read_window_rows
 from headway.store.overview import TargetRow, read_queues, read_target_history
-from headway.store.profiles import get_profile
-from headway.store.templates import read_template_facts, running_workers
-from headway.store.windows import WindowRows, measured_until_s, read_window_rows
+from headway.store.pools.profiles import get_profile
 
 FINE_S = 300.0  # windows so long or shorter are of buckets of 5 s, longer ones of minutes
 HOUR_S = max(WINDOWS_S)

@@ -1,8 +1,8 @@
 """How pools behave live, as the HTTP API gives it: what `headway simulate --behaviour` takes."""
 
-from headway.control.http.given import Given
-from headway.scaling.behaviour import Behaviour, Spread
-from headway.scaling.scoring import PredictionError
+from headway.control.http.schemas.schema_base import Given
+from headway.scaling.metrics.behaviour import Behaviour, Spread
+from headway.scaling.metrics.prediction_error import PredictionError
 
 
 class SpreadOut(Given):

@@ -1,6 +1,6 @@
 """What people ask of hosts, as the HTTP door takes it."""
 
-from headway.control.http.bodies import Taken, Text
+from headway.control.http.schemas.requests import Taken, Text
 
 
 class ReasonBody(Taken):

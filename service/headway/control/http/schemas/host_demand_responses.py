@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from headway.control.http.given import Given
-from headway.scaling.hosts_wanted import HostsWanted, Sign
+from headway.control.http.schemas.schema_base import Given
+from headway.scaling.allocation.host_demand import HostsWanted, Sign
 
 
 class HostsWantedOut(Given):

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from headway.control.http.bodies import Seconds, Taken, Text
+from headway.control.http.schemas.requests import Seconds, Taken, Text
 from headway.errors import Invalid
 from headway.scaling.model import Mode
 from headway.scaling.profile import Fallback, Forecast, Override, Pause

@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from starlette.convertors import PathConvertor, register_url_convertor
 
-from headway.control.http.bodies import Taken, Text
-from headway.control.http.given import Given
+from headway.control.http.schemas.requests import Taken, Text
+from headway.control.http.schemas.schema_base import Given
 
 FORGOTTEN_MAX = 100  # at once: the history of each may have ten thousand rows
 

@@ -6,9 +6,9 @@ Field names are those of the core's values, the columns and the wire. ``None`` m
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from headway.control.http.given import Given
-from headway.control.http.host_signal_answers import HostsWantedOut
-from headway.control.http.profile_bodies import OverrideBody, ProfileBody
+from headway.control.http.schemas.host_demand_responses import HostsWantedOut
+from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
+from headway.control.http.schemas.schema_base import Given
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import (
     DayBudget,
@@ -22,9 +22,9 @@ from headway.scaling.model import (
     Worker,
 )
 from headway.scaling.profile import profile_to_mapping
-from headway.store.decisions import StoredDecision
 from headway.store.overview import HostRow
-from headway.store.profiles import StoredProfile
+from headway.store.pools.decisions import StoredDecision
+from headway.store.pools.profiles import StoredProfile
 
 
 class ReceiptOut(Given):

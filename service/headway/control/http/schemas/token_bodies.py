@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from headway.control.http.bodies import Taken, Text
-from headway.control.http.given import Given
-from headway.store.allowance import Allowance
-from headway.store.credentials import Role
-from headway.store.tokens import Token, TokenWanted
+from headway.control.http.schemas.requests import Taken, Text
+from headway.control.http.schemas.schema_base import Given
+from headway.store.access.credentials import Role
+from headway.store.access.tokens import Token, TokenWanted
+from headway.store.hosts.host_allowance import Allowance
 
 JOIN_S = 3_600.0  # one that lets a host in is at hand when it is needed
 FOR_S_MAX = 10 * 366 * 86_400.0

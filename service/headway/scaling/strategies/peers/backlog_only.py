@@ -2,9 +2,9 @@
 
 from types import MappingProxyType
 
-from headway.scaling.formulas import sizing
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.strategies.coming_down import anti_flapping
+from headway.scaling.strategies.peers.formulas import target_sizing
+from headway.scaling.strategies.peers.scale_down_limits import anti_flapping
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
@@ -15,7 +15,7 @@ OPTIONS = MappingProxyType(
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
     """What clears the backlog before its oldest job breaches."""
-    sized = sizing.backlog_only(
+    sized = target_sizing.backlog_only(
         backlog_jobs=queue.waiting_jobs or 0,
         oldest_age_s=queue.oldest_age_s or 0.0,
         measured_s=queue.service_time_s or 0.0,

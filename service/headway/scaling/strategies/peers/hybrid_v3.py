@@ -7,13 +7,13 @@ that has just stopped looks well for as long as they are remembered.
 
 from types import MappingProxyType
 
-from headway.scaling.formulas.arrivals import Look, Outlook
-from headway.scaling.formulas.forecast import POLICIES
-from headway.scaling.formulas.hybrid import Hybrid, Learned, Settings, Sight, hybrid
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.profile import Forecast
-from headway.scaling.strategies.coming_down import anti_flapping
-from headway.scaling.strategies.seen import active_slots, failure_percent, served_per_s
+from headway.scaling.strategies.known_metrics import active_slots, failure_percent, served_per_s
+from headway.scaling.strategies.peers.formulas.arrivals import Look, Outlook
+from headway.scaling.strategies.peers.formulas.forecast import POLICIES
+from headway.scaling.strategies.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
+from headway.scaling.strategies.peers.scale_down_limits import anti_flapping
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

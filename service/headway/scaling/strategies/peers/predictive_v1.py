@@ -6,11 +6,11 @@ while anything is finished it cannot come down, and each rising trend adds a fif
 
 from types import MappingProxyType
 
-from headway.scaling.formulas.forecast import TimedRate, fit
-from headway.scaling.formulas.sizing import predictive_classic
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.strategies.coming_down import cooldown
-from headway.scaling.strategies.seen import active_slots, served_per_s
+from headway.scaling.strategies.known_metrics import active_slots, served_per_s
+from headway.scaling.strategies.peers.formulas.forecast import TimedRate, fit
+from headway.scaling.strategies.peers.formulas.target_sizing import predictive_classic
+from headway.scaling.strategies.peers.scale_down_limits import cooldown
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

@@ -1,7 +1,7 @@
 """Workers that clear a backlog before its oldest job has waited too long: the predecessor's two versions.
 
 Both are silent until a share of the objective is gone, and both fall at the breach for jobs of more than a second: from
-there they divide jobs by seconds. Headway's own drain (``headway.scaling.demand``) does neither.
+there they divide jobs by seconds. Headway's own drain (``headway.scaling.demands.deadlines``) does neither.
 """
 
 import math

@@ -3,11 +3,17 @@
 import math
 from dataclasses import dataclass, replace
 
-from headway.scaling.formulas.arrivals import ArrivalEstimate, Look, Outlook, estimated_arrivals, kept_looks
-from headway.scaling.formulas.drain import backlog_drain
-from headway.scaling.formulas.sizing import Sized, clearing_s
-from headway.scaling.formulas.smoother import seen_rates, smoothed
-from headway.scaling.formulas.steady import littles_law, trusted_service_s
+from headway.scaling.strategies.peers.formulas.arrivals import (
+    ArrivalEstimate,
+    Look,
+    Outlook,
+    estimated_arrivals,
+    kept_looks,
+)
+from headway.scaling.strategies.peers.formulas.drain import backlog_drain
+from headway.scaling.strategies.peers.formulas.smoother import seen_rates, smoothed
+from headway.scaling.strategies.peers.formulas.steady import littles_law, trusted_service_s
+from headway.scaling.strategies.peers.formulas.target_sizing import Sized, clearing_s
 
 FALLBACK_BACKLOG_JOBS = 3
 NOISE_FROM_PERCENT = 5.0

@@ -1,0 +1,1 @@
+"""What the host's owner writes: ``host.toml``, templates of workers, and the systemd unit."""

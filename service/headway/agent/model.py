@@ -1,0 +1,48 @@
+"""Values that several folders of the agent share."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """What the broker said of one process, and how old that was when it was heard at ``heard_at_s``."""
+
+    pid: int
+    is_busy: bool
+    since_age_s: float | None
+    age_s: float
+    heard_at_s: float
+    ended_jobs: int | None = None
+
+    @property
+    def known_at_s(self) -> float:
+        """When this was so."""
+        return self.heard_at_s - self.age_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """Whether a worker is busy, ``None`` where that is not known, and since when, where that is."""
+
+    is_busy: bool | None
+    busy_since_s: float | None = None
+    memory_bytes: int | None = None
+    """What it and its children took when that was last measured."""
+    ended_jobs: int | None = None
+    """Since it began, by its broker's count."""
+
+
+NOT_KNOWN = Activity(is_busy=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """This agent, and how the control plane calls its host: empty until it is enrolled."""
+
+    agent_id: str
+    cluster_id: str = ""
+    host_id: str = ""
+    credential: str = ""
+    """What this host shows with each call; empty: it has none of its own."""
+    former_credential: str = ""
+    """The one before: after its database was restored, a control plane may know no newer one."""

@@ -1,0 +1,1 @@
+"""What the agent measures of its host and workers: activity, resources, costs."""

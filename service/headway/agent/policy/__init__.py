@@ -1,0 +1,1 @@
+"""Which of the starts and replacements that are due are made now."""

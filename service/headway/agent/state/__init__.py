@@ -1,0 +1,1 @@
+"""The agent's state folder, and the lock by which one agent owns it."""

@@ -1,0 +1,1 @@
+"""What the agent reads of its machine: processes, capacity, users, GPUs, signals."""

@@ -1,0 +1,1 @@
+"""Worker processes: started, recorded, recovered after a crash, drained and ended."""

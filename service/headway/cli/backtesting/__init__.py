@@ -1,0 +1,1 @@
+"""Studies of recorded jobs on Spark: ``backtest``, ``tune``, ``topology``, ``seasons``."""

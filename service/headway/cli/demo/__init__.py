@@ -1,0 +1,1 @@
+"""``headway demo``: real jobs, real workers, and the report of what became of them."""

@@ -1,0 +1,1 @@
+"""Commands that call the HTTP API of a running control plane."""

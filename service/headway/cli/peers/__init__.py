@@ -1,0 +1,1 @@
+"""Formulas of other autoscalers, replayed: ``headway conformance``."""

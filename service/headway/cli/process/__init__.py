@@ -1,0 +1,1 @@
+"""What every role does as a process: logging, shutdown, heartbeat, options."""

@@ -1,0 +1,1 @@
+"""Rehearsals on a virtual clock: ``simulate``, ``plan``, and the options that describe them."""

@@ -1,0 +1,1 @@
+"""How values become text in a terminal: screens, tables, labels, units."""

@@ -1,0 +1,1 @@
+"""The control plane's side of agents: enrolment, reports, assignments."""

@@ -1,0 +1,1 @@
+"""Who calls: credentials, failed sign-ins, certificates, the installation's own CA."""

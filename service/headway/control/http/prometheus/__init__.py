@@ -1,0 +1,1 @@
+"""``/metrics``: the overview as Prometheus samples."""

@@ -1,0 +1,1 @@
+"""Bodies of requests and responses, as Pydantic models around the core's values."""

@@ -1,0 +1,1 @@
+"""The evaluation loop: what it reads and caches, how it decides, and who leads."""

@@ -1,0 +1,1 @@
+"""Reasons to want workers: deadlines of waiting jobs, safety stock, rhythms."""

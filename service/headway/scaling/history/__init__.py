@@ -1,0 +1,1 @@
+"""What earlier days and weeks predict for the next hour."""

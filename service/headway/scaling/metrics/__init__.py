@@ -1,0 +1,1 @@
+"""What buckets and samples add up to: rates, windows, failures, errors of predictions."""

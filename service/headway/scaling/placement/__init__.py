@@ -1,0 +1,1 @@
+"""Which host runs which worker."""

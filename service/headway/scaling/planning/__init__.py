@@ -1,0 +1,1 @@
+"""Queueing theory, and whether an objective is feasible."""

@@ -1,0 +1,1 @@
+"""Reasons to change a count of workers: limits, stabilization, budgets, fallback, activation."""

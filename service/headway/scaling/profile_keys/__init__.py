@@ -1,0 +1,1 @@
+"""The parts of a profile: its rules, presets, schedules and pauses."""

@@ -1,0 +1,1 @@
+"""Strategies of other autoscalers, for comparison."""

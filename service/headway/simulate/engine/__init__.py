@@ -1,0 +1,1 @@
+"""The rehearsal itself: pools, workers, hosts and faults on a virtual clock."""

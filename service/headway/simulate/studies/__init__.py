@@ -1,0 +1,1 @@
+"""What rehearsals are compared for: tuning, tick phases, separate queues, other autoscalers."""

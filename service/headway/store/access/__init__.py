@@ -1,0 +1,1 @@
+"""Who may call: credentials, tokens, enrolment of hosts."""

@@ -1,0 +1,1 @@
+"""Hosts: what they reported, what they may run, what they are assigned."""

@@ -1,0 +1,1 @@
+"""What Spark computes, merged and kept: buckets, rollups, windows, seasons."""

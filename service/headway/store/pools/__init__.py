@@ -1,0 +1,1 @@
+"""Pools: profiles, overrides, decisions, and what an evaluation reads and writes."""

@@ -1,0 +1,1 @@
+"""The event log as Spark reads it: which files, their schema, their archive."""

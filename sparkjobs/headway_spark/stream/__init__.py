@@ -1,0 +1,1 @@
+"""The stream: event log to buckets to a sink, with its checkpoint."""

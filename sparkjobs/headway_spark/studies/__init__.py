@@ -1,0 +1,1 @@
+"""Work in bulk: history, back-tests, seasons and topology on the executors."""
