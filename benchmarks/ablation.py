@@ -87,7 +87,7 @@ ABLATIONS = (
     Ablation("nothing", EXPOSED),
     Ablation("standing workers", EXPOSED, (_put(hybrid, "exposed_s", lambda _view: 0.0),)),
     Ablation("the spare", EXPOSED, (_put(hybrid, "spare_jobs", lambda *_, **__: 0.0),)),
-    Ablation("earlier days", EXPOSED, (_put(safety_stock, "_is_told", lambda _view: False),)),
+    Ablation("earlier days", EXPOSED, (_put(safety_stock, "_is_recall_known", lambda _view: False),)),
     Ablation("earlier days only where they help", EXPOSED, (_put(safety_stock, "_pays", lambda *_: True),)),
     Ablation("learning from late jobs", EXPOSED, (_put(safety_stock, "LEARNING_STEP", 0.0),)),
     Ablation(

@@ -93,12 +93,12 @@ class Bench:
         began_s = time.monotonic()
         await self._control.start()
         open_s = time.monotonic()
-        heard_at_s = await self._heard(revisions)
+        received_at_s = await self._heard(revisions)
         after = await self._crowd.seen()
         self.figures["failures_before_the_storm"] = before
         self.figures["storm"] = {
             "started_s": round(open_s - began_s, 2),
-            "from_open_door_s": percentiles([max(0.0, each - open_s) for each in heard_at_s]),
+            "from_open_door_s": percentiles([max(0.0, each - open_s) for each in received_at_s]),
             "tries_that_failed": dict(Counter(after["failures"]) - Counter(before)),
             "control_cpu_s": round(self._control.cpu_s, 2),
         }
@@ -109,11 +109,11 @@ class Bench:
         self.figures["failed_for_good"] = (await self._crowd.seen())["failed_for_good"]
 
     async def _heard(self, revisions: dict[str, int]) -> list[float]:
-        heard_at_s: list[float] = await self._crowd.until_all_have(revisions, WAIT_MAX_S)
-        if len(heard_at_s) < len(revisions):
+        received_at_s: list[float] = await self._crowd.until_all_have(revisions, WAIT_MAX_S)
+        if len(received_at_s) < len(revisions):
             seen = await self._crowd.seen()
-            raise SystemExit(f"{len(revisions) - len(heard_at_s)} agents never heard of it: {seen['failures']}")
-        return heard_at_s
+            raise SystemExit(f"{len(revisions) - len(received_at_s)} agents never heard of it: {seen['failures']}")
+        return received_at_s
 
     async def _settled(self) -> None:
         """Return once nobody has anything left to do that came of what went before."""
@@ -143,8 +143,8 @@ class Bench:
         took_ms = []
         for _ in range(CHANGES_TO_ONE):
             committed_s, revisions = await self._leader.change([random.choice(self._everybody)])
-            (heard_at_s,) = await self._heard(revisions)
-            took_ms.append(max(0.0, heard_at_s - committed_s) * 1000)
+            (received_at_s,) = await self._heard(revisions)
+            took_ms.append(max(0.0, received_at_s - committed_s) * 1000)
             await asyncio.sleep(0.02)
         return percentiles(took_ms)
 
@@ -152,12 +152,12 @@ class Bench:
         began_s = time.monotonic()
         committed_s, revisions = await self._leader.change(self._everybody)
         before, seen = Used.until_now(self._control), await self._crowd.seen()
-        heard_at_s = await self._heard(revisions)
+        received_at_s = await self._heard(revisions)
         await asyncio.sleep(5)
         used, now = Used.until_now(self._control), await self._crowd.seen()
         return {
             "written_s": round(committed_s - began_s, 2),
-            **percentiles([max(0.0, each - committed_s) for each in heard_at_s]),
+            **percentiles([max(0.0, each - committed_s) for each in received_at_s]),
             "control_cpu_s": round(used.control_s - before.control_s, 2),
             "crowd_cpu_s": round(now["cpu_s"] - seen["cpu_s"], 2),
             "load": round(os.getloadavg()[0], 1),

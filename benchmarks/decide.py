@@ -26,8 +26,8 @@ from typing import Any
 from headway.control.gc_tuning import collect_rarely
 from headway.control.scheduler import evaluator
 from headway.control.scheduler.bucket_cache import KEPT_S, RATE_WINDOW_S
-from headway.control.scheduler.evaluator import Evaluation
-from headway.control.scheduler.view_builder import Views
+from headway.control.scheduler.evaluator import Evaluator
+from headway.control.scheduler.view_builder import ViewBuilder
 from headway.scaling.allocation.allocate import settled
 from headway.scaling.allocation.fair_share import Claim, share
 from headway.scaling.decide import decide
@@ -78,7 +78,7 @@ class Made:
     def __init__(self, pools: int, *, seed: int = 1) -> None:
         self.chance = random.Random(seed)
         self.busy = [_busy(self.chance) for _ in range(200)]
-        self.evaluation = Evaluation()
+        self.evaluation = Evaluator()
         self.now_s = NOW_S
         self.pools = [f"pool-{number:05d}" for number in range(pools)]
         self.profiles: dict[str, dict[str, Any]] = {
@@ -129,7 +129,7 @@ class Made:
         """What a tick does, without its reading and writing of Postgres, and what its two halves cost."""
         gathered = self.gathered()
         seen, views = timed(lambda: self.views(rows, gathered))
-        evaluator.Views = lambda *_, **__: views  # type: ignore[misc, assignment]
+        evaluator.ViewBuilder = lambda *_, **__: views  # type: ignore[misc, assignment]
         decided, (outcomes, self.assignments) = timed(
             lambda: self.evaluation.settled(gathered, due=gathered.profiles, now_s=self.now_s)
         )
@@ -143,7 +143,7 @@ class Made:
     def views(self, rows: Iterable[BucketRow], gathered: Gathered) -> "Prepared":
         self.evaluation.recent.forget(now_s=self.now_s)
         self.evaluation.recent.take(rows, revision=0)
-        views = Views(gathered, self.evaluation.recent, now_s=self.now_s)
+        views = ViewBuilder(gathered, self.evaluation.recent, now_s=self.now_s)
         profiles = [self.evaluation._profile(pool, body) for pool, body in self.profiles.items()]  # noqa: SLF001
         return Prepared({profile.pool: views.of(profile) for profile in profiles})
 
@@ -241,7 +241,7 @@ def parts(pools: int, runs: int) -> dict[str, Spent]:
         ]
 
     def views() -> list[Any]:
-        seen = Views(made.gathered(), made.evaluation.recent, now_s=made.now_s)
+        seen = ViewBuilder(made.gathered(), made.evaluation.recent, now_s=made.now_s)
         return [seen.of(profile) for profile in profiles]
 
     def outcomes(seen: Sequence[Any]) -> list[Outcome]:

@@ -46,7 +46,7 @@ class Agent:
     host_id: str = ""
     epoch: int = 0
     revision: int = 0
-    heard_at_s: float = 0.0
+    received_at_s: float = 0.0
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     @property
@@ -108,7 +108,7 @@ class Crowd:
         if self._left:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._all_heard.wait(), wait_max_s)
-        return [self.by_id[host_id].heard_at_s for host_id in revisions if host_id not in self._left]
+        return [self.by_id[host_id].received_at_s for host_id in revisions if host_id not in self._left]
 
     def seen(self) -> dict[str, Any]:
         """What happened so far, and what it has cost this process."""
@@ -132,7 +132,7 @@ class Crowd:
             await agent.channel.call(f"{SERVICE}Report", agent.report, timeout_s=ENROL_TIMEOUT_S)
 
     async def _poll(self, agent: Agent) -> None:
-        conversation = retry.Talk("poll")
+        conversation = retry.RetryState("poll")
         request = agent.poll
         while True:
             try:
@@ -145,7 +145,7 @@ class Crowd:
             answer = agent_pb2.PollResponse.FromString(body)
             if (answer.epoch, answer.revision) > (agent.epoch, agent.revision):
                 codec.assignments_from_messages(answer.assignments, host_id=agent.host_id)
-                agent.epoch, agent.revision, agent.heard_at_s = answer.epoch, answer.revision, time.monotonic()
+                agent.epoch, agent.revision, agent.received_at_s = answer.epoch, answer.revision, time.monotonic()
                 self._heard(agent)
                 request = agent.poll
 
@@ -156,7 +156,7 @@ class Crowd:
                 self._all_heard.set()
 
     async def _report(self, agent: Agent) -> None:
-        conversation = retry.Talk("report")
+        conversation = retry.RetryState("report")
         await asyncio.sleep(random.uniform(0, session.REPORT_EVERY_S))
         while True:
             agent.sequence += 1
@@ -173,7 +173,7 @@ class Crowd:
             jitter = random.uniform(1 - session.REPORT_JITTER, 1 + session.REPORT_JITTER)
             await asyncio.sleep(session.REPORT_EVERY_S * jitter)
 
-    def _failed(self, call: str, error: Failed, conversation: retry.Talk) -> float:
+    def _failed(self, call: str, error: Failed, conversation: retry.RetryState) -> float:
         """Seconds until the next try, by the agent's own rule."""
         self.failures[f"{call} {error.code.name}"] += 1
         if error.code not in rpc.RETRYABLE:
@@ -221,8 +221,8 @@ class CrowdProcess:
 
     async def until_all_have(self, revisions: Mapping[str, int], wait_max_s: float) -> list[float]:
         """See ``Crowd.until_all_have``."""
-        heard: list[float] = await self._ask("until_all_have", revisions, wait_max_s)
-        return heard
+        received: list[float] = await self._ask("until_all_have", revisions, wait_max_s)
+        return received
 
     async def seen(self) -> dict[str, Any]:
         """See ``Crowd.seen``."""

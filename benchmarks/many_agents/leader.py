@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from headway.scaling.model import Assignment
 from headway.store.engine import Engine
 from headway.store.leadership import LeaderSession
-from headway.store.pools.evaluation_io import Gathered, News, apply
+from headway.store.pools.evaluation_io import EvaluationResult, Gathered, apply
 
 RENEW_S = 2.0
 
@@ -63,6 +63,6 @@ class Leader:
             direct={},
             worker_hours_today={},
         )
-        news = News(remembered=(), decisions=(), assignments=tuple(self._rows.values()))
+        news = EvaluationResult(remembered=(), decisions=(), assignments=tuple(self._rows.values()))
         await apply(self._engine, news, gathered, epoch=self._epoch)
         return time.monotonic(), {host_id: self._revisions[host_id] for host_id in host_ids}

@@ -58,5 +58,5 @@ ROWS: Sequence[tuple[str, Callable[[Figures], str]]] = (
 def table(found: Sequence[Figures]) -> str:
     """The rows of ``ROWS`` in Markdown."""
     head = ["", *(f"{figures['agents']:,} agents" for figures in found)]
-    rows = [head, ["---"] * len(head), *([name, *(told(figures) for figures in found)] for name, told in ROWS)]
+    rows = [head, ["---"] * len(head), *([name, *(reported(figures) for figures in found)] for name, reported in ROWS)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -269,6 +269,6 @@ def test_hundreds_of_forged_marks_are_neither_taken_over_nor_told_one_by_one(
         with stage.fleet(template()) as fleet:
             assert fleet.all_workers() == ()
         _end([*pids, forger.pid])
-    told = [each for each in caplog.messages if "never started" in each]
-    assert len(told) == 1
-    assert "never started: 300, as pid=" in told[0]
+    reported = [each for each in caplog.messages if "never started" in each]
+    assert len(reported) == 1
+    assert "never started: 300, as pid=" in reported[0]

@@ -6,7 +6,7 @@ import pytest
 from agent.workers import eventually
 from agent.workers import record as a_record
 from headway.agent.model import NOT_KNOWN, Activity, Hint
-from headway.agent.monitoring.activity import HINT_FRESH_S, Lookout, Sample, Watch, by_hint
+from headway.agent.monitoring.activity import HINT_FRESH_S, ActivityTracker, ProcessWatch, Sample, by_hint
 from headway.agent.system import procfs
 
 NOW_S = 1_000.0
@@ -15,7 +15,7 @@ HORSE = (20, 9)
 
 
 def hint(pid: int = 7, **values: float | bool | None) -> Hint:
-    return Hint(pid=pid, **{"is_busy": True, "since_age_s": 3.0, "age_s": 1.0, "heard_at_s": NOW_S, **values})
+    return Hint(pid=pid, **{"is_busy": True, "since_age_s": 3.0, "age_s": 1.0, "received_at_s": NOW_S, **values})
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_brokers_word_counts_while_it_is_fresh_and_about_this_worker(
 
 
 def seen(*samples: tuple[float, frozenset[tuple[int, int]]]) -> bool | None:
-    watch = Watch()
+    watch = ProcessWatch()
     for number, (cpu_s, children) in enumerate(samples):
         watch.see(Sample(at_s=5.0 * number, cpu_s=cpu_s, children=children))
     return watch.activity.is_busy
@@ -65,10 +65,10 @@ def test_a_process_that_spins_is_seen_to_be_busy_and_one_that_sleeps_is_not() ->
             process.stdout.readline()  # it has taken what it takes to begin
             known = procfs.stat(process.pid)
             record = a_record("w", pid=process.pid, started_ticks=known.started_ticks, pool="mail")
-            lookout, now_s = Lookout(), procfs.since_boot_s()
-            lookout.look([record], now_s=now_s)
+            lookout, now_s = ActivityTracker(), procfs.since_boot_s()
+            lookout.scan([record], now_s=now_s)
             eventually(lambda: procfs.stat(process.pid).cpu_s >= known.cpu_s + takes_cpu_s)
-            lookout.look([record], now_s=now_s + 2.0)  # however long this machine took for it
+            lookout.scan([record], now_s=now_s + 2.0)  # however long this machine took for it
             process.kill()
         return lookout.activity(record, now_s=now_s + 2.0).is_busy
 
@@ -77,18 +77,18 @@ def test_a_process_that_spins_is_seen_to_be_busy_and_one_that_sleeps_is_not() ->
 
 
 def test_the_brokers_word_counts_more_than_what_the_processes_show() -> None:
-    lookout = Lookout()
+    lookout = ActivityTracker()
     record = a_record("w", pid=1, started_ticks=0, pool="mail")
-    lookout.look([record], now_s=0.0)
-    lookout.look([record], now_s=500.0)
+    lookout.scan([record], now_s=0.0)
+    lookout.scan([record], now_s=500.0)
     assert lookout.activity(record, now_s=NOW_S).is_busy is not None
-    lookout.hear((hint(pid=1, is_busy=True),))
+    lookout.receive((hint(pid=1, is_busy=True),))
     assert lookout.activity(record, now_s=NOW_S) == Activity(is_busy=True, busy_since_s=NOW_S - 3.0)
 
 
 def test_who_is_gone_is_forgotten() -> None:
-    lookout = Lookout()
+    lookout = ActivityTracker()
     record = a_record("w", pid=1, started_ticks=0, pool="mail")
-    lookout.look([record], now_s=0.0)
-    lookout.look([], now_s=5.0)
+    lookout.scan([record], now_s=0.0)
+    lookout.scan([], now_s=5.0)
     assert lookout._watches == {}

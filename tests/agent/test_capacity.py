@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.agent.system.capacity import Machine, capacity, measure, steadied
+from headway.agent.system.capacity import MachineCapacity, capacity, measure, steadied
 from headway.scaling.model import HostCapacity
 
 GIB = 1024**3
@@ -25,12 +25,12 @@ def write(path: Path, text: str | int) -> None:
     path.write_text(f"{text}\n")
 
 
-def measured(system: Path) -> Machine:
+def measured(system: Path) -> MachineCapacity:
     return measure(system / "proc", system / "cgroup")
 
 
 def test_without_limits_the_machine_counts(system: Path) -> None:
-    assert measured(system) == Machine(cpu_cores=CORES, memory_bytes=16 * GIB, used_bytes=4 * GIB)
+    assert measured(system) == MachineCapacity(cpu_cores=CORES, memory_bytes=16 * GIB, used_bytes=4 * GIB)
 
 
 def test_the_tightest_of_the_own_cgroup_and_its_ancestors_counts_in_version_2(system: Path) -> None:
@@ -42,7 +42,7 @@ def test_the_tightest_of_the_own_cgroup_and_its_ancestors_counts_in_version_2(sy
     write(service / "memory.current", 1 * GIB)
     write(service / "memory.stat", f"anon 5\ninactive_file {GIB // 4}")  # given back as soon as it is wanted
     write(slice_ / "memory.max", "max")
-    assert measured(system) == Machine(cpu_cores=0.5, memory_bytes=2 * GIB, used_bytes=3 * GIB // 4)
+    assert measured(system) == MachineCapacity(cpu_cores=0.5, memory_bytes=2 * GIB, used_bytes=3 * GIB // 4)
 
 
 def test_version_1_counts_as_well(system: Path) -> None:
@@ -52,7 +52,7 @@ def test_version_1_counts_as_well(system: Path) -> None:
     write(system / "cgroup/memory/job/memory.limit_in_bytes", 3 * GIB)
     write(system / "cgroup/memory/job/memory.usage_in_bytes", 1 * GIB)
     write(system / "cgroup/memory/memory.limit_in_bytes", 9_223_372_036_854_771_712)  # none
-    assert measured(system) == Machine(cpu_cores=0.25, memory_bytes=3 * GIB, used_bytes=1 * GIB)
+    assert measured(system) == MachineCapacity(cpu_cores=0.25, memory_bytes=3 * GIB, used_bytes=1 * GIB)
 
 
 def test_no_quota_and_a_path_of_the_hosts_are_no_limits(system: Path) -> None:
@@ -73,7 +73,7 @@ def test_no_quota_and_a_path_of_the_hosts_are_no_limits(system: Path) -> None:
     ],
 )
 def test_workers_may_have_what_neither_others_use_nor_the_owner_keeps_back(values: dict, given: tuple) -> None:
-    machine = Machine(cpu_cores=4.0, memory_bytes=16 * GIB, used_bytes=6 * GIB)
+    machine = MachineCapacity(cpu_cores=4.0, memory_bytes=16 * GIB, used_bytes=6 * GIB)
     asked = {"workers_bytes": 1 * GIB, "reserve_cpu_cores": 0.0, "reserve_memory_bytes": 0, **values}
     assert capacity(machine, **asked) == HostCapacity(cpu_cores=given[0], memory_bytes=given[1])
 
@@ -89,7 +89,7 @@ def of(memory_gib: float, cpu_cores: float = 4.0) -> HostCapacity:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "reported"),
     [
         (None, of(8.0), of(8.0)),
         (of(8.0), of(8.3), of(8.0)),  # noise
@@ -101,14 +101,14 @@ def of(memory_gib: float, cpu_cores: float = 4.0) -> HostCapacity:
     ],
 )
 def test_what_is_told_of_memory_follows_what_stays_and_not_what_comes_and_goes(
-    before: HostCapacity | None, now: HostCapacity, told: HostCapacity
+    before: HostCapacity | None, now: HostCapacity, reported: HostCapacity
 ) -> None:
-    assert steadied(before, now) == told
+    assert steadied(before, now) == reported
 
 
 @given(st.lists(st.floats(0.97, 1.03), max_size=20))
 def test_noise_is_never_told(noise: list[float]) -> None:
-    told = of(8.0)
+    reported = of(8.0)
     for factor in noise:
-        told = steadied(told, of(8.0 * factor))
-    assert told == of(8.0)
+        reported = steadied(reported, of(8.0 * factor))
+    assert reported == of(8.0)

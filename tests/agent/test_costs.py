@@ -16,62 +16,62 @@ from headway.agent.monitoring.cost_model import (
     FLOOR,
     MEMORY_BYTES_LEAST,
     Cost,
-    Costs,
+    CostModel,
     learnt,
 )
-from headway.agent.monitoring.resource_usage import Scales, Weight, weighed
+from headway.agent.monitoring.resource_usage import ResourceUsage, WorkerUsage, weighed
 from headway.agent.system import procfs
 
 MB = 10**6
 
 
-def weight(memory_bytes: float = 100 * MB, cpu_cores: float | None = 0.5) -> Weight:
-    return Weight(at_s=0.0, memory_bytes=int(memory_bytes), cpu_s=0.0, cpu_cores=cpu_cores)
+def weight(memory_bytes: float = 100 * MB, cpu_cores: float | None = 0.5) -> WorkerUsage:
+    return WorkerUsage(at_s=0.0, memory_bytes=int(memory_bytes), cpu_s=0.0, cpu_cores=cpu_cores)
 
 
-def learnt_by(looks: int, *weights: Weight) -> Costs:
-    costs = Costs()
-    for _ in range(looks):
+def learnt_by(samples: int, *weights: WorkerUsage) -> CostModel:
+    costs = CostModel()
+    for _ in range(samples):
         costs.learn({"py": weights})
     return costs
 
 
 def test_what_host_toml_says_counts_until_enough_workers_were_seen() -> None:
     configured = template(cpu_cores=0.1, memory_bytes=50 * MB)
-    assert learnt_by(ENOUGH - 1, weight()).told(configured) == configured.told()
-    told = learnt_by(ENOUGH, weight()).told(configured)
-    assert (told.cpu_cores, told.memory_bytes) == (0.5, 100 * MB)
-    assert replace(told, cpu_cores=0.1, memory_bytes=50 * MB) == configured.told()
+    assert learnt_by(ENOUGH - 1, weight()).reported(configured) == configured.reported()
+    reported = learnt_by(ENOUGH, weight()).reported(configured)
+    assert (reported.cpu_cores, reported.memory_bytes) == (0.5, 100 * MB)
+    assert replace(reported, cpu_cores=0.1, memory_bytes=50 * MB) == configured.reported()
 
 
 def test_many_workers_are_enough_after_one_look() -> None:
-    assert learnt_by(1, *[weight()] * ENOUGH).told(template()).memory_bytes == 100 * MB
+    assert learnt_by(1, *[weight()] * ENOUGH).reported(template()).memory_bytes == 100 * MB
 
 
 def test_the_mean_of_the_workers_counts() -> None:
-    told = learnt_by(ENOUGH, weight(100 * MB, 0.2), weight(300 * MB, 0.6)).told(template())
-    assert (told.cpu_cores, told.memory_bytes) == (pytest.approx(0.4), 200 * MB)
+    reported = learnt_by(ENOUGH, weight(100 * MB, 0.2), weight(300 * MB, 0.6)).reported(template())
+    assert (reported.cpu_cores, reported.memory_bytes) == (pytest.approx(0.4), 200 * MB)
 
 
 def test_who_does_not_want_it_measured_is_told_as_configured() -> None:
     configured = template(is_measured=False)
-    assert learnt_by(ENOUGH, weight()).told(configured) == configured.told()
+    assert learnt_by(ENOUGH, weight()).reported(configured) == configured.reported()
 
 
 def test_a_worker_that_takes_next_to_nothing_costs_a_little() -> None:
     costs = learnt_by(ENOUGH, weight(0.0, 0.0))
-    told = costs.told(template(cpu_cores=0.0, memory_bytes=0))
-    assert (told.cpu_cores, told.memory_bytes) == (CPU_CORES_LEAST, MEMORY_BYTES_LEAST)
+    reported = costs.reported(template(cpu_cores=0.0, memory_bytes=0))
+    assert (reported.cpu_cores, reported.memory_bytes) == (CPU_CORES_LEAST, MEMORY_BYTES_LEAST)
 
 
 def test_a_worker_never_costs_less_than_a_part_of_what_host_toml_says() -> None:
     """A night without jobs does not make a morning's workers free."""
-    told = learnt_by(ENOUGH, weight(0.0, 0.0)).told(template(cpu_cores=2.0, memory_bytes=400 * MB))
-    assert (told.cpu_cores, told.memory_bytes) == (FLOOR * 2.0, FLOOR * 400 * MB)
+    reported = learnt_by(ENOUGH, weight(0.0, 0.0)).reported(template(cpu_cores=2.0, memory_bytes=400 * MB))
+    assert (reported.cpu_cores, reported.memory_bytes) == (FLOOR * 2.0, FLOOR * 400 * MB)
 
 
 def test_a_cost_rises_at_once_and_falls_slowly() -> None:
-    known = Cost(cpu_cores=1.0, memory_bytes=100.0 * MB, looks=ENOUGH)
+    known = Cost(cpu_cores=1.0, memory_bytes=100.0 * MB, samples=ENOUGH)
     up = learnt(known, [weight(300 * MB, 2.0)])
     assert (up.cpu_cores, up.memory_bytes) == (1.5, 200.0 * MB)  # half of the way in a minute
     down = known
@@ -82,16 +82,16 @@ def test_a_cost_rises_at_once_and_falls_slowly() -> None:
 
 def test_a_worker_that_was_weighed_once_says_nothing_of_processor_time() -> None:
     known = learnt(None, [weight(cpu_cores=None)])
-    assert (known.looks, learnt(known, [weight()]).cpu_cores) == (0, 0.5)
+    assert (known.samples, learnt(known, [weight()]).cpu_cores) == (0, 0.5)
 
 
 @given(st.lists(st.floats(1.0 - BAND / 2, 1.0 + BAND / 2), max_size=20))
 def test_noise_changes_nothing_that_is_told(noise: list[float]) -> None:
     costs = learnt_by(ENOUGH, weight())
-    before = costs.told(template())
+    before = costs.reported(template())
     for factor in noise:
         costs.learn({"py": [weight(100 * MB * factor, 0.5 * factor)]})
-        assert costs.told(template()) == before
+        assert costs.reported(template()) == before
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e10), st.none() | st.floats(0, 64)), min_size=1, max_size=20))
@@ -121,7 +121,7 @@ def test_a_worker_is_weighed_with_its_children() -> None:
             for _ in range(2):  # the child is as large as the worker by then
                 worker.stdout.readline()
             record = a_record("w", pid=worker.pid, started_ticks=0, pool="mail")
-            scales = Scales()
+            scales = ResourceUsage()
             total = scales.weigh([record], now_s=0.0, again=0)
             assert total == scales.weight("w").memory_bytes > procfs.proportional_memory_bytes(worker.pid) > MB
             assert scales.by_template([record], older_than_s=1e9) == {}
@@ -134,7 +134,7 @@ def test_a_worker_is_weighed_with_its_children() -> None:
 
 def test_the_new_are_weighed_at_once_and_the_others_in_turns() -> None:
     mine = [a_record(f"w{number}", pid=os.getpid(), started_ticks=0, pool="mail") for number in range(4)]
-    scales = Scales()
+    scales = ResourceUsage()
     weighed_at_s = []
     for now_s in range(5):
         scales.weigh(mine, now_s=float(now_s), again=2)

@@ -15,9 +15,9 @@ import pytest
 from agent.workers import BUSY, SLEEP, STUBBORN, Stage, eventually, look_until, start, template
 from flushed import Disk
 from headway.agent.config.templates import Ready, Stop
-from headway.agent.desired_state import Orders
+from headway.agent.desired_state import DesiredState
 from headway.agent.system import procfs
-from headway.agent.workers.manager import Fleet
+from headway.agent.workers.manager import WorkerManager
 from headway.scaling.model import Assignment, Worker, WorkerState
 from headway.scaling.reconcile import Drain, reconcile
 from processes import runs
@@ -27,11 +27,11 @@ STAYS = "\nwhile True: time.sleep(600)"
 PRINTS_READY = Ready(pattern="ready", timeout_s=30.0)
 
 
-def states(fleet: Fleet) -> list[WorkerState]:
+def states(fleet: WorkerManager) -> list[WorkerState]:
     return [worker.state for worker in fleet.workers()]
 
 
-def drain(fleet: Fleet) -> None:
+def drain(fleet: WorkerManager) -> None:
     fleet.act([Drain(worker_id=worker.worker_id) for worker in fleet.workers()])
 
 
@@ -71,9 +71,9 @@ def test_a_hundred_workers_are_there_at_once(stage: Stage) -> None:
 def test_a_worker_without_a_pattern_is_ready_once_it_has_lived_for_a_while(stage: Stage) -> None:
     with stage.fleet(template(ready=Ready(after_s=500.0))) as fleet:
         fleet.act([start()])
-        assert not fleet.look()
+        assert not fleet.scan()
         stage.clock.ahead_s += 500.1
-        assert fleet.look()
+        assert fleet.scan()
         assert states(fleet) == [WorkerState.RUNNING]
         (start_up,) = fleet.take_start_ups()
         assert start_up.template == "py"
@@ -166,18 +166,18 @@ def test_a_worker_with_a_pattern_is_ready_when_it_prints_it(stage: Stage, tmp_pa
     code += "print('Listening on mail', flush=True)\n" + SLEEP
     with stage.fleet(template(code, ready=Ready(pattern=r"^Listening on \w+$"))) as fleet:
         fleet.act([start()])
-        fleet.look()
+        fleet.scan()
         assert states(fleet) == [WorkerState.STARTING]
         (tmp_path / "go").touch()
         look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
-        assert fleet.next_look_s() > 60.0  # nothing more to look at: its end is told by the kernel
+        assert fleet.next_check_s() > 60.0  # nothing more to look at: its end is told by the kernel
 
 
 def test_a_worker_that_is_not_ready_in_time_is_stopped_and_its_kind_backs_off(stage: Stage) -> None:
     with stage.fleet(template(ready=Ready(pattern="never", timeout_s=20.0))) as fleet:
         fleet.act([start()])
         stage.clock.ahead_s += 21.0
-        fleet.look()
+        fleet.scan()
         assert states(fleet) == [WorkerState.DRAINING]
         look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
 
@@ -193,7 +193,7 @@ def test_a_drained_worker_is_told_once_and_finishes_what_it_is_doing(stage: Stag
         drain(fleet)
         eventually(lambda: "told 1" in printed(stage, worker.worker_id))
         assert states(fleet) == [WorkerState.DRAINING]
-        assert not fleet.look()
+        assert not fleet.scan()
         (tmp_path / "done").touch()
         look_until(fleet, lambda: fleet.workers() == ())
         assert printed(stage, worker.worker_id) == "ready\ntold 1\ndone\n"
@@ -233,7 +233,7 @@ def test_a_worker_behind_a_shell_is_told_in_the_shells_place_and_finishes_what_i
         argv=("sh", "-c", f"{shlex.join([sys.executable, '-c', code])}; echo shell went on"),
     )
 
-    def told() -> None:
+    def reported() -> None:
         drain(fleet)
         eventually(lambda: "told 1" in printed(stage, worker.worker_id))
         look_until(fleet, lambda: fleet.workers() == ())
@@ -247,10 +247,10 @@ def test_a_worker_behind_a_shell_is_told_in_the_shells_place_and_finishes_what_i
         look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
         if not is_adopted:
-            told()
+            reported()
     if is_adopted:
         with stage.fleet(behind) as fleet:
-            told()
+            reported()
     assert printed(stage, worker.worker_id) == "ready\ntold 1\ndone\n"
 
 
@@ -267,10 +267,10 @@ def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_fa
         assert procfs.stat(child_pid).session == child_pid
         drain(fleet)
         stage.clock.ahead_s += 300.0
-        assert not fleet.look()
+        assert not fleet.scan()
         assert runs(worker.pid)
         stage.clock.ahead_s += 100.0
-        fleet.look()
+        fleet.scan()
         eventually(lambda: not runs(worker.pid) and not runs(child_pid))
         look_until(fleet, lambda: fleet.workers() == ())
         (ended,) = fleet.take_ended()
@@ -293,7 +293,7 @@ def test_what_a_worker_that_is_killed_leaves_may_finish_its_job_and_is_ended_aft
         look_until(fleet, lambda: len(fleet.workers()) == 1)
         assert f"left behind pool=mail pid={child.pid} by pid={worker.pid}" in caplog.text
         stage.clock.ahead_s += 20.0  # and what this machine takes
-        fleet.look()
+        fleet.scan()
         assert runs(child.pid)
         stage.clock.ahead_s += 21.0
         look_until(fleet, lambda: not runs(child.pid))
@@ -312,7 +312,7 @@ def test_what_a_worker_has_left_is_no_worker_of_the_next_agent_which_ends_it_in_
     with stage.fleet(template()) as fleet:
         assert fleet.workers() == ()
         stage.clock.ahead_s += 20.0  # and what this machine takes
-        fleet.look()
+        fleet.scan()
         assert runs(child.pid)
         stage.clock.ahead_s += 21.0
         look_until(fleet, lambda: not runs(child.pid))
@@ -350,7 +350,7 @@ def test_a_worker_that_cannot_be_signalled_is_told_of_once_and_ends_no_agent(
             patched.setattr(os, "killpg", refused)
             fleet.drain_all()
             stage.clock.ahead_s += 2.0
-            fleet.look()
+            fleet.scan()
         assert states(fleet) == [WorkerState.DRAINING]
         assert caplog.text.count("cannot be signalled: it runs as another user") == 1
 
@@ -358,12 +358,12 @@ def test_a_worker_that_cannot_be_signalled_is_told_of_once_and_ends_no_agent(
 def test_what_a_worker_leaves_that_ends_well_is_its_own_affair(stage: Stage) -> None:
     with stage.fleet(template(CHILD)) as fleet:
         fleet.act([start()])
-        fleet.look()
+        fleet.scan()
         stage.clock.ahead_s += 11.0
         look_until(fleet, lambda: fleet.workers() == ())
         (child,) = marked("HEADWAY_AGENT_ID", fleet._agent_id)
         stage.clock.ahead_s += 1_000.0
-        fleet.look()
+        fleet.scan()
         assert runs(child)
         os.kill(child, signal.SIGKILL)
 
@@ -373,7 +373,7 @@ def test_what_a_worker_leaves_that_ends_well_is_no_worker_of_the_next_agent(stag
     """As a program that a job has sent to the background: it would hold a worker's place, and be told to stop."""
     with stage.fleet(template(CHILD)) as fleet:
         fleet.act([start()])
-        fleet.look()
+        fleet.scan()
         (worker,) = fleet.workers()
         stage.clock.ahead_s += 11.0
         look_until(fleet, lambda: fleet.workers() == ())
@@ -385,7 +385,7 @@ def test_what_a_worker_leaves_that_ends_well_is_no_worker_of_the_next_agent(stag
     with stage.fleet(template()) as fleet:
         assert fleet.all_workers() == ()
         stage.clock.ahead_s += 1_000.0
-        fleet.look()
+        fleet.scan()
         assert runs(child)
     os.kill(child, signal.SIGKILL)
 
@@ -403,9 +403,9 @@ def test_a_worker_that_dies_as_soon_as_it_is_started_backs_off_for_ever_longer(s
             fleet.act([start()])  # wanted, and not started: its kind backs off
             assert (states(fleet), fleet.running()) == ([WorkerState.BACKING_OFF] * 2, ())
             stage.clock.ahead_s += pause_s / 2  # or as long as the one before
-            assert not fleet.look()
+            assert not fleet.scan()
             stage.clock.ahead_s += pause_s / 2
-            assert fleet.look()
+            assert fleet.scan()
             assert fleet.workers() == ()
 
 
@@ -421,7 +421,7 @@ def test_a_failure_says_the_workers_last_words(stage: Stage, caplog: pytest.LogC
 def test_a_worker_that_dies_after_a_while_of_use_has_its_place_free_at_once(stage: Stage) -> None:
     with stage.fleet(template()) as fleet:
         fleet.act([start()])
-        fleet.look()
+        fleet.scan()
         (worker,) = fleet.workers()
         stage.clock.ahead_s += 11.0
         os.kill(worker.pid, signal.SIGKILL)
@@ -460,15 +460,15 @@ ENDS_WELL = "import sys; sys.exit('--burst' not in sys.argv)"
 
 def test_a_burst_workers_clean_end_spends_its_place_under_these_orders(stage: Stage) -> None:
     with stage.fleet(template(ENDS_WELL, burst_arguments=("--burst",), ready=Ready(after_s=5.0))) as fleet:
-        fleet.obey(Orders(cluster_id="c", epoch=1, revision=1, assignments=()))
+        fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=1, assignments=()))
         fleet.act([start(is_burst=True)])
         look_until(fleet, lambda: fleet.workers() == ())
         assert fleet.spent == {"mail": 1}
     with stage.fleet() as fleet:
         assert fleet.spent == {"mail": 1}  # also for the next agent
-        fleet.obey(Orders(cluster_id="c", epoch=1, revision=1, assignments=()))
+        fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=1, assignments=()))
         assert fleet.spent == {"mail": 1}
-        fleet.obey(Orders(cluster_id="c", epoch=1, revision=2, assignments=()))
+        fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=2, assignments=()))
         assert fleet.spent == {}
 
 
@@ -477,9 +477,9 @@ def test_a_burst_workers_clean_end_spends_its_place_under_these_orders(stage: St
 
 def test_the_next_agent_takes_over_what_runs_and_starts_nothing_anew(stage: Stage) -> None:
     with stage.fleet(template()) as fleet:
-        fleet.obey(Orders(cluster_id="c", epoch=2, revision=7, assignments=()))
+        fleet.obey(DesiredState(cluster_id="c", epoch=2, revision=7, assignments=()))
         fleet.act([start(restart_generation=3), start(is_burst=True)])
-        fleet.look()
+        fleet.scan()
         before = fleet.workers()
     with stage.fleet(template()) as fleet:
         assert fleet.workers() == before
@@ -509,9 +509,9 @@ def test_a_drain_goes_on_under_the_next_agent_without_a_second_signal(stage: Sta
     with stage.fleet() as fleet:
         assert states(fleet) == [WorkerState.DRAINING]
         stage.clock.ahead_s += 100.0
-        assert not fleet.look()
+        assert not fleet.scan()
         stage.clock.ahead_s += 100.0
-        fleet.look()  # 500 s after it was told
+        fleet.scan()  # 500 s after it was told
         look_until(fleet, lambda: fleet.workers() == ())
     assert printed(stage, worker.worker_id) == "ready\ntold 1\n"
 
@@ -519,7 +519,7 @@ def test_a_drain_goes_on_under_the_next_agent_without_a_second_signal(stage: Sta
 def test_a_worker_that_ended_while_no_agent_was_there_is_gone(stage: Stage) -> None:
     with stage.fleet(template()) as fleet:
         fleet.act([start()])
-        fleet.look()
+        fleet.scan()
         (worker,) = fleet.workers()
         process = fleet._held[worker.worker_id].process
     os.kill(worker.pid, signal.SIGKILL)
@@ -534,7 +534,7 @@ def test_a_zombie_is_not_taken_for_a_worker(stage: Stage) -> None:
     """In a container pid 1 may never take note of the end of what it was handed."""
     with stage.fleet(template()) as fleet:
         fleet.act([start()])
-        fleet.look()
+        fleet.scan()
         (worker,) = fleet.workers()
     os.kill(worker.pid, signal.SIGKILL)
     eventually(lambda: procfs.stat(worker.pid).is_over)  # this process is its parent and does not look
@@ -547,7 +547,7 @@ def test_a_zombie_is_not_taken_for_a_worker(stage: Stage) -> None:
 def test_a_pid_that_is_another_process_by_now_is_left_alone(stage: Stage, tmp_path: Path) -> None:
     with stage.fleet(template()) as fleet:
         fleet.act([start()])
-        fleet.look()
+        fleet.scan()
         (worker,) = fleet.workers()
     path = stage.folder.workers
     path.write_text(path.read_text().replace(f'"pid":{worker.pid},', f'"pid":{os.getpid()},'))
@@ -560,7 +560,7 @@ def test_a_pid_that_is_another_process_by_now_is_left_alone(stage: Stage, tmp_pa
 
 def test_after_a_reboot_nothing_is_taken_over_but_the_orders(stage: Stage) -> None:
     with stage.fleet(template()) as fleet:
-        fleet.obey(Orders(cluster_id="c", epoch=2, revision=7, assignments=()))
+        fleet.obey(DesiredState(cluster_id="c", epoch=2, revision=7, assignments=()))
         fleet.act([start()])
         pid = fleet.workers()[0].pid
     os.kill(pid, signal.SIGKILL)
@@ -575,7 +575,7 @@ def test_after_a_reboot_nothing_is_taken_over_but_the_orders(stage: Stage) -> No
 def test_a_worker_is_taken_over_by_an_agent_whose_boot_clock_is_another(stage: Stage, is_readable: bool) -> None:
     """The records were written in a time namespace that is 50 s ahead; without the ledger by the record of starts."""
     with stage.fleet(template()) as fleet:
-        fleet.obey(Orders(cluster_id="c", epoch=2, revision=7, assignments=()))
+        fleet.obey(DesiredState(cluster_id="c", epoch=2, revision=7, assignments=()))
         fleet.act([start()])
         (worker,) = fleet.workers()
     for path in (stage.folder.workers, stage.folder.workers.with_name("starts.jsonl")):
@@ -664,7 +664,7 @@ def unrecorded_after(stage: Stage, before: Worker) -> None:
         assert reconcile(fleet.all_workers(), []) == (), "and it is not let go of by its marks' word alone"
         fleet.drain_all()
         stage.clock.ahead_s += 10_000.0
-        assert not fleet.look()
+        assert not fleet.scan()
         assert printed(stage, before.worker_id) == "ready\n", "it was signalled"
     with stage.fleet(template()) as fleet:  # this one knows it by what the last one wrote down
         (found,) = fleet.all_workers()
@@ -712,11 +712,11 @@ def test_a_worker_is_recorded_as_about_to_be_stopped_before_it_is_told(
         fleet.act([start()])
         seen: list[bool] = []
 
-        def told(*_: object) -> None:
+        def reported(*_: object) -> None:
             (row,) = stage.folder.read("workers.json")["workers"]
             seen.append(row["life"]["is_being_told"])
 
-        monkeypatch.setattr("headway.agent.workers.worker_process.Process.ask_to_end", told)
+        monkeypatch.setattr("headway.agent.workers.worker_process.Process.ask_to_end", reported)
         drain(fleet)
         assert seen == [True]
         (row,) = stage.folder.read("workers.json")["workers"]
@@ -788,9 +788,9 @@ def test_a_pause_outlives_the_agent(stage: Stage) -> None:
         look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
     with stage.fleet() as fleet:
         assert states(fleet) == [WorkerState.BACKING_OFF]
-        assert not fleet.look()
+        assert not fleet.scan()
         stage.clock.ahead_s += 11.0
-        fleet.look()
+        fleet.scan()
         assert fleet.workers() == ()
 
 
@@ -808,13 +808,13 @@ def test_what_a_full_disk_did_not_take_is_written_once_it_does(stage: Stage) -> 
     """Else the next agent would go by the orders from before."""
     with stage.fleet(template()) as fleet:
         (stage.folder.root / "workers.json.new").mkdir()  # as above
-        fleet.obey(Orders(cluster_id="c", epoch=1, revision=7))
+        fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=7))
         fleet.act([start()])
         stage.clock.ahead_s += 60.0
-        fleet.look()
+        fleet.scan()
         (stage.folder.root / "workers.json.new").rmdir()
         stage.clock.ahead_s += 60.0
-        fleet.look()
+        fleet.scan()
         written = stage.folder.workers.read_text()
         assert fleet.running()[0].worker_id in written
         assert '"revision":7' in written
@@ -830,12 +830,12 @@ def test_orders_are_on_the_disk_before_their_record_has_its_name(stage: Stage, m
         fleet.save(is_durable=True)
         assert disk.take() == ["flush workers.json.new", "name workers.json"]
         (stage.folder.root / "workers.json.new").mkdir()
-        fleet.obey(Orders(cluster_id="c", epoch=1, revision=7))
+        fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=7))
         fleet.save()
         (stage.folder.root / "workers.json.new").rmdir()
         disk.take()
         stage.clock.ahead_s += 60.0
-        fleet.look()
+        fleet.scan()
         assert disk.take()[:2] == ["flush workers.json.new", "name workers.json"]
 
 
@@ -878,5 +878,5 @@ def test_only_a_first_process_looks_for_orphans(
     monkeypatch.setattr("headway.agent.workers.worker_process.reap_orphans", looks.append)
     monkeypatch.setattr("headway.agent.workers.manager.os.getpid", lambda: pid)
     with stage.fleet() as fleet:
-        fleet.look()
+        fleet.scan()
     assert len(looks) == reaped

@@ -9,7 +9,7 @@ import pytest
 
 from agent.workers import SLEEP, Stage, look_until, start, template
 from headway.agent.config.templates import Ready
-from headway.agent.workers.manager import Fleet
+from headway.agent.workers.manager import WorkerManager
 from headway.scaling.model import WorkerState
 
 # As a library does whose log is lost: the line does not come again.
@@ -54,7 +54,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def states(fleet: Fleet) -> list[WorkerState]:
+def states(fleet: WorkerManager) -> list[WorkerState]:
     return [worker.state for worker in fleet.workers()]
 
 
@@ -83,11 +83,11 @@ def test_a_worker_whose_words_found_no_room_is_ready_after_a_while(
             disk.fill()
         fleet.act([start()])
         disk.fill()
-        fleet.look()
+        fleet.scan()
         go.touch()
         log = stage.folder.logs / f"{fleet.workers()[0].worker_id}.log"
         look_until(fleet, lambda: before == "the start" or log.stat().st_size >= 16 * 1024)
-        fleet.look()
+        fleet.scan()
         assert states(fleet) == [WorkerState.STARTING]
         disk.free()  # what was lost stays lost
         stage.clock.ahead_s += 6.0

@@ -31,13 +31,13 @@ def contact(root: Path, clock: Clock) -> Contact:
 def test_it_counts_from_when_the_last_report_that_was_answered_was_sent(tmp_path: Path, clock: Clock) -> None:
     known = contact(tmp_path, clock)
     clock.now_s += 20.0
-    known.heard(sent_at_s=1_015.0)
-    known.heard(sent_at_s=1_012.0)  # an older one, answered later
+    known.received(sent_at_s=1_015.0)
+    known.received(sent_at_s=1_012.0)  # an older one, answered later
     assert known.lost_for_s() == 5.0
 
 
 def test_an_agent_that_has_just_begun_is_given_the_time_to_call(tmp_path: Path, clock: Clock) -> None:
-    contact(tmp_path, clock).heard(sent_at_s=1_000.0)
+    contact(tmp_path, clock).received(sent_at_s=1_000.0)
     clock.now_s += 500.0
     successor = contact(tmp_path, clock)
     assert successor.lost_for_s() == 0.0
@@ -46,10 +46,10 @@ def test_an_agent_that_has_just_begun_is_given_the_time_to_call(tmp_path: Path, 
 
 
 def test_a_successor_that_was_heard_is_not_cut_off(tmp_path: Path, clock: Clock) -> None:
-    contact(tmp_path, clock).heard(sent_at_s=1_000.0)
+    contact(tmp_path, clock).received(sent_at_s=1_000.0)
     clock.now_s += 500.0
     successor = contact(tmp_path, clock)
-    successor.heard(sent_at_s=1_501.0)
+    successor.received(sent_at_s=1_501.0)
     clock.now_s += FIRST_CALL_S
     assert successor.lost_for_s() == FIRST_CALL_S - 1.0
 
@@ -64,9 +64,9 @@ def test_without_word_of_this_boot_it_counts_from_its_own_beginning(tmp_path: Pa
 
 def test_contact_is_written_down_now_and_then_and_by_boot(tmp_path: Path, clock: Clock) -> None:
     known = contact(tmp_path, clock)
-    known.heard(sent_at_s=1_001.0)
-    known.heard(sent_at_s=1_002.0)
-    known.heard(sent_at_s=1_006.0)
+    known.received(sent_at_s=1_001.0)
+    known.received(sent_at_s=1_002.0)
+    known.received(sent_at_s=1_006.0)
     written = (tmp_path / "contact.json").read_text()
     assert '"at_s":1006.0' in written
     assert procfs.boot_id() in written
@@ -100,17 +100,17 @@ def test_what_was_cut_off_stays_doubtful_until_the_control_plane_has_told_what_i
     tmp_path: Path, clock: Clock
 ) -> None:
     known, isolation = contact(tmp_path, clock), Isolation()
-    known.heard(sent_at_s=clock.now_s)
+    known.received(sent_at_s=clock.now_s)
     isolation.doubtful(PINNED, known)
-    known.told(asked_at_s=clock.now_s)
+    known.answered(asked_at_s=clock.now_s)
     clock.now_s += 29.0
     assert isolation.doubtful(PINNED, known) == set()
     clock.now_s += 2.0
     assert isolation.doubtful(PINNED, known) == {"pinned"}
-    known.heard(sent_at_s=clock.now_s)  # it is heard again, and has not been told yet
+    known.received(sent_at_s=clock.now_s)  # it is heard again, and has not been told yet
     clock.now_s += 1.0
     assert isolation.doubtful(PINNED, known) == {"pinned"}
-    known.told(asked_at_s=clock.now_s)
+    known.answered(asked_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, known) == set()
 
 
@@ -119,44 +119,44 @@ def test_what_was_told_before_this_host_was_heard_again_ends_no_doubt_and_it_is_
 ) -> None:
     """The poll is answered first: until a report is heard, what it told of may still be replaced elsewhere."""
     known, isolation = contact(tmp_path, clock), Isolation()
-    known.heard(sent_at_s=clock.now_s)
+    known.received(sent_at_s=clock.now_s)
     clock.now_s += 31.0
     assert isolation.doubtful(PINNED, known) == {"pinned"}
     clock.now_s += 1.0
-    known.told(asked_at_s=clock.now_s)
+    known.answered(asked_at_s=clock.now_s)
     clock.now_s += 0.1
     assert isolation.doubtful(PINNED, known) == {"pinned"}, "it is cut off until it is heard"
     assert not isolation.wants_word, "asked now, it might have to be asked again"
-    known.heard(sent_at_s=clock.now_s)
+    known.received(sent_at_s=clock.now_s)
     clock.now_s += 0.1
     found = [(isolation.doubtful(PINNED, known), isolation.wants_word) for _ in range(2)]
     assert found == [({"pinned"}, True), ({"pinned"}, False)], "asked for once"
     clock.now_s += 0.1
-    known.told(asked_at_s=clock.now_s)
+    known.answered(asked_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, known) == set()
 
 
 def test_a_host_that_was_never_cut_off_for_too_long_doubts_nothing(tmp_path: Path, clock: Clock) -> None:
     known, isolation = contact(tmp_path, clock), Isolation()
-    known.heard(sent_at_s=clock.now_s)
+    known.received(sent_at_s=clock.now_s)
     isolation.doubtful(PINNED, known)
-    known.told(asked_at_s=clock.now_s)
+    known.answered(asked_at_s=clock.now_s)
     for _ in range(20):
         clock.now_s += 15.0
-        known.heard(sent_at_s=clock.now_s)
+        known.received(sent_at_s=clock.now_s)
         assert isolation.doubtful(PINNED, known) == set()  # nobody need tell it anew
 
 
 def test_an_agent_that_begins_on_a_host_that_is_cut_off_starts_nothing_on_its_predecessors_orders(
     tmp_path: Path, clock: Clock
 ) -> None:
-    contact(tmp_path, clock).heard(sent_at_s=clock.now_s)
+    contact(tmp_path, clock).received(sent_at_s=clock.now_s)
     clock.now_s += 500.0
     successor, isolation = contact(tmp_path, clock), Isolation()
-    successor.heard(sent_at_s=clock.now_s)
+    successor.received(sent_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, successor) == {"pinned"}
     assert isolation.wants_word
-    successor.told(asked_at_s=clock.now_s)
+    successor.answered(asked_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, successor) == set()
 
 
@@ -168,13 +168,13 @@ def test_without_word_of_this_boot_nothing_is_started_on_what_was_ordered_before
     (tmp_path / "contact.json").write_text(written)
     begun, isolation = contact(tmp_path, clock), Isolation()
     assert isolation.doubtful(PINNED, begun) == {"pinned"}
-    begun.told(asked_at_s=clock.now_s)
+    begun.answered(asked_at_s=clock.now_s)
     clock.now_s += 1.0
     assert isolation.doubtful(PINNED, begun) == {"pinned"}, "told before it was heard"
-    begun.heard(sent_at_s=clock.now_s)
+    begun.received(sent_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, begun) == {"pinned"}
     assert isolation.wants_word
-    begun.told(asked_at_s=clock.now_s)
+    begun.answered(asked_at_s=clock.now_s)
     assert isolation.doubtful(PINNED, begun) == set()
 
 
@@ -196,12 +196,12 @@ def test_of_doubtful_templates_nothing_is_started_and_nothing_ended() -> None:
 def test_where_no_agent_called_for_long_enough_to_be_forgotten_somebody_must_stand_by_the_orders(
     tmp_path: Path, clock: Clock, gap_s: float, is_doubted: bool
 ) -> None:
-    contact(tmp_path, clock).heard(sent_at_s=clock.now_s)
+    contact(tmp_path, clock).received(sent_at_s=clock.now_s)
     clock.now_s += gap_s
     successor = contact(tmp_path, clock)
     clock.now_s += 600.0  # the control plane is away: meanwhile nothing is known
     assert successor.is_perhaps_forgotten() == is_doubted
-    successor.told(asked_at_s=clock.now_s)
+    successor.answered(asked_at_s=clock.now_s)
     assert not successor.is_perhaps_forgotten()
 
 
@@ -226,8 +226,8 @@ def test_what_the_control_plane_was_told_holds_while_it_hears_of_no_other(tmp_pa
     known = contact(tmp_path, clock)
     first = {"pinned": template(name="pinned", isolation_drain_after_s=30.0), "plain": template(name="plain")}
     assert known.limits_s(first) == {"pinned": 30.0}
-    known.tells({"pinned": 30.0})
-    known.heard(sent_at_s=clock.now_s)
+    known.commit_to({"pinned": 30.0})
+    known.received(sent_at_s=clock.now_s)
     for after in (
         {},
         {"pinned": template(name="pinned")},
@@ -235,10 +235,10 @@ def test_what_the_control_plane_was_told_holds_while_it_hears_of_no_other(tmp_pa
     ):
         assert known.limits_s(after) == contact(tmp_path, clock).limits_s(after) == {"pinned": 30.0}
     assert known.limits_s({"pinned": template(name="pinned", isolation_drain_after_s=9.0)}) == {"pinned": 9.0}
-    known.tells({"other": 5.0})  # this may have arrived
+    known.commit_to({"other": 5.0})  # this may have arrived
     assert known.limits_s({}) == contact(tmp_path, clock).limits_s({}) == {"pinned": 30.0, "other": 5.0}
-    known.tells({})
-    known.heard(sent_at_s=clock.now_s)
+    known.commit_to({})
+    known.received(sent_at_s=clock.now_s)
     assert known.limits_s({}) == contact(tmp_path, clock).limits_s({}) == {}
 
 

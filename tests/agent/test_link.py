@@ -11,10 +11,10 @@ import pytest
 from agent.fake_control import FakeControl, eventually, row, serving
 from headway.agent.controlplane import rpc
 from headway.agent.controlplane import session as links
-from headway.agent.controlplane.client import ControlClient, HostNews
+from headway.agent.controlplane.client import ControlClient, HostUpdate
 from headway.agent.controlplane.isolation import NEVER_S, Contact
-from headway.agent.controlplane.session import Link
-from headway.agent.desired_state import Orders
+from headway.agent.controlplane.session import ControlSession
+from headway.agent.desired_state import DesiredState
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import procfs
 from headway.agent.workers.exit_log import Ended
@@ -22,19 +22,19 @@ from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire import lines
 from headway.wire.v1 import agent_pb2
 
-NEWS = HostNews(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=())
+NEWS = HostUpdate(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=())
 
 
 @contextmanager
-def linked(root: Path, *ports: int) -> Iterator[tuple[Link, Contact]]:
+def linked(root: Path, *ports: int) -> Iterator[tuple[ControlSession, Contact]]:
     folder = StateFolder(root)
     contact = Contact(folder)
-    link = Link(
+    link = ControlSession(
         ControlClient(*(f"127.0.0.1:{port}" for port in ports), token=None, clock=procfs.since_boot_s),
         folder,
         identity=folder.identity(),
         host_name="here",
-        orders=Orders(),
+        orders=DesiredState(),
         wake=lambda: None,
         contact=contact,
     )
@@ -107,8 +107,8 @@ def test_an_end_of_which_the_report_was_not_answered_is_told_again(tmp_path: Pat
         eventually(lambda: control.unanswered)
         assert not any(report.workers for report in control.reports)
         control.is_deaf = False
-        (told,) = eventually(lambda: control.reports[-1].workers)
-        assert (told.worker_id, told.state, told.exit_code) == ("w", agent_pb2.WORKER_STATE_GONE, 3)
+        (reported,) = eventually(lambda: control.reports[-1].workers)
+        assert (reported.worker_id, reported.state, reported.exit_code) == ("w", agent_pb2.WORKER_STATE_GONE, 3)
         link.publish(NEWS, is_urgent=True)
         eventually(lambda: not control.reports[-1].workers)
 
@@ -131,11 +131,11 @@ def test_only_an_answer_with_the_orders_in_force_is_word_of_what_is_to_run(
         eventually(lambda: contact.times_s()[1] > NEVER_S)
         control.assign(row(2), epoch=6, revision=9)
         answered(1)
-        told_at_s = contact.times_s()[1]
+        answered_at_s = contact.times_s()[1]
         answered(2)
-        assert contact.times_s()[1] == told_at_s
+        assert contact.times_s()[1] == answered_at_s
         control.assign(row(1), epoch=7, revision=3)
-        eventually(lambda: contact.times_s()[1] > told_at_s)
+        eventually(lambda: contact.times_s()[1] > answered_at_s)
 
 
 # --- one of several control planes -----------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_where_one_control_plane_has_died_the_next_is_called_and_it_stays_with_t
             assert not other.peers
         eventually(lambda: is_held(other))
         other.assign(row(2), revision=9)
-        eventually(lambda: link.heard.orders.revision == 9)
+        eventually(lambda: link.received.orders.revision == 9)
         with serving(control, port=port):
             peers = len(control.peers)
             link.publish(NEWS, is_urgent=True)
@@ -189,7 +189,7 @@ def test_one_that_hangs_is_left_for_the_next_with_the_poll_that_it_holds(
         control.is_awake.clear()
         other.assign(row(2), revision=5)
         link.publish(NEWS, is_urgent=True)
-        eventually(lambda: link.heard.orders.revision == 5)
+        eventually(lambda: link.received.orders.revision == 5)
         control.is_awake.set()
 
 
@@ -206,7 +206,7 @@ def test_the_only_one_is_called_anew_when_it_has_hung_twice_and_its_new_orders_a
         eventually(lambda: len(control.peers) >= 2)
         control.is_awake.set()
         control.assign(row(2))
-        eventually(lambda: link.heard.orders.revision == 2)
+        eventually(lambda: link.received.orders.revision == 2)
 
 
 @pytest.mark.usefixtures("in_order")

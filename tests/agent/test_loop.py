@@ -19,7 +19,7 @@ from agent.workers import Stage
 from headway.agent.loop import stop_left
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import procfs
-from headway.agent.system.wake_pipe import Wakes
+from headway.agent.system.wake_pipe import WakePipe
 from headway.errors import Refused
 from headway.wire.v1 import agent_pb2
 from processes import runs
@@ -151,7 +151,7 @@ from headway.agent import loop
 loop.{name} = {value}
 sys.exit(main(sys.argv[1:]))
 """
-DREAMY = ("-c", CHANGED.format(name="LOOK_S", value=3600.0))
+DREAMY = ("-c", CHANGED.format(name="POLL_S", value=3600.0))
 """An agent that looks around once an hour, and else only when something wakes it."""
 PATIENT = ("-c", CHANGED.format(name="LAST_REPORT_S", value=60.0))
 """One whose last report may take a slow machine longer."""
@@ -466,7 +466,7 @@ def test_whoever_ends_workers_waits_for_what_they_leave(host: Host, is_agents_ow
     else:
         agent.kill()
         agent.wait()
-        assert stop_left(StateFolder(host.state_dir), wakes=Wakes()) == 0
+        assert stop_left(StateFolder(host.state_dir), wakes=WakePipe()) == 0
     assert not runs(worker.pid)
     (log,) = (host.state_dir / "workers").glob("*.log")
     assert log.read_text() == "ready\ntold 1\n"
@@ -480,7 +480,7 @@ def test_stop_workers_ends_what_a_dead_agent_left_and_refuses_while_one_lives(ho
     )
 
     with pytest.raises(Refused, match=rf"an agent \(process {agent.pid}\) works in the state folder"):
-        stop_left(StateFolder(host.state_dir), wakes=Wakes())
+        stop_left(StateFolder(host.state_dir), wakes=WakePipe())
     agent.kill()
     agent.wait()
     asked = [sys.executable, "-m", "headway", "agent", "stop-workers", "--state-dir", str(host.state_dir)]
@@ -488,7 +488,7 @@ def test_stop_workers_ends_what_a_dead_agent_left_and_refuses_while_one_lives(ho
     assert (done.returncode, any(runs(pid) for pid in pids)) == (0, False)
     assert "no worker runs any more" in done.stderr
     with pytest.raises(Refused, match="no agent has worked in the state folder"):
-        stop_left(StateFolder(host.state_dir / "nowhere"), wakes=Wakes())
+        stop_left(StateFolder(host.state_dir / "nowhere"), wakes=WakePipe())
 
 
 def test_without_a_control_plane_it_waits_and_starts_nothing(host: Host) -> None:

@@ -1,10 +1,10 @@
 import pytest
 
-from headway.agent.desired_state import Orders
+from headway.agent.desired_state import DesiredState
 from headway.scaling.model import Assignment
 
 ROW = Assignment(pool="mail", host_id="h", template="rq", base_workers=2)
-IN_FORCE = Orders(cluster_id="c", epoch=5, revision=8, assignments=(ROW,))
+IN_FORCE = DesiredState(cluster_id="c", epoch=5, revision=8, assignments=(ROW,))
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ def test_an_older_epoch_or_revision_is_refused(epoch: int, revision: int, is_new
 
 
 def test_a_new_host_is_not_told_anything_by_revision_0() -> None:
-    assert not Orders().are_outdated_by(epoch=0, revision=0)
-    assert Orders().assignments is None
+    assert not DesiredState().are_outdated_by(epoch=0, revision=0)
+    assert DesiredState().assignments is None
 
 
 def test_in_another_cluster_what_was_told_stays_in_force_until_that_one_says_otherwise() -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from agent.workers import SLEEP, Stage, eventually, look_until, start, template
 from headway.agent.config.templates import Stop
 from headway.agent.system import procfs
-from headway.agent.workers.manager import Fleet
+from headway.agent.workers.manager import WorkerManager
 from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start, reconcile
 from processes import runs
@@ -20,7 +20,9 @@ LONG = Stop(drain_timeout_s=40.0)
 
 
 @contextmanager
-def killed(stage: Stage, *, child: str = CHILD, gpus: int = 0, is_bare: bool = False) -> Iterator[tuple[Fleet, int]]:
+def killed(
+    stage: Stage, *, child: str = CHILD, gpus: int = 0, is_bare: bool = False
+) -> Iterator[tuple[WorkerManager, int]]:
     """A fleet whose one worker was killed after a while of use, and the process that it has left."""
     with stage.fleet(template(child + SLEEP, stop=LONG, gpus=gpus), gpus=gpus) as fleet:
         fleet.act([start()])
@@ -34,7 +36,7 @@ def killed(stage: Stage, *, child: str = CHILD, gpus: int = 0, is_bare: bool = F
         yield fleet, left.pid
 
 
-def due(fleet: Fleet, *, is_exclusive: bool) -> tuple[object, ...]:
+def due(fleet: WorkerManager, *, is_exclusive: bool) -> tuple[object, ...]:
     """What the agent would do for one worker of the pool."""
     wanted = Assignment(pool="mail", host_id="h", template="py", base_workers=1, is_exclusive=is_exclusive)
     return reconcile((*fleet.workers(), *fleet.remains.workers()), [wanted])
@@ -50,7 +52,7 @@ def test_an_exclusive_pool_gets_no_worker_until_what_the_last_one_left_has_ended
         assert due(fleet, is_exclusive=True) == ()
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: not runs(pid))
-        assert fleet.look(), "its end is news, or nobody would start the worker that is wanted"
+        assert fleet.scan(), "its end is news, or nobody would start the worker that is wanted"
         assert fleet.remains.workers() == ()
         assert due(fleet, is_exclusive=True) == (Start(pool="mail", template="py"),)
 

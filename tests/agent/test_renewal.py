@@ -12,13 +12,13 @@ from agent.workers import Stage, eventually, look_until, start, template
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Ready, Stop, Template
 from headway.agent.system import gpus, procfs
-from headway.agent.workers.manager import Fleet
+from headway.agent.workers.manager import WorkerManager
 from headway.scaling.model import WorkerState
 
 CRASHES = "raise SystemExit('no broker')"
 
 
-def use(fleet: Fleet, *templates: Template) -> None:
+def use(fleet: WorkerManager, *templates: Template) -> None:
     fleet.use(HostFile(templates={each.name: each for each in templates}))
 
 
@@ -47,9 +47,9 @@ def test_a_mended_template_is_tried_at_once_and_any_other_change_waits_for_the_p
         fleet.act([start()])
         look_until(fleet, lambda: [each.state for each in fleet.workers()] == [WorkerState.BACKING_OFF])
         use(fleet, template(CRASHES, ready=Ready(after_s=4.0)))
-        assert not fleet.look()
+        assert not fleet.scan()
         use(fleet, template())
-        assert fleet.look()
+        assert fleet.scan()
         assert fleet.workers() == ()
         fleet.act([start()])
         assert [each.state for each in fleet.workers()] == [WorkerState.STARTING]
@@ -79,7 +79,7 @@ def test_the_numbers_of_one_that_ended_are_free_again(stage: Stage) -> None:
         look_until(fleet, lambda: len(fleet.running()) == 1)
         assert fleet.free_gpus() == (0,)
         stage.clock.ahead_s += 11.0
-        fleet.look()
+        fleet.scan()
         fleet.act([start(template="torch")])
         assert {each.gpus for each in fleet.running()} == {(0,), (1,)}
         assert [each.gpus for each in fleet.running() if each.pid == second.pid] == [(1,)]

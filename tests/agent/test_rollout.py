@@ -50,14 +50,14 @@ def test_a_changed_template_rolls_its_workers_and_never_fewer_run_than_assigned(
     agent = host.agent()
     host.control.assign(row(3))
     before = host.control.running(3)
-    told = len(host.control.reports)
+    reported = len(host.control.reports)
     host.host_file.write_text(SLEEP.format(seconds=601))
     agent.send_signal(signal.SIGHUP)
     after = replaced(host, before, 3)
     eventually(lambda: all(psutil.Process(pid).cmdline() for pid in after))  # not so in the middle of its start
     assert {tuple(psutil.Process(pid).cmdline()) for pid in after} == {("sleep", "601")}
     assert not any(runs(pid) for pid in before)
-    for report in host.control.reports[told:]:
+    for report in host.control.reports[reported:]:
         running = [each for each in report.workers if each.state == agent_pb2.WORKER_STATE_RUNNING]
         assert 3 <= len(running) <= 4, "one more while one is replaced, never one less"
     assert host.logged().count("started pool=mail") == 6

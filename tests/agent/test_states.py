@@ -13,7 +13,7 @@ STARTED_S = 100.0
 STATES = {
     WorkerState.STARTING: lifecycle.spawned(now_s=STARTED_S, is_burst=False),
     WorkerState.RUNNING: lifecycle.ready(lifecycle.spawned(now_s=STARTED_S, is_burst=False), now_s=101.0),
-    WorkerState.DRAINING: lifecycle.told_to_stop(lifecycle.spawned(now_s=STARTED_S, is_burst=False), now_s=101.0),
+    WorkerState.DRAINING: lifecycle.stop_requested(lifecycle.spawned(now_s=STARTED_S, is_burst=False), now_s=101.0),
     WorkerState.BACKING_OFF: lifecycle.held_back(now_s=STARTED_S, is_burst=False),
     WorkerState.GONE: lifecycle.over(lifecycle.held_back(now_s=STARTED_S, is_burst=False), now_s=101.0),
 }
@@ -44,24 +44,24 @@ def test_starting_to_draining_not_ready_in_time_counts_as_a_failure() -> None:
 
 
 def test_starting_to_draining_told_to_stop() -> None:
-    after = lifecycle.told_to_stop(life(WorkerState.STARTING), now_s=105.0)
+    after = lifecycle.stop_requested(life(WorkerState.STARTING), now_s=105.0)
     assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
 
 
 def test_running_to_draining_told_to_stop() -> None:
-    after = lifecycle.told_to_stop(life(WorkerState.RUNNING), now_s=105.0)
+    after = lifecycle.stop_requested(life(WorkerState.RUNNING), now_s=105.0)
     assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
 
 
 def test_draining_to_draining_signalled_and_its_deadline_stays() -> None:
-    before = lifecycle.told_to_stop(life(WorkerState.RUNNING), now_s=105.0)
+    before = lifecycle.stop_requested(life(WorkerState.RUNNING), now_s=105.0)
     after = lifecycle.signalled(before)
     assert (before.is_being_told, after.is_being_told) == (True, False)
     assert (after.state, after.since_s) == (WorkerState.DRAINING, 105.0)
 
 
 def test_draining_to_draining_perhaps_never_signalled_it_gets_all_its_time() -> None:
-    after = lifecycle.told_anew(life(WorkerState.DRAINING), now_s=170.0)
+    after = lifecycle.stop_repeated(life(WorkerState.DRAINING), now_s=170.0)
     assert (after.state, after.since_s, after.is_being_told) == (WorkerState.DRAINING, 170.0, True)
 
 
@@ -120,13 +120,13 @@ def test_a_burst_worker_that_crashes_is_not_spent() -> None:
 
 
 def test_a_burst_worker_that_was_told_to_stop_is_not_spent() -> None:
-    drained = lifecycle.told_to_stop(life(WorkerState.RUNNING, is_burst=True), now_s=101.0)
+    drained = lifecycle.stop_requested(life(WorkerState.RUNNING, is_burst=True), now_s=101.0)
     assert not lifecycle.ended(drained, exit_code=0, now_s=102.0).is_spent
 
 
 def test_backing_off_to_gone_its_pause_is_over_or_nobody_wants_it() -> None:
     assert lifecycle.over(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
-    assert lifecycle.told_to_stop(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
+    assert lifecycle.stop_requested(life(WorkerState.BACKING_OFF), now_s=110.0).state is WorkerState.GONE
 
 
 MOVES = {
@@ -134,10 +134,10 @@ MOVES = {
     "late": (lambda each: lifecycle.late(each, now_s=1.0), {WorkerState.STARTING}),
     "forced": (lifecycle.forced, {WorkerState.DRAINING}),
     "signalled": (lifecycle.signalled, {WorkerState.DRAINING}),
-    "told_anew": (lambda each: lifecycle.told_anew(each, now_s=1.0), {WorkerState.DRAINING}),
+    "stop_repeated": (lambda each: lifecycle.stop_repeated(each, now_s=1.0), {WorkerState.DRAINING}),
     "over": (lambda each: lifecycle.over(each, now_s=1.0), {WorkerState.BACKING_OFF}),
-    "told_to_stop": (
-        lambda each: lifecycle.told_to_stop(each, now_s=1.0),
+    "stop_requested": (
+        lambda each: lifecycle.stop_requested(each, now_s=1.0),
         {WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF},
     ),
     "ended": (

@@ -4,7 +4,7 @@ import pytest
 
 from headway.agent.controlplane import client, rpc, session
 from headway.agent.controlplane import retry as talk
-from headway.agent.controlplane.retry import PAUSE_MAX_S, REFUSED_PAUSE_S, UNANSWERED_PAUSE_S, Talk, Unanswered
+from headway.agent.controlplane.retry import PAUSE_MAX_S, REFUSED_PAUSE_S, UNANSWERED_PAUSE_S, RetryState, Unanswered
 from headway.errors import Forbidden, HeadwayError, NotFound, Unavailable
 from headway.store.hosts.hosts import LEASE_S
 
@@ -19,7 +19,7 @@ from headway.store.hosts.hosts import LEASE_S
     ],
 )
 def test_pauses_are_spread_from_none_to_the_longest(error: HeadwayError, longest_s: float) -> None:
-    talk = Talk("report")
+    talk = RetryState("report")
     pauses_s = [talk.failed(error) for _ in range(2_000)][10:]
     assert longest_s * 0.95 < max(pauses_s) <= longest_s
     assert isinstance(error, Forbidden) or min(pauses_s) < longest_s * 0.05

@@ -84,14 +84,14 @@ def test_a_file_says_how_workers_are_looked_after(tmp_path: Path) -> None:
         Recycle(after_s=3600.0, jobs=500, memory_bytes=300_000_000),
         Log(bytes_max=1_000_000, files=4),
     )
-    told = train.told()
-    assert (told.gpus, told.labels, told.isolation_drain_after_s) == (2, {"kind": "gpu"}, 30.0)
+    reported = train.reported()
+    assert (reported.gpus, reported.labels, reported.isolation_drain_after_s) == (2, {"kind": "gpu"}, 30.0)
     plain = written(tmp_path, WHOLE).templates["plain"]
     assert (plain.recycle, plain.log, plain.user, plain.isolation_drain_after_s) == (Recycle(), Log(), None, None)
 
 
 def test_mistakes_in_how_workers_are_looked_after_are_told_too(tmp_path: Path) -> None:
-    told = breaches(
+    reported = breaches(
         tmp_path,
         """
         [host]
@@ -109,7 +109,7 @@ def test_mistakes_in_how_workers_are_looked_after_are_told_too(tmp_path: Path) -
         log = { bytes_max = 10, files = 1000 }
         """,
     )
-    assert told == [
+    assert reported == [
         "template 'train': user 'nobody-of-this-name' is not known on this machine: create it, or leave the key out",
         "template 'train': recycle: after_s = -1: expected a number of more than 0",
         "template 'train': recycle: jobs = 0: expected a whole number from 1 to 1000000000000",
@@ -131,17 +131,17 @@ def test_names_that_the_control_plane_would_refuse_are_told_here(tmp_path: Path)
     name, long = r"a\u0000b", "x" * 201
     text = "".join(f'[templates."{each}"]\nargv = ["sh"]\n' for each in ("", name, long))
     text += f'[host]\nname = "{long}"\nlabels = {{ "{name}" = "a", zone = "{long}" }}\n'
-    told = breaches(tmp_path, text)
-    assert [each.partition(" its name")[0] for each in told[:3]] == [
+    reported = breaches(tmp_path, text)
+    assert [each.partition(" its name")[0] for each in reported[:3]] == [
         "template '':",
         r"template 'a\x00b':",
         f"template '{long}':",
     ]
-    assert [each.partition(" must")[0] for each in told[3:5]] == [
+    assert [each.partition(" must")[0] for each in reported[3:5]] == [
         r"[host]: labels: 'a\x00b'",
         "[host]: labels: 'zone'",
     ]
-    assert told[5:] == ["[host]: name has more than 200 characters"]
+    assert reported[5:] == ["[host]: name has more than 200 characters"]
 
 
 def test_numbers_that_the_control_plane_would_refuse_are_told_here(tmp_path: Path) -> None:
@@ -156,12 +156,12 @@ def test_numbers_that_the_control_plane_would_refuse_are_told_here(tmp_path: Pat
         epoch_seen=1,
         received_at_s=0.0,
         capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
-        templates=(mail.told(),),
+        templates=(mail.reported(),),
     )
     check_report(report)
     told_number = "template 'mail': isolation_drain_after_s = 20000000000.0: expected a number "
-    told = breaches(tmp_path, text.format(2 * DURATION_MAX_S, 2 * CORES_MAX, 1025))
-    assert told == [
+    reported = breaches(tmp_path, text.format(2 * DURATION_MAX_S, 2 * CORES_MAX, 1025))
+    assert reported == [
         "template 'mail': drain_timeout_s = 20000000000.0: expected a number from 0 to 10000000000",
         "template 'mail': resources: cpu_cores = 2000000.0: expected a number from 0 to 1000000",
         f"template 'mail': resources: memory_bytes = '1025 TB': {EXPECTED_MEMORY}",
@@ -171,15 +171,15 @@ def test_numbers_that_the_control_plane_would_refuse_are_told_here(tmp_path: Pat
 
 def test_only_root_can_run_workers_as_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 12345)
-    (told,) = breaches(tmp_path, "[templates.a]\nargv = ['sh']\nuser = 'root'\n")
-    assert told == (
+    (reported,) = breaches(tmp_path, "[templates.a]\nargv = ['sh']\nuser = 'root'\n")
+    assert reported == (
         "template 'a': user 'root': only an agent that runs as root can run workers as another user; "
         "run the agent as root"
     )
 
 
 def test_every_mistake_is_told_at_once_and_by_name(tmp_path: Path) -> None:
-    told = breaches(
+    reported = breaches(
         tmp_path,
         """
         [host]
@@ -205,7 +205,7 @@ def test_every_mistake_is_told_at_once_and_by_name(tmp_path: Path) -> None:
         drain_timeout_s = "60s"
         """,
     )
-    assert told == [
+    assert reported == [
         "template 'mail': slots = 0: expected a whole number from 1 to 10000",
         "template 'mail': stop_signal KILL would let no job finish: name the signal that the worker drains on",
         f"template 'mail': resources: memory_bytes = '12 apples': {EXPECTED_MEMORY}",
@@ -228,13 +228,13 @@ def test_every_mistake_is_told_at_once_and_by_name(tmp_path: Path) -> None:
 
 
 def test_the_value_of_a_variable_is_in_no_message(tmp_path: Path) -> None:
-    told = breaches(tmp_path, '[templates.a]\nargv = ["sh"]\nenvironment = { "A=B" = "s3cret", "C" = 123456 }\n')
-    assert len(told) == 2
-    assert not any("s3cret" in each or "123456" in each for each in told)
+    reported = breaches(tmp_path, '[templates.a]\nargv = ["sh"]\nenvironment = { "A=B" = "s3cret", "C" = 123456 }\n')
+    assert len(reported) == 2
+    assert not any("s3cret" in each or "123456" in each for each in reported)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("", "it has no [templates.NAME]: the host could run nothing"),
         ("templates = 3", "the file: templates = 3: expected tables, as in [templates.NAME]"),
@@ -244,8 +244,8 @@ def test_the_value_of_a_variable_is_in_no_message(tmp_path: Path) -> None:
         ("[templates.a]\nargv = ['']", "template 'a': argv = ['']: expected a list of texts, as in ['rq', 'worker']"),
     ],
 )
-def test_what_cannot_be_run_is_one_line(tmp_path: Path, text: str, told: str) -> None:
-    assert told in breaches(tmp_path, text)
+def test_what_cannot_be_run_is_one_line(tmp_path: Path, text: str, reported: str) -> None:
+    assert reported in breaches(tmp_path, text)
 
 
 def test_a_program_is_looked_for_on_the_path_that_the_worker_will_have(tmp_path: Path) -> None:
@@ -296,9 +296,9 @@ def test_a_change_of_what_is_started_changes_the_hash(tmp_path: Path, change: st
 
 
 def test_the_control_plane_is_told_names_and_sizes_and_no_command(tmp_path: Path) -> None:
-    told = written(tmp_path, WHOLE).templates["mail"].told()
-    assert (told.name, told.slots, told.cpu_cores, told.memory_bytes) == ("mail", 4, 0.25, 200_000_000)
-    assert "echo" not in repr(told)
+    reported = written(tmp_path, WHOLE).templates["mail"].reported()
+    assert (reported.name, reported.slots, reported.cpu_cores, reported.memory_bytes) == ("mail", 4, 0.25, 200_000_000)
+    assert "echo" not in repr(reported)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ with stage.fleet(template(code, ready=ready, stop=Stop(drain_timeout_s=500.0))) 
     while fleet.workers()[0].state is WorkerState.STARTING:
         if any("slow" in log.read_text() for log in stage.folder.logs.glob("*.log")):
             stage.clock.ahead_s = 31.0
-        fleet.look()
+        fleet.scan()
         time.sleep(0.01)
     fleet.act([Drain(worker_id=worker.worker_id) for worker in fleet.workers()])
 """
@@ -88,7 +88,7 @@ def test_killed_after_the_signal_the_worker_hears_no_second_one_before_its_drain
         eventually(lambda: "told 1" in printed(stage, found.worker_id))
         fleet.drain_all()
         stage.clock.ahead_s += 400.0
-        assert not fleet.look()
+        assert not fleet.scan()
         (tmp_path / "done").touch()
         look_until(fleet, lambda: found.pid not in [each.pid for each in fleet.running()])
     assert printed(stage, found.worker_id).splitlines()[1:] == ["told 1", "done"]
@@ -103,10 +103,10 @@ def test_killed_before_the_signal_the_worker_is_told_at_its_deadline_and_has_all
     with stage.fleet(worker) as fleet:
         (found,) = fleet.workers()
         stage.clock.ahead_s += 501.0
-        fleet.look()
+        fleet.scan()
         eventually(lambda: "told 1" in printed(stage, found.worker_id))
         stage.clock.ahead_s += 400.0
-        assert not fleet.look()
+        assert not fleet.scan()
         assert runs(found.pid)
         (tmp_path / "done").touch()
         look_until(fleet, lambda: fleet.workers() == ())
@@ -123,7 +123,7 @@ def test_told_at_its_deadline_a_worker_that_does_not_end_is_ended_by_force_at_th
         for _ in range(2):
             assert len(fleet.running()) == 1
             stage.clock.ahead_s += 501.0
-            fleet.look()
+            fleet.scan()
         look_until(fleet, lambda: fleet.workers() == ())
         assert fleet.take_ended()[0].worker.is_forced
 
@@ -134,6 +134,6 @@ def test_a_worker_that_must_be_gone_by_its_deadline_is_given_no_more_time(stage:
     killed_as_it_tells(stage, worker, moment="before")
     with stage.fleet(worker) as fleet:
         stage.clock.ahead_s += 501.0
-        fleet.look()
+        fleet.scan()
         look_until(fleet, lambda: fleet.workers() == ())
         assert fleet.take_ended()[0].worker.is_forced

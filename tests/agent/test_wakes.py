@@ -7,11 +7,11 @@ import pytest
 
 HANG_UP = """
 import fcntl, os, signal, sys, termios
-from headway.agent.system.wake_pipe import Wakes
+from headway.agent.system.wake_pipe import WakePipe
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs this test may ignore it
 if sys.argv[1] == "terminal":
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-wakes = Wakes()
+wakes = WakePipe()
 with wakes.listening():
     os.kill(os.getpid(), signal.SIGHUP)
     wakes.wait(10.0)

@@ -55,8 +55,8 @@ def test_a_broken_file_keeps_the_old_one_and_says_so_once(
         path.write_text(broken)
     assert [watched.is_changed() for _ in range(4)] == [False] * 4
     assert argv(watched) == ("sh",)
-    (told,) = caplog.messages
-    assert told.startswith(f"the host file is kept as it was: {path}")
+    (reported,) = caplog.messages
+    assert reported.startswith(f"the host file is kept as it was: {path}")
     path.write_text(TWO)
     assert [watched.is_changed() for _ in range(2)] == [False, True]
 

@@ -13,7 +13,7 @@ from headway.agent.config.templates import Ready, Stop, Template
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import procfs
 from headway.agent.workers.lifecycle import Life
-from headway.agent.workers.manager import Fleet
+from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 from headway.scaling.reconcile import Start
@@ -71,10 +71,10 @@ class Stage:
         self.environment = {**os.environ, "HEADWAY_TOKEN": "s3cret"}
 
     @contextmanager
-    def fleet(self, *templates: Template, gpus: int = 0) -> Iterator[Fleet]:
+    def fleet(self, *templates: Template, gpus: int = 0) -> Iterator[WorkerManager]:
         """A fleet that has taken over what is there. At its end it lets go, as an agent that is restarted does."""
         with self.folder.only_agent():
-            fleet = Fleet(
+            fleet = WorkerManager(
                 self.folder,
                 host_file=HostFile(templates={each.name: each for each in templates}, gpus=gpus),
                 agent_id=self.folder.identity().agent_id,
@@ -91,16 +91,16 @@ class Stage:
             for held in fleet._held.values():
                 if held.process is not None:
                     held.process.send_to_all(9)
-            eventually(lambda: (fleet.look(), not fleet.running())[1])
+            eventually(lambda: (fleet.scan(), not fleet.running())[1])
 
 
 def start(pool: str = "mail", template: str = "py", **values: Any) -> Start:
     return Start(pool=pool, template=template, **values)
 
 
-def look_until(fleet: Fleet, holds: Callable[[], Any]) -> Any:
+def look_until(fleet: WorkerManager, holds: Callable[[], Any]) -> Any:
     """Look after the fleet until it is so."""
-    return eventually(lambda: (fleet.look(), holds())[1])
+    return eventually(lambda: (fleet.scan(), holds())[1])
 
 
 def record(worker_id: str, *, pid: int, started_ticks: int, pool: str = "mail") -> Record:

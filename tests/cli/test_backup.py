@@ -22,7 +22,7 @@ from flushed import Disk
 from headway.__main__ import main
 from headway.cli.local import backup_file, process_orphans, up
 from headway.cli.local.backup_file import About
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.errors import Misconfigured
 from headway.store import migrate
 from headway.store.embedded import Server, dump, ensure_postgres
@@ -43,7 +43,7 @@ class Installation:
     """What `headway up` keeps in a data folder, without the processes that it starts."""
 
     def __init__(self, folder: Path) -> None:
-        self.layout = Layout(folder / ".headway")
+        self.layout = DataDir(folder / ".headway")
         self.layout.create()
         self.server: Server | None = None
         self._log: EventLog | None = None

@@ -14,7 +14,7 @@ from headway.agent.config import host_file
 from headway.cli.demo import demo
 from headway.cli.demo.demo_run import Script
 from headway.cli.demo.demo_workloads import WORKLOADS
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
 from headway.cli.process.role_options import positive
 from headway.cli.process.shutdown import Stopping
@@ -106,7 +106,7 @@ def options(tmp_path: Path, *words: str) -> argparse.Namespace:
 def test_a_taken_port_gives_way_unless_it_was_asked_for(tmp_path, monkeypatch):
     for name in ("HEADWAY_HTTP_ADDRESS", "HEADWAY_GRPC_ADDRESS", "HEADWAY_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    layout = Layout(tmp_path / "data")
+    layout = DataDir(tmp_path / "data")
     layout.create()
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -120,13 +120,13 @@ def test_a_taken_port_gives_way_unless_it_was_asked_for(tmp_path, monkeypatch):
 
 def test_a_database_of_the_user_is_never_the_demos(tmp_path, monkeypatch):
     monkeypatch.setenv("HEADWAY_DATABASE_URL", "postgresql://precious")
-    layout = Layout(tmp_path / "data")
+    layout = DataDir(tmp_path / "data")
     layout.create()
     assert demo._plan(options(tmp_path), layout).database_url is None
 
 
 def test_a_report_that_could_not_be_written_is_refused_before_anything_starts(tmp_path):
-    layout = Layout(tmp_path / "data")
+    layout = DataDir(tmp_path / "data")
     layout.create()
     with pytest.raises(HeadwayError, match=r"there is no folder .*nowhere"):
         demo._plan(options(tmp_path, "--report", str(tmp_path / "nowhere" / "out.json")), layout)

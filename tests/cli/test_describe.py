@@ -10,7 +10,7 @@ from cli.test_client import Served, served  # noqa: F401 - a fixture
 from control.http.seed import Seed
 from headway.__main__ import main
 from headway.cli.operator import top as top_module
-from headway.cli.operator.top import looked
+from headway.cli.operator.top import refreshed
 from headway.errors import Unavailable
 from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.metrics.prediction_error import PredictionError
@@ -240,7 +240,7 @@ def test_while_nobody_answers_top_keeps_what_it_showed_and_says_why(monkeypatch:
     monkeypatch.setattr(top_module, "picture", away)
     shown: object = "the picture"
     for _ in range(3):  # however often: the line is said once, above the picture
-        shown, problem = looked(None, shown)  # type: ignore[arg-type]
+        shown, problem = refreshed(None, shown)  # type: ignore[arg-type]
         assert (shown, str(problem)) == ("the picture", "as it was: the control plane does not answer")
 
 

@@ -8,7 +8,7 @@ import pytest
 from headway.__main__ import main
 from headway.cli.backtesting.seasons import hour_name
 from headway.scaling.history.daily import DAY_MINUTES
-from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_MINUTES, Counted
+from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_MINUTES, ArrivalCounts
 from headway.store.metrics.seasons import learned, write_seasons
 
 MONDAY = 2930 * WEEK_MINUTES + 4 * DAY_MINUTES
@@ -21,8 +21,8 @@ def stored(migrated_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     since = MONDAY - 2 * WEEK_MINUTES
     rushes = {since + 9 * HOUR_MINUTES: 50, since + WEEK_MINUTES + 9 * HOUR_MINUTES: 50}
     known = {
-        "redis/mail": Counted(since=since, until=MONDAY, minutes=rushes),
-        "redis/still": Counted(since=since, until=MONDAY, minutes={}),
+        "redis/mail": ArrivalCounts(since=since, until=MONDAY, minutes=rushes),
+        "redis/still": ArrivalCounts(since=since, until=MONDAY, minutes={}),
     }
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         write_seasons(connection, learned(known, ZoneInfo("Etc/UTC"), source="a test"))

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from headway.cli.local import process_orphans
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.local.supervisor import Child, Supervisor
 from headway.cli.process.shutdown import Stopped, Stopping
 from headway.errors import Refused, Unavailable
@@ -46,7 +46,7 @@ class Stage:
     """A supervisor in a folder of its own."""
 
     def __init__(self, root: Path) -> None:
-        self.layout = Layout(root / "data")
+        self.layout = DataDir(root / "data")
         self.layout.create()
         self.stopping, self.clock, self.said = Stopping(), FakeClock(), []
         self.supervisor = Supervisor(self.layout, stopping=self.stopping, say=self.said.append, clock=self.clock)
@@ -310,10 +310,10 @@ def test_an_embedded_server_found_dead_is_brought_back(stage):
 PARENT = """
 import sys, time
 from pathlib import Path
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.process.shutdown import Stopping
 from headway.cli.local.supervisor import Child, Supervisor
-layout = Layout(Path(sys.argv[1]))
+layout = DataDir(Path(sys.argv[1]))
 layout.create()
 supervisor = Supervisor(layout, stopping=Stopping(), say=print)
 import os
@@ -399,7 +399,7 @@ def test_a_record_that_cannot_be_read_is_nobodys(tmp_path):
 
 
 def test_a_data_folder_has_one_parent(tmp_path):
-    layout = Layout(tmp_path / "data")
+    layout = DataDir(tmp_path / "data")
     layout.create()
     with (
         process_orphans.only_parent(layout),

@@ -14,7 +14,7 @@ from headway.__main__ import main
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import procfs
 from headway.cli.local import up
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.stack import Plan, where_to_look
 from headway.settings import Address
@@ -141,7 +141,7 @@ def test_a_door_that_is_open_to_the_network_needs_a_token(folder, capsys, monkey
 )
 def test_at_another_port_it_says_what_the_other_commands_need(tmp_path, http, lines):
     plan = Plan(
-        layout=Layout(tmp_path),
+        layout=DataDir(tmp_path),
         http=http,
         grpc=http,
         token=None,
@@ -154,7 +154,7 @@ def test_at_another_port_it_says_what_the_other_commands_need(tmp_path, http, li
 
 
 def test_it_says_which_workers_go_on_and_how_to_end_them(tmp_path, capsys):
-    layout = Layout(tmp_path)
+    layout = DataDir(tmp_path)
     folder = layout.state("agent")
     folder.mkdir(parents=True)
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -167,12 +167,12 @@ def test_it_says_which_workers_go_on_and_how_to_end_them(tmp_path, capsys):
         {"pool": "mail", "pid": 0, "started_ticks": 0},  # backs off
     ]
     StateFolder(folder).write("workers.json", {"workers": rows})
-    up._tell_workers(layout, Terminal(console=Console()))
+    up._print_workers(layout, Terminal(console=Console()))
     out = capsys.readouterr().out
     assert f"these workers go on: mail (process {os.getpid()})" in out
     assert f"headway agent stop-workers --state-dir {folder}" in out
 
 
 def test_without_workers_it_says_nothing_of_them(tmp_path, capsys):
-    up._tell_workers(Layout(tmp_path), Terminal(console=Console()))
+    up._print_workers(DataDir(tmp_path), Terminal(console=Console()))
     assert capsys.readouterr().out == ""

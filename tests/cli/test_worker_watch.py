@@ -61,17 +61,17 @@ def test_a_life_begins_and_ends_between_the_looks_that_see_it(agent):
     born_s = psutil.Process(pid).create_time()
     clock = Clock(born_s - 1)
     watch = WorkerWatch(lambda: None, clock=clock)
-    watch.look()
+    watch.scan()
     watch._agent_pid = lambda: agent.process.pid
     clock.now_s = born_s + 1
-    watch.look()
+    watch.scan()
     assert watch.present == 1
     (life,) = watch.lives(until_s=born_s + 5)
     assert (life.pid, life.began_at_s, life.ended_at_s) == (pid, born_s, born_s + 5)
 
     agent.tell("end")
     clock.now_s = born_s + 3
-    watch.look()
+    watch.scan()
     assert watch.present == 0
     (life,) = watch.lives(until_s=born_s + 100)
     assert life.ended_at_s == born_s + 2  # between the looks at 1 and 3
@@ -81,21 +81,21 @@ def test_a_create_time_outside_the_looks_is_moved_between_them(agent):
     born_s = psutil.Process(agent.tell("start")).create_time()
     clock = Clock(born_s + 4)
     watch = WorkerWatch(lambda: None, clock=clock)
-    watch.look()
+    watch.scan()
     watch._agent_pid = lambda: agent.process.pid
     clock.now_s = born_s + 4.5
-    watch.look()
+    watch.scan()
     assert watch.lives(until_s=born_s + 9)[0].began_at_s == born_s + 4
 
 
 def test_a_worker_that_is_dead_but_not_reaped_has_ended(agent):
     agent.tell("start")
     watch = WorkerWatch(lambda: agent.process.pid)
-    watch.look()
+    watch.scan()
     agent.tell("kill")
     until_s = time.monotonic() + 60
     while watch.present and time.monotonic() < until_s:
-        watch.look()
+        watch.scan()
     assert watch.present == 0
 
 
@@ -103,9 +103,9 @@ def test_a_worker_is_watched_on_when_its_agent_is_gone(agent):
     agent.tell("start")
     pids = [agent.process.pid, None]
     watch = WorkerWatch(lambda: pids[0])
-    watch.look()
+    watch.scan()
     pids.pop(0)
-    watch.look()
+    watch.scan()
     assert watch.present == 1
 
 
@@ -113,6 +113,6 @@ def test_an_agent_that_is_not_there_has_no_workers():
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     watch = WorkerWatch(lambda: gone.pid)
-    watch.look()
+    watch.scan()
     assert watch.present == 0
     assert watch.lives(until_s=1) == []

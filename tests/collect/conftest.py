@@ -13,7 +13,7 @@ def rq(valkey_url: str) -> Rq:
 def watch(request: pytest.FixtureRequest, valkey_url: str) -> Watch:
     """A collector that has looked once at an empty broker."""
     watch = Watch(valkey_url, always_restarts=request.param)
-    watch.look()
+    watch.poll_once()
     return watch
 
 

@@ -10,7 +10,7 @@ from rq import Queue, SimpleWorker
 from rq.job import Job
 
 from headway.collect.broker import connect
-from headway.collect.rq import Look, RqBroker
+from headway.collect.rq import PollResult, RqBroker
 from headway.scaling.model import EventKind, JobEvent
 
 while_running: list[Callable[[], object]] = []
@@ -67,14 +67,14 @@ class Watch:
         self.at_s = 0.0
         """When it looked last."""
 
-    def look(self, *, later_s: float = 0.0) -> Look:
+    def poll_once(self, *, later_s: float = 0.0) -> PollResult:
         """One look, as if it were ``later_s`` later."""
         if self._always_restarts:
             self.restart()
         self.at_s = time.time() + later_s
-        look = self.broker.look(at_s=self.at_s)
-        self.events += look.events
-        return look
+        poll_once = self.broker.poll_once(at_s=self.at_s)
+        self.events += poll_once.events
+        return poll_once
 
     def move(self, url: str) -> None:
         """Look there from now on."""
@@ -86,7 +86,7 @@ class Watch:
         first = cursor["looked_at_s"] is None
         self.broker = RqBroker(self._client, url=self._url, connection="redis", cursor=None if first else cursor)
 
-    def told(self, job_id: str | None = None) -> list[EventKind]:
+    def reported(self, job_id: str | None = None) -> list[EventKind]:
         """The kinds told, of one job if one is given."""
         return [event.kind for event in self.events if job_id in (None, event.job_id)]
 

@@ -158,7 +158,7 @@ def test_check_shows_what_brokers_hold_and_fails_with_every_one_that_does_not_an
     ]
     away = ["--broker", "a=redis://:secret@127.0.0.1:1/0", "--broker", "b=amqp://h"]
     assert main(["collect", "--check", "--broker", ours, *away]) == 2
-    told = capsys.readouterr().err
-    assert "broker redis://:***@127.0.0.1:1/0 cannot be reached" in told
-    assert "broker URL 'amqp://h'" in told
-    assert "secret" not in told
+    reported = capsys.readouterr().err
+    assert "broker redis://:***@127.0.0.1:1/0 cannot be reached" in reported
+    assert "broker URL 'amqp://h'" in reported
+    assert "secret" not in reported

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from headway.collect.job_lifecycle import JobRecord, Sighting, Stage, Told, progress, record_from, vanished
+from headway.collect.job_lifecycle import JobRecord, ReportedLife, Sighting, Stage, progress, record_from, vanished
 from headway.collect.poll_reading import job_of
 from headway.scaling.model import EventKind
 
@@ -16,19 +16,19 @@ def record(status: str, enqueued: float = 10.0, started: float | None = None, en
     return JobRecord(status=status, enqueued_at_s=enqueued, started_at_s=started, ended_at_s=ended)
 
 
-def waits(enqueued: float = 10.0, *, ended_before: float | None = None) -> Told:
-    return Told(stage=Stage.ENQUEUED, enqueued_at_s=enqueued, ended_before_at_s=ended_before)
+def waits(enqueued: float = 10.0, *, ended_before: float | None = None) -> ReportedLife:
+    return ReportedLife(stage=Stage.ENQUEUED, enqueued_at_s=enqueued, ended_before_at_s=ended_before)
 
 
-def runs(started: float = 11.0) -> Told:
-    return Told(stage=Stage.STARTED, enqueued_at_s=10.0, started_at_s=started)
+def runs(started: float = 11.0) -> ReportedLife:
+    return ReportedLife(stage=Stage.STARTED, enqueued_at_s=10.0, started_at_s=started)
 
 
-OVER = Told(stage=Stage.ENDED, enqueued_at_s=10.0)
+OVER = ReportedLife(stage=Stage.ENDED, enqueued_at_s=10.0)
 
 
 @pytest.mark.parametrize(
-    ("told", "now", "seen", "events"),
+    ("reported", "now", "seen", "events"),
     [
         # a life from its beginning, as far as it has come
         (None, record("queued"), SEEN, ["enqueued 10"]),
@@ -76,13 +76,13 @@ OVER = Told(stage=Stage.ENDED, enqueued_at_s=10.0)
         (runs(), record("scheduled", 10, 11), SEEN, ["failed 100", "retried 100"]),
         (waits(13, ended_before=12), record("failed", 13, 11, 12), SEEN, ["failed 100"]),
         # its entry is known to be told, the job itself is not remembered
-        (None, record("started", started=11), replace(SEEN, is_enqueued_told=True), ["started 11"]),
+        (None, record("started", started=11), replace(SEEN, is_enqueued_reported=True), ["started 11"]),
     ],
 )
 def test_what_is_new_is_told_and_nothing_else(
-    told: Told | None, now: JobRecord, seen: Sighting, events: list[str]
+    reported: ReportedLife | None, now: JobRecord, seen: Sighting, events: list[str]
 ) -> None:
-    new, told_now = progress(told, now, seen)
+    new, told_now = progress(reported, now, seen)
     assert [f"{event.kind} {event.at_s:g}" for event in new] == events
     again, _ = progress(told_now, now, seen) if told_now else ([], None)
     assert again == []
@@ -96,9 +96,9 @@ def test_starts_carry_when_it_was_enqueued_and_ends_when_it_started() -> None:
 
 
 def test_only_a_running_job_that_left_no_record_is_known_to_have_ended() -> None:
-    (finished,), told = vanished(runs(), SEEN)
+    (finished,), reported = vanished(runs(), SEEN)
     assert (finished.kind, finished.at_s, finished.started_at_s) == (EventKind.FINISHED, 100.0, 11.0)
-    assert told == replace(runs(), stage=Stage.ENDED)
+    assert reported == replace(runs(), stage=Stage.ENDED)
     assert vanished(waits(), SEEN) == ([], None)
 
 
@@ -138,7 +138,7 @@ def test_what_rq_writes_of_retries_is_read(
 
 
 @pytest.mark.parametrize(
-    ("told", "now", "seen", "attempts"),
+    ("reported", "now", "seen", "attempts"),
     [
         (None, record("queued"), SEEN, [None]),
         (None, replace(record("queued"), retries_left=3), SEEN, [None]),
@@ -162,13 +162,13 @@ def test_what_rq_writes_of_retries_is_read(
         (
             None,
             replace(record("queued", 13, 11, 12), retries_left=0, created_at_s=9.0),
-            replace(SEEN, looked_at_s=8.0),
+            replace(SEEN, polled_at_s=8.0),
             [None],
         ),
         (
             None,
             replace(record("queued", 13, 11, 12), retries_left=0, created_at_s=9.0),
-            replace(SEEN, looked_at_s=9.5),
+            replace(SEEN, polled_at_s=9.5),
             [2],
         ),
         # a job that asks to be tried again is counted by RQ
@@ -177,20 +177,20 @@ def test_what_rq_writes_of_retries_is_read(
     ],
 )
 def test_an_entry_says_which_attempt_it_begins(
-    told: Told | None, now: JobRecord, seen: Sighting, attempts: list[int | None]
+    reported: ReportedLife | None, now: JobRecord, seen: Sighting, attempts: list[int | None]
 ) -> None:
-    new, _ = progress(told, now, seen)
+    new, _ = progress(reported, now, seen)
     assert [event.attempt for event in new if event.kind is EventKind.ENQUEUED] == attempts
 
 
 def test_a_job_put_aside_until_its_retry_is_known_to_have_failed_however_often_it_is_looked_at() -> None:
     later = replace(record("scheduled", 10, 11, 12), retries_left=1)
-    told: Told | None = runs()
+    reported: ReportedLife | None = runs()
     for _ in range(3):
-        assert told is not None
-        _, told = progress(told, later, SEEN)
-    assert told is not None
-    assert (told.has_failed, told.is_aside) == (True, True)
+        assert reported is not None
+        _, reported = progress(reported, later, SEEN)
+    assert reported is not None
+    assert (reported.has_failed, reported.is_aside) == (True, True)
 
 
 @pytest.mark.parametrize(

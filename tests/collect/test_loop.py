@@ -151,8 +151,8 @@ def test_a_broker_that_goes_away_is_logged_once_and_nothing_is_sent_of_it(
     assert again.url == server.url
     eventually(lambda: collector.turn() == 0.0 or len(control.samples) > 1)
     assert [event.kind for event in control.events] == [EventKind.ENQUEUED]
-    told = [record.message.split(" connection")[0] for record in caplog.records]
-    assert told == ["watching", "broker lost", "broker back"]
+    reported = [record.message.split(" connection")[0] for record in caplog.records]
+    assert reported == ["watching", "broker lost", "broker back"]
     again.release()
     assert again.wait_stopped()
 
@@ -188,7 +188,7 @@ def test_more_than_one_batch_holds_goes_in_several(
 def test_collectors_stop_amid_any_pause_and_one_broken_broker_stops_no_other(
     rq: Rq, tmp_path: Path, control: Control, valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for pause in ("LOOK_S", "PAUSE_MIN_S", "PAUSE_MAX_S"):
+    for pause in ("POLL_S", "PAUSE_MIN_S", "PAUSE_MAX_S"):
         monkeypatch.setattr(module, pause, 600.0)
     rq.queue().enqueue(work)
     brokers = {"a/b": valkey_url, "gone": "redis://127.0.0.1:1/0"}

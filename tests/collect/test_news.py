@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from headway.collect.change_filter import News
+from headway.collect.change_filter import ChangeFilter
 from headway.scaling.model import QueueSample, WorkerActivity
 
 QUIET = QueueSample(queue="redis/news", at_s=0.0, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0)
@@ -10,7 +10,7 @@ BUSY = QueueSample(queue="redis/mail", at_s=0.0, waiting_jobs=3, in_flight_jobs=
 IDLE_WORKER = WorkerActivity(host="a", pid=1, is_busy=False)
 
 
-def sent(news: News, at_s: float, *samples: QueueSample, activity: WorkerActivity = IDLE_WORKER) -> list[str]:
+def sent(news: ChangeFilter, at_s: float, *samples: QueueSample, activity: WorkerActivity = IDLE_WORKER) -> list[str]:
     """What is due, taken for sent: the last parts of the queues' names and ``worker``."""
     due, activities = news.due([replace(each, at_s=at_s) for each in samples], [activity], at_s=at_s)
     news.sent(due, activities, at_s=at_s)
@@ -18,7 +18,7 @@ def sent(news: News, at_s: float, *samples: QueueSample, activity: WorkerActivit
 
 
 def test_the_first_reading_is_sent_and_then_only_what_changes() -> None:
-    news = News()
+    news = ChangeFilter()
     assert sent(news, 0.0, QUIET) == ["news", "worker"]
     assert sent(news, 0.5, QUIET) == []
     assert sent(news, 1.0, replace(QUIET, delayed_jobs=1)) == ["news"]
@@ -26,7 +26,7 @@ def test_the_first_reading_is_sent_and_then_only_what_changes() -> None:
 
 
 def test_while_jobs_wait_their_age_is_sent_each_second() -> None:
-    news = News()
+    news = ChangeFilter()
     sent(news, 0.0, QUIET, BUSY)
     assert sent(news, 0.5, QUIET, BUSY) == []
     assert sent(news, 1.0, QUIET, BUSY) == ["mail"]
@@ -35,7 +35,7 @@ def test_while_jobs_wait_their_age_is_sent_each_second() -> None:
 
 
 def test_every_five_seconds_everything_goes_at_once() -> None:
-    news = News()
+    news = ChangeFilter()
     sent(news, 0.0, QUIET, BUSY)
     sent(news, 4.0, replace(QUIET, waiting_jobs=1))
     assert sent(news, 4.9, QUIET) == ["news"]
@@ -44,7 +44,7 @@ def test_every_five_seconds_everything_goes_at_once() -> None:
 
 
 def test_what_was_not_sent_stays_due() -> None:
-    news = News()
+    news = ChangeFilter()
     sent(news, 0.0, QUIET)
     changed = replace(QUIET, at_s=0.5, waiting_jobs=1)
     assert news.due([changed], [], at_s=0.5) == ([changed], [])
@@ -52,7 +52,7 @@ def test_what_was_not_sent_stays_due() -> None:
 
 
 def test_a_clock_that_was_set_back_silences_nothing() -> None:
-    news = News()
+    news = ChangeFilter()
     sent(news, 1000.0, QUIET)
     assert sent(news, 10.0, QUIET) == ["news", "worker"]
     assert sent(news, 15.0, QUIET) == ["news", "worker"]

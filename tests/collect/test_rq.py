@@ -29,31 +29,31 @@ def test_depths_and_the_oldest_age_are_those_of_rqs_own_api(rq: Rq, watch: Watch
     first = queue.enqueue(work)
     queue.enqueue(work)
     queue.enqueue_in(timedelta(hours=1), work)
-    (sample,) = watch.look().samples
+    (sample,) = watch.poll_once().samples
     assert sample.queue == "redis/mail"
     assert sample.waiting_jobs == queue.count == 2
     assert sample.in_flight_jobs == queue.started_job_registry.count == 0
     assert sample.delayed_jobs == queue.scheduled_job_registry.count == 1
     assert sample.oldest_age_s == pytest.approx(sample.at_s - first.enqueued_at.timestamp(), abs=1e-3)
     seen = []
-    while_running.append(lambda: seen.append((watch.look().samples[0], queue.started_job_registry.count)))
+    while_running.append(lambda: seen.append((watch.poll_once().samples[0], queue.started_job_registry.count)))
     rq.run()
     assert [(sample.waiting_jobs, sample.in_flight_jobs, count) for sample, count in seen] == [(1, 1, 1), (0, 1, 1)]
-    (sample,) = watch.look().samples
+    (sample,) = watch.poll_once().samples
     assert (sample.waiting_jobs, sample.in_flight_jobs, sample.oldest_age_s) == (0, 0, 0.0)
 
 
 def test_a_job_is_told_step_by_step_at_rqs_own_times(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(work)
-    watch.look()
-    assert watch.told() == [ENQUEUED]
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED]
     started_at = []
-    while_running.extend([lambda: started_at.append(rq.job(job.id).started_at), watch.look])  # RQ stamps it again
+    while_running.extend([lambda: started_at.append(rq.job(job.id).started_at), watch.poll_once])  # RQ stamps it again
     rq.run()
-    assert watch.told() == [ENQUEUED, STARTED]
-    watch.look()
-    watch.look()
-    assert watch.told() == [ENQUEUED, STARTED, FINISHED]
+    assert watch.reported() == [ENQUEUED, STARTED]
+    watch.poll_once()
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FINISHED]
     done = rq.job(job.id)
     assert {event.job_id for event in watch.events} == {job.id}
     assert watch.of(ENQUEUED).at_s == done.enqueued_at.timestamp()
@@ -72,20 +72,20 @@ def test_jobs_that_come_and_go_between_two_looks_are_told_whole(rq: Rq, watch: W
         rq.queue("news").enqueue(fail, failure_ttl=kept_s)  # a queue that was never seen before
         rq.run("mail", "news")
         for _ in range(21):  # the place is found by lot each so many looks
-            watch.look()
-    assert watch.told().count(FINISHED) == watch.told().count(FAILED) == 3
-    assert watch.told().count(ENQUEUED) == watch.told().count(STARTED) == 6
+            watch.poll_once()
+    assert watch.reported().count(FINISHED) == watch.reported().count(FAILED) == 3
+    assert watch.reported().count(ENQUEUED) == watch.reported().count(STARTED) == 6
     assert {event.queue for event in watch.events if event.kind is FAILED} == {"redis/news"}
 
 
 def test_a_job_that_is_kept_for_ever_is_told_if_it_was_seen_before_its_end(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(work, result_ttl=-1)
     rq.queue().enqueue(fail, failure_ttl=-1)
-    watch.look()
+    watch.poll_once()
     rq.run()
     for _ in range(3):
-        watch.look()
-    assert watch.told() == [ENQUEUED, ENQUEUED, STARTED, FINISHED, STARTED, FAILED]
+        watch.poll_once()
+    assert watch.reported() == [ENQUEUED, ENQUEUED, STARTED, FINISHED, STARTED, FAILED]
 
 
 def test_jobs_of_rqs_own_worker_process_are_told_while_they_run(rq: Rq, watch: Watch) -> None:
@@ -95,12 +95,12 @@ def test_jobs_of_rqs_own_worker_process_are_told_while_they_run(rq: Rq, watch: W
     worker = subprocess.Popen([program, "worker", "--burst", "--quiet", "--url", rq.url, "mail"])
     busy = set()
     while worker.poll() is None:
-        busy.update((each.host, each.pid) for each in watch.look().activities if each.is_busy)
-    watch.look()
+        busy.update((each.host, each.pid) for each in watch.poll_once().activities if each.is_busy)
+    watch.poll_once()
     assert worker.returncode == 0
     assert busy == {(socket.gethostname(), worker.pid)}
     for job in jobs:
-        assert watch.told(job.id) == [ENQUEUED, STARTED, FINISHED]
+        assert watch.reported(job.id) == [ENQUEUED, STARTED, FINISHED]
         (finished,) = [event for event in watch.events if event.job_id == job.id and event.kind is FINISHED]
         assert 0.299 <= finished.at_s - finished.started_at_s < 60.0
 
@@ -110,25 +110,25 @@ def test_what_ended_before_the_first_look_is_not_told_but_what_waits_is(rq: Rq, 
     rq.run()
     waiting = rq.queue().enqueue(work)
     watch = Watch(valkey_url)
-    watch.look()
-    watch.look()
+    watch.poll_once()
+    watch.poll_once()
     assert [(event.kind, event.job_id) for event in watch.events] == [(ENQUEUED, waiting.id)]
 
 
 def test_a_job_that_fails_is_told_with_its_times(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(fail)
     rq.run()
-    watch.look()
-    assert watch.told() == [ENQUEUED, STARTED, FAILED]
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED]
     assert watch.of(FAILED).at_s == rq.job(job.id).ended_at.timestamp()
 
 
 def test_a_retry_is_a_failure_and_a_new_entry(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(fail, retry=Retry(max=1))
-    while_running.append(watch.look)
+    while_running.append(watch.poll_once)
     rq.run()
-    watch.look()
-    assert watch.told() == [ENQUEUED, STARTED, FAILED, RETRIED, ENQUEUED, STARTED, FAILED]
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED, RETRIED, ENQUEUED, STARTED, FAILED]
     assert attempts(watch) == [None, 2]
     first, second = [event for event in watch.events if event.kind is FAILED]
     assert first.at_s < second.started_at_s < second.at_s
@@ -137,62 +137,62 @@ def test_a_retry_is_a_failure_and_a_new_entry(rq: Rq, watch: Watch) -> None:
 
 def test_a_retry_that_has_to_wait_enters_when_it_is_due(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(fail, retry=Retry(max=1, interval=60))
-    while_running.append(watch.look)
+    while_running.append(watch.poll_once)
     rq.run()
-    (sample,) = watch.look().samples
+    (sample,) = watch.poll_once().samples
     assert sample.delayed_jobs == 1
-    assert watch.told() == [ENQUEUED, STARTED, FAILED, RETRIED]
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED, RETRIED]
     again = rq.job(job.id)
     rq.queue().scheduled_job_registry.remove(again)
     rq.queue()._enqueue_job(again)  # what RQ's scheduler does
     rq.run()
-    watch.look(later_s=300.0)  # long after what ended is remembered one by one
-    assert watch.told()[4:] == [ENQUEUED, STARTED, FAILED]
+    watch.poll_once(later_s=300.0)  # long after what ended is remembered one by one
+    assert watch.reported()[4:] == [ENQUEUED, STARTED, FAILED]
     assert attempts(watch) == [None, 2]
 
 
 def test_retries_that_wait_are_told_as_such_however_late_they_come(rq: Rq, watch: Watch) -> None:
     """What ended well is forgotten within a minute; what waits for its retry is not."""
     jobs = [rq.queue().enqueue(fail, retry=Retry(max=2, interval=[60, 60])) for _ in range(3)]
-    watch.look()
+    watch.poll_once()
     for later_s in (0.0, 100.0, 200.0):
         rq.run()
-        watch.look(later_s=later_s)
-        watch.look(later_s=later_s + 90.0)
+        watch.poll_once(later_s=later_s)
+        watch.poll_once(later_s=later_s + 90.0)
         for job in jobs:
             again = rq.job(job.id)
             if again.get_status() == "scheduled":
                 rq.queue().scheduled_job_registry.remove(again)
                 rq.queue()._enqueue_job(again)
-        watch.look(later_s=later_s + 95.0)
+        watch.poll_once(later_s=later_s + 95.0)
     assert sorted(attempts(watch), key=str) == [2, 2, 2, 3, 3, 3, None, None, None]
 
 
 def test_of_a_job_that_fails_and_comes_back_between_two_looks_one_entry_is_fresh(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(fail, retry=Retry(max=3))
     rq.run(jobs=2)  # it waits for its third attempt, and nobody has looked
-    watch.look()
+    watch.poll_once()
     assert attempts(watch) == [None]
     rq.run()
-    watch.look()
+    watch.poll_once()
     assert attempts(watch)[0] is None
     assert all(attempt and attempt > 1 for attempt in attempts(watch)[1:])
 
 
 def test_a_job_that_asks_to_be_tried_again_is_counted(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(work, Retry(max=2))
-    while_running.append(watch.look)
+    while_running.append(watch.poll_once)
     rq.run()
-    watch.look()
+    watch.poll_once()
     assert attempts(watch) == [None, 2, 3]
 
 
 def test_a_repeated_job_finishes_each_time(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(work, repeat=Repeat(times=2, interval=0))
-    while_running.append(watch.look)
+    while_running.append(watch.poll_once)
     rq.run()
-    watch.look()
-    assert watch.told() == [ENQUEUED, STARTED, FINISHED] * 3
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FINISHED] * 3
     assert attempts(watch) == [None] * 3
 
 
@@ -204,62 +204,62 @@ def attempts(watch: Watch) -> list[int | None]:
 def test_a_failed_job_put_back_by_hand_is_a_new_entry(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(fail)
     rq.run()
-    watch.look()
+    watch.poll_once()
     rq.queue().failed_job_registry.requeue(job)
-    watch.look()
+    watch.poll_once()
     rq.run()
-    watch.look()
-    assert watch.told() == [ENQUEUED, STARTED, FAILED] * 2
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED] * 2
     assert attempts(watch) == [None, 2]
 
 
 def test_an_id_used_again_at_once_is_a_new_job(rq: Rq, watch: Watch) -> None:
     for _ in range(3):
         rq.queue().enqueue(work, job_id="nightly")
-        watch.look()
+        watch.poll_once()
         rq.run()
-        watch.look()
-    assert watch.told("nightly") == [ENQUEUED, STARTED, FINISHED] * 3
+        watch.poll_once()
+    assert watch.reported("nightly") == [ENQUEUED, STARTED, FINISHED] * 3
 
 
 def test_a_running_job_that_leaves_no_record_has_finished(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(work, result_ttl=0)
-    while_running.append(watch.look)
+    while_running.append(watch.poll_once)
     rq.run()
-    noticed_s = watch.look().at_s
-    watch.look()
-    assert watch.told() == [ENQUEUED, STARTED, FINISHED]
+    noticed_s = watch.poll_once().at_s
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FINISHED]
     assert watch.of(FINISHED).at_s == noticed_s
 
 
 def test_of_a_waiting_job_that_leaves_no_record_nothing_more_is_known(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(work, result_ttl=0)
     rq.queue().enqueue(work)
-    watch.look()
+    watch.poll_once()
     rq.run(jobs=1)
     rq.queue().empty()  # deletes the other
-    watch.look()
-    assert watch.told() == [ENQUEUED, ENQUEUED]
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, ENQUEUED]
 
 
 def test_a_cancelled_job_ends_without_a_word(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(work)
-    watch.look()
+    watch.poll_once()
     job.cancel()
-    (sample,) = watch.look().samples
+    (sample,) = watch.poll_once().samples
     assert sample.waiting_jobs == 0
-    assert watch.told() == [ENQUEUED]
+    assert watch.reported() == [ENQUEUED]
     rq.queue().enqueue_job(rq.job(job.id))
     rq.run()
-    watch.look()
-    assert watch.told() == [ENQUEUED, ENQUEUED, STARTED, FINISHED]
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, ENQUEUED, STARTED, FINISHED]
 
 
 def test_a_job_given_up_because_its_worker_died_has_failed_when_that_is_seen(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(work)
 
     def worker_dies() -> None:
-        watch.look()
+        watch.poll_once()
         raise SystemExit
 
     while_running.append(worker_dies)
@@ -271,11 +271,11 @@ def test_a_job_given_up_because_its_worker_died_has_failed_when_that_is_seen(rq:
     rq.redis.zadd(registry.key, member)
     rq.redis.hset(f"rq:job:{job.id}", mapping={"status": JobStatus.STARTED, "ended_at": ""})
     rq.redis.zrem(rq.queue().failed_job_registry.key, job.id)
-    (sample,) = watch.look().samples
+    (sample,) = watch.poll_once().samples
     assert sample.in_flight_jobs == 1
-    assert watch.told() == [ENQUEUED, STARTED]
+    assert watch.reported() == [ENQUEUED, STARTED]
     registry.cleanup(timestamp=time.time() + 10_000)
-    noticed_s = watch.look().at_s
-    watch.look()
-    assert watch.told() == [ENQUEUED, STARTED, FAILED]
+    noticed_s = watch.poll_once().at_s
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED]
     assert watch.of(FAILED).at_s == noticed_s

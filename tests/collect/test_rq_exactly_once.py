@@ -53,14 +53,14 @@ class Story:
             case "cancel":
                 self._cancel()
             case "look":
-                self._watch.look()
+                self._watch.poll_once()
             case "restart":
                 self._watch.restart()
 
     def end(self) -> None:
         """Look until nothing more is known to be news."""
         looks = 0
-        while self._watch.look().has_more or looks < 3:
+        while self._watch.poll_once().has_more or looks < 3:
             looks += 1
             assert looks < 100, "there is always more"
 
@@ -86,7 +86,7 @@ class Story:
 @pytest.mark.parametrize("seed", range(6))
 def test_every_job_is_told_once(rq: Rq, valkey_url: str, seed: int) -> None:
     watch = Watch(valkey_url)
-    watch.look()
+    watch.poll_once()
     story = Story(rq, watch, seed)
     for _ in range(TURNS):
         story.turn(may_cut_in=True)
@@ -98,7 +98,7 @@ def test_every_job_is_told_once(rq: Rq, valkey_url: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_every_job_is_told_once_when_every_bound_is_reached(rq: Rq, valkey_url: str, seed: int) -> None:
     watch = Watch(valkey_url)
-    watch.look()
+    watch.poll_once()
     story = Story(rq, watch, seed)
     for _ in range(TURNS):
         story.turn(may_cut_in=False)
@@ -115,7 +115,7 @@ def test_each_job_is_told_in_the_order_of_its_life(rq: Rq, valkey_url: str) -> N
     story.end()
     order = [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED, EventKind.FAILED]
     for job_id in {event.job_id for event in watch.events}:
-        kinds = watch.told(job_id)
+        kinds = watch.reported(job_id)
         assert kinds == sorted(kinds, key=order.index)
         times_s = [event.at_s for event in watch.events if event.job_id == job_id]
         assert times_s == sorted(times_s)

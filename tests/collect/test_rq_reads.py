@@ -10,7 +10,7 @@ import redis
 
 from collect.rq_jobs import Rq, Watch, fail, while_running, work
 from headway.collect import rq as module
-from headway.collect.rq import Look
+from headway.collect.rq import PollResult
 from headway.errors import Unavailable
 from headway.scaling.model import EventKind, QueueSample, WorkerActivity
 
@@ -23,7 +23,7 @@ READING = {
 def commands(rq: Rq, watch: Watch) -> list[list[str]]:
     """The commands of one look, as the broker saw them."""
     with redis.Redis.from_url(rq.url, decode_responses=True).monitor() as monitor:
-        watch.look()
+        watch.poll_once()
         rq.redis.ping()
         seen = []
         while (command := monitor.next_command()["command"].split(" "))[0] != "PING":
@@ -43,9 +43,9 @@ def entered(rq: Rq, jobs: int, *, queue: str = "mail", age_s: float = 0.0) -> No
         pipe.execute()
 
 
-def waiting(look: Look) -> dict[str, int]:
+def waiting(poll_once: PollResult) -> dict[str, int]:
     """Queue -> jobs that wait, of all that were sampled."""
-    return {sample.queue: sample.waiting_jobs for sample in look.samples}
+    return {sample.queue: sample.waiting_jobs for sample in poll_once.samples}
 
 
 def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None:
@@ -57,7 +57,7 @@ def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None
     seen += commands(rq, watch)
     rq.run()
     seen += commands(rq, watch)
-    assert watch.told().count(EventKind.FINISHED) == watch.told().count(EventKind.FAILED) == 1
+    assert watch.reported().count(EventKind.FINISHED) == watch.reported().count(EventKind.FAILED) == 1
     assert {command[0] for command in seen} <= READING
     read = {(key.split(":")[1], *fields) for name, key, *fields in (each for each in seen if each[0] == "HMGET")}
     assert read == {
@@ -74,28 +74,28 @@ def test_a_look_is_few_round_trips_however_many_queues_there_are(
 ) -> None:
     for number in range(30):
         entered(rq, 3, queue=f"queue-{number}")
-    watch.look()
+    watch.poll_once()
     entered(rq, 3, queue="queue-7")
     trips = []
     execute = redis.client.Pipeline.execute
     monkeypatch.setattr(
         redis.client.Pipeline, "execute", lambda pipe, **more: trips.append(len(pipe)) or execute(pipe, **more)
     )
-    assert len(watch.look().samples) == 30
+    assert len(watch.poll_once().samples) == 30
     assert len(trips) == 2
 
 
 def test_a_deep_queue_costs_no_more_than_what_is_new_in_it(rq: Rq, watch: Watch) -> None:
     entered(rq, 5_000)
-    looks = [watch.look()]
+    looks = [watch.poll_once()]
     while looks[-1].has_more:
-        looks.append(watch.look())
+        looks.append(watch.poll_once())
     assert len(watch.events) == 5_000
-    assert max(len(look.events) for look in looks) <= module.RECORDS_MAX
+    assert max(len(poll_once.events) for poll_once in looks) <= module.RECORDS_MAX
     entered(rq, 10)
     rq.redis.ltrim("rq:queue:mail", 2_500, -1)  # taken, by workers that left no trace
     for _ in range(3):
-        watch.look()
+        watch.poll_once()
     seen = commands(rq, watch)
     assert sum(command[0] == "HMGET" for command in seen) < 20
     assert len(watch.events) == 5_010
@@ -104,7 +104,7 @@ def test_a_deep_queue_costs_no_more_than_what_is_new_in_it(rq: Rq, watch: Watch)
 def test_of_a_deep_queue_only_the_newest_entries_are_told_at_the_beginning(rq: Rq, valkey_url: str) -> None:
     entered(rq, 3_000)
     watch = Watch(valkey_url)
-    while watch.look().has_more:
+    while watch.poll_once().has_more:
         pass
     assert len(watch.events) == 2_000
     assert {event.job_id for event in watch.events} == {f"mail-{number}" for number in range(1_000, 3_000)}
@@ -113,12 +113,12 @@ def test_of_a_deep_queue_only_the_newest_entries_are_told_at_the_beginning(rq: R
 def test_what_is_too_old_for_the_stream_is_not_told(rq: Rq, watch: Watch) -> None:
     began_s = time.time() // 1  # entered to the second
     entered(rq, 2, age_s=700.0)
-    (sample,) = watch.look().samples
+    (sample,) = watch.poll_once().samples
     assert watch.events == []
     assert 700.0 <= sample.oldest_age_s <= 700.0 + time.time() - began_s
     entered(rq, 1)
-    watch.look()
-    assert watch.told() == [EventKind.ENQUEUED]
+    watch.poll_once()
+    assert watch.reported() == [EventKind.ENQUEUED]
 
 
 def test_the_oldest_age_survives_jobs_that_cut_in_line(rq: Rq, watch: Watch) -> None:
@@ -126,14 +126,14 @@ def test_the_oldest_age_survives_jobs_that_cut_in_line(rq: Rq, watch: Watch) -> 
     entered(rq, 1, age_s=100.0)
     for _ in range(module.HEAD_JOBS + 1):
         rq.queue().enqueue(work, at_front=True)
-    (sample,) = watch.look().samples
+    (sample,) = watch.poll_once().samples
     assert 100.0 <= sample.oldest_age_s <= 100.0 + time.time() - began_s
 
 
 def test_a_wait_of_unknown_age_is_unknown(rq: Rq, watch: Watch) -> None:
     entered(rq, 1)
     rq.redis.delete("rq:job:mail-0")
-    (sample,) = watch.look().samples
+    (sample,) = watch.poll_once().samples
     assert (sample.waiting_jobs, sample.oldest_age_s) == (1, None)
     assert watch.events == []
 
@@ -142,7 +142,7 @@ def test_workers_are_told_by_host_and_pid_with_what_they_do(rq: Rq, watch: Watch
     job = rq.queue().enqueue(work)
     seen, started_at = [], []
     while_running.append(lambda: started_at.append(rq.job(job.id).started_at))
-    while_running.append(lambda: seen.append(watch.look().activities))
+    while_running.append(lambda: seen.append(watch.poll_once().activities))
     rq.run()
     ((activity,),) = seen
     assert activity == WorkerActivity(
@@ -152,13 +152,13 @@ def test_workers_are_told_by_host_and_pid_with_what_they_do(rq: Rq, watch: Watch
         busy_since_s=started_at[0].timestamp(),
         ended_jobs=0,
     )
-    assert watch.look().activities == ()
+    assert watch.poll_once().activities == ()
     rq.redis.sadd("rq:workers", "rq:worker:gone")  # died without a goodbye: its key has expired
     rq.redis.sadd("rq:workers", "rq:worker:idle")
     rq.redis.hset("rq:worker:idle", mapping={"state": "idle", "pid": "7", "hostname": "b"})
-    assert watch.look().activities == (WorkerActivity(host="b", pid=7, is_busy=False, ended_jobs=0),)
+    assert watch.poll_once().activities == (WorkerActivity(host="b", pid=7, is_busy=False, ended_jobs=0),)
     rq.redis.hset("rq:worker:idle", mapping={"successful_job_count": "4", "failed_job_count": "1"})
-    assert watch.look().activities == (WorkerActivity(host="b", pid=7, is_busy=False, ended_jobs=5),)
+    assert watch.poll_once().activities == (WorkerActivity(host="b", pid=7, is_busy=False, ended_jobs=5),)
 
 
 def test_one_queue_that_cannot_be_read_does_not_hide_the_others(
@@ -169,7 +169,7 @@ def test_one_queue_that_cannot_be_read_does_not_hide_the_others(
     rq.redis.delete("rq:queue:bad")
     rq.redis.set("rq:queue:bad", "no list")
     for _ in range(2):
-        assert [sample.queue for sample in watch.look().samples] == ["redis/good"]
+        assert [sample.queue for sample in watch.poll_once().samples] == ["redis/good"]
     assert "queue unreadable queue=redis/bad: WRONGTYPE" in caplog.text
 
 
@@ -177,52 +177,52 @@ def test_queues_that_a_flush_took_are_known_to_be_empty_and_stay_so(rq: Rq, watc
     """The broker answers, and they are not there: that is no silence, in which nothing would be known."""
     entered(rq, 3)
     entered(rq, 1, queue="news")
-    watch.look()
+    watch.poll_once()
     rq.redis.flushall()
     for _ in range(3):
-        assert {sample.queue: sample for sample in watch.look().samples} == {
+        assert {sample.queue: sample for sample in watch.poll_once().samples} == {
             name: QueueSample(
                 queue=name, at_s=watch.at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0
             )
             for name in ("redis/mail", "redis/news")
         }
-    assert watch.told() == [EventKind.ENQUEUED] * 4
+    assert watch.reported() == [EventKind.ENQUEUED] * 4
 
 
 def test_one_queue_that_was_deleted_is_empty_beside_the_others(rq: Rq, watch: Watch) -> None:
     entered(rq, 2)
     entered(rq, 1, queue="news")
-    watch.look()
+    watch.poll_once()
     rq.queue().delete(delete_jobs=True)
     for _ in range(2):
-        assert waiting(watch.look()) == {"redis/mail": 0, "redis/news": 1}
+        assert waiting(watch.poll_once()) == {"redis/mail": 0, "redis/news": 1}
     entered(rq, 1)  # somebody uses it again
-    assert waiting(watch.look()) == {"redis/mail": 1, "redis/news": 1}
-    assert watch.told() == [EventKind.ENQUEUED] * 4
+    assert waiting(watch.poll_once()) == {"redis/mail": 1, "redis/news": 1}
+    assert watch.reported() == [EventKind.ENQUEUED] * 4
 
 
 def test_a_deleted_queue_whose_job_still_runs_is_not_empty_before_its_end(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(work)
-    watch.look()
+    watch.poll_once()
     seen = []
     while_running.append(lambda: rq.redis.srem("rq:queues", "rq:queue:mail"))
-    while_running.append(lambda: seen.append([sample.in_flight_jobs for sample in watch.look().samples]))
+    while_running.append(lambda: seen.append([sample.in_flight_jobs for sample in watch.poll_once().samples]))
     rq.run()
     assert seen == [[1]]
-    assert waiting(watch.look()) == {"redis/mail": 0}
-    assert watch.told() == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED]
+    assert waiting(watch.poll_once()) == {"redis/mail": 0}
+    assert watch.reported() == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED]
 
 
 def test_while_the_broker_is_away_nothing_is_known_to_be_empty(rq: Rq, watch: Watch) -> None:
     entered(rq, 1)
-    watch.look()
+    watch.poll_once()
     rq.redis.flushall()
-    watch.look()
+    watch.poll_once()
     watch.move(rq.url.replace("valkey.sock", "nobody.sock"))
     with pytest.raises(Unavailable):
-        watch.look()
+        watch.poll_once()
     watch.move(rq.url)
-    assert waiting(watch.look()) == {"redis/mail": 0}
+    assert waiting(watch.poll_once()) == {"redis/mail": 0}
 
 
 def test_of_queues_that_come_and_go_without_end_the_last_are_remembered(
@@ -231,10 +231,10 @@ def test_of_queues_that_come_and_go_without_end_the_last_are_remembered(
     monkeypatch.setattr(module, "GONE_MAX", 2)
     for name in ("a", "b", "c"):
         entered(rq, 1, queue=name)
-        watch.look()
+        watch.poll_once()
         rq.redis.flushall()
-        watch.look()
-    assert waiting(watch.look()) == {"redis/b": 0, "redis/c": 0}
+        watch.poll_once()
+    assert waiting(watch.poll_once()) == {"redis/b": 0, "redis/c": 0}
 
 
 def test_ids_and_names_that_are_no_text_do_not_stop_anything(rq: Rq, watch: Watch) -> None:
@@ -242,7 +242,7 @@ def test_ids_and_names_that_are_no_text_do_not_stop_anything(rq: Rq, watch: Watc
     rq.redis.hset(b"rq:job:\xfe", mapping={"status": "queued", "enqueued_at": "2999-01-01T00:00:00.000000Z"})
     rq.redis.hset("rq:job:", mapping={"status": "queued", "enqueued_at": "2999-01-01T00:00:00.000000Z"})
     rq.redis.rpush(b"rq:queue:\xff", b"\xfe", "")
-    (sample,) = watch.look().samples
+    (sample,) = watch.poll_once().samples
     assert (sample.queue, sample.waiting_jobs, sample.oldest_age_s) == ("redis/?", 2, 0.0)
     assert [(event.queue, event.job_id) for event in watch.events] == [("redis/?", "?")] * 2
 
@@ -250,7 +250,7 @@ def test_ids_and_names_that_are_no_text_do_not_stop_anything(rq: Rq, watch: Watc
 def test_a_broker_that_is_away_is_no_news_of_its_queues(valkey_url: str) -> None:
     watch = Watch(valkey_url.replace("valkey.sock", "nobody.sock"))
     with pytest.raises(Unavailable, match=r"broker unix://.*nobody\.sock\?db=0 cannot be reached"):
-        watch.look()
+        watch.poll_once()
 
 
 def test_a_login_that_may_only_read_rqs_keys_is_enough(rq: Rq, caplog: pytest.LogCaptureFixture) -> None:
@@ -258,13 +258,13 @@ def test_a_login_that_may_only_read_rqs_keys_is_enough(rq: Rq, caplog: pytest.Lo
     (command,) = [line for line in lines if line.startswith("ACL SETUSER headway")]
     rq.redis.execute_command(*command.split())
     watch = Watch(rq.url.replace("?", "?username=headway&password=PASSWORD&"))
-    watch.look()
-    while_running.append(watch.look)
+    watch.poll_once()
+    while_running.append(watch.poll_once)
     rq.queue().enqueue(work)
-    watch.look()
+    watch.poll_once()
     rq.run()
-    watch.look()
-    assert watch.told() == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED]
+    watch.poll_once()
+    assert watch.reported() == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED]
     assert caplog.records == []
     rq.redis.acl_deluser("headway")
 
@@ -274,12 +274,12 @@ def test_a_broker_that_refuses_a_command_says_nothing_of_its_jobs(
 ) -> None:
     """A running job whose record may not be read has not finished."""
     rq.queue().enqueue(work)
-    while_running.append(watch.look)
+    while_running.append(watch.poll_once)
     rq.run()
     rq.redis.acl_setuser("limited", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-hmget"])
     limited = redis.Redis.from_url(rq.url, decode_responses=True, username="limited", password="any")
     monkeypatch.setattr(watch.broker, "_client", limited)
     with pytest.raises(Unavailable, match=r"answered with an error.*permissions"):
-        watch.broker.look(at_s=time.time())
-    assert watch.told() == [EventKind.ENQUEUED, EventKind.STARTED]
+        watch.broker.poll_once(at_s=time.time())
+    assert watch.reported() == [EventKind.ENQUEUED, EventKind.STARTED]
     rq.redis.acl_deluser("limited")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from headway.control import refusal_throttle
-from headway.control.refusal_throttle import HELD_MAX, HELD_MAX_S, Brake
+from headway.control.refusal_throttle import HELD_MAX, HELD_MAX_S, RefusalThrottle
 
 REFUSED = {"port": "grpc", "status": "UNAUTHENTICATED"}
 
@@ -24,7 +24,7 @@ class Time:
 
 async def test_whoever_asks_one_by_one_gets_a_fifth_of_the_time() -> None:
     time = Time()
-    paced = Brake(clock=lambda: time.now_s, sleep=time.sleep)
+    paced = RefusalThrottle(clock=lambda: time.now_s, sleep=time.sleep)
     for _ in range(100):
         time.now_s += 0.01  # of work
         await paced.hold("a", took_s=0.01, **REFUSED)
@@ -38,7 +38,7 @@ async def test_whoever_asks_often_at_once_gets_no_more_and_nobody_else_waits_for
     async def sleep(pause_s: float) -> None:
         slept_s.append(pause_s)
 
-    paced = Brake(clock=lambda: now_s, sleep=sleep)
+    paced = RefusalThrottle(clock=lambda: now_s, sleep=sleep)
     await asyncio.gather(*(paced.hold("a", took_s=0.1, **REFUSED) for _ in range(4)))
     await paced.hold("b", took_s=0.1, **REFUSED)
     assert slept_s == pytest.approx([0.4, 0.8, 1.2, 1.6, 0.4])
@@ -50,7 +50,7 @@ async def test_whoever_asks_often_at_once_gets_no_more_and_nobody_else_waits_for
 async def test_no_more_than_so_many_wait_and_no_more_than_so_many_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refusal_throttle, "KNOWN_MAX", 100)
     goes_on = asyncio.Event()
-    paced = Brake(clock=lambda: 0.0, sleep=lambda _: goes_on.wait())
+    paced = RefusalThrottle(clock=lambda: 0.0, sleep=lambda _: goes_on.wait())
     waiting = [asyncio.create_task(paced.hold(f"address {n}", took_s=1.0, **REFUSED)) for n in range(HELD_MAX["grpc"])]
     await asyncio.sleep(0)
     async with asyncio.timeout(30.0):

@@ -12,9 +12,9 @@ from psycopg.types.json import Jsonb
 
 from control.test_tick import Database, leading
 from headway.control.scheduler import history_cache
-from headway.control.scheduler.history_cache import EarlierDays
+from headway.control.scheduler.history_cache import HistoryCache
 from headway.scaling.decisions.codec import decision_from_mapping
-from headway.scaling.demands.safety_stock import Guard
+from headway.scaling.demands.safety_stock import SafetyStock
 from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.explain import explained
 from headway.scaling.history.daily import DAY_MINUTES
@@ -61,7 +61,7 @@ def taught_by_rushes(url: str) -> None:
     for _ in range(7):
         by_rate = by_rate.seen(100.0, jobs=100, span_s=12_000.0)
         by_recall = by_recall.seen(0.0, jobs=100, span_s=12_000.0)
-    guard = Guard(began_at_s=NOW_S - 86_400, at_s=NOW_S - 5, by_rate=by_rate, by_recall=by_recall)
+    guard = SafetyStock(began_at_s=NOW_S - 86_400, at_s=NOW_S - 5, by_rate=by_rate, by_recall=by_recall)
     with psycopg.connect(url) as connection:
         connection.execute(
             "insert into pool_states (pool, target_workers, memory, epoch) values ('mail', 0, %s, 0)",
@@ -69,7 +69,7 @@ def taught_by_rushes(url: str) -> None:
         )
 
 
-def past_of(days: EarlierDays, arrived_jobs: dict[str, int], *, ahead_s: float) -> Recalled:
+def past_of(days: HistoryCache, arrived_jobs: dict[str, int], *, ahead_s: float) -> Recalled:
     """What is recalled of a pool whose queues have had ``arrived_jobs`` in this minute, and none before."""
     queues = [queue(queue=name) for name in arrived_jobs]
     return days.recalled(queues, arrived_jobs=arrived_jobs, now_s=NOW_S, ahead_s=ahead_s, tick_s=5.0)
@@ -140,7 +140,7 @@ async def test_a_season_of_another_version_is_not_used_and_said_once(
     week(migrated_url, jobs=25, judged=BETTER)
     with psycopg.connect(migrated_url) as connection:
         connection.execute("update queue_seasons set version = 2")
-    engine, days = create_engine(migrated_url), EarlierDays()
+    engine, days = create_engine(migrated_url), HistoryCache()
     for later_s in (0.0, 700.0):
         await days.read(engine, {"redis/mail": 30.0}, now_s=NOW_S + later_s)
     await engine.dispose()
@@ -151,7 +151,7 @@ async def test_a_season_of_another_version_is_not_used_and_said_once(
 
 
 async def test_seasons_are_read_again_after_ten_minutes_and_for_a_pool_that_is_new(migrated_url: str) -> None:
-    engine, days = create_engine(migrated_url), EarlierDays()
+    engine, days = create_engine(migrated_url), HistoryCache()
     exposed_s = {"redis/mail": 30.0}
 
     async def told(queue: str, *, later_s: float) -> float | None:
@@ -172,7 +172,7 @@ async def test_seasons_are_read_again_after_ten_minutes_and_for_a_pool_that_is_n
 async def test_members_with_and_without_weeks_add_up(migrated_url: str) -> None:
     minutes(migrated_url, {MINUTE - DAY_MINUTES: 40}, queue="daily")
     week(migrated_url, jobs=25, judged=BETTER, queue="weekly")
-    engine, days = create_engine(migrated_url), EarlierDays()
+    engine, days = create_engine(migrated_url), HistoryCache()
     await days.read(engine, {"daily": 30.0, "weekly": 30.0}, now_s=NOW_S)
     await engine.dispose()
     assert past_of(days, {"daily": 4, "weekly": 5}, ahead_s=10.0) == Recalled(jobs=36 + 20, weeks=3)
@@ -209,7 +209,7 @@ async def test_the_members_of_a_pool_add_up_and_what_came_today_is_taken_off(mig
     yesterday = MINUTE - DAY_MINUTES
     minutes(migrated_url, {yesterday: 5, yesterday + 1: 20}, queue="a")
     minutes(migrated_url, {yesterday: 7, yesterday - 1: 1}, queue="b")
-    engine, days = create_engine(migrated_url), EarlierDays()
+    engine, days = create_engine(migrated_url), HistoryCache()
 
     def recalled(queues: list[str], *, ahead_s: float, arrived_jobs: int = 0) -> float | None:
         found = past_of(days, {queues[0]: arrived_jobs} | dict.fromkeys(queues[1:], 0), ahead_s=ahead_s)

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from headway.control.scheduler import bucket_backfill
-from headway.control.scheduler.bucket_backfill import PART_S, Filling
-from headway.control.scheduler.bucket_cache import KEPT_S, RecentBuckets
+from headway.control.scheduler.bucket_backfill import PART_S, BucketBackfill
+from headway.control.scheduler.bucket_cache import KEPT_S, BucketCache
 from headway.errors import Unavailable
 from headway.scaling.measure import BUCKET_S
 from headway.store.engine import Engine
@@ -51,8 +51,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 async def test_the_first_look_is_in_parts_each_of_which_is_told_of(engine: Engine, asked: list[dict[str, Any]]) -> None:
     """Ten thousand queues have more rows in minutes than Python makes before a transaction or a lease ends."""
-    recent, parts = RecentBuckets(), []
-    await Filling().keep_up(engine, recent, now_s=NOW_S, on_part=lambda: parts.append(1))
+    recent, parts = BucketCache(), []
+    await BucketBackfill().keep_up(engine, recent, now_s=NOW_S, on_part=lambda: parts.append(1))
     assert [(each["from_s"], each["until_s"]) for each in asked[:-1]] == [
         (NOW_S - KEPT_S + PART_S * part, NOW_S - KEPT_S + PART_S * (part + 1)) for part in range(PARTS - 1)
     ]
@@ -66,7 +66,7 @@ async def test_what_was_interrupted_goes_on_where_it_was(
     engine: Engine, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leader that begins anew each time, and fails each time, must not look alive for it."""
-    recent, begun = RecentBuckets(), Filling()
+    recent, begun = BucketCache(), BucketBackfill()
     read = bucket_backfill.read_buckets
 
     async def away_at_the_third(connection: Any, **values: Any) -> Any:
@@ -88,7 +88,7 @@ async def test_little_that_is_new_is_left_to_the_look_and_much_of_it_is_read_in_
     engine: Engine, migrated_url: str, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after minutes in which nobody looked, or when the pipeline writes minutes at once."""
-    recent, begun = RecentBuckets(), Filling()
+    recent, begun = BucketCache(), BucketBackfill()
     await begun.keep_up(engine, recent, now_s=NOW_S)
     asked.clear()
     monkeypatch.setattr(bucket_backfill, "ROWS_MAX", 2)
@@ -103,8 +103,8 @@ async def test_little_that_is_new_is_left_to_the_look_and_much_of_it_is_read_in_
 
 async def test_what_another_database_had_is_dropped(engine: Engine, migrated_url: str) -> None:
     """A restored one counts from an earlier revision on: what is new in it would never be read."""
-    recent = RecentBuckets()
+    recent = BucketCache()
     recent.take((), revision=1_000_000)
-    await Filling().keep_up(engine, recent, now_s=NOW_S)
-    await Filling().keep_up(engine, recent, now_s=NOW_S)
+    await BucketBackfill().keep_up(engine, recent, now_s=NOW_S)
+    await BucketBackfill().keep_up(engine, recent, now_s=NOW_S)
     assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS

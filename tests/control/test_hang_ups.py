@@ -6,8 +6,8 @@ import pytest
 
 from control.test_report_line import beat_of
 from control.test_reports import enrolled, having, held
-from headway.control.agents.agent_service import Reports
-from headway.control.agents.disconnects import CALLS_AGAIN_S, FORGOTTEN_S, HangUps
+from headway.control.agents.agent_service import AgentService
+from headway.control.agents.disconnects import CALLS_AGAIN_S, FORGOTTEN_S, Disconnects
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, snapshot, transaction
 from headway.store.hosts.disconnects import note_hung_up
@@ -28,9 +28,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def reports(engine: Engine, clock: Clock) -> Reports:
-    reports = Reports(engine=engine)
-    reports.hang_ups = HangUps(engine=engine, clock=clock)
+def reports(engine: Engine, clock: Clock) -> AgentService:
+    reports = AgentService(engine=engine)
+    reports.hang_ups = Disconnects(engine=engine, clock=clock)
     return reports
 
 
@@ -39,7 +39,7 @@ async def hung_up_s(engine: Engine) -> list[float | None]:
         return [row.hung_up_s for row in await read_hosts(conn)]
 
 
-async def reported(reports: Reports, host_id: str, sequence: int) -> None:
+async def reported(reports: AgentService, host_id: str, sequence: int) -> None:
     report = HostReport(
         host_id=host_id,
         boot_id="boot",
@@ -51,7 +51,7 @@ async def reported(reports: Reports, host_id: str, sequence: int) -> None:
     await reports.report(beat_of(report), lambda: report, cluster_id=await reports.cluster_id())
 
 
-async def polling(reports: Reports, host_id: str) -> "asyncio.Task[object]":
+async def polling(reports: AgentService, host_id: str) -> "asyncio.Task[object]":
     """A poll that is held."""
     poll = asyncio.ensure_future(reports.poll(await having(reports, host_id), wait_s=60.0))
     await held(reports, host_id)
@@ -64,7 +64,7 @@ async def cut_off(poll: "asyncio.Task[object]") -> None:
 
 
 async def test_a_host_whose_poll_ended_with_its_connection_is_shown_until_it_reports(
-    engine: Engine, reports: Reports, clock: Clock
+    engine: Engine, reports: AgentService, clock: Clock
 ) -> None:
     host_id = await enrolled(reports)
     await reported(reports, host_id, 1)
@@ -83,7 +83,7 @@ async def test_a_host_whose_poll_ended_with_its_connection_is_shown_until_it_rep
     assert await hung_up_s(engine) == [None]
 
 
-async def test_a_host_that_calls_again_is_not_shown(engine: Engine, reports: Reports, clock: Clock) -> None:
+async def test_a_host_that_calls_again_is_not_shown(engine: Engine, reports: AgentService, clock: Clock) -> None:
     host_id = await enrolled(reports)
     await reported(reports, host_id, 1)
     async with transaction(engine) as conn:
@@ -105,7 +105,7 @@ async def test_a_host_that_calls_again_is_not_shown(engine: Engine, reports: Rep
 
 
 async def test_one_of_two_polls_that_ends_is_no_end_of_the_connection(
-    engine: Engine, reports: Reports, clock: Clock
+    engine: Engine, reports: AgentService, clock: Clock
 ) -> None:
     host_id = await enrolled(reports)
     await reported(reports, host_id, 1)
@@ -118,7 +118,7 @@ async def test_one_of_two_polls_that_ends_is_no_end_of_the_connection(
     await cut_off(second)
 
 
-async def test_a_row_that_somebody_else_writes_is_left_for_the_next_time(engine: Engine, reports: Reports) -> None:
+async def test_a_row_that_somebody_else_writes_is_left_for_the_next_time(engine: Engine, reports: AgentService) -> None:
     host_id = await enrolled(reports)
     await reported(reports, host_id, 1)
     async with transaction(engine) as other, transaction(engine) as conn:

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from control.telemetry import NOW_S, batch, files, hot_jobs, ingesting, sample
 from headway.control.ingest import backpressure as unread_module
 from headway.control.ingest import ingest as module
-from headway.control.ingest.backpressure import Unread, UnreadBound
+from headway.control.ingest.backpressure import Backpressure, UnreadBound
 from headway.control.ingest.ingest import Ingest, Receipt
 from headway.errors import Invalid, Overloaded, Unavailable
 from headway.scaling.model import TelemetryBatch, WorkerActivity
@@ -477,8 +477,8 @@ async def test_telemetry_is_refused_while_too_much_waits_for_the_pipeline(
     migrated_url: str, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is in hot/ has not been read; what was answered before stays there, and a retry of it is a duplicate."""
-    monkeypatch.setattr(unread_module, "LOOK_S", 0.01)
-    monkeypatch.setattr(module, "LOOK_S", 0.01)
+    monkeypatch.setattr(unread_module, "POLL_S", 0.01)
+    monkeypatch.setattr(module, "POLL_S", 0.01)
     async with ingesting(migrated_url, root, unread=UnreadBound(files_max=3)) as ingest:
         for number in range(3):
             assert await ingest.accept(batch(number)) == TAKEN
@@ -506,7 +506,7 @@ async def test_a_log_that_is_behind_already_takes_nothing_at_a_start(migrated_ur
 
 async def test_it_is_refused_until_a_tenth_of_the_bound_is_free(migrated_url: str, root: Path) -> None:
     log = EventLog(root)
-    unread = Unread(log, UnreadBound(files_max=10))
+    unread = Backpressure(log, UnreadBound(files_max=10))
     (root / "hot").mkdir(parents=True)
     told = []
     for count in (9, 10, 9, 8):
@@ -515,6 +515,6 @@ async def test_it_is_refused_until_a_tenth_of_the_bound_is_free(migrated_url: st
         for number in range(count):
             (root / "hot" / f"{number}.parquet").touch()
         unread._due_at_s = 0.0
-        await unread.look()
+        await unread.poll()
         told.append(unread.problem is not None)
     assert told == [False, True, True, False]

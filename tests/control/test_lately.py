@@ -1,11 +1,11 @@
 """How often something has happened lately."""
 
-from headway.control.sliding_counter import MOMENTS_MAX, Lately
+from headway.control.sliding_counter import MOMENTS_MAX, SlidingCounter
 
 
 def test_what_is_over_does_not_count() -> None:
     now_s = 0.0
-    lately = Lately(60.0, clock=lambda: now_s)
+    lately = SlidingCounter(60.0, clock=lambda: now_s)
     lately.add()
     now_s = 50.0
     lately.add(3)
@@ -17,7 +17,7 @@ def test_what_is_over_does_not_count() -> None:
 
 
 def test_a_flood_takes_no_more_room_than_a_thousand_moments_and_is_counted() -> None:
-    lately = Lately(60.0, clock=lambda: 0.0)
+    lately = SlidingCounter(60.0, clock=lambda: 0.0)
     for _ in range(3 * MOMENTS_MAX):
         lately.add()
     assert lately.count == 3 * MOMENTS_MAX
@@ -25,6 +25,6 @@ def test_a_flood_takes_no_more_room_than_a_thousand_moments_and_is_counted() -> 
 
 
 def test_nothing_is_no_moment() -> None:
-    lately = Lately(60.0, clock=lambda: 0.0)
+    lately = SlidingCounter(60.0, clock=lambda: 0.0)
     lately.add(0)
     assert (lately.count, len(lately._moments)) == (0, 0)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headway.control.scheduler import learning as module
-from headway.control.scheduler.bucket_cache import RecentBuckets
+from headway.control.scheduler.bucket_cache import BucketCache
 from headway.control.scheduler.learning import Learning
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
@@ -27,7 +27,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.learning = Learning()
-        self.recent = RecentBuckets()
+        self.recent = BucketCache()
         self.now_s = NOW_S
         self.hosts: tuple[Host, ...] = ()
         self.rows: tuple[Assignment, ...] = ()

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from headway.control.scheduler.maintenance import Upkeep, maintain
+from headway.control.scheduler.maintenance import Maintenance, maintain
 from headway.store import decision_partitions
 from headway.store.engine import create_engine
 
@@ -20,7 +20,7 @@ async def test_a_part_that_postgres_does_not_do_now_is_one_line_and_keeps_no_oth
             "values ('gone', 1, 1, now() - interval '1 year')"
         )
         reading.execute("select count(*) from decisions")
-        upkeep = Upkeep()
+        upkeep = Maintenance()
         await maintain(engine, upkeep)
         assert connection.execute("select count(*) from queue_samples").fetchone() == (0,)
         assert upkeep.failing == {}, "once may be chance"
@@ -46,7 +46,7 @@ async def test_a_part_that_fails_altogether_keeps_no_other_from_being_done(
             "insert into queue_samples (queue, sampled_at_s, waiting_jobs, received_at) "
             "values ('gone', 1, 1, now() - interval '1 year')"
         )
-        upkeep = Upkeep()
+        upkeep = Maintenance()
         await maintain(engine, upkeep)
         assert connection.execute("select count(*) from queue_samples").fetchone() == (0,)
     assert upkeep.failing == {"partitions": 'relation "decisions" does not exist'}

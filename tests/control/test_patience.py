@@ -5,8 +5,8 @@ import asyncio
 import psycopg
 import pytest
 
-from headway.control.auth.authenticator import Callers
-from headway.control.database_timeout import Patience
+from headway.control.auth.authenticator import Authenticator
+from headway.control.database_timeout import DatabaseTimeout
 from headway.errors import Unauthenticated, Unavailable
 from headway.store.engine import Engine
 
@@ -19,7 +19,7 @@ async def test_what_is_answered_is_passed_on_and_so_is_what_is_refused() -> None
     async def refuses() -> int:
         raise Unavailable("away")
 
-    patience = Patience(within_s=0.1)
+    patience = DatabaseTimeout(within_s=0.1)
     assert await patience.of(answers()) == 7
     with pytest.raises(Unavailable, match="away"):
         await patience.of(refuses())
@@ -30,13 +30,13 @@ async def test_slow_work_that_does_not_wait_for_postgres_is_waited_for() -> None
         await asyncio.sleep(0.8)
         return 7
 
-    assert await Patience(within_s=0.0).of(computes()) == 7
+    assert await DatabaseTimeout(within_s=0.0).of(computes()) == 7
 
 
 async def test_who_shows_a_token_is_not_kept_either(engine: Engine, migrated_url: str) -> None:
     """What was heard of credentials counts for a second; after that each call is looked up."""
-    callers = Callers(token="shared", engine=engine)
-    callers._patience = Patience(within_s=0.3)
+    callers = Authenticator(token="shared", engine=engine)
+    callers._patience = DatabaseTimeout(within_s=0.3)
     with psycopg.connect(migrated_url) as holder:
         holder.execute("lock table credentials in access exclusive mode")
         for _ in range(3):  # more than are looked up at once

@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.control.scheduler.bucket_cache import KEPT_S, RATE_WINDOW_S, RecentBuckets
+from headway.control.scheduler.bucket_cache import KEPT_S, RATE_WINDOW_S, BucketCache
 from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics
 from headway.scaling.model import Objective, QueueMetrics
 
@@ -14,12 +14,12 @@ def row(bucket_s: float, *, queue: str = "redis/mail", waiting_jobs: int = 0, **
     return BucketRow(queue=queue, bucket_s=bucket_s, **{**sampled, **values})
 
 
-def metrics(recent: RecentBuckets, *, now_s: float, objective: Objective | None = None) -> QueueMetrics:
+def metrics(recent: BucketCache, *, now_s: float, objective: Objective | None = None) -> QueueMetrics:
     return recent.metrics("redis/mail", now_s=now_s, objective=objective or Objective())
 
 
 def test_a_newer_version_of_a_bucket_takes_the_place_of_the_older() -> None:
-    recent = RecentBuckets()
+    recent = BucketCache()
     recent.take([row(100.0, arrived_jobs=3)], revision=1)
     assert metrics(recent, now_s=130.0).arrival_rate_per_s == 3 / 60
     recent.take([row(100.0, arrived_jobs=6)], revision=2)
@@ -32,7 +32,7 @@ def test_a_newer_version_of_a_bucket_takes_the_place_of_the_older() -> None:
 
 def test_what_came_this_minute_leaves_retries_out() -> None:
     """Also in rows of an earlier version, which may count more retries than came in their span."""
-    recent = RecentBuckets()
+    recent = BucketCache()
     rows = [
         row(60.0, arrived_jobs=5, retried_jobs=3),
         row(65.0, arrived_jobs=1, retried_jobs=4),
@@ -43,26 +43,26 @@ def test_what_came_this_minute_leaves_retries_out() -> None:
 
 
 def test_the_queues_in_which_jobs_wait_are_named() -> None:
-    recent = RecentBuckets()
+    recent = BucketCache()
     assert recent.take([row(5.0, waiting_jobs=2), row(5.0, queue="redis/idle")], revision=1) == {"redis/mail"}
 
 
 def test_forgetting_keeps_the_newest_sample_so_that_its_age_can_be_told() -> None:
-    recent = RecentBuckets()
+    recent = BucketCache()
     recent.take([row(5.0), row(10.0), row(15.0, arrived_jobs=1, sampled_at_s=None, waiting_jobs=None)], revision=1)
     recent.forget(now_s=10.0 + 2 * KEPT_S)
     assert metrics(recent, now_s=10.0 + 2 * KEPT_S).sampled_at_s == 11.0
 
 
 def test_a_queue_never_seen_is_unknown_and_not_empty() -> None:
-    unknown = metrics(RecentBuckets(), now_s=1.0)
+    unknown = metrics(BucketCache(), now_s=1.0)
     assert unknown.sampled_at_s is None
     assert unknown.waiting_jobs is None
     assert unknown.arrival_rate_per_s is None
 
 
 def test_what_is_known_of_a_quiet_queue_is_not_worked_out_again_until_it_is_read_again() -> None:
-    recent = RecentBuckets()
+    recent = BucketCache()
     recent.take([row(100.0, arrived_jobs=3), row(105.0)], revision=1)
     assert metrics(recent, now_s=130.0) is not metrics(recent, now_s=130.0)  # the window moves on
     quiet = metrics(recent, now_s=1_000.0)
@@ -91,7 +91,7 @@ def test_what_is_kept_says_the_same_as_all_rows_of_the_last_minutes_would(
     batches: list[list[BucketRow]], times: list[float], window_s: float
 ) -> None:
     """Whatever was left out, forgotten or not worked out again."""
-    recent, rows = RecentBuckets(), dict[float, BucketRow]()
+    recent, rows = BucketCache(), dict[float, BucketRow]()
     objective = Objective(window_s=window_s)
     for number, now_s in enumerate(times):
         for each in batches[number] if number < len(batches) else []:
@@ -110,7 +110,7 @@ def test_what_is_kept_says_the_same_as_all_rows_of_the_last_minutes_would(
 
 def test_a_queue_that_is_gone_for_a_day_is_forgotten() -> None:
     """Some are named after a date."""
-    recent = RecentBuckets()
+    recent = BucketCache()
     for day in range(3):
         recent.take([replace(row(day * 86_400.0, waiting_jobs=1), queue=f"redis/day-{day}")], revision=day)
     recent.forget(now_s=2 * 86_400.0 + 60.0)

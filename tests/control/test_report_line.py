@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from headway.control.agents.report_writer import Beat, ReportLine
+from headway.control.agents.report_writer import ReportHeartbeat, ReportWriter
 from headway.errors import Invalid, NotFound
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.store.engine import Engine, transaction
@@ -20,8 +20,8 @@ WORKER = Worker(
 
 
 @pytest.fixture
-def line(engine: Engine) -> ReportLine:
-    return ReportLine(engine=engine)
+def line(engine: Engine) -> ReportWriter:
+    return ReportWriter(engine=engine)
 
 
 async def enrolled(engine: Engine, name: str = "a") -> str:
@@ -35,9 +35,9 @@ def report(host_id: str, sequence: int = 1, *, cpu_cores: float = 2.0, **values:
     return HostReport(host_id=host_id, sequence=sequence, **(given | values))
 
 
-def beat_of(report: HostReport) -> Beat:
+def beat_of(report: HostReport) -> ReportHeartbeat:
     """The beat of a report, its content told by its workers."""
-    return Beat(
+    return ReportHeartbeat(
         host_id=report.host_id,
         boot_id=report.boot_id,
         sequence=report.sequence,
@@ -54,7 +54,7 @@ async def known(engine: Engine) -> Any:
     return host, sequence
 
 
-async def test_what_is_told_again_needs_no_whole_report(engine: Engine, line: ReportLine) -> None:
+async def test_what_is_told_again_needs_no_whole_report(engine: Engine, line: ReportWriter) -> None:
     host_id = await enrolled(engine)
     first, again = report(host_id), report(host_id, 2, cpu_cores=3.0)
     assert not await line.beat(beat_of(first)), "nothing is known yet"
@@ -67,7 +67,7 @@ async def test_what_is_told_again_needs_no_whole_report(engine: Engine, line: Re
     assert [worker.worker_id for worker in host.workers] == ["w1"]
 
 
-async def test_what_changed_needs_a_whole_report(engine: Engine, line: ReportLine) -> None:
+async def test_what_changed_needs_a_whole_report(engine: Engine, line: ReportWriter) -> None:
     host_id = await enrolled(engine)
     first, changed = report(host_id), report(host_id, 2, workers=())
     assert await line.report(first, beat_of(first))
@@ -76,8 +76,10 @@ async def test_what_changed_needs_a_whole_report(engine: Engine, line: ReportLin
     assert not await line.beat(beat_of(report(host_id, 2, boot_id="later")))
 
 
-async def test_a_report_that_another_control_plane_took_meanwhile_is_noticed(engine: Engine, line: ReportLine) -> None:
-    host_id, other = await enrolled(engine), ReportLine(engine=engine)
+async def test_a_report_that_another_control_plane_took_meanwhile_is_noticed(
+    engine: Engine, line: ReportWriter
+) -> None:
+    host_id, other = await enrolled(engine), ReportWriter(engine=engine)
     first, elsewhere, again = report(host_id), report(host_id, 2, workers=()), report(host_id, 3)
     assert await line.report(first, beat_of(first))
     assert await other.report(elsewhere, beat_of(elsewhere))
@@ -87,7 +89,7 @@ async def test_a_report_that_another_control_plane_took_meanwhile_is_noticed(eng
     assert [worker.worker_id for worker in host.workers] == ["w1"]
 
 
-async def test_a_host_that_was_forgotten_is_told_to_enrol(engine: Engine, line: ReportLine) -> None:
+async def test_a_host_that_was_forgotten_is_told_to_enrol(engine: Engine, line: ReportWriter) -> None:
     host_id = await enrolled(engine)
     first, again = report(host_id), report(host_id, 2)
     assert await line.report(first, beat_of(first))
@@ -99,7 +101,7 @@ async def test_a_host_that_was_forgotten_is_told_to_enrol(engine: Engine, line: 
 
 
 async def test_reports_wait_for_who_writes_to_their_hosts_and_hold_nobody_else_up(
-    engine: Engine, line: ReportLine
+    engine: Engine, line: ReportWriter
 ) -> None:
     one, two, three = [await enrolled(engine, name) for name in ("a", "b", "c")]
     async with asyncio.timeout(BOUND_S):
@@ -113,14 +115,14 @@ async def test_reports_wait_for_who_writes_to_their_hosts_and_hold_nobody_else_u
         assert await held[0]
 
 
-async def test_an_older_report_is_not_taken(engine: Engine, line: ReportLine) -> None:
+async def test_an_older_report_is_not_taken(engine: Engine, line: ReportWriter) -> None:
     host_id = await enrolled(engine)
     newer, older = report(host_id, 2), report(host_id, 1, workers=())
     assert await line.report(newer, beat_of(newer))
     assert not await line.report(older, beat_of(older))
 
 
-async def test_what_postgres_does_not_take_from_one_host_silences_no_other(engine: Engine, line: ReportLine) -> None:
+async def test_what_postgres_does_not_take_from_one_host_silences_no_other(engine: Engine, line: ReportWriter) -> None:
     """Reports are written together: the one that spoils them is told so, and the others are taken."""
     names = ["a", "b", "c", "d", "e"]
     reports = {name: report(await enrolled(engine, name), workers=()) for name in names}

@@ -12,14 +12,16 @@ from headway.control.agents.report_validation import (
     check_names,
     check_report,
 )
-from headway.control.agents.report_writer import Beat
+from headway.control.agents.report_writer import ReportHeartbeat
 from headway.errors import Invalid
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.store.hosts.host_reports import HostReport
 
 NAN, INF = float("nan"), float("inf")
 CAPACITY = HostCapacity(cpu_cores=2.0, memory_bytes=4_000, cpu_pressure=0.0, memory_pressure=1.0)
-BEAT = Beat(host_id="h", boot_id="boot", sequence=2**63 - 1, epoch_seen=2**63 - 1, capacity=CAPACITY, content=b"")
+BEAT = ReportHeartbeat(
+    host_id="h", boot_id="boot", sequence=2**63 - 1, epoch_seen=2**63 - 1, capacity=CAPACITY, content=b""
+)
 TEMPLATE = Template(name="rq", content_hash="", labels={"zone": "a"}, drain_timeout_s=0.0)
 WORKER = Worker(worker_id="w", pool="mail", template="rq", pid=7, state=WorkerState.RUNNING, started_at_s=100.5)
 REPORT = HostReport(

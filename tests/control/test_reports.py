@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import text
 
 from control.test_report_line import beat_of
-from headway.control.agents.agent_service import Enrolment, Having, Reports
+from headway.control.agents.agent_service import AgentService, AppliedAssignment, Enrolment
 from headway.errors import NotFound
 from headway.scaling.model import HostCapacity
 from headway.store.engine import WAKE, Engine, listen, transaction
-from headway.store.hosts.host_assignments import Standing
+from headway.store.hosts.host_assignments import HostAssignments
 from headway.store.hosts.host_reports import HostReport
 from headway.store.hosts.hosts import load_hosts
 
@@ -20,16 +20,16 @@ OTHER = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-def reports(engine: Engine) -> Reports:
-    return Reports(engine=engine)
+def reports(engine: Engine) -> AgentService:
+    return AgentService(engine=engine)
 
 
-async def enrolled(reports: Reports, name: str = "a") -> str:
+async def enrolled(reports: AgentService, name: str = "a") -> str:
     return await reports.enrol(Enrolment(name=name, host_id="", boot_id="boot", agent_version="1"))
 
 
-async def having(reports: Reports, host_id: str, *, epoch: int = 0, revision: int = 0) -> Having:
-    return Having(cluster_id=await reports.cluster_id(), host_id=host_id, epoch=epoch, revision=revision)
+async def having(reports: AgentService, host_id: str, *, epoch: int = 0, revision: int = 0) -> AppliedAssignment:
+    return AppliedAssignment(cluster_id=await reports.cluster_id(), host_id=host_id, epoch=epoch, revision=revision)
 
 
 async def assign(engine: Engine, host_id: str, base_workers: int, *, epoch: int = 1) -> None:
@@ -51,25 +51,25 @@ async def assign(engine: Engine, host_id: str, base_workers: int, *, epoch: int 
         await connection.execute(text("select pg_notify('headway_assignments', :host_id)"), {"host_id": host_id})
 
 
-async def held(reports: Reports, host_id: str, polls: int = 1) -> None:
+async def held(reports: AgentService, host_id: str, polls: int = 1) -> None:
     """Return once so many polls of the host wait for a change."""
     async with asyncio.timeout(BOUND_S):
         while len(getattr(getattr(reports._held.get(host_id), "changed", None), "_waiters", ())) < polls:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
-def target(standing: Standing) -> int:
+def target(standing: HostAssignments) -> int:
     return sum(row.base_workers for row in standing.assignments)
 
 
-async def test_something_newer_is_answered_at_once(engine: Engine, reports: Reports) -> None:
+async def test_something_newer_is_answered_at_once(engine: Engine, reports: AgentService) -> None:
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3)
     standing = await reports.poll(await having(reports, host_id), wait_s=60.0)
     assert (standing.epoch, standing.revision, target(standing)) == (1, 1, 3)
 
 
-async def test_a_poll_is_held_until_its_host_changes(engine: Engine, reports: Reports) -> None:
+async def test_a_poll_is_held_until_its_host_changes(engine: Engine, reports: AgentService) -> None:
     one, two = await enrolled(reports, "a"), await enrolled(reports, "b")
     polls = {host: asyncio.create_task(reports.poll(await having(reports, host), wait_s=60.0)) for host in (one, two)}
     await held(reports, one)
@@ -81,7 +81,9 @@ async def test_a_poll_is_held_until_its_host_changes(engine: Engine, reports: Re
     polls[two].cancel()
 
 
-async def test_a_notification_of_postgres_ends_the_wait(engine: Engine, reports: Reports, migrated_url: str) -> None:
+async def test_a_notification_of_postgres_ends_the_wait(
+    engine: Engine, reports: AgentService, migrated_url: str
+) -> None:
     async def hear() -> None:
         async for _, payload in listen(migrated_url, ["headway_assignments"]):
             reports.host_changed(payload)
@@ -95,7 +97,7 @@ async def test_a_notification_of_postgres_ends_the_wait(engine: Engine, reports:
     hearing.cancel()
 
 
-async def test_after_a_broken_ear_every_poll_looks_again(engine: Engine, reports: Reports) -> None:
+async def test_after_a_broken_ear_every_poll_looks_again(engine: Engine, reports: AgentService) -> None:
     """Notifications that were sent meanwhile are lost."""
     hosts = [await enrolled(reports, name) for name in ("a", "b")]
     polls = [asyncio.create_task(reports.poll(await having(reports, host), wait_s=60.0)) for host in hosts]
@@ -106,7 +108,7 @@ async def test_after_a_broken_ear_every_poll_looks_again(engine: Engine, reports
     assert [target(await asyncio.wait_for(poll, BOUND_S)) for poll in polls] == [4, 4]
 
 
-async def test_a_change_wakes_every_poll_of_the_host(engine: Engine, reports: Reports) -> None:
+async def test_a_change_wakes_every_poll_of_the_host(engine: Engine, reports: AgentService) -> None:
     """An agent that was restarted polls beside the call of its predecessor, which nobody reads any more."""
     host_id = await enrolled(reports)
     polls = [asyncio.create_task(reports.poll(await having(reports, host_id), wait_s=60.0)) for _ in range(3)]
@@ -116,7 +118,7 @@ async def test_a_change_wakes_every_poll_of_the_host(engine: Engine, reports: Re
     assert [target(each) for each in await asyncio.wait_for(asyncio.gather(*polls), BOUND_S)] == [1, 1, 1]
 
 
-async def test_a_poll_whose_wait_is_over_gets_the_same_revision(engine: Engine, reports: Reports) -> None:
+async def test_a_poll_whose_wait_is_over_gets_the_same_revision(engine: Engine, reports: AgentService) -> None:
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3)
     standing = await reports.poll(await having(reports, host_id, epoch=1, revision=1), wait_s=0.01)
@@ -124,7 +126,7 @@ async def test_a_poll_whose_wait_is_over_gets_the_same_revision(engine: Engine, 
 
 
 async def test_a_host_that_is_ahead_of_a_restored_database_is_held_and_not_sent_back(
-    engine: Engine, reports: Reports
+    engine: Engine, reports: AgentService
 ) -> None:
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3, epoch=4)
@@ -136,7 +138,7 @@ async def test_a_host_that_is_ahead_of_a_restored_database_is_held_and_not_sent_
 
 
 async def test_a_host_whose_revision_a_restored_database_does_not_know_keeps_what_it_runs_until_that_is_decided(
-    engine: Engine, reports: Reports
+    engine: Engine, reports: AgentService
 ) -> None:
     """Of the same epoch: what the copy has for it may by now run elsewhere."""
     host_id = await enrolled(reports)
@@ -149,12 +151,12 @@ async def test_a_host_whose_revision_a_restored_database_does_not_know_keeps_wha
 
 
 async def test_a_host_of_another_cluster_learns_so_at_once_and_leaves_no_trace(
-    engine: Engine, reports: Reports
+    engine: Engine, reports: AgentService
 ) -> None:
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3)
-    foreign = Having(cluster_id="another", host_id=host_id, epoch=7, revision=7)
-    assert await reports.poll(foreign, wait_s=60.0) == Standing(epoch=0, revision=0)
+    foreign = AppliedAssignment(cluster_id="another", host_id=host_id, epoch=7, revision=7)
+    assert await reports.poll(foreign, wait_s=60.0) == HostAssignments(epoch=0, revision=0)
     await told(reports, report(host_id, epoch_seen=99), cluster_id="another")
     async with transaction(engine) as connection:
         assert (await connection.execute(text("select max(epoch_seen) from hosts"))).scalar_one() == 0
@@ -174,12 +176,12 @@ def report(host_id: str, **values: Any) -> HostReport:
     )
 
 
-async def told(reports: Reports, report: HostReport, *, cluster_id: str | None = None) -> float:
+async def told(reports: AgentService, report: HostReport, *, cluster_id: str | None = None) -> float:
     cluster_id = await reports.cluster_id() if cluster_id is None else cluster_id
     return await reports.report(beat_of(report), lambda: report, cluster_id=cluster_id)
 
 
-async def test_a_report_makes_the_host_known_and_says_for_how_long(engine: Engine, reports: Reports) -> None:
+async def test_a_report_makes_the_host_known_and_says_for_how_long(engine: Engine, reports: AgentService) -> None:
     host_id = await enrolled(reports)
     assert await told(reports, report(host_id)) == 45.0
     async with transaction(engine) as connection:
@@ -187,7 +189,7 @@ async def test_a_report_makes_the_host_known_and_says_for_how_long(engine: Engin
     assert (host.is_known, host.capacity.cpu_cores) == (True, 2.0)
 
 
-async def test_a_host_that_nobody_knows_is_told_to_enrol(reports: Reports) -> None:
+async def test_a_host_that_nobody_knows_is_told_to_enrol(reports: AgentService) -> None:
     with pytest.raises(NotFound, match="must enrol again"):
         await reports.poll(await having(reports, "nobody"), wait_s=60.0)
     with pytest.raises(NotFound, match="must enrol again"):
@@ -196,7 +198,7 @@ async def test_a_host_that_nobody_knows_is_told_to_enrol(reports: Reports) -> No
 
 
 async def test_hundreds_of_held_polls_wake_and_leave_nothing_behind(
-    engine: Engine, reports: Reports, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, reports: AgentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than there are connections: they queue for one, and none is refused."""
     monkeypatch.setattr("headway.control.agents.agent_service.POLLS_PER_HOST_MAX", 300)
@@ -210,7 +212,7 @@ async def test_hundreds_of_held_polls_wake_and_leave_nothing_behind(
     assert reports._held == {}
 
 
-async def test_an_agent_that_hangs_up_leaves_nothing_behind(reports: Reports) -> None:
+async def test_an_agent_that_hangs_up_leaves_nothing_behind(reports: AgentService) -> None:
     host_id = await enrolled(reports)
     poll = asyncio.create_task(reports.poll(await having(reports, host_id), wait_s=60.0))
     await held(reports, host_id)
@@ -221,7 +223,7 @@ async def test_an_agent_that_hangs_up_leaves_nothing_behind(reports: Reports) ->
 
 
 @pytest.fixture
-def read(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def read(reports: AgentService, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The hosts whose orders were read from Postgres, in order."""
     found: list[str] = []
     answer = reports._standings._answer
@@ -235,7 +237,7 @@ def read(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_an_agent_that_comes_back_with_what_it_was_told_is_held_without_a_look(
-    engine: Engine, reports: Reports, read: list[str]
+    engine: Engine, reports: AgentService, read: list[str]
 ) -> None:
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3)
@@ -251,7 +253,7 @@ async def test_an_agent_that_comes_back_with_what_it_was_told_is_held_without_a_
 
 @pytest.mark.parametrize("told", [WAKE, "the host"])
 async def test_what_was_known_is_not_believed_after_a_change(
-    told: str, engine: Engine, reports: Reports, read: list[str]
+    told: str, engine: Engine, reports: AgentService, read: list[str]
 ) -> None:
     """Also where no poll was held when it was heard of."""
     host_id = await enrolled(reports)
@@ -265,7 +267,7 @@ async def test_what_was_known_is_not_believed_after_a_change(
 
 
 async def test_a_change_that_is_heard_of_during_the_look_is_not_lost(
-    engine: Engine, reports: Reports, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, reports: AgentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3)
@@ -285,7 +287,7 @@ async def test_a_change_that_is_heard_of_during_the_look_is_not_lost(
 
 
 async def test_the_first_wait_after_a_change_is_short_for_a_broker_may_begin_to_tell(
-    engine: Engine, reports: Reports, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, reports: AgentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headway.control.agents.agent_service.HINTED_WAIT_S", 0.05)
     host_id = await enrolled(reports)
@@ -299,7 +301,7 @@ async def test_the_first_wait_after_a_change_is_short_for_a_broker_may_begin_to_
     again.cancel()
 
 
-async def test_after_the_connection_broke_another_cluster_may_answer(reports: Reports, engine: Engine) -> None:
+async def test_after_the_connection_broke_another_cluster_may_answer(reports: AgentService, engine: Engine) -> None:
     """At the same address a database of another installation was put in the place of the lost one."""
     host_id = await enrolled(reports)
     asked = await having(reports, host_id)
@@ -308,4 +310,4 @@ async def test_after_the_connection_broke_another_cluster_may_answer(reports: Re
     assert await reports.cluster_id() == asked.cluster_id, "asked once, and not with each answer"
     reports.host_changed(WAKE)
     assert await asyncio.gather(*(reports.cluster_id() for _ in range(3))) == [OTHER] * 3
-    assert await reports.poll(asked, wait_s=BOUND_S) == Standing(epoch=0, revision=0), "nobody's here"
+    assert await reports.poll(asked, wait_s=BOUND_S) == HostAssignments(epoch=0, revision=0), "nobody's here"

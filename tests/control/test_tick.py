@@ -34,7 +34,7 @@ from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, Strategy
 from headway.store.engine import create_engine
 from headway.store.leadership import LeaderSession, Superseded
-from headway.store.pools.evaluation_io import News, apply, gather
+from headway.store.pools.evaluation_io import EvaluationResult, apply, gather
 from scaling.pools import NOW_S, profile
 
 LATE: Any = {"waiting_jobs": 4, "oldest_age_s": 60.0}  # past the objective: a slot each, for no job has finished yet
@@ -200,7 +200,7 @@ async def test_a_clock_that_was_set_back_keeps_no_decision_from_being_stored(
         await ticker.tick(epoch=epoch, is_all_due=True)
         times_s.append(NOW_S - 3600.0)
         await ticker.tick(epoch=epoch, is_all_due=True)
-        assert ticker._hosts._looked_at_s == times_s[-1]
+        assert ticker._hosts._scanned_at_s == times_s[-1]
     assert len(database.decisions()) == 2
 
 
@@ -374,7 +374,7 @@ async def test_everything_that_is_remembered_comes_back_as_it_was(migrated_url: 
     async with leading(migrated_url) as (_, epoch):
         engine = create_engine(migrated_url)
         gathered = await gather(engine, revision=0, from_s=0.0)
-        news = News(remembered=[(decision, remembered)], decisions=[], assignments=[])
+        news = EvaluationResult(remembered=[(decision, remembered)], decisions=[], assignments=[])
         await apply(engine, news, gathered, epoch=epoch)
         gathered = await gather(engine, revision=0, from_s=0.0)
         await engine.dispose()
@@ -468,18 +468,18 @@ async def test_recommend_holds_where_assignments_are_written_whatever_a_tick_ask
     async with leading(migrated_url) as (_, epoch):
         engine = create_engine(migrated_url)
         gathered = await gather(engine, revision=0, from_s=0.0)
-        await apply(engine, News(remembered=[], decisions=[], assignments=wanted), gathered, epoch=epoch)
+        await apply(engine, EvaluationResult(remembered=[], decisions=[], assignments=wanted), gathered, epoch=epoch)
         assert database.assigned() == {("advised", "a"): 3, ("acting", "b"): 2}
         assert (database.revision_of("a"), database.revision_of("b")) == (7, 1)
         # The mode may have changed since the tick looked: what is stored when it writes is what counts.
         database.run("update profiles set body = body || '{\"mode\": \"recommend\"}' where pool = 'acting'")
         gathered = await gather(engine, revision=0, from_s=0.0)
-        await apply(engine, News(remembered=[], decisions=[], assignments=[]), gathered, epoch=epoch)
+        await apply(engine, EvaluationResult(remembered=[], decisions=[], assignments=[]), gathered, epoch=epoch)
         assert database.assigned() == {("advised", "a"): 3, ("acting", "b"): 2}
         # A profile that is gone is advised no more: its workers are let go.
         database.run("delete from profiles where pool = 'advised'")
         gathered = await gather(engine, revision=0, from_s=0.0)
-        await apply(engine, News(remembered=[], decisions=[], assignments=[]), gathered, epoch=epoch)
+        await apply(engine, EvaluationResult(remembered=[], decisions=[], assignments=[]), gathered, epoch=epoch)
         await engine.dispose()
     assert database.assigned() == {("acting", "b"): 2}
 

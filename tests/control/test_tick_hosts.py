@@ -227,7 +227,7 @@ async def test_while_nobody_looked_no_host_was_silent(migrated_url: str, databas
         await ticker.tick(epoch=epoch, is_all_due=True)
         assert database.assigned() == {("mail", "a"): 1}
         # Ten minutes, all at once.
-        ticker._looked_until_s -= 600.0  # type: ignore[operator]
+        ticker._evaluated_until_s -= 600.0  # type: ignore[operator]
         database.run(
             "update hosts set reported_at = reported_at - interval '10 min', "
             "lease_ends_at = lease_ends_at - interval '10 min'"
@@ -251,7 +251,7 @@ async def test_where_the_clock_was_set_on_for_weeks_decisions_are_stored_at_once
     database.bucket(**LATE)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=False)
-        ticker._looked_until_s -= 86_400.0 * 20  # type: ignore[operator]
+        ticker._evaluated_until_s -= 86_400.0 * 20  # type: ignore[operator]
         of_decisions = "from pg_inherits where inhparent = 'decisions'::regclass"
         days = database.read(f"select string_agg(inhrelid::regclass::text, ', ') {of_decisions}")
         database.run(f"drop table {days}")

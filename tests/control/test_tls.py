@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from headway.__main__ import main
-from headway.agent.controlplane.client import ControlClient, HostNews, Proof
+from headway.agent.controlplane.client import ControlClient, HostUpdate, Proof
 from headway.agent.model import Identity
 from headway.agent.system import procfs
 from headway.cli.api_client import Api
 from headway.cli.tls import http_context
-from headway.control.agents.agent_service import Reports
-from headway.control.agents.host_authorization import Admission
-from headway.control.auth.authenticator import Callers
+from headway.control.agents.agent_service import AgentService
+from headway.control.agents.host_authorization import HostAuthorization
+from headway.control.auth.authenticator import Authenticator
 from headway.control.auth.certificates import Certificates
 from headway.control.auth.pki import LEAF_DAYS, make_client, make_server, read_ca, write_pair
 from headway.control.http.app import App
@@ -299,9 +299,9 @@ async def test_a_hosts_certificate_must_have_the_name_of_the_host_that_it_speaks
     keys: Keys, migrated_url: str
 ) -> None:
     engine = create_engine(migrated_url)
-    reports, callers = Reports(engine=engine), Callers(token="shared", engine=engine)
+    reports, callers = AgentService(engine=engine), Authenticator(token="shared", engine=engine)
     server = await serve(
-        [AgentServicer(reports, Admission(engine=engine, callers=callers))],
+        [AgentServicer(reports, HostAuthorization(engine=engine, callers=callers))],
         address=LOOPBACK,
         token="shared",
         callers=callers,
@@ -325,7 +325,7 @@ async def test_a_hosts_certificate_must_have_the_name_of_the_host_that_it_speaks
     )
     identity = Identity(agent_id="", cluster_id=given.cluster_id, host_id=given.host_id, credential=given.credential)
     await held(a, identity)
-    news = HostNews(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=(), labels={})
+    news = HostUpdate(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=(), labels={})
     await asyncio.to_thread(
         lambda: a.report(news, identity=identity, host_name="a", boot_id="a", sequence=1, epoch_seen=0)
     )

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from headway.control.agents.batcher import Together
+from headway.control.agents.batcher import Batcher
 
 
 class Line:
@@ -22,7 +22,7 @@ class Line:
         return {key: 2 * question for key, question in questions.items()}
 
 
-async def asking(together: Together, **questions: int) -> list[asyncio.Task]:
+async def asking(together: Batcher, **questions: int) -> list[asyncio.Task]:
     tasks = [asyncio.create_task(together.ask(key, question)) for key, question in questions.items()]
     await turn()
     return tasks
@@ -35,7 +35,7 @@ async def turn() -> None:
 
 async def test_the_first_is_asked_at_once_and_those_that_come_meanwhile_together() -> None:
     line = Line()
-    together = Together(line.answer, lines=1, questions_max=10)
+    together = Batcher(line.answer, lines=1, questions_max=10)
     first = await asking(together, a=1)
     later = await asking(together, b=2, c=3)
     assert line.asked == [{"a": 1}]
@@ -47,7 +47,7 @@ async def test_the_first_is_asked_at_once_and_those_that_come_meanwhile_together
 async def test_no_more_are_asked_together_than_allowed_and_none_is_forgotten() -> None:
     line = Line()
     line.is_open.set()
-    together = Together(line.answer, lines=2, questions_max=3)
+    together = Batcher(line.answer, lines=2, questions_max=3)
     asked = {f"k{n}": n for n in range(20)}
     assert await asyncio.gather(*await asking(together, **asked)) == [2 * n for n in range(20)]
     assert sorted(key for each in line.asked for key in each) == sorted(asked)
@@ -56,7 +56,7 @@ async def test_no_more_are_asked_together_than_allowed_and_none_is_forgotten() -
 
 async def test_one_key_is_asked_once_at_a_time_in_the_order_it_came() -> None:
     line = Line()
-    together = Together(line.answer, lines=2, questions_max=10)
+    together = Batcher(line.answer, lines=2, questions_max=10)
     tasks = [task for question in (1, 2, 3) for task in await asking(together, a=question)]
     assert line.asked == [{"a": 1}]
     line.is_open.set()
@@ -67,7 +67,7 @@ async def test_one_key_is_asked_once_at_a_time_in_the_order_it_came() -> None:
 async def test_an_error_is_raised_to_those_whom_it_concerns_only() -> None:
     line = Line()
     line.fails = True
-    together = Together(line.answer, lines=1, questions_max=10)
+    together = Batcher(line.answer, lines=1, questions_max=10)
     tasks = await asking(together, a=1)
     tasks += await asking(together, b=2, c=3)
     line.is_open.set()
@@ -80,7 +80,7 @@ async def test_an_error_is_raised_to_those_whom_it_concerns_only() -> None:
 
 async def test_who_goes_before_his_turn_is_not_asked_for() -> None:
     line = Line()
-    together = Together(line.answer, lines=1, questions_max=10)
+    together = Batcher(line.answer, lines=1, questions_max=10)
     (first,) = await asking(together, a=1)
     (gone,) = await asking(together, b=2)
     (last,) = await asking(together, c=3)
@@ -95,7 +95,7 @@ async def test_who_goes_before_his_turn_is_not_asked_for() -> None:
 async def test_a_line_rests_after_each_asking_so_that_more_come_together() -> None:
     line = Line()
     line.is_open.set()
-    together = Together(line.answer, lines=1, questions_max=10, rest_s=0.05)
+    together = Batcher(line.answer, lines=1, questions_max=10, rest_s=0.05)
     first = await asking(together, a=1)
     await asyncio.gather(*first)
     later = [await asking(together, **{key: 1}) for key in ("b", "c", "d")]

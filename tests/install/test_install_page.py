@@ -12,7 +12,7 @@ import pytest
 
 from architecture.tree import ROOT
 from headway import __version__
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.store import migrate
 from headway.store.embedded import ensure_postgres
 from install.conftest import UV
@@ -54,7 +54,7 @@ def test_the_recipe_that_the_page_names_builds_the_wheel() -> None:
 
 @pytest.mark.parametrize("is_running", [True, False])
 def test_a_backup_brings_the_embedded_postgres_back(tmp_path: Path, is_running: bool) -> None:
-    layout = Layout(tmp_path / ".headway")
+    layout = DataDir(tmp_path / ".headway")
     layout.create()
     for name in ("profiles.yaml", "host.toml"):
         (tmp_path / name).write_text("# as it was\n")
@@ -77,7 +77,7 @@ def test_a_backup_brings_the_embedded_postgres_back(tmp_path: Path, is_running: 
 
 
 @contextmanager
-def running(layout: Layout) -> Iterator[str]:
+def running(layout: DataDir) -> Iterator[str]:
     server = ensure_postgres(layout.postgres)
     try:
         yield server.url

@@ -59,7 +59,7 @@ GUARDS = (
             "os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND",
             "os.O_WRONLY | os.O_CREAT | os.O_APPEND",
         ),
-        ("workers/recovery.py", "and marks.prints_to(", "and (lambda *_: True)("),
+        ("workers/recovery.py", "and worker_marks.prints_to(", "and (lambda *_: True)("),
         ("workers/recovery.py", "if len(mains) != 1:", "if not mains:"),
         ("workers/recovery.py", "return is_in_time and place.uid", "return place.uid"),
         ("workers/recovery.py", "if each.pid not in children]", "]"),
@@ -71,11 +71,11 @@ GUARDS = (
         AGENT,
         WRITTEN,
         ("state/state_dir.py", "            os.fsync(folder)\n", "            pass\n"),
-        ("controlplane/session.py", "        self._contact.tells(promises(telling.news.templates))\n", ""),
+        ("controlplane/session.py", "        self._contact.commit_to(promises(batch.news.templates))\n", ""),
         (
             "controlplane/session.py",
-            "self._contact.tells(promises",
-            "self._untold.told(telling)\n        self._contact.tells(promises",
+            "self._contact.commit_to(promises",
+            "self._pending.reported(batch)\n        self._contact.commit_to(promises",
         ),
         ("controlplane/enrolment.py", "                self._folder.save_identity(fresh)", "                pass"),
         (
@@ -90,7 +90,7 @@ GUARDS = (
             "            self._promised = both\n        self._write()",
             "            self._promised = both",
         ),
-        ("controlplane/isolation.py", "both = _least(self._promised, self._telling)", "both = self._telling"),
+        ("controlplane/isolation.py", "both = _least(self._promised, self._reporting)", "both = self._reporting"),
     ),
     *_of(
         AGENT,
@@ -137,7 +137,7 @@ GUARDS = (
         ),
         ("collector_loop.py", "            self._outbox.keep(self._broker.cursor())", "            pass"),
         ("collector_loop.py", "cursor=cursor if events else None", "cursor=None"),
-        ("collector_loop.py", "                self._broker, self._news = self._new_broker(), News()\n", ""),
+        ("collector_loop.py", "                self._broker, self._news = self._new_broker(), ChangeFilter()\n", ""),
         (
             "collector_loop.py",
             "            self._news.sent(some_samples",
@@ -213,7 +213,7 @@ GUARDS = (
             "        await fence(connection, epoch=epoch)\n        await pass_over",
             "        await pass_over",
         ),
-        ("pools/evaluation_io.py", "    await tell_hosts(connection, host_ids)\n", ""),
+        ("pools/evaluation_io.py", "    await notify_hosts(connection, host_ids)\n", ""),
     ),
     *_of(
         CONTROL,

@@ -104,15 +104,15 @@ HARMS: Sequence[Harm] = (
     Harm(
         what="what may run on a lost host counts as zero: an exclusive pool is replaced at once",
         module="scaling/allocation/unreachable_hosts.py",
-        right="    if not silent:\n        return counts\n    told:",
-        wrong="    return counts\n    told:",
+        right="    if not silent:\n        return counts\n    reported:",
+        wrong="    return counts\n    reported:",
         kinds=("host parted for longer than its lease",),
     ),
     Harm(
         what="the same, when a host loses its power",
         module="scaling/allocation/unreachable_hosts.py",
-        right="    if not silent:\n        return counts\n    told:",
-        wrong="    return counts\n    told:",
+        right="    if not silent:\n        return counts\n    reported:",
+        wrong="    return counts\n    reported:",
         proof=CARE,
     ),
     Harm(

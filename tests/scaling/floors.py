@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import PoolTarget
 
 HOSTS_MAX = 6
@@ -145,7 +145,7 @@ def drawn(
 
 def in_place(hosts: Sequence[Host], claims: Sequence[Claim], rng: random.Random) -> tuple[Assignment, ...]:
     """Rows that fit, as earlier evaluations may have left them."""
-    rooms = Rooms(hosts)
+    rooms = HostCapacities(hosts)
     rows = []
     most = rng.choice([0, 1, 3, 6])
     places = list(product(claims, hosts))

@@ -16,7 +16,7 @@ from headway.scaling.demands.deadlines import (
     occupied,
 )
 from headway.scaling.measure import BATCH_JOBS, batch_mean_s
-from headway.scaling.metrics.rolling_estimate import DISPATCH_JOBS_MIN, Recent, Span
+from headway.scaling.metrics.rolling_estimate import DISPATCH_JOBS_MIN, RecentSpans, Span
 from headway.scaling.model import Memory, Objective
 from scaling.pools import NOW_S, held, profile, queue, view
 
@@ -65,7 +65,7 @@ def test_slots_between_two_jobs_are_in_use() -> None:
 
 
 def test_dispatch_is_measured_while_jobs_wait_from_beginning_to_end_of_a_span() -> None:
-    recent = Recent(target_s=10.0, tick_s=TICK_S)
+    recent = RecentSpans(target_s=10.0, tick_s=TICK_S)
 
     def span(tick: int, *, started: int, oldest_age_s: float, in_flight: int = 1, slots: int | None = 10) -> Span:
         return Span(

@@ -5,7 +5,7 @@ import pytest
 from headway.scaling.decide import decide
 from headway.scaling.explain import explained
 from headway.scaling.model import Host, HostCapacity, HostState, Memory, Template
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.policy.limits import Ground, crash_loop
 from scaling.pools import NOW_S, held, profile, queue, view
 
@@ -77,4 +77,4 @@ def host(name: str, *, is_failing: bool, state: HostState = HostState.SERVING) -
 def test_a_template_fails_where_it_fails_on_every_host_that_may_get_a_worker(
     hosts: list[Host], does_fail: bool
 ) -> None:
-    assert Rooms(hosts).does_fail("mail") is does_fail
+    assert HostCapacities(hosts).does_fail("mail") is does_fail

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.metrics.rolling_estimate import SERVICE_MEMORY_S, WINDOW_S, Recent, Span
+from headway.scaling.metrics.rolling_estimate import SERVICE_MEMORY_S, WINDOW_S, RecentSpans, Span
 from headway.scaling.model import Arrivals, QueueMetrics
 from scaling.pools import NOW_S
 
@@ -25,7 +25,7 @@ QUIET: dict[str, Any] = {
 
 def watched(*spans: dict[str, Any]) -> QueueMetrics:
     """What is known after so many looks, a tick apart. What a span does not say did not happen."""
-    recent = Recent(target_s=TARGET_S, tick_s=TICK_S)
+    recent = RecentSpans(target_s=TARGET_S, tick_s=TICK_S)
     for tick, values in enumerate(spans):
         recent.take(Span(**{"ended_at_s": NOW_S + TICK_S * tick, **QUIET, **values}))
     return recent.metrics("redis/mail")
@@ -80,7 +80,7 @@ def test_the_service_time_is_not_known_until_a_job_has_finished() -> None:
 
 
 def test_service_times_are_remembered_longer_than_rates_and_fade() -> None:
-    recent = Recent(target_s=TARGET_S, tick_s=TICK_S)
+    recent = RecentSpans(target_s=TARGET_S, tick_s=TICK_S)
     recent.take(Span(**{"ended_at_s": NOW_S, **QUIET, "finished_jobs": 2, "service_sum_s": 8.0}))
     later = {"ended_at_s": NOW_S + SERVICE_MEMORY_S, **QUIET, "finished_jobs": 2, "service_sum_s": 2.0}
     recent.take(Span(**later))
@@ -109,7 +109,7 @@ def test_arrivals_that_are_overdue_are_not_told_apart() -> None:
 
 
 def test_waiting_goes_on_while_what_was_seen_is_on_its_way() -> None:
-    recent = Recent(target_s=TARGET_S, tick_s=TICK_S)
+    recent = RecentSpans(target_s=TARGET_S, tick_s=TICK_S)
     recent.take(Span(**{"ended_at_s": NOW_S, **QUIET, "arrived_jobs": 3, "waiting_jobs": 3}))
     assert recent.metrics("q", now_s=NOW_S + 4.0).arrivals == (Arrivals(jobs=3, ended_ago_s=4.0),)
 
@@ -150,7 +150,7 @@ def test_late_jobs_leave_the_window_like_all_others() -> None:
 
 
 def test_a_look_that_comes_late_counts_for_the_time_that_has_passed() -> None:
-    recent = Recent(target_s=TARGET_S, tick_s=TICK_S)
+    recent = RecentSpans(target_s=TARGET_S, tick_s=TICK_S)
     recent.take(Span(**{"ended_at_s": NOW_S, **QUIET, "in_flight_jobs": 2}))
     recent.take(Span(**{"ended_at_s": NOW_S + 25.0, **QUIET, "in_flight_jobs": 2, "arrived_jobs": 60}))
     seen = recent.metrics("q")

@@ -11,7 +11,7 @@ from headway.scaling.allocation.allocate import settled
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Memory, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
 from scaling.pools import NOW_S, profile, queue, view
@@ -58,7 +58,7 @@ class Fleet:
         seen = view(
             queue(),
             profile=self.policy,
-            capacity_workers=Rooms(self.hosts).capacity("mail"),
+            capacity_workers=HostCapacities(self.hosts).capacity("mail"),
             running_workers=self.states()[WorkerState.RUNNING],
         )
         memory = Memory(target_workers=self.last)

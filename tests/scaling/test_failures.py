@@ -4,7 +4,7 @@ import pytest
 
 from headway.errors import Invalid
 from headway.scaling.measure import BucketRow
-from headway.scaling.metrics.job_failures import Failures, failures_of, failures_told, is_failing, together
+from headway.scaling.metrics.job_failures import Failures, failures_of, failures_text, is_failing, together
 from headway.scaling.model import FailureLimit
 from headway.scaling.profile import profile_from_mapping
 
@@ -44,8 +44,8 @@ def test_more_than_a_fifth_of_the_jobs_is_an_incident_and_fewer_than_three_are_n
 def test_queues_are_counted_together_and_told_in_words() -> None:
     both = together([Failures(ended_jobs=199, failed_jobs=199), Failures(ended_jobs=1)])
     # 199 of 200 are not all of them
-    assert failures_told(both, FailureLimit()) == "199 of 200 jobs (99 %) failed in the last 5 min"
-    assert failures_told(both, FailureLimit(window_s=45)) == "199 of 200 jobs (99 %) failed in the last 45 s"
+    assert failures_text(both, FailureLimit()) == "199 of 200 jobs (99 %) failed in the last 5 min"
+    assert failures_text(both, FailureLimit(window_s=45)) == "199 of 200 jobs (99 %) failed in the last 45 s"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_jobs_that_begin_to_fail_are_an_incident_before_they_fill_a_fifth_of_the
     assert is_failing(failures, FailureLimit()) is is_incident
     if is_incident:
         told = f"{recent_failed_jobs} of 40 jobs ({100 * recent_failed_jobs // 40} %) failed in the last 1 min"
-        assert failures_told(failures, FailureLimit()) == told
+        assert failures_text(failures, FailureLimit()) == told
 
 
 def test_a_limit_that_cannot_be_is_refused_by_name() -> None:

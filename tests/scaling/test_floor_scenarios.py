@@ -20,7 +20,7 @@ from headway.scaling.model import (
     Worker,
     WorkerState,
 )
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import placed_workers
 from scaling.floors import template
 from scaling.pools import NOW_S, profile, queue, view
@@ -62,7 +62,7 @@ class Fleet:
             priority=self.priorities.get(pool, 100),
         )
         member = queue(queue=f"redis/{pool}", waiting_jobs=30)
-        capacity = Rooms(self.hosts).capacity(name)
+        capacity = HostCapacities(self.hosts).capacity(name)
         workers = wanted if capacity is None else min(wanted, capacity)
         return Outcome(
             view=view(member, profile=policy, capacity_workers=capacity),
@@ -125,7 +125,7 @@ class Fleet:
             Assignment(pool=f"{worker.pool}, leaving", host_id=host_id, template=worker.template, base_workers=1)
             for _, host_id, worker in self.draining
         ]
-        for room in Rooms(self.hosts, held=[*self.rows, *leaving]).by_host.values():
+        for room in HostCapacities(self.hosts, held=[*self.rows, *leaving]).by_host.values():
             assert min(room.left) >= 0, room.host_id
 
     def notes(self, pool: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from headway.scaling.allocation.fair_share import share
 from headway.scaling.model import HostState
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import placed_workers
 from scaling.floors import Drawn, busy_workers, counts, do_floors_fit, drawn, followed
 
@@ -39,7 +39,7 @@ def test_nothing_exceeds_capacity_and_a_cordoned_host_gets_nothing_new(case: Dra
     rows = case.allotted().rows
     before = counts(case.current)
     cordoned = {each.host_id for each in case.hosts if each.state is not HostState.SERVING}
-    assert all(min(room.left) >= 0 for room in Rooms(case.hosts, held=rows).by_host.values())
+    assert all(min(room.left) >= 0 for room in HostCapacities(case.hosts, held=rows).by_host.values())
     assert all(row.workers <= before.get((row.pool, row.host_id), 0) for row in rows if row.host_id in cordoned)
 
 
@@ -47,7 +47,7 @@ def test_nothing_exceeds_capacity_and_a_cordoned_host_gets_nothing_new(case: Dra
 @given(case=drawn())
 def test_no_worker_is_lost_or_invented_and_nothing_is_left_that_is_wanted_and_fits(case: Drawn) -> None:
     allotment = case.allotted()
-    got, left = placed_workers(allotment.rows), Rooms(case.hosts, held=allotment.rows)
+    got, left = placed_workers(allotment.rows), HostCapacities(case.hosts, held=allotment.rows)
     assert len(counts(allotment.rows)) == len(allotment.rows)
     for claim in case.claims:
         assert got.get(claim.pool, 0) == allotment.short.get(claim.pool, claim.workers) <= claim.workers
@@ -66,7 +66,7 @@ def test_allotting_again_moves_nothing(case: Drawn) -> None:
 @given(case=drawn())
 def test_who_moves_could_not_have_stayed(case: Drawn) -> None:
     rows = case.allotted().rows
-    before, after, left = counts(case.current), counts(rows), Rooms(case.hosts, held=rows)
+    before, after, left = counts(case.current), counts(rows), HostCapacities(case.hosts, held=rows)
     for claim in case.claims:
         change = {
             room: after.get((claim.pool, room.host_id), 0) - before.get((claim.pool, room.host_id), 0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from headway.scaling.allocation import grant_placement
 from headway.scaling.allocation.refusals import MORE_MOVES
 from headway.scaling.model import Assignment
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import placed_workers
 from scaling.floors import Drawn, counts, drawn, followed
 
@@ -44,7 +44,7 @@ def test_a_floor_has_its_place_or_a_reason_and_few_move_for_it(case: Drawn) -> N
     allotment = case.allotted()
     got = placed_workers(allotment.rows)
     assert allotment.refusals.keys() == {pool for pool, floor in case.floors.items() if got.get(pool, 0) < floor}
-    assert all(min(room.left) >= 0 for room in Rooms(case.hosts, held=allotment.rows).by_host.values())
+    assert all(min(room.left) >= 0 for room in HostCapacities(case.hosts, held=allotment.rows).by_host.values())
     assert moved(case, allotment.rows) <= MOVES_MAX
 
 

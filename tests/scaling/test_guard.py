@@ -17,7 +17,7 @@ from headway.scaling.demands.safety_stock import (
     LEARNING_STEP,
     MEMORY_S,
     RECALL_TIME_S,
-    Guard,
+    SafetyStock,
     guard_of,
     learned,
     spare_jobs,
@@ -45,7 +45,9 @@ def looked(*, tick: int = 0, arrived_jobs: int = 0, **values: Any) -> QueueMetri
     return queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=arrived_jobs, **values)
 
 
-def after(*looks: dict[str, Any], at: PoolView | None = None, guard: Guard | None = None, first: int = 0) -> Guard:
+def after(
+    *looks: dict[str, Any], at: PoolView | None = None, guard: SafetyStock | None = None, first: int = 0
+) -> SafetyStock:
     """What has been learned after so many looks."""
     for tick, values in enumerate(looks, start=first):
         guard = learned(guard, looked(tick=tick, **values), at or pool(), now_s=NOW_S + TICK_S * tick)
@@ -53,7 +55,7 @@ def after(*looks: dict[str, Any], at: PoolView | None = None, guard: Guard | Non
     return guard
 
 
-def spare_now(guard: Guard, *, at: PoolView | None = None, now_s: float | None = None, **values: Any) -> float:
+def spare_now(guard: SafetyStock, *, at: PoolView | None = None, now_s: float | None = None, **values: Any) -> float:
     return spare_jobs(guard, queue(**values), at or pool(), now_s=guard.at_s if now_s is None else now_s)
 
 
@@ -119,7 +121,7 @@ def test_what_was_learned_fades_over_a_working_day() -> None:
 
 def test_standing_grows_dearer_while_nothing_comes() -> None:
     """A rush of ten in an hour is worth ten workers on the first day; in more than an hour it is not."""
-    guard = Guard(began_at_s=0.0, at_s=NOW_S, by_rate=short(10, of_jobs=10, watched_s=3600.0))
+    guard = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=short(10, of_jobs=10, watched_s=3600.0))
     assert spare_now(guard, service_time_s=None) == pytest.approx(9.9)  # 1 % of ten may come beyond
     assert spare_now(guard, service_time_s=None, now_s=NOW_S + 1.0) == 0.0
 
@@ -163,7 +165,7 @@ def test_late_jobs_after_a_quiet_night_tighten_it_no_more_than_at_any_other_time
 def test_a_tighter_guard_keeps_more_spare_jobs() -> None:
     rushes = short(10, spans=3, of_jobs=1000)
     spares = [
-        spare_now(Guard(began_at_s=0.0, at_s=NOW_S, by_rate=rushes, beyond_log=math.log(beyond)))
+        spare_now(SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=rushes, beyond_log=math.log(beyond)))
         for beyond in (0.0005, 0.01, 0.1)
     ]
     assert spares == pytest.approx([10 - 0.5 / 3, 10 - 10 / 3, 0.0])  # of 1,000 jobs: half a job, 10, 100 of 30
@@ -174,7 +176,7 @@ def test_a_tighter_guard_keeps_more_spare_jobs() -> None:
 
 def test_until_a_day_has_been_seen_standing_must_pay_for_itself_sooner() -> None:
     rush = short(10, of_jobs=10, watched_s=8 * 3600.0)  # ten too many, once in eight hours
-    first_day = Guard(began_at_s=0.0, at_s=NOW_S, by_rate=rush)
+    first_day = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=rush)
     later = replace(first_day, by_recall=short(40, watched_s=RECALL_TIME_S), recalled_jobs=0.0)
     assert (FIRST_DAY_WORKER_S, LATE_JOB_WORKER_S) == (3600.0, 57_600.0)
     assert spare_now(first_day, service_time_s=None) == 0.0  # 8 h of a worker for one late job: more than 1 h
@@ -182,13 +184,13 @@ def test_until_a_day_has_been_seen_standing_must_pay_for_itself_sooner() -> None
 
 
 def test_a_worker_that_takes_more_jobs_in_time_is_worth_more() -> None:
-    rush = Guard(began_at_s=0.0, at_s=NOW_S, by_rate=short(10, of_jobs=10, watched_s=7 * 3600.0))
+    rush = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=short(10, of_jobs=10, watched_s=7 * 3600.0))
     assert spare_now(rush, service_time_s=2.0) == 0.0  # 1 + 9.5 ÷ 2 = 5.75 jobs: less than seven
     assert spare_now(rush, service_time_s=1.5) == pytest.approx(9.9)  # 1 + 9.5 ÷ 1.5 = 7.3
 
 
 def test_more_risk_pays_less_for_a_late_job() -> None:
-    rush = Guard(began_at_s=0.0, at_s=NOW_S, by_rate=short(10, of_jobs=10, watched_s=1800.0))
+    rush = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=short(10, of_jobs=10, watched_s=1800.0))
     spares = [spare_now(rush, at=pool(risk=risk), service_time_s=None) for risk in (1.0, 2.0, 2.1)]
     assert spares == pytest.approx([9.9, 9.9, 0.0])  # half an hour is what a late job is worth at a risk of 2
 
@@ -196,9 +198,9 @@ def test_more_risk_pays_less_for_a_late_job() -> None:
 # What earlier days tell
 
 
-def told(*, recalled_jobs: float, mean_jobs: float) -> Guard:
+def told(*, recalled_jobs: float, mean_jobs: float) -> SafetyStock:
     """Twenty come at once now and then, and earlier days have told it each time."""
-    return Guard(
+    return SafetyStock(
         began_at_s=0.0,
         at_s=NOW_S,
         by_rate=short(20, of_jobs=20),

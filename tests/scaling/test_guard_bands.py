@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.safety_stock import BAND_TIME_S, BANDS, Guard, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import BAND_TIME_S, BANDS, SafetyStock, guard_of, learned, spare_jobs
 from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView
@@ -31,7 +31,7 @@ def watched(*shortfalls_jobs: float, for_s: float = BAND_TIME_S) -> Shortfalls:
 
 
 def spare(used_jobs: int | None, *by_use: Shortfalls, by_rate: float = 6.0) -> float:
-    guard = Guard(
+    guard = SafetyStock(
         began_at_s=0.0, at_s=NOW_S, by_rate=watched(*[by_rate] * 20), by_use=tuple(by_use), used_jobs=used_jobs
     )
     return spare_jobs(guard, queue(), pool(), now_s=NOW_S)
@@ -82,7 +82,7 @@ def test_a_span_teaches_the_band_in_which_it_began() -> None:
 
 
 def test_bands_come_back_as_they_were_stored() -> None:
-    guard = Guard(began_at_s=0.0, at_s=NOW_S, by_use=(ALONE, NEW, CLOSED), used_jobs=2)
+    guard = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_use=(ALONE, NEW, CLOSED), used_jobs=2)
     assert guard_of(json.loads(json.dumps(asdict(guard)))) == guard
     before_bands = {name: value for name, value in asdict(guard).items() if name not in {"by_use", "used_jobs"}}
     restored = guard_of(json.loads(json.dumps(before_bands)))
@@ -105,7 +105,7 @@ def test_jobs_there_and_jobs_to_be_ready_for_never_fall_as_jobs_rise(
 ) -> None:
     totals = []
     for jobs in (used, used + more):
-        guard = Guard(
+        guard = SafetyStock(
             began_at_s=0.0,
             at_s=NOW_S,
             by_rate=watched(*[12.0] * 20),

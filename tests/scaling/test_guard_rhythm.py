@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.safety_stock import BAND_TIME_S, Guard, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import BAND_TIME_S, SafetyStock, guard_of, learned, spare_jobs
 from headway.scaling.model import Memory
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
@@ -22,7 +22,7 @@ def pool(**of_profile: object) -> PoolView:
     return view(profile=profile(**of_profile), start_up_s=8.0)
 
 
-def after(ticks: int, *, jobs: int = 20, missing: int | None = None) -> Guard:
+def after(ticks: int, *, jobs: int = 20, missing: int | None = None) -> SafetyStock:
     """Twenty jobs at once each two minutes, but for the burst number ``missing``."""
     guard = None
     for tick in range(ticks):
@@ -36,38 +36,38 @@ def after(ticks: int, *, jobs: int = 20, missing: int | None = None) -> Guard:
 
 
 @pytest.fixture(scope="module")
-def known() -> Guard:
+def known() -> SafetyStock:
     """After half an hour, at the evaluation that sees a burst."""
     return after(15 * EACH_TICKS + 1)
 
 
-def ready_for(guard: Guard, *, after_ticks: int, at: PoolView | None = None) -> float:
+def ready_for(guard: SafetyStock, *, after_ticks: int, at: PoolView | None = None) -> float:
     """The jobs to be ready for, the expected ones and the spare, so many evaluations later, with nothing in use."""
     now_s = NOW_S + TICK_S * (15 * EACH_TICKS + after_ticks)
     guard = replace(guard, at_s=now_s, used_jobs=None, recalled_jobs=None)
     return guard.expected_jobs * 3.5 / TICK_S + spare_jobs(guard, queue(), at or pool(), now_s=now_s)
 
 
-def test_workers_are_kept_for_a_burst_when_it_comes_and_not_between(known: Guard) -> None:
+def test_workers_are_kept_for_a_burst_when_it_comes_and_not_between(known: SafetyStock) -> None:
     assert ready_for(known, after_ticks=EACH_TICKS // 2) == pytest.approx(0.0, abs=0.5)
     assert ready_for(known, after_ticks=EACH_TICKS - 1) == pytest.approx(20.0, abs=1.0)
 
 
-def test_a_rhythm_counts_once_it_was_watched_and_never_where_the_profile_forbids_it(known: Guard) -> None:
+def test_a_rhythm_counts_once_it_was_watched_and_never_where_the_profile_forbids_it(known: SafetyStock) -> None:
     between = EACH_TICKS // 2
     new = replace(known, by_rhythm=watched(for_s=BAND_TIME_S - 1))
     assert ready_for(new, after_ticks=between) > 15
     assert ready_for(known, after_ticks=between, at=pool(forecast=Forecast.OFF)) > 15
 
 
-def test_no_less_is_enough_while_a_burst_is_due_than_the_rhythm_brings(known: Guard) -> None:
+def test_no_less_is_enough_while_a_burst_is_due_than_the_rhythm_brings(known: SafetyStock) -> None:
     """Standing for all of it all the time is not worth it, but through the moments in which it may come it is."""
     thrifty = replace(known, by_rate=watched(3.0, for_s=100 * BAND_TIME_S))
     assert ready_for(thrifty, after_ticks=EACH_TICKS - 1) == pytest.approx(20.0, abs=1.0)
     assert ready_for(thrifty, after_ticks=EACH_TICKS // 2) == pytest.approx(0.0, abs=0.5)
 
 
-def test_what_a_rhythm_fell_short_of_is_guarded_against(known: Guard) -> None:
+def test_what_a_rhythm_fell_short_of_is_guarded_against(known: SafetyStock) -> None:
     surprised = replace(known, by_rhythm=watched(7.0, 7.0))
     assert ready_for(surprised, after_ticks=EACH_TICKS // 2) == pytest.approx(7.0, abs=0.5)
 
@@ -83,7 +83,7 @@ def test_a_rhythm_that_ends_is_let_go() -> None:
     assert guard.rhythmic_jobs is None
 
 
-def test_a_rhythm_comes_back_as_it_was_stored(known: Guard) -> None:
+def test_a_rhythm_comes_back_as_it_was_stored(known: SafetyStock) -> None:
     assert guard_of(json.loads(json.dumps(asdict(known)))) == known
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.demands.deadlines import exposed_s
-from headway.scaling.demands.safety_stock import Guard
+from headway.scaling.demands.safety_stock import SafetyStock
 from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.strategies.hybrid import HYBRID
@@ -256,7 +256,9 @@ def test_a_pool_that_reacts_soon_enough_never_stands() -> None:
 def guarding(*, beyond: float, recalled_jobs: float | None = None) -> State:
     """Of a thousand jobs, five came at once beyond what was expected."""
     rush = Shortfalls(jobs=1000.0, time_s=600.0).seen(5.0, jobs=0, span_s=0.0)
-    guard = Guard(began_at_s=0.0, at_s=NOW_S, by_rate=rush, beyond_log=math.log(beyond), recalled_jobs=recalled_jobs)
+    guard = SafetyStock(
+        began_at_s=0.0, at_s=NOW_S, by_rate=rush, beyond_log=math.log(beyond), recalled_jobs=recalled_jobs
+    )
     return {"guard": guard}
 
 

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.metrics.sampling_instant import NOTHING_RECENT, Counted, Recent, counted, instant_s, recent_of
+from headway.scaling.metrics.sampling_instant import (
+    NOTHING_RECENT,
+    RecentStarts,
+    WorkersAtInstant,
+    counted,
+    instant_s,
+    recent_of,
+)
 from headway.scaling.model import QueueMetrics, Worker, WorkerState
 from scaling.pools import queue
 
@@ -55,30 +62,30 @@ def test_samples_are_of_the_newest_of_their_connection(queues: tuple[QueueMetric
     ("recent", "in_flight_jobs", "running", "starting", "expected"),
     [
         # nothing of late: as reported
-        (Recent(), 1, 2, 1, (2, 1, 0)),
+        (RecentStarts(), 1, 2, 1, (2, 1, 0)),
         # ready since the sample: it still starts
-        (Recent(ready_at_s=(AT_S + 0.1,)), 0, 1, 0, (0, 1, 0)),
-        (Recent(ready_at_s=(AT_S - 0.1,)), 0, 1, 0, (1, 0, 0)),
-        (Recent(ready_at_s=(AT_S + 0.1, AT_S - 0.1)), 1, 3, 2, (2, 3, 0)),
+        (RecentStarts(ready_at_s=(AT_S + 0.1,)), 0, 1, 0, (0, 1, 0)),
+        (RecentStarts(ready_at_s=(AT_S - 0.1,)), 0, 1, 0, (1, 0, 0)),
+        (RecentStarts(ready_at_s=(AT_S + 0.1, AT_S - 0.1)), 1, 3, 2, (2, 3, 0)),
         # but the sample knows of its job
-        (Recent(ready_at_s=(AT_S + 0.1,)), 1, 1, 0, (1, 0, 0)),
+        (RecentStarts(ready_at_s=(AT_S + 0.1,)), 1, 1, 0, (1, 0, 0)),
         # a report that is late: the sample knows of the job of one that is said to start
-        (Recent(), 2, 1, 2, (2, 1, 0)),
+        (RecentStarts(), 2, 1, 2, (2, 1, 0)),
         # workers of somebody else: there are no more than there are
-        (Recent(), 9, 1, 2, (3, 0, 0)),
+        (RecentStarts(), 9, 1, 2, (3, 0, 0)),
         # a job begun since the sample
-        (Recent(begun_at_s=(AT_S + 0.1,)), 0, 1, 0, (1, 0, 1)),
-        (Recent(begun_at_s=(AT_S - 0.1,)), 0, 1, 0, (1, 0, 0)),
+        (RecentStarts(begun_at_s=(AT_S + 0.1,)), 0, 1, 0, (1, 0, 1)),
+        (RecentStarts(begun_at_s=(AT_S - 0.1,)), 0, 1, 0, (1, 0, 0)),
         # a worker's clock that is ahead: its job is in the sample, and no slot was free
-        (Recent(begun_at_s=(AT_S + 0.1,)), 1, 1, 0, (1, 0, 0)),
+        (RecentStarts(begun_at_s=(AT_S + 0.1,)), 1, 1, 0, (1, 0, 0)),
         # ready and at work, both since the sample
-        (Recent(ready_at_s=(AT_S + 0.1,), begun_at_s=(AT_S + 0.2,)), 0, 1, 0, (0, 1, 1)),
+        (RecentStarts(ready_at_s=(AT_S + 0.1,), begun_at_s=(AT_S + 0.2,)), 0, 1, 0, (0, 1, 1)),
         # in flight is not known
-        (Recent(ready_at_s=(AT_S + 0.1,)), None, 2, 0, (1, 1, 0)),
+        (RecentStarts(ready_at_s=(AT_S + 0.1,)), None, 2, 0, (1, 1, 0)),
     ],
 )
 def test_workers_are_counted_as_the_sample_could_know_them(
-    recent: Recent, in_flight_jobs: int | None, running: int, starting: int, expected: tuple[int, int, int]
+    recent: RecentStarts, in_flight_jobs: int | None, running: int, starting: int, expected: tuple[int, int, int]
 ) -> None:
     found = counted(
         (sampled("redis/mail", AT_S, in_flight_jobs=in_flight_jobs),),
@@ -87,27 +94,27 @@ def test_workers_are_counted_as_the_sample_could_know_them(
         starting_workers=starting,
         slots_per_worker=1,
     )
-    assert found == Counted(running_workers=expected[0], starting_workers=expected[1], taken_jobs=expected[2])
+    assert found == WorkersAtInstant(running_workers=expected[0], starting_workers=expected[1], taken_jobs=expected[2])
 
 
 def test_while_no_queue_was_ever_sampled_workers_are_as_they_were_reported() -> None:
-    recent = Recent(ready_at_s=(AT_S,), begun_at_s=(AT_S,))
+    recent = RecentStarts(ready_at_s=(AT_S,), begun_at_s=(AT_S,))
     found = counted((sampled("redis/mail", None),), recent, running_workers=2, starting_workers=1, slots_per_worker=1)
-    assert found == Counted(running_workers=2, starting_workers=1, taken_jobs=0)
+    assert found == WorkersAtInstant(running_workers=2, starting_workers=1, taken_jobs=0)
 
 
 TIMES = st.lists(st.floats(AT_S - 5.0, AT_S + 5.0), max_size=6).map(tuple)
 
 
 @given(
-    st.builds(Recent, ready_at_s=TIMES, begun_at_s=TIMES),
+    st.builds(RecentStarts, ready_at_s=TIMES, begun_at_s=TIMES),
     st.none() | st.integers(0, 40),
     st.integers(0, 6),
     st.integers(0, 6),
     st.integers(1, 5),
 )
 def test_bringing_workers_to_the_instant_loses_and_invents_none_and_hides_no_job(
-    recent: Recent, in_flight_jobs: int | None, running: int, starting: int, slots: int
+    recent: RecentStarts, in_flight_jobs: int | None, running: int, starting: int, slots: int
 ) -> None:
     found = counted(
         (sampled("redis/mail", AT_S, in_flight_jobs=in_flight_jobs),),
@@ -133,11 +140,11 @@ def test_what_running_workers_did_of_late_is_found_by_pool() -> None:
         worker("push"),
     )
     found = recent_of(workers, since_s=90.0)
-    assert found == {"mail": Recent(ready_at_s=(95.0,), begun_at_s=(96.0,))}
-    assert found.get("news", NOTHING_RECENT) == Recent()
+    assert found == {"mail": RecentStarts(ready_at_s=(95.0,), begun_at_s=(96.0,))}
+    assert found.get("news", NOTHING_RECENT) == RecentStarts()
 
 
 def test_states_are_brought_to_the_clock_of_the_samples() -> None:
     assert recent_of((worker(ready_at_s=95.0),), since_s=90.0, ahead_s=-10.0) == {}
     found = recent_of((worker(ready_at_s=95.0, begun_at_s=95.0),), since_s=90.0, ahead_s=10.0)
-    assert found == {"mail": Recent(ready_at_s=(105.0,), begun_at_s=(95.0,))}
+    assert found == {"mail": RecentStarts(ready_at_s=(105.0,), begun_at_s=(95.0,))}

@@ -11,7 +11,7 @@ from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknow
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, HostState, Memory
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from scaling.machines import Machine, done, machines_of
 from scaling.pools import NOW_S, profile, queue, view
 
@@ -51,7 +51,7 @@ class Installation:
         seen = view(
             queue(queue=f"redis/{pool}"),
             profile=profile(pool=pool, queues=(f"redis/{pool}",), workers_min=wanted, workers_max=self.ceilings[pool]),
-            capacity_workers=Rooms(hosts).capacity("mail"),
+            capacity_workers=HostCapacities(hosts).capacity("mail"),
             assigned_workers=sum(row.workers for row in self.rows if row.pool == pool and row.host_id in serving),
             unknown_workers=unknown_workers(hosts, self.rows)[pool],
             leaving_workers=leaving_workers(hosts, self.rows)[pool],

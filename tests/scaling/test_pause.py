@@ -13,7 +13,7 @@ from headway.scaling.allocation.unreachable_hosts import unknown_workers
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, HostCapacity, Memory, Mode, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.profile import Pause, Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
 from headway.scaling.strategies import BUILT_IN
@@ -251,7 +251,7 @@ class Fleet:
                 ),
             ),
             start_up_s=1.0,
-            capacity_workers=Rooms([each for each in seen if each.is_known]).capacity(MAIL.name),
+            capacity_workers=HostCapacities([each for each in seen if each.is_known]).capacity(MAIL.name),
             assigned_workers=sum(row.workers for row in self.rows if row.host_id in known),
             running_workers=sum(worker.state is WorkerState.RUNNING for worker in running),
             unknown_workers=unknown_workers(seen, self.rows)["mail"],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.demands.deadlines import confidence, leeway
-from headway.scaling.demands.safety_stock import Guard, learned, spare_jobs
+from headway.scaling.demands.safety_stock import SafetyStock, learned, spare_jobs
 from headway.scaling.model import Memory, Objective
 from headway.scaling.profile import Profile
 from headway.simulate.engine.results import Result
@@ -81,7 +81,7 @@ def test_a_lower_percentile_never_asks_for_more(
         arrival_rate_per_s=rate,
         arrived_until_s=NOW_S,
     )
-    guard = Guard(began_at_s=0.0, at_s=NOW_S - 5, by_rate=watched(*spans), seen_until_s=NOW_S - 5)
+    guard = SafetyStock(began_at_s=0.0, at_s=NOW_S - 5, by_rate=watched(*spans), seen_until_s=NOW_S - 5)
     memory = Memory(strategy_state={"guard": guard})
     targets = []
     for each in PERCENTILES:
@@ -92,14 +92,21 @@ def test_a_lower_percentile_never_asks_for_more(
 
 def test_a_generous_percentile_does_not_make_a_late_job_cheap() -> None:
     """At p80 a fifth may be late: where reacting is always too late, workers stand all the same."""
-    guard = Guard(began_at_s=0.0, at_s=NOW_S, by_rate=watched(*[1.0] * 40, for_s=40 * 280.0), beyond_log=math.log(0.01))
+    guard = SafetyStock(
+        began_at_s=0.0, at_s=NOW_S, by_rate=watched(*[1.0] * 40, for_s=40 * 280.0), beyond_log=math.log(0.01)
+    )
     assert spare_jobs(guard, queue(), view(profile=promising(80.0), start_up_s=8.0), now_s=NOW_S) > 0.9
 
 
 def test_late_jobs_tighten_the_guard_less_where_more_may_be_late() -> None:
     late = queue(arrived_until_s=NOW_S, arrived_jobs=1, start_rate_per_s=1.0, late_rate_per_s=0.05)
     logs = [
-        learned(Guard(began_at_s=0.0, at_s=NOW_S - 5), late, view(profile=promising(each), start_up_s=8.0), now_s=NOW_S)
+        learned(
+            SafetyStock(began_at_s=0.0, at_s=NOW_S - 5),
+            late,
+            view(profile=promising(each), start_up_s=8.0),
+            now_s=NOW_S,
+        )
         for each in (50.0, 99.0, 99.9)
     ]
     assert [each.beyond_log for each in logs] == sorted((each.beyond_log for each in logs), reverse=True)

@@ -12,7 +12,7 @@ from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknow
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, HostState, Memory
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from scaling.machines import Machine, done, machines_of
 from scaling.pools import NOW_S, profile, queue, view
 
@@ -28,7 +28,7 @@ def ticked(
     seen = view(
         queue(),
         profile=profile(workers_min=pinned, workers_max=pinned, pinned=pinned),
-        capacity_workers=Rooms(hosts).capacity("mail"),
+        capacity_workers=HostCapacities(hosts).capacity("mail"),
         assigned_workers=sum(
             row.workers
             for row in rows

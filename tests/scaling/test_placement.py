@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.model import Assignment, Host, HostCapacity, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import PROCESSES_MAX, Rooms
+from headway.scaling.placement.host_capacity import PROCESSES_MAX, HostCapacities
 from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=100)
@@ -171,26 +171,26 @@ def test_a_host_shrunk_below_what_it_runs_keeps_the_higher_priority() -> None:
 
 def test_ten_workers_of_a_tenth_of_a_core_fit_into_one_core() -> None:
     tenth = replace(MAIL, cpu_cores=0.1)
-    assert Rooms([host("a", cpu_cores=1.0, templates=[tenth])]).capacity("mail") == 10
+    assert HostCapacities([host("a", cpu_cores=1.0, templates=[tenth])]).capacity("mail") == 10
 
 
 def test_capacity_counts_the_scarcest_resource_of_each_known_host_and_processes() -> None:
     hosts = [host("a", memory_bytes=250), host("b"), host("c", is_known=False)]
-    assert Rooms(hosts).capacity("mail") == 6  # 2 by memory and 4 by cores
-    assert Rooms(hosts).capacity("free") == 2 * PROCESSES_MAX
-    assert Rooms(hosts, held=[row("b", 3)]).capacity("mail") == 3
+    assert HostCapacities(hosts).capacity("mail") == 6  # 2 by memory and 4 by cores
+    assert HostCapacities(hosts).capacity("free") == 2 * PROCESSES_MAX
+    assert HostCapacities(hosts, held=[row("b", 3)]).capacity("mail") == 3
 
 
 def test_room_that_was_given_back_is_found_again() -> None:
-    rooms = Rooms([host("a", cpu_cores=1.0)])
+    rooms = HostCapacities([host("a", cpu_cores=1.0)])
     assert [rooms.add("mail"), rooms.add("mail")] == ["a", None]
     rooms.put("a", "mail", -1)
     assert rooms.add("mail") == "a"
 
 
 def test_capacity_is_unknown_where_no_known_host_has_the_template() -> None:
-    assert Rooms([host("a", is_known=False)]).capacity("mail") is None
-    assert Rooms([host("a", templates=())]).capacity("mail") is None
+    assert HostCapacities([host("a", is_known=False)]).capacity("mail") is None
+    assert HostCapacities([host("a", templates=())]).capacity("mail") is None
 
 
 NAMES = ["mail", "video", "web", "thumbs"]
@@ -226,8 +226,8 @@ TARGETS = st.lists(
 )
 
 
-def rooms_after(hosts: Sequence[Host], rows: Sequence[Assignment]) -> Rooms:
-    return Rooms(hosts, held=rows)
+def rooms_after(hosts: Sequence[Host], rows: Sequence[Assignment]) -> HostCapacities:
+    return HostCapacities(hosts, held=rows)
 
 
 def used(hosts: Sequence[Host], rows: Sequence[Assignment]) -> dict[str, tuple[float, int]]:

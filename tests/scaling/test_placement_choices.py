@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.allocation.fair_share import Claim, share
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Template
-from headway.scaling.placement.host_capacity import MEMORY_PRESSURE_MAX, Rooms
+from headway.scaling.placement.host_capacity import MEMORY_PRESSURE_MAX, HostCapacities
 from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 from headway.scaling.profile import Placement, profile_from_mapping
 
@@ -80,7 +80,7 @@ def test_pools_with_and_without_labels_share_the_same_room() -> None:
 
 
 def test_capacity_under_labels_is_not_known_where_no_known_host_says_them() -> None:
-    rooms = Rooms([host("a", labels={"disk": "hdd"})])
+    rooms = HostCapacities([host("a", labels={"disk": "hdd"})])
     assert rooms.capacity(rooms.kind("mail", {"disk": "ssd"})) is None
     assert rooms.capacity(rooms.kind("mail", {"disk": "hdd"})) == 4
 

@@ -14,7 +14,7 @@ from headway.scaling.history.weekly import (
     WEEK_HOURS,
     WEEK_MINUTES,
     WEEKS_MAX,
-    Counted,
+    ArrivalCounts,
     Errors,
     Member,
     Season,
@@ -32,10 +32,10 @@ HOUR_9 = 9 * HOUR_MINUTES
 SATURDAY = 5 * DAY_MINUTES
 
 
-def weeks_of(pattern: dict[int, int], *, weeks: int) -> Counted:
+def weeks_of(pattern: dict[int, int], *, weeks: int) -> ArrivalCounts:
     """``weeks`` whole weeks up to a Monday, each with ``pattern``: minute of the week -> jobs."""
     since = MONDAY - weeks * WEEK_MINUTES
-    return Counted(
+    return ArrivalCounts(
         since=since,
         until=MONDAY,
         minutes={
@@ -53,7 +53,7 @@ def at_nine(*, days: range = range(5), jobs: int = 100) -> dict[int, int]:
     return {day * DAY_MINUTES + HOUR_9: jobs for day in days}
 
 
-def learned(counted: Counted) -> Season:
+def learned(counted: ArrivalCounts) -> Season:
     season = trained(counted)
     assert season is not None
     return season
@@ -91,7 +91,7 @@ def test_a_minute_that_stands_out_of_its_hour_every_week_is_remembered_by_itself
 def test_what_one_week_had_is_no_peak() -> None:
     counted = weeks_of(office(2), weeks=3)
     odd = {**counted.minutes, counted.since + 30: 500, counted.until - WEEK_MINUTES + 90: 500}
-    season = learned(Counted(since=counted.since, until=counted.until, minutes=odd))
+    season = learned(ArrivalCounts(since=counted.since, until=counted.until, minutes=odd))
     assert (season.peaks, season.mean_jobs[0], season.mean_jobs[1]) == ({}, 0.0, 0.0)
 
 
@@ -101,7 +101,7 @@ def test_an_hour_that_comes_twice_when_clocks_are_set_back_is_two_hours() -> Non
     twice = int(datetime(2026, 10, 25, 0, tzinfo=UTC).timestamp()) // 60
     until = twice + 2 * DAY_MINUTES
     rushes = [twice - 2 * WEEK_MINUTES, twice - WEEK_MINUTES, twice]
-    counted = Counted(
+    counted = ArrivalCounts(
         since=until - 3 * WEEK_MINUTES, until=until, minutes={**dict.fromkeys(rushes, 50), twice + 60: 900}
     )
     season = trained(counted, zone=berlin)
@@ -145,7 +145,7 @@ def test_more_jobs_in_a_week_never_lower_what_weeks_agree_on(values: list[int], 
 def test_nothing_is_learned_of_less_than_two_weeks() -> None:
     whole = weeks_of(office(), weeks=2)
     assert trained(whole) is not None
-    assert trained(Counted(since=whole.since + 1, until=whole.until, minutes=whole.minutes)) is None
+    assert trained(ArrivalCounts(since=whole.since + 1, until=whole.until, minutes=whole.minutes)) is None
     assert trained(whole.before(whole.end_hour - 1)) is None
 
 
@@ -154,7 +154,7 @@ def test_hours_reach_further_back_than_minutes() -> None:
     first = minutes.since // HOUR_MINUTES
     hours = dict.fromkeys(range(first - 6 * WEEK_HOURS, first), 600)  # ten a minute, day and night
     season = learned(
-        Counted(
+        ArrivalCounts(
             since=minutes.since,
             until=minutes.until,
             minutes=minutes.minutes,
@@ -168,7 +168,7 @@ def test_hours_reach_further_back_than_minutes() -> None:
 def test_a_season_is_judged_by_a_week_that_it_was_not_trained_on() -> None:
     counted = weeks_of(at_nine(), weeks=2)
     surprise = counted.until - WEEK_MINUTES + SATURDAY
-    season = learned(Counted(since=counted.since, until=counted.until, minutes={**counted.minutes, surprise: 50}))
+    season = learned(ArrivalCounts(since=counted.since, until=counted.until, minutes={**counted.minutes, surprise: 50}))
     assert season.errors is not None
     # Of 50 jobs that come unexpected, less two deviations of chance, 14.1: thrice 35.9.
     assert season.errors.season == pytest.approx(107.6 + _after(at_nine()) + 50 - 14.1, abs=0.1)
@@ -227,7 +227,7 @@ def test_errors_within_chance_are_none_and_further_ones_are_greater(expected: fl
 def test_a_whole_number_of_weeks_later_the_same_is_learned(jobs: dict[int, int], shift: int) -> None:
     def at(start: int) -> Season | None:
         return trained(
-            Counted(
+            ArrivalCounts(
                 since=start,
                 until=start + 3 * WEEK_MINUTES,
                 minutes={start + minute: count for minute, count in jobs.items()},
@@ -318,7 +318,7 @@ def test_weeks_taken_look_by_look_are_learned_by_the_same_rule() -> None:
         hour: sum(counted.minutes.get(minute, 0) for minute in range(hour * HOUR_MINUTES, (hour + 1) * HOUR_MINUTES))
         for hour in range(counted.first_hour, counted.end_hour - 2 * WEEK_HOURS)
     }
-    known = Counted(
+    known = ArrivalCounts(
         since=counted.until - 2 * WEEK_MINUTES,
         until=counted.until,
         minutes=counted.minutes,

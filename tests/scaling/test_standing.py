@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.decisions.reuse import CLOCKLESS_LIMITS, STANDS_S_MAX, is_same, stands
+from headway.scaling.decisions.reuse import CLOCKLESS_LIMITS, STANDS_S_MAX, is_reusable, is_same
 from headway.scaling.model import (
     Demand,
     HoldCosts,
@@ -49,7 +49,7 @@ def read_again(seen: PoolView, *, after_s: float) -> PoolView:
 
 def do_stand(outcome: Outcome, *, after_s: float = 5.0, strategy: Strategy = HYBRID, **changes: Any) -> bool:
     later = replace(read_again(outcome.view, after_s=after_s), **changes)
-    return stands(outcome, later, outcome.memory, now_s=outcome.decision.at_s + after_s, strategy=strategy)
+    return is_reusable(outcome, later, outcome.memory, now_s=outcome.decision.at_s + after_s, strategy=strategy)
 
 
 def idle(**policy: Any) -> PoolView:
@@ -94,10 +94,10 @@ def test_no_decision_stands_on_another_view(changes: dict[str, Any]) -> None:
 
 def test_no_decision_stands_on_metrics_that_grow_old() -> None:
     outcome = decided(idle(stale_after_s=20.0))
-    assert stands(outcome, outcome.view, outcome.memory, now_s=NOW_S + 20, strategy=HYBRID)
-    assert not stands(outcome, outcome.view, outcome.memory, now_s=NOW_S + 21, strategy=HYBRID)
+    assert is_reusable(outcome, outcome.view, outcome.memory, now_s=NOW_S + 20, strategy=HYBRID)
+    assert not is_reusable(outcome, outcome.view, outcome.memory, now_s=NOW_S + 21, strategy=HYBRID)
     stale = decided(idle(), now_s=NOW_S + 60)
-    assert not stands(stale, stale.view, stale.memory, now_s=NOW_S + 60, strategy=HYBRID)
+    assert not is_reusable(stale, stale.view, stale.memory, now_s=NOW_S + 60, strategy=HYBRID)
 
 
 def test_no_decision_stands_while_a_job_waits() -> None:
@@ -109,9 +109,9 @@ def test_no_decision_stands_on_another_memory() -> None:
     assert not do_stand(decided(idle(workers_min=1)))
     assert not do_stand(decided(idle(), Memory()))
     outcome = decided(idle())
-    assert not stands(outcome, outcome.view, Memory(target_workers=1), now_s=NOW_S, strategy=HYBRID)
+    assert not is_reusable(outcome, outcome.view, Memory(target_workers=1), now_s=NOW_S, strategy=HYBRID)
     not_stored = decided(idle(workers_min=1))
-    assert not stands(not_stored, not_stored.view, not_stored.before, now_s=NOW_S, strategy=HYBRID)
+    assert not is_reusable(not_stored, not_stored.view, not_stored.before, now_s=NOW_S, strategy=HYBRID)
 
 
 def test_a_decision_that_holds_stands_until_the_hold_ends() -> None:
@@ -294,6 +294,6 @@ def test_a_decision_that_stands_is_the_one_that_would_have_been_made(
     later = outcome.view if same else replace(seen, queues=(second,))
     later = read_again(later, after_s=after_s) if is_read else later
     now_s = outcome.decision.at_s + after_s
-    if stands(outcome, later, outcome.memory, now_s=now_s, strategy=strategy):
+    if is_reusable(outcome, later, outcome.memory, now_s=now_s, strategy=strategy):
         assert is_same(outcome.view, later)
         assert without_times(decided(later, outcome.memory, now_s=now_s, strategy=strategy)) == without_times(outcome)

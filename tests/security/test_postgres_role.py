@@ -11,16 +11,16 @@ import pytest
 
 from architecture.tree import ROOT
 from headway.control.http.overview.health_reasons import health_of
-from headway.control.scheduler.maintenance import Upkeep, maintain
+from headway.control.scheduler.maintenance import Maintenance, maintain
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
 from headway.store import migrate
 from headway.store.decision_partitions import DAYS_AHEAD, DAYS_KEPT, keep_partitions
 from headway.store.engine import create_engine, snapshot
 from headway.store.metrics.metrics_sink import MetricsSink
-from headway.store.metrics.pipeline_heartbeat import PipelineBeat
+from headway.store.metrics.pipeline_heartbeat import PipelineHeartbeat
 from headway.store.metrics.rollups import tend
 from headway.store.metrics.seasons import train_due
-from headway.store.missing_rights import Lacks
+from headway.store.missing_rights import MissingRights
 from headway.store.overview import read_health
 from headway.store.retention import SERVED, forget_old
 from security.planes import serving
@@ -138,7 +138,7 @@ async def test_the_documented_role_runs_the_pipelines_writer_for_eight_days_and_
         connection.execute(blocks()[1])
     admin_url = urlsplit(postgres_url)._replace(path=f"/{DATABASE}").geturl()
     url = f"{control}{'&' if '?' in control else '?'}options=-csearch_path%3Dpublic,clock,pg_catalog"
-    sink, beat, engine, lacks = MetricsSink(url), PipelineBeat(url), create_engine(url), Lacks()
+    sink, beat, engine, lacks = MetricsSink(url), PipelineHeartbeat(url), create_engine(url), MissingRights()
     with (
         psycopg.connect(admin_url, autocommit=True) as admin,
         psycopg.connect(url, autocommit=True) as writer,
@@ -220,7 +220,7 @@ async def test_a_right_that_is_missing_ends_one_thing_and_is_shown(
 async def test_of_upkeep_a_right_that_is_missing_ends_one_part(roles: tuple[str, str]) -> None:
     owner, control = roles
     migrate.upgrade(owner)
-    engine, upkeep = create_engine(control), Upkeep()
+    engine, upkeep = create_engine(control), Maintenance()
     with psycopg.connect(owner, autocommit=True) as connection:
         connection.execute(blocks()[1])
         connection.execute("revoke delete on event_batches from headway_control")

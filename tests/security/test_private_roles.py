@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
-from headway.cli.local.stack import Machine, Plan
+from headway.cli.local.stack import Plan, Stack
 from headway.cli.local.supervisor import Child, Supervisor
 from headway.cli.process.shutdown import Stopping
 from headway.errors import Invalid
@@ -27,7 +27,7 @@ WHERE_IT_BEGINS = {
     "pipeline": "from headway.cli.roles import pipeline_run as streaming; streaming.run = shown",
     "collect": "from headway.cli.roles import collect; collect.StateFolder = shown",
     "agent": "from headway.cli.roles import agent; agent._run = shown",
-    "up": "from headway.cli.local import up; up._check_outside = lambda *_: None; up.Machine.start = shown",
+    "up": "from headway.cli.local import up; up._check_outside = lambda *_: None; up.Stack.start = shown",
     "demo": "from headway.cli.demo import demo; demo.Demo.start = shown",
 }
 SCRIPT = """
@@ -123,14 +123,14 @@ def test_files_of_credentials_are_read_and_their_faults_told_by_name(tmp_path: P
 def test_what_up_starts_gets_no_credential_that_is_not_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWAY_TOKEN", SECRET)
     monkeypatch.setenv("HEADWAY_DATABASE_URL_FILE", "read-by-the-parent")
-    layout = Layout(tmp_path)
+    layout = DataDir(tmp_path)
     address = Address(host="127.0.0.1", port=1)
     plan = Plan(
         layout=layout, http=address, grpc=address, token=SECRET, database_url=URL, host_file="host.toml",
         stops_workers=False, agent_stop_within_s=1.0,
     )  # fmt: skip
     with Terminal(is_plain=True) as terminal:
-        machine = Machine(plan, stopping=Stopping(), terminal=terminal)
+        machine = Stack(plan, stopping=Stopping(), terminal=terminal)
         monkeypatch.setattr(machine.supervisor, "complete", lambda child: children.append(child))
         monkeypatch.setattr(machine.supervisor, "start", lambda child: children.append(child))
         monkeypatch.setattr(machine.supervisor, "wait_ready", lambda *_: None)
@@ -160,7 +160,7 @@ def test_what_up_starts_has_no_credential_in_the_environment_that_the_kernel_sho
         "dumpable = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0); private.keep_private(said.append); "
         f"pathlib.Path({str(shown)!r}).write_text(json.dumps([seen, token, dumpable, said])); time.sleep(60)"
     )
-    layout = Layout(tmp_path / "data")
+    layout = DataDir(tmp_path / "data")
     layout.create()
     supervisor = Supervisor(layout, stopping=Stopping(), say=lambda _: None)
     env = {**{name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}, **CREDENTIALS}

@@ -11,7 +11,7 @@ import pytest
 
 from control.test_report_line import beat_of
 from control.test_report_line import report as report_of
-from headway.control.agents.report_writer import ReportLine
+from headway.control.agents.report_writer import ReportWriter
 from headway.scaling.model import StartUp
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.hosts import enrol
@@ -145,7 +145,7 @@ async def test_a_long_report_that_is_being_written_keeps_no_other_host_waiting(
 ) -> None:
     async with transaction(engine) as conn:
         ids = [await enrol(conn, name=name, host_id="", boot_id=name, agent_version="1") for name in "ab"]
-    line = ReportLine(engine=engine)
+    line = ReportWriter(engine=engine)
     long = replace(
         report_of(ids[0]), start_ups=tuple(StartUp(template=f"t{n % 100}", start_up_s=1.0) for n in range(1_000))
     )

@@ -8,7 +8,7 @@ import grpc
 import psycopg
 import pytest
 
-from headway.control.auth.failed_sign_ins import FREE_FAILURES, Attempts, address_of
+from headway.control.auth.failed_sign_ins import FREE_FAILURES, FailedSignIns, address_of
 from headway.errors import Invalid, Overloaded
 from headway.settings import ControlSettings
 from headway.wire.v1 import agent_pb2
@@ -58,7 +58,7 @@ def test_guesses_are_refused_ever_longer_logged_and_audited_and_who_is_known_goe
 
 async def test_an_address_is_refused_longer_with_each_guess_and_free_again_after_a_while() -> None:
     now_s = 0.0
-    attempts = Attempts(engine=None, clock=lambda: now_s)
+    attempts = FailedSignIns(engine=None, clock=lambda: now_s)
     attempts.succeeded("a", "good")
     for _ in range(FREE_FAILURES + 3):
         await attempts.failure("a", "GET /")

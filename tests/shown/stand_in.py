@@ -17,7 +17,7 @@ from headway.cli.process.heartbeat import FILE, Heartbeat
 from headway.scaling.measure import BUCKET_S, bucket_rows, bucket_start_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.store.metrics.metrics_sink import MetricsSink
-from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineBeat
+from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineHeartbeat
 from headway_spark.stream.pipeline import BEAT_S, Progress
 
 LOOK_S = 0.3
@@ -32,7 +32,7 @@ def main() -> None:
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     parent_watch.watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
-    beat = PipelineBeat(database_url)
+    beat = PipelineHeartbeat(database_url)
     heart = Heartbeat(work_dir / FILE, tell=beat.tell)
     heart.start()
     sink, stage = MetricsSink(database_url), CRASHED

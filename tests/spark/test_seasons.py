@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from headway.__main__ import main
 from headway.scaling.history.daily import DAY_MINUTES, minute_of
-from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, Counted, Season, trained
+from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, ArrivalCounts, Season, trained
 from headway.scaling.history.weekly_codec import season_from_mapping, season_to_mapping
 from headway.scaling.model import EventKind, JobEvent
 from headway.scaling.profile_keys.schedule import Zone
@@ -55,7 +55,7 @@ def defined(zone: Zone) -> dict[str, Season]:
     found = {}
     for queue, at_s in HISTORIES.items():
         if at_s:
-            season = trained(Counted(since=BEGIN, until=MONDAY, minutes=Counter(map(minute_of, at_s))), zone=zone)
+            season = trained(ArrivalCounts(since=BEGIN, until=MONDAY, minutes=Counter(map(minute_of, at_s))), zone=zone)
             assert season is not None
             found[queue] = season_from_mapping(season_to_mapping(season), zone)
     return found
@@ -76,7 +76,7 @@ def test_counts_by_minute_and_hour_that_are_handed_in_are_learned_alike(spark: S
     since = MONDAY - 2 * WEEK_MINUTES
     first = since // HOUR_MINUTES
     counted = {
-        f"redis/{number}": Counted(
+        f"redis/{number}": ArrivalCounts(
             since=since,
             until=MONDAY + number % 60,
             minutes={since + chance.randrange(2 * WEEK_MINUTES): chance.randrange(1, 90) for _ in range(500)},
@@ -85,7 +85,7 @@ def test_counts_by_minute_and_hour_that_are_handed_in_are_learned_alike(spark: S
         )
         for number in range(6)
     }
-    young = {"redis/young": Counted(since=since + 60, until=MONDAY, minutes={})}
+    young = {"redis/young": ArrivalCounts(since=since + 60, until=MONDAY, minutes={})}
     found = learned(given_counts(spark, {**counted, **young}, folder=tmp_path), zone=UTC)
     for queue, counts in counted.items():
         season = trained(counts)

@@ -7,11 +7,20 @@ from sqlalchemy.dialects.postgresql import JSONB
 from control.http.seed import Seed
 from headway.errors import Conflict, Forbidden, NotFound
 from headway.scaling.profile import Profile
-from headway.store.claimed_names import OF_A_QUEUE, Full, Kind, Room, Sender, claim, forget_queues, queues_beginning
+from headway.store.claimed_names import (
+    OF_A_QUEUE,
+    Full,
+    Kind,
+    NameCapacity,
+    Sender,
+    claim,
+    forget_queues,
+    queues_beginning,
+)
 from headway.store.engine import Engine, transaction
 
 ONE, OTHER, SHARED = Sender(name="one", sha256="1"), Sender(name="other", sha256="2"), Sender(name="HEADWAY_TOKEN")
-ROOM = Room(one_max=3, all_max=5)
+ROOM = NameCapacity(one_max=3, all_max=5)
 ODD = ["a\nb", "a/../b", "..", "a\x1b[2J", "a%2Fb", "a_b", "\u202egnp", " "]
 
 

@@ -15,7 +15,7 @@ from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, rolled_up
 from headway.store.metrics import rollups
 from headway.store.metrics.metrics_sink import MetricsSink
 from headway.store.metrics.rollups import BUCKETS_KEPT_S, FINAL_S, HOURS_KEPT_S, MINUTES_KEPT_S, VALUES, levels, tend
-from headway.store.missing_rights import Lacks
+from headway.store.missing_rights import MissingRights
 from headway_spark.stream.pipeline import LATENESS_S
 
 HOUR_S = 1_000_800.0  # on the hour
@@ -43,7 +43,7 @@ class Database:
         self.connection.execute("update queue_buckets set written_at = now() - interval '1 day'")
 
     def tend(self) -> None:
-        tend(self.connection, is_stopping=lambda: False, lacks=Lacks())
+        tend(self.connection, is_stopping=lambda: False, lacks=MissingRights())
 
     def rows(self, table: str) -> list[BucketRow]:
         span_s = {"rollup_minutes": 60.0, "rollup_hours": 3600.0}[table]
@@ -186,7 +186,7 @@ def test_hours_without_the_pipeline_leave_no_gap(database: Database) -> None:
 def test_a_turn_that_was_cut_short_is_gone_over_again(database: Database) -> None:
     database.write(*(arrived(60.0 * minute, 1) for minute in range(5)))
     turns = iter([False, False, True])
-    tend(database.connection, is_stopping=lambda: next(turns, True), lacks=Lacks())
+    tend(database.connection, is_stopping=lambda: next(turns, True), lacks=MissingRights())
     assert len(database.rows("rollup_minutes")) == 2
     database.tend()
     assert jobs_by_start(database.rows("rollup_minutes")) == {60.0 * minute: 1 for minute in range(4)}
@@ -206,7 +206,7 @@ def test_an_hour_of_many_queues_is_made_in_parts_and_minutes_once(
         looks.append(database.count("rollup_hours"))
         return looks[-1] > 0
 
-    tend(database.connection, is_stopping=is_stopping_in_the_hour, lacks=Lacks())
+    tend(database.connection, is_stopping=is_stopping_in_the_hour, lacks=MissingRights())
     assert [row.queue for row in database.rows("rollup_hours")] == queues[:2]
     database.connection.execute("delete from rollup_minutes where bucket_s >= %s", [HOUR_S + 60.0])
     database.tend()
@@ -294,7 +294,7 @@ def test_whatever_goes_wrong_in_one_turn_the_next_one_comes(
     """Else buckets would be kept without end."""
     caplog.set_level(logging.INFO, logger="headway.store.metrics.rollups")
     monkeypatch.setattr(rollups, "TEND_S", 0.01)
-    monkeypatch.setattr(rollups, "TOLD_S", 0.01)
+    monkeypatch.setattr(rollups, "LOGGED_EVERY_S", 0.01)
     tried = []
 
     def learned_at_the_second_try(*_: object, **__: object) -> int:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from headway.scaling.history.daily import DAY_MINUTES
-from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, Counted, trained
+from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, ArrivalCounts, trained
 from headway.store.engine import Engine, transaction
 from headway.store.metrics.rollups import MINUTES_KEPT_S, Rollups
 from headway.store.metrics.seasons import (
@@ -22,7 +22,7 @@ from headway.store.metrics.seasons import (
     train_due,
     write_seasons,
 )
-from headway.store.missing_rights import Lacks
+from headway.store.missing_rights import MissingRights
 
 MONDAY = 2930 * WEEK_MINUTES + 4 * DAY_MINUTES
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -72,7 +72,7 @@ def test_minutes_are_counted_as_far_back_as_they_are_kept_and_hours_before(conne
     connection.execute("insert into rollup_minutes (queue, job_class, bucket_s, arrived_jobs) values ('c', 'x', 0, 1)")
     since = MONDAY - 2 * WEEK_MINUTES
     assert counted(connection, queues=["a", "c", "d"], until_s=MONDAY * 60.0) == {
-        "a": Counted(
+        "a": ArrivalCounts(
             since=since,
             until=MONDAY,
             minutes={minute: count for minute, count in jobs.items() if minute >= since},
@@ -155,7 +155,7 @@ def test_learning_stops_when_it_is_told_to(connection: SyncConnection) -> None:
 def test_who_tends_the_rollups_learns_seasons(connection: SyncConnection, migrated_url: str) -> None:
     of_pool(connection, "a")
     recorded(connection, "a", mondays(weeks=2))
-    rollups = Rollups({"conninfo": migrated_url}, lacks=Lacks(), zone=BERLIN)
+    rollups = Rollups({"conninfo": migrated_url}, lacks=MissingRights(), zone=BERLIN)
     rollups.start()
     try:
         for _ in range(200):
@@ -172,5 +172,5 @@ def test_what_is_read_of_the_rollups_is_what_was_counted(connection: SyncConnect
     jobs = {MONDAY - WEEK_MINUTES * 2 + number * 37: 1 + number % 5 for number in range(500)}
     recorded(connection, "a", jobs)
     known = counted(connection, queues=["a"], until_s=MONDAY * 60.0 + 59.0)["a"]
-    assert trained(known) == trained(Counted(since=MONDAY - 2 * WEEK_MINUTES, until=MONDAY, minutes=jobs))
+    assert trained(known) == trained(ArrivalCounts(since=MONDAY - 2 * WEEK_MINUTES, until=MONDAY, minutes=jobs))
     assert known.end_hour - known.first_hour == 2 * WEEK_HOURS

@@ -12,7 +12,7 @@ import pytest
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway.store.metrics.metrics_sink import NEWS_BYTES_MAX, MetricsSink, news, wakes
-from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineBeat
+from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineHeartbeat
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def test_who_begins_after_one_that_was_not_stopped_is_restarting(migrated_url: s
         with psycopg.connect(migrated_url) as connection:
             return connection.execute("select stage, is_ready from pipeline_health").fetchall()
 
-    beat = PipelineBeat(migrated_url)
+    beat = PipelineHeartbeat(migrated_url)
     with closing(beat):
         sink.starting()
         sink.ready()
@@ -267,13 +267,13 @@ def test_a_sign_of_life_waits_for_no_batch_and_a_missing_database_is_no_error(
         return float(row[0])
 
     sink.ready()
-    with psycopg.connect(migrated_url) as connection, closing(PipelineBeat(migrated_url)) as beat:
+    with psycopg.connect(migrated_url) as connection, closing(PipelineHeartbeat(migrated_url)) as beat:
         connection.execute("update pipeline_health set beat_at = now() - interval '1 hour'")
         connection.commit()
         with sink._lock:
             beat.tell()
     assert beat_age_s() < 600
-    with closing(PipelineBeat(f"{migrated_url}_that_is_not_there")) as beat:
+    with closing(PipelineHeartbeat(f"{migrated_url}_that_is_not_there")) as beat:
         beat.tell()
 
 

@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class DesiredState:
     """The assignment in force. Epoch and revision mean something only within their cluster."""
 
     cluster_id: str = ""
@@ -31,7 +31,7 @@ class Orders:
         """
         return revision > 0 and (epoch, revision) == (self.epoch, self.revision)
 
-    def moved_to(self, cluster_id: str) -> "Orders":
+    def moved_to(self, cluster_id: str) -> "DesiredState":
         """After enrolling anew: what was told stays in force, and whatever is told there is newer."""
         return replace(self, cluster_id=cluster_id, epoch=0, revision=0)
 
@@ -58,15 +58,15 @@ class Bound:
     """Says once when more was asked for than the host's owner allows, and once when that is over."""
 
     def __init__(self) -> None:
-        self._is_told = False
+        self._is_logged = False
 
-    def tell(self, assignments: Iterable[Assignment], *, workers_max: int) -> None:
+    def log_change(self, assignments: Iterable[Assignment], *, workers_max: int) -> None:
         """Log a change."""
         asked = sum(row.base_workers + row.burst_workers for row in assignments)
-        if (asked > workers_max) == self._is_told:
+        if (asked > workers_max) == self._is_logged:
             return
-        self._is_told = not self._is_told
-        if self._is_told:
+        self._is_logged = not self._is_logged
+        if self._is_logged:
             log.warning(
                 "asked for workers=%d: no more than [host] workers_max = %d are run here, raise it if they are wanted",
                 asked,

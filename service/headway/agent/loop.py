@@ -12,26 +12,26 @@ from dataclasses import dataclass
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.host_file_watcher import WatchedFile
 from headway.agent.config.templates import Log
-from headway.agent.controlplane.client import ControlClient, HostNews
+from headway.agent.controlplane.client import ControlClient, HostUpdate
 from headway.agent.controlplane.isolation import Contact, Isolation
-from headway.agent.controlplane.session import Link
+from headway.agent.controlplane.session import ControlSession
 from headway.agent.desired_state import Bound, within
-from headway.agent.monitoring.monitor import Measures
+from headway.agent.monitoring.monitor import Monitor
 from headway.agent.policy.recycling import Recycling
 from headway.agent.policy.rollout import held_back, unisolated, upkeep
 from headway.agent.policy.start_throttle import admitted, starting_max, uncounted
 from headway.agent.state.instance_lock import as_host
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import procfs
-from headway.agent.system.wake_pipe import Wakes
-from headway.agent.workers.manager import Fleet
+from headway.agent.system.wake_pipe import WakePipe
+from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
 from headway.errors import Refused
 from headway.scaling.model import Assignment, Worker
 from headway.scaling.reconcile import Upkeep, reconcile
 from headway.wire.channel import Tls
 
-LOOK_S = 0.5
+POLL_S = 0.5
 END_MARGIN_S = 10.0  # from the force signal to the end of the last process
 LAST_REPORT_S = 2.0
 
@@ -63,11 +63,11 @@ class AgentSetup:
 class Agent:
     """Runs the workers of one host until it is told to stop."""
 
-    def __init__(self, setup: AgentSetup, *, wakes: Wakes, clock: Callable[[], float] = procfs.since_boot_s) -> None:
+    def __init__(self, setup: AgentSetup, *, wakes: WakePipe, clock: Callable[[], float] = procfs.since_boot_s) -> None:
         self._setup = setup
         self._wakes = wakes
         self._clock = clock
-        self._measures = Measures(setup.folder, clock=clock)
+        self._measures = Monitor(setup.folder, clock=clock)
         self._recycling = Recycling()
         self._isolation = Isolation()
         self._has_waiting = False
@@ -93,7 +93,7 @@ class Agent:
             self._wakes.listening(),
         ):
             identity = setup.folder.identity()
-            fleet = Fleet(
+            fleet = WorkerManager(
                 setup.folder,
                 host_file=self._host_file,
                 agent_id=identity.agent_id,
@@ -103,7 +103,7 @@ class Agent:
             fleet.adopt()
             fleet.use(self._host_file)
             contact = Contact(setup.folder, clock=self._clock)
-            link = Link(
+            link = ControlSession(
                 ControlClient(*setup.control, token=setup.token, clock=self._clock, tls=setup.tls),
                 setup.folder,
                 identity=identity,
@@ -115,21 +115,21 @@ class Agent:
             )
             link.start()
             try:
-                self._look_after(fleet, link, contact)
+                self._maintain(fleet, link, contact)
             finally:
                 link.close(within_s=LAST_REPORT_S)
                 left = fleet.running()
                 fleet.close()
             return left
 
-    def _look_after(self, fleet: Fleet, link: Link, contact: Contact) -> None:
+    def _maintain(self, fleet: WorkerManager, link: ControlSession, contact: Contact) -> None:
         is_first = True
         while True:
             is_ending = self._begin_to_end(fleet)
             has_orders = self._take_orders(fleet, link)
-            is_measured = self._measures.look(fleet.running(), self._host_file)
+            is_measured = self._measures.scan(fleet.running(), self._host_file)
             has_file = self._take_host_file(fleet, is_due=is_measured)
-            is_news = fleet.look() or is_ending or has_orders or has_file or is_first
+            is_news = fleet.scan() or is_ending or has_orders or has_file or is_first
             if is_news or is_measured or self._has_waiting:
                 is_news = self._reconcile(fleet, link, contact) or is_news
             if is_news:
@@ -141,9 +141,9 @@ class Agent:
             if self._is_over(fleet):
                 return
             is_first = False
-            self._wakes.wait(min(LOOK_S, fleet.next_look_s()), fleet.watchable())
+            self._wakes.wait(min(POLL_S, fleet.next_check_s()), fleet.watchable())
 
-    def _begin_to_end(self, fleet: Fleet) -> bool:
+    def _begin_to_end(self, fleet: WorkerManager) -> bool:
         """Whether this is the moment: this process was asked to stop, and its workers end with it."""
         if not (self._wakes.stops_asked and self._setup.stops_workers) or self._ends_by_s is not None:
             return False
@@ -152,7 +152,7 @@ class Agent:
         self._ends_by_s = self._clock() + drain_bound_s(fleet, now_s=self._clock())
         return True
 
-    def _is_over(self, fleet: Fleet) -> bool:
+    def _is_over(self, fleet: WorkerManager) -> bool:
         if not self._wakes.stops_asked:
             return False
         if self._ends_by_s is None:
@@ -161,23 +161,23 @@ class Agent:
         is_pressed = self._wakes.stops_asked > 1
         return not (fleet.running() or fleet.remains.left) or is_pressed or self._clock() > self._ends_by_s
 
-    def _take_orders(self, fleet: Fleet, link: Link) -> bool:
-        heard = link.heard
-        self._measures.hear(heard.hints)
-        if heard.orders is fleet.orders:
+    def _take_orders(self, fleet: WorkerManager, link: ControlSession) -> bool:
+        received = link.received
+        self._measures.receive(received.hints)
+        if received.orders is fleet.orders:
             return False
-        fleet.obey(heard.orders)
-        self._bound.tell(heard.orders.assignments or (), workers_max=self._host_file.workers_max)
+        fleet.obey(received.orders)
+        self._bound.log_change(received.orders.assignments or (), workers_max=self._host_file.workers_max)
         return True
 
-    def _take_host_file(self, fleet: Fleet, *, is_due: bool) -> bool:
+    def _take_host_file(self, fleet: WorkerManager, *, is_due: bool) -> bool:
         is_asked = self._wakes.take_reload()
         if not (is_asked or is_due) or not self._setup.host_file.is_changed(is_asked=is_asked):
             return False
         fleet.use(self._host_file)
         return True
 
-    def _reconcile(self, fleet: Fleet, link: Link, contact: Contact) -> bool:
+    def _reconcile(self, fleet: WorkerManager, link: ControlSession, contact: Contact) -> bool:
         """Do what is to be done. Returns whether that was anything: without orders it never is, silence is not zero."""
         if fleet.orders.assignments is None or self._ends_by_s is not None:
             return False
@@ -204,7 +204,7 @@ class Agent:
             fleet.act(actions, idle=frozenset(each.worker_id for each in workers if each.is_busy is False))
         return bool(actions)
 
-    def _upkeep(self, fleet: Fleet, workers: Iterable[Worker]) -> Upkeep:
+    def _upkeep(self, fleet: WorkerManager, workers: Iterable[Worker]) -> Upkeep:
         host_file, now_s = self._host_file, self._clock()
         seen = ((record, self._measures.activity(record)) for record in fleet.running())
         return upkeep(
@@ -217,7 +217,7 @@ class Agent:
             now_s=now_s,
         )
 
-    def _bound_logs(self, fleet: Fleet) -> None:
+    def _bound_logs(self, fleet: WorkerManager) -> None:
         templates = self._host_file.templates
         running = fleet.running()
         fleet.output.bound(
@@ -225,9 +225,9 @@ class Agent:
         )
         fleet.output.clear(fleet.printing())
 
-    def _publish(self, fleet: Fleet, link: Link, *, is_urgent: bool) -> None:
+    def _publish(self, fleet: WorkerManager, link: ControlSession, *, is_urgent: bool) -> None:
         link.publish(
-            HostNews(
+            HostUpdate(
                 capacity=self._measures.capacity,
                 templates=self._measures.templates(self._host_file),
                 workers=fleet.all_workers(self._measures.activity),
@@ -244,7 +244,7 @@ def _within(assignments: Iterable[Assignment], host_file: HostFile) -> tuple[Ass
     return within(assignments, workers_max=host_file.workers_max, templates=host_file.templates)
 
 
-def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] = procfs.since_boot_s) -> int:
+def stop_left(folder: StateFolder, *, wakes: WakePipe, clock: Callable[[], float] = procfs.since_boot_s) -> int:
     """End every worker that an agent has left behind. Returns how many still run: when told to stop, or of no record.
 
     Raises:
@@ -253,7 +253,7 @@ def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] =
     if not folder.was_used:
         raise Refused(f"no agent has worked in the state folder {folder.root}: name another with --state-dir")
     with folder.only_agent(), wakes.listening():
-        fleet = Fleet(
+        fleet = WorkerManager(
             folder, host_file=HostFile(templates={}), agent_id=folder.identity().agent_id, environment={}, clock=clock
         )
         fleet.adopt()
@@ -262,13 +262,13 @@ def stop_left(folder: StateFolder, *, wakes: Wakes, clock: Callable[[], float] =
         while (
             (left := len(fleet.running()) + len(fleet.remains.left)) and not wakes.stops_asked and clock() < ends_by_s
         ):
-            fleet.look()
-            wakes.wait(min(LOOK_S, fleet.next_look_s()), fleet.watchable())
+            fleet.scan()
+            wakes.wait(min(POLL_S, fleet.next_check_s()), fleet.watchable())
         fleet.close()
         return left + len(fleet.unrecorded.found)
 
 
-def drain_bound_s(fleet: Fleet, *, now_s: float) -> float:
+def drain_bound_s(fleet: WorkerManager, *, now_s: float) -> float:
     """Seconds after which every worker that was told to stop has ended, by force if need be, and what was left."""
     drains_s = (record.stop.drain_timeout_s * (1 + record.life.is_being_told) for record in fleet.running())
     return max([*drains_s, *fleet.remains.time_left_s(now_s=now_s)], default=0.0) + END_MARGIN_S

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """What the broker said of one process, and how old that was when it was heard at ``heard_at_s``."""
+    """What the broker said of one process, and how old that was when it was heard at ``received_at_s``."""
 
     pid: int
     is_busy: bool
     since_age_s: float | None
     age_s: float
-    heard_at_s: float
+    received_at_s: float
     ended_jobs: int | None = None
 
     @property
     def known_at_s(self) -> float:
         """When this was so."""
-        return self.heard_at_s - self.age_s
+        return self.received_at_s - self.age_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

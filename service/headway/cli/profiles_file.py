@@ -107,10 +107,10 @@ def parsed(path: Path, *, hint: str = "`headway init --broker URL` writes a prof
     except OSError as error:
         raise Misconfigured(f"{path} cannot be read: {error.strerror}; {hint}") from error
     except yaml.YAMLError as error:
-        raise Invalid(f"{path}{_told(error)}") from error
+        raise Invalid(f"{path}{_place_of(error)}") from error
 
 
-def _told(error: yaml.YAMLError) -> str:
+def _place_of(error: yaml.YAMLError) -> str:
     """``error`` as the rest of one sentence that the file's name begins."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return f": is no YAML: {' '.join(str(error).split())}"

@@ -8,7 +8,7 @@ HEARTBEAT_S = 5.0  # one metric bucket: whatever is quiet is still known to be
 AGEING_S = 1.0  # while jobs wait, their age is news although nothing moves
 
 
-class News:
+class ChangeFilter:
     """What the control plane knows, so that only what differs is told."""
 
     def __init__(self) -> None:

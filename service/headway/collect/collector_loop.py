@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote
 
 from headway.collect.broker import connect, shown
-from headway.collect.change_filter import News
-from headway.collect.rq import Look, RqBroker
+from headway.collect.change_filter import ChangeFilter
+from headway.collect.rq import PollResult, RqBroker
 from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import BEGIN_ANEW, StateFolder
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
-LOOK_S = 0.5  # a queue that wakes from nothing is seen within this; a look costs the broker well under a millisecond
+POLL_S = 0.5  # a queue that wakes from nothing is seen within this; a look costs the broker well under a millisecond
 CATCH_UP_S = 0.05  # the pause between looks that cannot take everything that is new: a third of the processor is left
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 5.0
@@ -35,7 +35,7 @@ class Collector:
         self._clock = clock
         self._client = connect(url)
         self._broker = self._new_broker()
-        self._news = News()
+        self._news = ChangeFilter()
         self._failures = 0
         self._queues: tuple[str, ...] | None = None
 
@@ -45,13 +45,13 @@ class Collector:
         if not self._outbox.is_empty and not self._outbox.push():
             return self._outbox.pause_s
         try:
-            look = self._broker.look(at_s=self._clock())
+            poll_once = self._broker.poll_once(at_s=self._clock())
         except Unavailable as error:
             return self._lost(error)
-        self._back(look)
-        if not self._tell(look):
+        self._back(poll_once)
+        if not self._send(poll_once):
             return self._outbox.pause_s
-        return CATCH_UP_S if look.has_more else max(0.0, began_s + LOOK_S - time.monotonic())
+        return CATCH_UP_S if poll_once.has_more else max(0.0, began_s + POLL_S - time.monotonic())
 
     def run(self, stop: threading.Event) -> None:
         """Take turns until ``stop`` is set."""
@@ -61,7 +61,7 @@ class Collector:
             except Exception:
                 # A bug. What was half taken in is forgotten, and read again from the last that was told.
                 log.exception("collector failed connection=%s", self._connection)
-                self._broker, self._news = self._new_broker(), News()
+                self._broker, self._news = self._new_broker(), ChangeFilter()
                 pause_s = PAUSE_MAX_S
             stop.wait(pause_s)
 
@@ -78,19 +78,19 @@ class Collector:
                 f"state of connection {self._connection!r} holds what was not written there: {error!r}; {BEGIN_ANEW}"
             ) from error
 
-    def _tell(self, look: Look) -> bool:
-        """Get what is new of ``look`` out. Returns whether all of it was answered."""
+    def _send(self, poll_once: PollResult) -> bool:
+        """Get what is new of ``poll_once`` out. Returns whether all of it was answered."""
         if self._outbox.cursor is None:
             self._outbox.keep(self._broker.cursor())  # from now on it is known where the telling began
-        samples, activities = self._news.due(look.samples, look.activities, at_s=look.at_s)
-        cursor = self._broker.cursor() if look.events else None
-        for events, some_samples, some_activities in _batches(look.events, samples, activities):
+        samples, activities = self._news.due(poll_once.samples, poll_once.activities, at_s=poll_once.at_s)
+        cursor = self._broker.cursor() if poll_once.events else None
+        for events, some_samples, some_activities in _batches(poll_once.events, samples, activities):
             self._outbox.offer(
                 events=events, samples=some_samples, activities=some_activities, cursor=cursor if events else None
             )
             if not self._outbox.push():
                 return False
-            self._news.sent(some_samples, some_activities, at_s=look.at_s)
+            self._news.sent(some_samples, some_activities, at_s=poll_once.at_s)
         return self._outbox.push()
 
     def _lost(self, error: Unavailable) -> float:
@@ -100,11 +100,11 @@ class Collector:
         longest_s: float = min(PAUSE_MIN_S * 2 ** min(self._failures - 1, 10), PAUSE_MAX_S)
         return longest_s * random.uniform(0.5, 1.0)  # noqa: S311 - so that many do not come back together
 
-    def _back(self, look: Look) -> None:
+    def _back(self, poll_once: PollResult) -> None:
         if self._failures:
             log.info("broker back connection=%s", self._connection)
         self._failures = 0
-        queues = tuple(sorted(sample.queue for sample in look.samples))
+        queues = tuple(sorted(sample.queue for sample in poll_once.samples))
         if queues != self._queues:
             log.info("watching connection=%s url=%s queues=%s", self._connection, shown(self._url), ",".join(queues))
         self._queues = queues

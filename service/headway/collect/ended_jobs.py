@@ -23,7 +23,7 @@ class Kept:
     read_until_s: float
 
 
-class Endings:
+class EndedJobs:
     """One registry, and up to when it was read."""
 
     def __init__(self, *, begins_at_s: float, kept_s: Iterable[float]) -> None:
@@ -62,7 +62,7 @@ class Endings:
         return [[kept.kept_s, kept.read_until_s] for kept in self._kept]
 
     @classmethod
-    def from_state(cls, state: Any) -> "Endings":
+    def from_state(cls, state: Any) -> "EndedJobs":
         """The registry's readings as they were."""
         endings = cls(begins_at_s=0.0, kept_s=())
         endings._kept = [Kept(float(kept_s), float(read_until_s)) for kept_s, read_until_s in state]

@@ -69,7 +69,7 @@ class JobRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ReportedLife:
     """What has been told of a job's present life."""
 
     stage: Stage
@@ -95,9 +95,9 @@ class Sighting:
     at_s: float
     is_in_finished: bool = False
     """Whether it is in the queue's registry of finished jobs."""
-    is_enqueued_told: bool = False
+    is_enqueued_reported: bool = False
     """Whether its entry into the queue is known to be told, though nothing else of it is remembered."""
-    looked_at_s: float | None = None
+    polled_at_s: float | None = None
     """When the look before was; ``None``: this is the first."""
 
 
@@ -134,95 +134,101 @@ def _seconds(value: str | None) -> float | None:
     return seconds if 0 < seconds < TIME_MAX_S else None
 
 
-def progress(told: Told | None, record: JobRecord, sighting: Sighting) -> tuple[list[JobEvent], Told | None]:
-    """What is new of a job since ``told``, in the order it happened, and what is told now.
+def progress(
+    reported: ReportedLife | None, record: JobRecord, sighting: Sighting
+) -> tuple[list[JobEvent], ReportedLife | None]:
+    """What is new of a job since ``reported``, in the order it happened, and what is told now.
 
     ``None`` comes back of a job that does not concern the queue: scheduled for later, deferred, cancelled.
     """
     events: list[JobEvent] = []
-    before = told
-    is_same_life = told is not None and told.enqueued_at_s == record.enqueued_at_s
-    if told is not None and not (is_same_life and record.status in _IN_QUEUE):
-        events += _end_of_life(told, record, sighting)
+    before = reported
+    is_same_life = reported is not None and reported.enqueued_at_s == record.enqueued_at_s
+    if reported is not None and not (is_same_life and record.status in _IN_QUEUE):
+        events += _end_of_life(reported, record, sighting)
         if is_same_life:  # it left the queue's care: waits for its retry or next repetition, or was cancelled
-            is_running_on = record.status == "canceled" and told.stage is Stage.STARTED
-            has_failed = told.has_failed or any(event.kind is EventKind.FAILED for event in events)
-            ended = replace(told, stage=Stage.ENDED, has_failed=has_failed, is_aside=record.status == "scheduled")
-            return events, told if is_running_on else ended
-        told = None
+            is_running_on = record.status == "canceled" and reported.stage is Stage.STARTED
+            has_failed = reported.has_failed or any(event.kind is EventKind.FAILED for event in events)
+            ended = replace(reported, stage=Stage.ENDED, has_failed=has_failed, is_aside=record.status == "scheduled")
+            return events, reported if is_running_on else ended
+        reported = None
     if record.status not in _IN_QUEUE:
         return events, None
-    if told is None:
+    if reported is None:
         attempt = _attempt(before, events, record, sighting)
-        if not sighting.is_enqueued_told:
+        if not sighting.is_enqueued_reported:
             events.append(replace(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s), attempt=attempt))
-        told = Told(
+        reported = ReportedLife(
             stage=Stage.ENQUEUED,
             enqueued_at_s=record.enqueued_at_s,
             ended_before_at_s=None if record.status in _ENDED else record.ended_at_s,
             attempt=attempt,
             retries_left=record.retries_left,
         )
-    return _moves(told, record, sighting, events)
+    return _moves(reported, record, sighting, events)
 
 
-def vanished(told: Told, sighting: Sighting) -> tuple[list[JobEvent], Told | None]:
+def vanished(reported: ReportedLife, sighting: Sighting) -> tuple[list[JobEvent], ReportedLife | None]:
     """What is new of a job that no worker has any more and whose record is gone.
 
     A job that ran has ended: RQ deletes one with ``result_ttl=0`` as it finishes. Of one that waited nothing is known:
     it may have run in between, or been deleted.
     """
-    if told.stage is Stage.STARTED:
-        event = _event(sighting, EventKind.FINISHED, sighting.at_s, told.enqueued_at_s, told.started_at_s)
-        return [event], replace(told, stage=Stage.ENDED)
+    if reported.stage is Stage.STARTED:
+        event = _event(sighting, EventKind.FINISHED, sighting.at_s, reported.enqueued_at_s, reported.started_at_s)
+        return [event], replace(reported, stage=Stage.ENDED)
     return [], None
 
 
-def _moves(told: Told, record: JobRecord, sighting: Sighting, events: list[JobEvent]) -> tuple[list[JobEvent], Told]:
+def _moves(
+    reported: ReportedLife, record: JobRecord, sighting: Sighting, events: list[JobEvent]
+) -> tuple[list[JobEvent], ReportedLife]:
     """``events`` and the moves of the present life, and what is told with them."""
     # RQ may give a job up before it begins again: its record still shows the life before.
-    is_of_before = record.is_ended and record.ended_at_s is not None and record.ended_at_s == told.ended_before_at_s
+    is_of_before = record.is_ended and record.ended_at_s is not None and record.ended_at_s == reported.ended_before_at_s
     started_at_s = record.started_at_s if record.status in _BEGUN and not is_of_before else None
-    if told.stage is Stage.ENQUEUED and started_at_s is not None:
-        told = replace(told, stage=Stage.STARTED, started_at_s=started_at_s)
-        events.append(_event(sighting, EventKind.STARTED, started_at_s, told.enqueued_at_s))
-    if told.stage is not Stage.ENDED and record.is_ended:
+    if reported.stage is Stage.ENQUEUED and started_at_s is not None:
+        reported = replace(reported, stage=Stage.STARTED, started_at_s=started_at_s)
+        events.append(_event(sighting, EventKind.STARTED, started_at_s, reported.enqueued_at_s))
+    if reported.stage is not Stage.ENDED and record.is_ended:
         kind = EventKind.FINISHED if record.status == "finished" else EventKind.FAILED
         # A job given up because its worker died has no end of its own: it ended no later than now.
         ended_at_s = None if is_of_before else record.ended_at_s
-        began_at_s = started_at_s or told.started_at_s
-        told = replace(told, stage=Stage.ENDED, has_failed=kind is EventKind.FAILED)
-        events.append(_event(sighting, kind, ended_at_s or sighting.at_s, told.enqueued_at_s, began_at_s))
-    return events, told
+        began_at_s = started_at_s or reported.started_at_s
+        reported = replace(reported, stage=Stage.ENDED, has_failed=kind is EventKind.FAILED)
+        events.append(_event(sighting, kind, ended_at_s or sighting.at_s, reported.enqueued_at_s, began_at_s))
+    return events, reported
 
 
-def _end_of_life(told: Told, record: JobRecord, sighting: Sighting) -> Iterator[JobEvent]:
-    """How the life that ``told`` is of ended, as far as the record of what came after it still shows.
+def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) -> Iterator[JobEvent]:
+    """How the life that ``reported`` is of ended, as far as the record of what came after it still shows.
 
     RQ leaves start and end in the record when it puts a job into the queue again, or aside until its retry is due.
     """
     is_next_begun = record.status in _BEGUN  # then the record's start, and perhaps its end, are the next life's
-    is_end_shown = record.status not in _ENDED and record.ended_at_s != told.ended_before_at_s
+    is_end_shown = record.status not in _ENDED and record.ended_at_s != reported.ended_before_at_s
     ended_at_s = record.ended_at_s if is_end_shown else None
-    started_at_s = told.started_at_s
-    if told.stage is Stage.ENQUEUED:
+    started_at_s = reported.started_at_s
+    if reported.stage is Stage.ENQUEUED:
         if ended_at_s is None:
             return  # cancelled, or put into the queue a second time, before anybody took it
         started_at_s = None if is_next_begun else record.started_at_s
         if started_at_s is not None:
-            yield _event(sighting, EventKind.STARTED, started_at_s, told.enqueued_at_s)
-    if told.stage is Stage.ENDED or record.status == "canceled":
+            yield _event(sighting, EventKind.STARTED, started_at_s, reported.enqueued_at_s)
+    if reported.stage is Stage.ENDED or record.status == "canceled":
         return
-    is_next_in_queue = record.enqueued_at_s != told.enqueued_at_s
+    is_next_in_queue = record.enqueued_at_s != reported.enqueued_at_s
     # Where the next life has overwritten the end, it came no later than that life began.
     over_at_s = ended_at_s or min(record.enqueued_at_s if is_next_in_queue else sighting.at_s, sighting.at_s)
     kind = _kind_of_end(record, sighting, is_end_shown=ended_at_s is not None)
-    yield _event(sighting, kind, over_at_s, told.enqueued_at_s, started_at_s)
+    yield _event(sighting, kind, over_at_s, reported.enqueued_at_s, started_at_s)
     if kind is EventKind.FAILED:
         yield _event(sighting, EventKind.RETRIED, record.enqueued_at_s if is_next_in_queue else over_at_s)
 
 
-def _attempt(before: Told | None, ended: Iterable[JobEvent], record: JobRecord, sighting: Sighting) -> int | None:
+def _attempt(
+    before: ReportedLife | None, ended: Iterable[JobEvent], record: JobRecord, sighting: Sighting
+) -> int | None:
     """Which attempt of its job the life that begins is; ``None`` of the first, and of what may be.
 
     Args:
@@ -241,11 +247,11 @@ def _attempt(before: Told | None, ended: Iterable[JobEvent], record: JobRecord, 
     if not shows_end_before or record.retries_left is None or record.is_repeated:
         return None
     # What came and failed since the look before was never told: its retry is the first that is told of it.
-    is_first_told = sighting.looked_at_s is not None and (record.created_at_s or 0.0) > sighting.looked_at_s
-    return None if is_first_told else 2
+    is_first_reported = sighting.polled_at_s is not None and (record.created_at_s or 0.0) > sighting.polled_at_s
+    return None if is_first_reported else 2
 
 
-def _retries_used(before: Told, record: JobRecord) -> int:
+def _retries_used(before: ReportedLife, record: JobRecord) -> int:
     """How often RQ has put the job back since ``before``: several times between two looks, if it fails at once."""
     is_over_well = before.stage is Stage.ENDED and not before.has_failed
     if is_over_well or before.retries_left is None or record.retries_left is None:

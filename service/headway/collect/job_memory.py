@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headway.collect.job_lifecycle import Stage, Told
+from headway.collect.job_lifecycle import ReportedLife, Stage
 
 WAITING_KEPT = 2_000
 RUNNING_KEPT = 10_000
@@ -22,7 +22,7 @@ ANCHORS_KEPT = 16  # some of them may be cancelled
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    told: Told
+    reported: ReportedLife
     member: str | None
 
 
@@ -31,33 +31,33 @@ class _Ended:
     enqueued_at_s: float
     noticed_at_s: float
     score: float | None
-    told: Told
+    reported: ReportedLife
 
 
-class Remembered:
+class JobMemory:
     """The jobs of one queue as far as they were told."""
 
     def __init__(self, *, begins_at_s: float) -> None:
-        self.waiting: dict[str, Told] = {}
+        self.waiting: dict[str, ReportedLife] = {}
         self._running: dict[str, _Running] = {}
         self._ended: dict[str, _Ended] = {}
-        self._aside: dict[str, Told] = {}
+        self._aside: dict[str, ReportedLife] = {}
         """Jobs that have failed and wait elsewhere until their retry is due, which may be long."""
         self.anchors: deque[str] = deque(maxlen=ANCHORS_KEPT)
         """The last jobs at the end of the list that were told: what stands behind them is new."""
-        self.entries_told_until_s = 0.0
-        self.ends_told_until_s = begins_at_s
+        self.entries_reported_until_s = 0.0
+        self.ends_reported_until_s = begins_at_s
 
-    def told(self, job_id: str) -> Told | None:
+    def reported(self, job_id: str) -> ReportedLife | None:
         """What was told of a job; None where it is not remembered."""
         if job_id in self.waiting:
             return self.waiting[job_id]
         if job_id in self._running:
-            return self._running[job_id].told
+            return self._running[job_id].reported
         if job_id in self._aside:
             return self._aside[job_id]
         ended = self._ended.get(job_id)
-        return ended.told if ended else None
+        return ended.reported if ended else None
 
     def running(self) -> Iterator[str]:
         """The jobs that were told to run."""
@@ -71,24 +71,24 @@ class Remembered:
     def started_at_s(self, job_id: str) -> float | None:
         """When a running job started, None of any other."""
         running = self._running.get(job_id)
-        return running.told.started_at_s if running else None
+        return running.reported.started_at_s if running else None
 
     def has_ended(self, job_id: str, *, score: float) -> bool:
         """Whether the end that stands at ``score`` of a registry was told."""
         ended = self._ended.get(job_id)
         return ended is not None and ended.score == score
 
-    def put(self, job_id: str, told: Told, *, at_s: float, member: str | None, score: float | None) -> None:
+    def put(self, job_id: str, reported: ReportedLife, *, at_s: float, member: str | None, score: float | None) -> None:
         """Remember what was told of a job."""
         self.forget(job_id)
-        if told.stage is Stage.ENQUEUED:
-            self.waiting[job_id] = told
-        elif told.stage is Stage.STARTED:
-            self._running[job_id] = _Running(told, member)
-        elif told.is_aside:
-            self._aside[job_id] = told
+        if reported.stage is Stage.ENQUEUED:
+            self.waiting[job_id] = reported
+        elif reported.stage is Stage.STARTED:
+            self._running[job_id] = _Running(reported, member)
+        elif reported.is_aside:
+            self._aside[job_id] = reported
         else:
-            self._ended[job_id] = _Ended(told.enqueued_at_s, at_s, score, told)
+            self._ended[job_id] = _Ended(reported.enqueued_at_s, at_s, score, reported)
 
     def forget(self, job_id: str) -> None:
         """Remember nothing of a job."""
@@ -98,82 +98,91 @@ class Remembered:
     def trim(self, *, ends_read_until_s: float) -> None:
         """Forget what is beyond the bounds; of ended jobs also what ended long before ``ends_read_until_s``."""
         while len(self.waiting) > WAITING_KEPT:
-            told = self.waiting.pop(next(iter(self.waiting)))
-            self.entries_told_until_s = max(self.entries_told_until_s, told.enqueued_at_s)
+            reported = self.waiting.pop(next(iter(self.waiting)))
+            self.entries_reported_until_s = max(self.entries_reported_until_s, reported.enqueued_at_s)
         while len(self._running) > RUNNING_KEPT:
             del self._running[next(iter(self._running))]
         while len(self._aside) > ASIDE_KEPT:
             del self._aside[next(iter(self._aside))]
-        until_s = max(self.ends_told_until_s, ends_read_until_s - ENDED_KEPT_S)
+        until_s = max(self.ends_reported_until_s, ends_read_until_s - ENDED_KEPT_S)
         while self._ended:
             job_id, oldest = next(iter(self._ended.items()))
             if oldest.noticed_at_s > until_s and len(self._ended) <= ENDED_KEPT:
                 break
             until_s = max(until_s, oldest.noticed_at_s)
             del self._ended[job_id]
-        self.ends_told_until_s = until_s
+        self.ends_reported_until_s = until_s
 
     def to_state(self) -> dict[str, Any]:
         """What ``from_state`` makes an equal of this from; JSON can carry it."""
         return {
-            "waiting": {job: [told.enqueued_at_s, told.ended_before_at_s] for job, told in self.waiting.items()},
+            "waiting": {
+                job: [reported.enqueued_at_s, reported.ended_before_at_s] for job, reported in self.waiting.items()
+            },
             "running": {
-                job: [each.told.enqueued_at_s, each.told.started_at_s, each.told.ended_before_at_s, each.member]
+                job: [
+                    each.reported.enqueued_at_s,
+                    each.reported.started_at_s,
+                    each.reported.ended_before_at_s,
+                    each.member,
+                ]
                 for job, each in self._running.items()
             },
             "ended": {job: [each.enqueued_at_s, each.noticed_at_s, each.score] for job, each in self._ended.items()},
-            "aside": {job: told.enqueued_at_s for job, told in self._aside.items()},
-            "attempts": {job: _attempt_to_state(told) for job, told in self._told() if _is_worth_noting(told)},
+            "aside": {job: reported.enqueued_at_s for job, reported in self._aside.items()},
+            "attempts": {
+                job: _attempt_to_state(reported) for job, reported in self._told() if _is_worth_noting(reported)
+            },
             "anchors": list(self.anchors),
-            "entries_told_until_s": self.entries_told_until_s,
-            "ends_told_until_s": self.ends_told_until_s,
+            "entries_told_until_s": self.entries_reported_until_s,
+            "ends_told_until_s": self.ends_reported_until_s,
         }
 
     @classmethod
-    def from_state(cls, state: Any) -> "Remembered":
+    def from_state(cls, state: Any) -> "JobMemory":
         """The jobs as they were remembered."""
         self = cls(begins_at_s=state["ends_told_until_s"])
-        self.entries_told_until_s = state["entries_told_until_s"]
+        self.entries_reported_until_s = state["entries_told_until_s"]
         self.anchors.extend(state["anchors"])
         attempts = {job: _attempt_from_state(each) for job, each in state.get("attempts", {}).items()}
         for job, (enqueued_at_s, ended_before_at_s) in state["waiting"].items():
-            self.waiting[job] = Told(
+            self.waiting[job] = ReportedLife(
                 stage=Stage.ENQUEUED,
                 enqueued_at_s=enqueued_at_s,
                 ended_before_at_s=ended_before_at_s,
                 **attempts.get(job, {}),
             )
         for job, (enqueued_at_s, started_at_s, ended_before_at_s, member) in state["running"].items():
-            told = Told(
+            reported = ReportedLife(
                 stage=Stage.STARTED,
                 enqueued_at_s=enqueued_at_s,
                 started_at_s=started_at_s,
                 ended_before_at_s=ended_before_at_s,
                 **attempts.get(job, {}),
             )
-            self._running[job] = _Running(told, member)
+            self._running[job] = _Running(reported, member)
         for job, (enqueued_at_s, noticed_at_s, score) in state["ended"].items():
-            told = Told(stage=Stage.ENDED, enqueued_at_s=enqueued_at_s, **attempts.get(job, {}))
-            self._ended[job] = _Ended(enqueued_at_s, noticed_at_s, score, told)
+            reported = ReportedLife(stage=Stage.ENDED, enqueued_at_s=enqueued_at_s, **attempts.get(job, {}))
+            self._ended[job] = _Ended(enqueued_at_s, noticed_at_s, score, reported)
         for job, enqueued_at_s in state.get("aside", {}).items():
-            self._aside[job] = Told(
+            self._aside[job] = ReportedLife(
                 stage=Stage.ENDED, enqueued_at_s=enqueued_at_s, is_aside=True, **attempts.get(job, {})
             )
         return self
 
-    def _told(self) -> Iterator[tuple[str, Told]]:
+    def _told(self) -> Iterator[tuple[str, ReportedLife]]:
         yield from self.waiting.items()
-        yield from ((job, each.told) for job, each in self._running.items())
-        yield from ((job, each.told) for job, each in self._ended.items())
+        yield from ((job, each.reported) for job, each in self._running.items())
+        yield from ((job, each.reported) for job, each in self._ended.items())
         yield from self._aside.items()
 
 
-def _is_worth_noting(told: Told) -> bool:
-    return told.has_failed or (told.attempt, told.retries_left) != (None, None)
+def _is_worth_noting(reported: ReportedLife) -> bool:
+    return reported.has_failed or (reported.attempt, reported.retries_left) != (None, None)
 
 
-def _attempt_to_state(told: Told) -> list[Any]:
-    return [told.attempt, told.retries_left, told.has_failed]
+def _attempt_to_state(reported: ReportedLife) -> list[Any]:
+    return [reported.attempt, reported.retries_left, reported.has_failed]
 
 
 def _attempt_from_state(state: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ _EXECUTION_CHARS = 32  # a uuid in hexadecimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class EndedSpans:
     """What the spans of a registry of ended jobs hold: ids and scores."""
 
     scores: Mapping[str, float]
@@ -30,8 +30,8 @@ class Reading:
     tail: list[str]
     members: Mapping[str, str]
     """Job id -> its member of the registry of started jobs, which also names the execution."""
-    finished: Ends
-    failed: Ends
+    finished: EndedSpans
+    failed: EndedSpans
 
     @property
     def is_whole_list(self) -> bool:
@@ -40,7 +40,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Asked:
+class RecordRequests:
     """Jobs whose records a look has to read, the most urgent first, and never more than ``room``."""
 
     room: int

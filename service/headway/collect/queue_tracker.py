@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from headway.collect.ended_jobs import Endings
-from headway.collect.job_lifecycle import JobRecord, Sighting, Stage, Told, progress, vanished
-from headway.collect.job_memory import Remembered
-from headway.collect.poll_reading import Answers, Asked, Reading
+from headway.collect.ended_jobs import EndedJobs
+from headway.collect.job_lifecycle import JobRecord, ReportedLife, Sighting, Stage, progress, vanished
+from headway.collect.job_memory import JobMemory
+from headway.collect.poll_reading import Answers, Reading, RecordRequests
 from headway.scaling.model import JobEvent, QueueSample
 
 LEFT_ASKED_MAX = 500
-TOLD_WITHIN_S = 600.0  # the stream takes nothing older: ingest would move it, and make a burst that never was
+REPORTED_WITHIN_S = 600.0  # the stream takes nothing older: ingest would move it, and make a burst that never was
 FINISHED_KEPT_S = 500.0  # RQ's default result_ttl
 FAILED_KEPT_S = 31_536_000.0  # RQ's default failure_ttl, a year
 NAME_CHARS_MAX = 500  # ingest takes no longer ones
@@ -24,28 +24,28 @@ class TrackedQueue:
     def __init__(self, queue: str, *, begins_at_s: float) -> None:
         """Begin at ``begins_at_s``: jobs that ended before are not told."""
         self.queue = queue
-        self.jobs = Remembered(begins_at_s=begins_at_s)
-        self.finished = Endings(begins_at_s=begins_at_s, kept_s=(FINISHED_KEPT_S,))
-        self.failed = Endings(begins_at_s=begins_at_s, kept_s=(FAILED_KEPT_S,))
+        self.jobs = JobMemory(begins_at_s=begins_at_s)
+        self.finished = EndedJobs(begins_at_s=begins_at_s, kept_s=(FINISHED_KEPT_S,))
+        self.failed = EndedJobs(begins_at_s=begins_at_s, kept_s=(FAILED_KEPT_S,))
         self._behind: deque[str] = deque()
         self._edge_s: dict[str, float] = {}
 
     # --- what to read -------------------------------------------------------------------------------------------------
 
-    def must_look_deeper(self, reading: Reading) -> bool:
+    def must_poll_deeper(self, reading: Reading) -> bool:
         """Whether more jobs entered since the last look than ``reading.tail`` shows."""
         return not (self._behind or reading.is_whole_list or self._last_anchor(reading.tail) is not None)
 
-    def look_deeper(self, tail: list[str], *, entries_told_until_s: float | None = None) -> None:
+    def poll_deeper(self, tail: list[str], *, entries_reported_until_s: float | None = None) -> None:
         """Take a longer tail, to be told bit by bit. With a time, what waits before the tail counts as told."""
         anchor = self._last_anchor(tail)
         self._behind.extend(tail if anchor is None else tail[anchor + 1 :])
-        if entries_told_until_s is not None:
-            self.jobs.entries_told_until_s = entries_told_until_s
+        if entries_reported_until_s is not None:
+            self.jobs.entries_reported_until_s = entries_reported_until_s
 
-    def asks(self, reading: Reading, *, room: int) -> Asked:
+    def asks(self, reading: Reading, *, room: int) -> RecordRequests:
         """The jobs whose records tell what is new, ``room`` at most."""
-        asked = Asked(room, is_behind=bool(self._behind))
+        asked = RecordRequests(room, is_behind=bool(self._behind))
         gone = [job for job in self.jobs.running() if job not in reading.members]
         left = self._left(reading)
         asked.ended.update(gone, left)
@@ -101,16 +101,16 @@ class TrackedQueue:
     # --- what is new --------------------------------------------------------------------------------------------------
 
     def take(
-        self, reading: Reading, asked: Asked, answers: Answers, *, at_s: float, looked_at_s: float | None
+        self, reading: Reading, asked: RecordRequests, answers: Answers, *, at_s: float, polled_at_s: float | None
     ) -> list[JobEvent]:
         """What is new of this queue, each job's events in their order. All of it counts as told from now on.
 
-        ``looked_at_s`` is when the look before was.
+        ``polled_at_s`` is when the look before was.
         """
         events: list[JobEvent] = []
         for job_id in asked.jobs:
             if job_id not in asked.only_read:
-                events += self._news(job_id, reading, asked, answers, at_s=at_s, looked_at_s=looked_at_s)
+                events += self._news(job_id, reading, asked, answers, at_s=at_s, polled_at_s=polled_at_s)
         while self._behind and self._behind[0] in asked.jobs:
             self._behind.popleft()
         if asked.has_all_ends:
@@ -119,7 +119,7 @@ class TrackedQueue:
         self._learn(reading, answers)
         self.jobs.trim(ends_read_until_s=min(self.finished.read_until_s, self.failed.read_until_s))
         self._edge_s = dict(self._entered_s(reading, answers))
-        return [event for event in events if event.at_s >= at_s - TOLD_WITHIN_S]
+        return [event for event in events if event.at_s >= at_s - REPORTED_WITHIN_S]
 
     def sample(self, reading: Reading, *, at_s: float) -> QueueSample:
         """How the queue looks. To be called after ``take``."""
@@ -143,13 +143,13 @@ class TrackedQueue:
         self,
         job_id: str,
         reading: Reading,
-        asked: Asked,
+        asked: RecordRequests,
         answers: Answers,
         *,
         at_s: float,
-        looked_at_s: float | None,
+        polled_at_s: float | None,
     ) -> list[JobEvent]:
-        told, record = self.jobs.told(job_id), answers.records[job_id]
+        reported, record = self.jobs.reported(job_id), answers.records[job_id]
         is_new = job_id in asked.new
         if is_new:
             self.jobs.anchors.append(job_id)
@@ -158,37 +158,40 @@ class TrackedQueue:
             job_id=name(job_id),
             at_s=at_s,
             is_in_finished=job_id in reading.finished.scores or job_id in answers.finished,
-            is_enqueued_told=not is_new and record is not None and self._is_entry_told(record),
-            looked_at_s=looked_at_s,
+            is_enqueued_reported=not is_new and record is not None and self._is_entry_reported(record),
+            polled_at_s=polled_at_s,
         )
         if record is None:
-            events, now = self._gone(job_id, told, reading, sighting)
-        elif told is None and self._is_old(record, is_new=is_new):
-            events, now = [], Told(stage=Stage.ENDED, enqueued_at_s=record.enqueued_at_s) if record.is_ended else None
+            events, now = self._gone(job_id, reported, reading, sighting)
+        elif reported is None and self._is_old(record, is_new=is_new):
+            events, now = (
+                [],
+                ReportedLife(stage=Stage.ENDED, enqueued_at_s=record.enqueued_at_s) if record.is_ended else None,
+            )
         else:
-            events, now = progress(told, record, sighting)
+            events, now = progress(reported, record, sighting)
         if now is not None:
             score = _score(job_id, record, reading, answers)
             self.jobs.put(job_id, now, at_s=at_s, member=reading.members.get(job_id), score=score)
         return events
 
     def _gone(
-        self, job_id: str, told: Told | None, reading: Reading, sighting: Sighting
-    ) -> tuple[list[JobEvent], Told | None]:
-        if told is None or told.stage is Stage.ENDED or job_id in reading.members:
+        self, job_id: str, reported: ReportedLife | None, reading: Reading, sighting: Sighting
+    ) -> tuple[list[JobEvent], ReportedLife | None]:
+        if reported is None or reported.stage is Stage.ENDED or job_id in reading.members:
             return [], None
         self.jobs.forget(job_id)
-        return vanished(told, sighting)
+        return vanished(reported, sighting)
 
-    def _is_entry_told(self, record: JobRecord) -> bool:
-        return record.enqueued_at_s <= self.jobs.entries_told_until_s
+    def _is_entry_reported(self, record: JobRecord) -> bool:
+        return record.enqueued_at_s <= self.jobs.entries_reported_until_s
 
     def _is_old(self, record: JobRecord, *, is_new: bool) -> bool:
         """Whether a job that is not remembered is no news: it was told before, and forgotten."""
         if record.is_ended:
             ended_at_s = record.ended_at_s or record.started_at_s or record.enqueued_at_s
-            return ended_at_s <= self.jobs.ends_told_until_s
-        return not is_new and record.status == "queued" and self._is_entry_told(record)
+            return ended_at_s <= self.jobs.ends_reported_until_s
+        return not is_new and record.status == "queued" and self._is_entry_reported(record)
 
     def _learn(self, reading: Reading, answers: Answers) -> None:
         """Note for how long jobs are kept whose place in a registry was not found by that."""
@@ -199,7 +202,7 @@ class TrackedQueue:
             for job_id, score in scores.items():
                 record = answers.records.get(job_id)
                 if record is not None and record.status == status and record.ended_at_s is not None:
-                    endings.learn(score - record.ended_at_s // 1, since_s=self.jobs.ends_told_until_s)
+                    endings.learn(score - record.ended_at_s // 1, since_s=self.jobs.ends_reported_until_s)
 
     def _entered_s(self, reading: Reading, answers: Answers) -> Iterator[tuple[str, float]]:
         """When the jobs at both edges of the list entered it, as far as that is known."""
@@ -224,9 +227,9 @@ class TrackedQueue:
     def from_state(cls, queue: str, state: Any) -> "TrackedQueue":
         """The queue as far as it was told."""
         self = cls(queue, begins_at_s=0.0)
-        self.jobs = Remembered.from_state(state["jobs"])
-        self.finished = Endings.from_state(state["finished"])
-        self.failed = Endings.from_state(state["failed"])
+        self.jobs = JobMemory.from_state(state["jobs"])
+        self.finished = EndedJobs.from_state(state["finished"])
+        self.failed = EndedJobs.from_state(state["failed"])
         return self
 
 

@@ -17,7 +17,7 @@ import redis
 from headway.collect.broker import unavailable
 from headway.collect.job_lifecycle import FIELDS, record_from
 from headway.collect.job_memory import WAITING_KEPT
-from headway.collect.poll_reading import Answers, Asked, Ends, Reading, job_of
+from headway.collect.poll_reading import Answers, EndedSpans, Reading, RecordRequests, job_of
 from headway.collect.queue_tracker import TrackedQueue, name
 from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
 
@@ -35,14 +35,14 @@ ENDED_MAX = 5_000
 RECORDS_MAX = 1_500  # some 0.2 s of work, and at most 7,500 events: ingest takes 10,000 things at once
 PID_MAX = 2**31
 GONE_MAX = 1_000  # queues that were deleted; whoever names one after a customer or a date deletes them without end
-SAMPLED_EACH_LOOKS = 20
+SAMPLED_EACH_POLLS = 20
 SAMPLED_JOBS = 3
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class PollResult:
     """What one look at a broker found."""
 
     at_s: float
@@ -61,8 +61,8 @@ class RqBroker:
         self._client = client
         self._url = url
         self._connection = connection
-        self._looks = 0
-        self._looked_at_s: float | None = cursor["looked_at_s"] if cursor else None
+        self._polls = 0
+        self._polled_at_s: float | None = cursor["looked_at_s"] if cursor else None
         states = cursor["queues"] if cursor else {}
         self._queues = {queue: TrackedQueue.from_state(self._name(queue), state) for queue, state in states.items()}
         # Deleted while the broker answers, as by FLUSHALL: nothing waits there, which is known, unlike silence.
@@ -75,40 +75,40 @@ class RqBroker:
     def cursor(self) -> dict[str, Any]:
         """How far everything was told."""
         return {
-            "looked_at_s": self._looked_at_s,
+            "looked_at_s": self._polled_at_s,
             "queues": {queue: tracked.to_state() for queue, tracked in self._queues.items()},
             "gone": list(self._gone),
         }
 
-    def look(self, *, at_s: float) -> Look:
+    def poll_once(self, *, at_s: float) -> PollResult:
         """Look at everything once.
 
         Raises:
             Unavailable: the broker does not answer. Nothing was told, nothing is known to be zero.
         """
         try:
-            return self._look(at_s)
+            return self._poll(at_s)
         except (redis.RedisError, OSError) as error:
             raise unavailable(self._url, error) from error
 
     # --- the trips ----------------------------------------------------------------------------------------------------
 
-    def _look(self, at_s: float) -> Look:
+    def _poll(self, at_s: float) -> PollResult:
         worker_keys, readings = self._read_queues(at_s)
-        self._look_deeper(readings, at_s)
+        self._poll_deeper(readings, at_s)
         asked = self._asks(readings)
         answers, workers = self._read_records(asked, worker_keys)
         # Nothing is raised from here on: what is told and what is remembered as told stay one.
         events: list[JobEvent] = []
         for queue, reading in readings.items():
             events += self._queues[queue].take(
-                reading, asked[queue], answers[queue], at_s=at_s, looked_at_s=self._looked_at_s
+                reading, asked[queue], answers[queue], at_s=at_s, polled_at_s=self._polled_at_s
             )
-        self._looked_at_s = at_s
-        self._looks += 1
+        self._polled_at_s = at_s
+        self._polls += 1
         samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]
         self._let_go(readings)
-        return Look(
+        return PollResult(
             at_s=at_s,
             events=tuple(events),
             samples=(*samples, *self._empty(readings, at_s=at_s)),
@@ -133,7 +133,7 @@ class RqBroker:
             self._gone.pop(queue, None)
         fresh = sorted(present - self._queues.keys())
         if fresh:
-            begins_at_s = at_s if self._looked_at_s is None else self._looked_at_s
+            begins_at_s = at_s if self._polled_at_s is None else self._polled_at_s
             self._queues |= {queue: TrackedQueue(self._name(queue), begins_at_s=begins_at_s) for queue in fresh}
             with self._client.pipeline(transaction=False) as pipe:
                 plans = [self._plan(pipe, queue, at_s) for queue in fresh]
@@ -158,7 +158,7 @@ class RqBroker:
 
     def _plan(self, pipe: Any, queue: str, at_s: float) -> "_Plan":
         tracked = self._queues[queue]
-        plan = _Plan(queue=queue, is_sampled=self._looks % SAMPLED_EACH_LOOKS == 0)
+        plan = _Plan(queue=queue, is_sampled=self._polls % SAMPLED_EACH_POLLS == 0)
         pipe.llen(LIST + queue)
         pipe.lrange(LIST + queue, 0, HEAD_JOBS - 1)
         pipe.lrange(LIST + queue, -TAIL_JOBS, -1)
@@ -188,21 +188,21 @@ class RqBroker:
                 self._unreadable.pop(plan.queue, None)
                 yield plan.queue, reading
 
-    def _look_deeper(self, readings: dict[str, Reading], at_s: float) -> None:
+    def _poll_deeper(self, readings: dict[str, Reading], at_s: float) -> None:
         """Second trip, rarely: longer tails."""
-        deep = [queue for queue, reading in readings.items() if self._queues[queue].must_look_deeper(reading)]
+        deep = [queue for queue, reading in readings.items() if self._queues[queue].must_poll_deeper(reading)]
         if not deep:
             return
-        is_beginning = self._looked_at_s is None
+        is_beginning = self._polled_at_s is None
         with self._client.pipeline(transaction=False) as pipe:
             for queue in deep:
                 pipe.lrange(LIST + queue, -(WAITING_KEPT if is_beginning else DEEP_JOBS), -1)
             for queue, tail in zip(deep, pipe.execute(), strict=True):
-                self._queues[queue].look_deeper(tail, entries_told_until_s=at_s if is_beginning else None)
+                self._queues[queue].poll_deeper(tail, entries_reported_until_s=at_s if is_beginning else None)
 
-    def _asks(self, readings: dict[str, Reading]) -> dict[str, Asked]:
+    def _asks(self, readings: dict[str, Reading]) -> dict[str, RecordRequests]:
         room, asked = RECORDS_MAX, {}
-        first = self._looks % max(len(readings), 1)  # every queue is first at times: none starves behind another
+        first = self._polls % max(len(readings), 1)  # every queue is first at times: none starves behind another
         queues = list(readings)
         for queue in queues[first:] + queues[:first]:
             asked[queue] = self._queues[queue].asks(readings[queue], room=room)
@@ -210,7 +210,7 @@ class RqBroker:
         return asked
 
     def _read_records(
-        self, asked: dict[str, Asked], worker_keys: list[str]
+        self, asked: dict[str, RecordRequests], worker_keys: list[str]
     ) -> tuple[dict[str, Answers], list[list[str | None]]]:
         """Last trip, where anything may be news or workers are there."""
         with self._client.pipeline(transaction=False) as pipe:
@@ -278,7 +278,7 @@ class _Plan:
             failed=failed,
         )
 
-    def _ends(self, replies: Iterator[Any], spans: int) -> Ends:
+    def _ends(self, replies: Iterator[Any], spans: int) -> EndedSpans:
         scores: dict[str, float] = {}
         stops: list[float | None] = []
         for _ in range(spans):
@@ -290,10 +290,12 @@ class _Plan:
         sampled = next(replies) if self.is_sampled else []
         if isinstance(sampled, Exception):  # a server before 6.2 knows no ZRANDMEMBER: it does without
             sampled = []
-        return Ends(scores=scores, stops=stops, sampled=dict(zip(sampled[::2], map(float, sampled[1::2]), strict=True)))
+        return EndedSpans(
+            scores=scores, stops=stops, sampled=dict(zip(sampled[::2], map(float, sampled[1::2]), strict=True))
+        )
 
 
-def _answers(asked: Asked, replies: Iterator[Any]) -> Answers:
+def _answers(asked: RecordRequests, replies: Iterator[Any]) -> Answers:
     answers = Answers(records={}, finished={}, failed={})
     for job_id in asked.jobs:
         answers.records[job_id] = record_from(_checked(next(replies)) or [None] * len(FIELDS))
@@ -314,6 +316,6 @@ def _checked(reply: Any) -> Any:
     return reply
 
 
-def _has_more(reading: Reading, asked: Asked) -> bool:
+def _has_more(reading: Reading, asked: RecordRequests) -> bool:
     is_stopped = any(stop is not None for ends in (reading.finished, reading.failed) for stop in ends.stops)
     return asked.is_behind or is_stopped or len(asked.jobs) >= asked.room

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from headway.errors import Unavailable
 
 ANSWERS_WITHIN_S = 8.0  # ten thousand queues are read in a second
-LOOK_S = 0.5
+POLL_S = 0.5
 
 Answer = TypeVar("Answer")
 
 
-class Patience:
+class DatabaseTimeout:
     """How long Postgres has kept those waiting who share it, as they take turns to read."""
 
     def __init__(self, *, within_s: float = ANSWERS_WITHIN_S) -> None:
@@ -45,7 +45,7 @@ class Patience:
         task = asyncio.ensure_future(work)
         self._left.add(task)
         task.add_done_callback(self._ended)
-        while not (await asyncio.wait({task}, timeout=LOOK_S))[0]:
+        while not (await asyncio.wait({task}, timeout=POLL_S))[0]:
             now_s = asyncio.get_running_loop().time()
             waited_s = now_s - min(self._since_s.values(), default=now_s)
             if waited_s > self._within_s:

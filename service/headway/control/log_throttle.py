@@ -7,7 +7,7 @@ EVERY_S = 60.0
 KEYS_MAX = 1_000
 
 
-class Seldom:
+class LogThrottle:
     """Says whether it is time for another line about a key, and how many were left out since the last."""
 
     def __init__(

@@ -17,7 +17,7 @@ HELD_MAX: Mapping[str, int] = {"http": 100, "grpc": 2_000}
 KNOWN_MAX = 10_000
 
 
-class Brake:
+class RefusalThrottle:
     """Holds refusals back, by whom they are for: a credential's name, or an address."""
 
     def __init__(

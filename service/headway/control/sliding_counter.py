@@ -6,7 +6,7 @@ from collections.abc import Callable
 MOMENTS_MAX = 1_000  # of each the time and how often; what is beyond counts for the last of them
 
 
-class Lately:
+class SlidingCounter:
     """Counts what happens, and forgets what is over."""
 
     def __init__(self, within_s: float, *, clock: Callable[[], float]) -> None:

@@ -91,7 +91,7 @@ class TelemetryClient:
             )
         except grpc.RpcError as error:
             self._lines.failed(line, error)
-            raise self._told(line, error) from error
+            raise self._failure(line, error) from error
         except ValueError as error:  # how gRPC says that the channel is closed
             raise Unavailable(f"control plane at {line.address}: this client is closed") from error
         self._lines.answered(line)
@@ -108,7 +108,7 @@ class TelemetryClient:
         """Let the connection go. A call under way in another thread ends at once, as ``Unavailable``."""
         self._lines.close()
 
-    def _told(self, line: Line[TelemetryServiceStub], error: grpc.RpcError) -> HeadwayError:
+    def _failure(self, line: Line[TelemetryServiceStub], error: grpc.RpcError) -> HeadwayError:
         status, details = error.code(), error.details() or ""
         kind = _ERRORS.get(status, Unavailable)
         if status is grpc.StatusCode.DEADLINE_EXCEEDED:

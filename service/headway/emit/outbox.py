@@ -125,7 +125,7 @@ class Outbox:
         except HeadwayError as error:
             self._failed(error)
             return False
-        self._told(None)
+        self._log_change(None)
         self._failures = 0
         self._pending = None
         return True
@@ -173,11 +173,11 @@ class Outbox:
 
     def _failed(self, error: HeadwayError) -> None:
         self._failures += 1
-        self._told(str(error))
+        self._log_change(str(error))
         if self._pending is not None and not self._pending.events:
             self._pending = None  # the next reading says more
 
-    def _told(self, problem: str | None) -> None:
+    def _log_change(self, problem: str | None) -> None:
         """Log a change."""
         if problem is not None and self._problem is None:
             log.warning("telemetry held producer=%s: %s", self._producer, problem)

@@ -33,18 +33,18 @@ def explained(decision: Decision, *, previous_workers: int | None = None) -> Sen
 
 def _outcome(decision: Decision, previous_workers: int | None) -> Sentences:
     target = counted(decision.target_workers, "worker")
-    told = [f"Pool {decision.pool} should have {target}{_before(decision, previous_workers)}."]
+    sentences = [f"Pool {decision.pool} should have {target}{_before(decision, previous_workers)}."]
     if decision.burst_workers:
-        told.append(f"{decision.burst_workers} of them are burst workers: they exit when the queue is empty.")
-    told.append(_there(decision))
+        sentences.append(f"{decision.burst_workers} of them are burst workers: they exit when the queue is empty.")
+    sentences.append(_there(decision))
     if decision.unknown_workers:
-        told.append(
+        sentences.append(
             f"{counted(decision.unknown_workers, 'more worker')} may still run on unreachable hosts: "
             "they count against the bounds, but not as capacity."
         )
     if decision.mode is Mode.RECOMMEND:
-        told.append("The pool's mode is recommend: Headway starts and stops no worker for it.")
-    return tuple(told)
+        sentences.append("The pool's mode is recommend: Headway starts and stops no worker for it.")
+    return tuple(sentences)
 
 
 def _before(decision: Decision, previous_workers: int | None) -> str:
@@ -92,21 +92,21 @@ def _recalled(decision: Decision) -> Sentences:
     jobs, weeks = decision.recalled_jobs, decision.recalled_weeks
     if jobs is None or (weeks is None and round(jobs) == 0):
         return ()
-    told = "no more jobs than arrive now" if round(jobs) == 0 else f"{counted(round(jobs), 'job')} more"
+    sentences = "no more jobs than arrive now" if round(jobs) == 0 else f"{counted(round(jobs), 'job')} more"
     if weeks is None:
-        return (f"The same minute of earlier days predicts {told}.",)
-    return (f"This hour of the week, known from {counted(weeks, 'earlier week')}, predicts {told}.",)
+        return (f"The same minute of earlier days predicts {sentences}.",)
+    return (f"This hour of the week, known from {counted(weeks, 'earlier week')}, predicts {sentences}.",)
 
 
 def _queue(queue: QueueMetrics, where: str) -> str:
-    told = [f"{where} {_waiting(queue)}"]
+    sentences = [f"{where} {_waiting(queue)}"]
     if queue.in_flight_jobs is not None:
-        told.append(f"{counted(queue.in_flight_jobs, 'job')} {_are(queue.in_flight_jobs)} running")
+        sentences.append(f"{counted(queue.in_flight_jobs, 'job')} {_are(queue.in_flight_jobs)} running")
     if queue.arrival_rate_per_s is not None:
         is_timed = queue.service_time_s is not None and queue.arrival_rate_per_s > 0
         each = f", each with a service time of {duration(queue.service_time_s or 0.0)}" if is_timed else ""
-        told.append(f"{_rate(queue.arrival_rate_per_s)}{_again(queue)}{each}")
-    return f"{', '.join(told[:-1])} and {told[-1]}." if len(told) > 1 else f"{told[0]}."
+        sentences.append(f"{_rate(queue.arrival_rate_per_s)}{_again(queue)}{each}")
+    return f"{', '.join(sentences[:-1])} and {sentences[-1]}." if len(sentences) > 1 else f"{sentences[0]}."
 
 
 def _again(queue: QueueMetrics) -> str:
@@ -163,13 +163,13 @@ def _demands(decision: Decision) -> Sentences:
     winner = f"The greatest demand decides: {_demand(asking[0])}"
     if wanted is not None:
         winner += f"; that is {counted(wanted, 'worker')}"
-    told = [f"{winner}."]
+    sentences = [f"{winner}."]
     if len(asking) > 1:
-        told.append(f"Lower demands: {'; '.join(_demand(demand) for demand in asking[1:])}.")
+        sentences.append(f"Lower demands: {'; '.join(_demand(demand) for demand in asking[1:])}.")
     silent = [_words(demand.name) for demand in ranked if demand.slots <= 0]
     if silent:
-        told.append(f"No workers are asked for by {_listed(silent)}.")
-    return tuple(told)
+        sentences.append(f"No workers are asked for by {_listed(silent)}.")
+    return tuple(sentences)
 
 
 def _demand(demand: Demand) -> str:
@@ -177,7 +177,7 @@ def _demand(demand: Demand) -> str:
     return DEMANDS.get(demand.name, f"{_words(demand.name)} wants {{slots}}").format(slots=slots)
 
 
-Tell = Callable[[Step, Step, Decision], str]
+Wording = Callable[[Step, Step, Decision], str]
 
 
 def _limits(decision: Decision) -> Sentences:
@@ -189,11 +189,11 @@ def _limits(decision: Decision) -> Sentences:
 
 
 def _limit(before: Step, after: Step, decision: Decision) -> str:
-    tell = LIMITS.get(after.name)
-    if tell is None:
+    wording = LIMITS.get(after.name)
+    if wording is None:
         way = "raises" if after.workers > before.workers else "lowers"
         return f"The limit “{_words(after.name)}” {way} the count from {before.workers} to {after.workers}."
-    return tell(before, after, decision)
+    return wording(before, after, decision)
 
 
 def _capacity(before: Step, after: Step, decision: Decision) -> str:
@@ -215,7 +215,7 @@ def _workers_max(before: Step, after: Step, decision: Decision) -> str:
     return f"The profile allows at most {after.workers}, so {before.workers} become {after.workers}."
 
 
-LIMITS: Mapping[str, Tell] = MappingProxyType(
+LIMITS: Mapping[str, Wording] = MappingProxyType(
     {
         "hold_stale": lambda before, after, _: (
             f"The metrics are stale, so the count does not fall: {after.workers} stay, where {before.workers} "

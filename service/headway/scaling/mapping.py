@@ -31,8 +31,8 @@ class Reading:
         wrong: set[str] = set()
         for key, value in values.items():
             if key not in known:
-                told = near(key, known) or f" known: {', '.join(sorted(known))}"
-                self.breaches.append(f"{where}: unknown key {key!r};{told}")
+                hint = near(key, known) or f" known: {', '.join(sorted(known))}"
+                self.breaches.append(f"{where}: unknown key {key!r};{hint}")
                 continue
             before = len(self.breaches)
             taken[key] = self._value(value, known[key], where=where)

@@ -20,7 +20,7 @@ from headway.scaling.measure import (
     queue_metrics,
     sketch_index,
 )
-from headway.scaling.metrics.dispatch_overhead import LOOKS_KEPT, Dispatch, Seen, seen_of, with_looks
+from headway.scaling.metrics.dispatch_overhead import SAMPLES_KEPT, Dispatch, Seen, seen_of, with_samples
 from headway.scaling.metrics.rolling_estimate import WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.view import PoolView
@@ -139,7 +139,7 @@ class KeptRows:
         self._kept_s = max(WINDOW_S, SERVICE_WINDOW_S, objective.window_s) + BUCKET_S
         self._rows: dict[float, BucketRow] = {}
         self._moving = Moving()
-        self._looks: deque[Seen] = deque(maxlen=LOOKS_KEPT)
+        self._samples: deque[Seen] = deque(maxlen=SAMPLES_KEPT)
         self._dispatch = Dispatch()
 
     @property
@@ -149,8 +149,8 @@ class KeptRows:
 
     def learn(self, view: PoolView, *, at_s: float, now_s: float) -> None:
         """Learn from what was decided on what dispatch takes, as the leader does."""
-        self._looks.append(seen_of(view, at_s=at_s))
-        self._dispatch = with_looks(self._dispatch, self._looks, self._rows.values(), now_s=now_s)
+        self._samples.append(seen_of(view, at_s=at_s))
+        self._dispatch = with_samples(self._dispatch, self._samples, self._rows.values(), now_s=now_s)
 
     def take(self, rows: Iterable[BucketRow]) -> None:
         """Put ``rows`` in the place of older versions of themselves."""

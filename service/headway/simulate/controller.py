@@ -11,7 +11,7 @@ from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import Recall
 from headway.scaling.history.weekly import Member, Recalled, Weeks, recalled
 from headway.scaling.metrics.behaviour import Behaviour, mean_s, of_late_s
-from headway.scaling.metrics.rolling_estimate import Recent, Span
+from headway.scaling.metrics.rolling_estimate import RecentSpans, Span
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
@@ -62,7 +62,7 @@ class Controller:
         self._tick_s = tick_s
         self._slots_per_worker = slots_per_worker
         self._taken_at_s: float | None = None
-        self._recent: Recent | KeptRows = Recent(target_s=self.profile.objective.target_s, tick_s=tick_s)
+        self._recent: RecentSpans | KeptRows = RecentSpans(target_s=self.profile.objective.target_s, tick_s=tick_s)
         self._behaviour = measured = behaviour or Behaviour()
         known_s = of_late_s(measured)
         self._start_up_s = start_up_s if known_s is None else known_s

@@ -53,7 +53,7 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AuditQuery:
     """Which lines somebody wants. ``None``: any; times are Unix seconds, and ``until_s`` is left out itself."""
 
     actor: str | None = None
@@ -86,7 +86,7 @@ async def record_act(
     )
 
 
-async def list_acts(conn: AsyncConnection, asked: Asked, *, limit: int, before: str | None = None) -> list[Act]:
+async def list_acts(conn: AsyncConnection, asked: AuditQuery, *, limit: int, before: str | None = None) -> list[Act]:
     """At most ``limit`` lines, newest first, from the one after the cursor ``before`` on.
 
     Raises:
@@ -111,7 +111,7 @@ async def list_acts(conn: AsyncConnection, asked: Asked, *, limit: int, before: 
     ]
 
 
-def _conditions(asked: Asked) -> list[ColumnElement[bool]]:
+def _conditions(asked: AuditQuery) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     for name in ("actor", "action", "subject", "address"):
         wanted: str | None = getattr(asked, name)

@@ -47,7 +47,7 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class NameCapacity:
     """How many names there may be."""
 
     one_max: int
@@ -70,7 +70,9 @@ async def read_known(conn: AsyncConnection) -> frozenset[str]:
     return frozenset((await conn.execute(names)).scalars())
 
 
-async def claim(conn: AsyncConnection, kind: Kind, names: Sequence[str], *, sender: Sender, room: Room) -> Claimed:
+async def claim(
+    conn: AsyncConnection, kind: Kind, names: Sequence[str], *, sender: Sender, room: NameCapacity
+) -> Claimed:
     """Make ``names`` known as those of ``sender``, in their order, as far as there is room.
 
     A queue that a profile names takes none.

@@ -260,11 +260,11 @@ async def fence(connection: AsyncConnection, *, epoch: int) -> None:
         raise Superseded(f"epoch {epoch} was superseded; this process no longer leads")
 
 
-async def tell_hosts(connection: AsyncConnection, host_ids: Sequence[str]) -> None:
+async def notify_hosts(connection: AsyncConnection, host_ids: Sequence[str]) -> None:
     """Tell, when this commits, whoever holds the polls of these hosts that their orders have changed."""
     packs = [",".join(host_ids[begin : begin + HOSTS_A_NOTICE]) for begin in range(0, len(host_ids), HOSTS_A_NOTICE)]
-    told = func.unnest(cast(packs, ARRAY(Text)))
-    await connection.execute(select(func.pg_notify("headway_assignments", told)))
+    channels = func.unnest(cast(packs, ARRAY(Text)))
+    await connection.execute(select(func.pg_notify("headway_assignments", channels)))
 
 
 async def note_ahead(connection: AsyncConnection, host_id: str, *, epoch: int, revision: int) -> None:

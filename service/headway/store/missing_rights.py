@@ -11,7 +11,7 @@ from headway.store.engine import first_line
 log = logging.getLogger(__name__)
 
 
-class Lacks:
+class MissingRights:
     """The parts of a program's writing that Postgres refuses, by what it says. Serves any thread."""
 
     def __init__(self) -> None:

@@ -61,13 +61,13 @@ def events(messages: DataFrame) -> DataFrame:
     Out: as ``schema.EVENTS``. received_at_s is the message's timestamp, never later than now; at_s lies in
          [received - 600 s, received + 1 s]. Of what is no such object everything but the times is null.
     """
-    told = messages.select(
+    names = messages.select(
         F.from_json(F.col("value").cast("string"), EVENTS).alias("event"),
         F.least("timestamp", F.current_timestamp()).cast("double").alias("message_at_s"),
     ).select("event.*", "message_at_s")
     received_s = F.col("message_at_s")
     at_s = F.greatest(F.least(F.col("at_s"), received_s + EARLY_S), received_s - LATE_S)
-    return told.withColumns(
+    return names.withColumns(
         # `least` and `greatest` pass over null: what has no time must not be given one.
         {"received_at_s": received_s, "at_s": F.when(F.col("at_s").isNotNull(), at_s)}
     ).drop("message_at_s")

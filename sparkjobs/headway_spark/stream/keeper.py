@@ -64,9 +64,9 @@ class Keeper:
                 self._tidy(now_s, is_stopping=is_stopping)
         except (OSError, ValueError) as error:
             # The checkpoint may be amid a trim, the disk full or away. Nothing is lost, and the next look is near.
-            self._tell(f"the log's archive is not kept: {error}")
+            self._log_change(f"the log's archive is not kept: {error}")
         else:
-            self._tell(None)
+            self._log_change(None)
 
     def _move(self) -> None:
         until = source_log.committed_until(self._checkpoint)
@@ -97,7 +97,7 @@ class Keeper:
         if old and self._archive.take(old):
             log.info("moved to the archive what no stream reads files=%d older_than_s=%.0f", len(old), PASSED_OVER_S)
 
-    def _tell(self, problem: str | None) -> None:
+    def _log_change(self, problem: str | None) -> None:
         """Log a change."""
         if problem is not None and self._problem is None:
             log.warning("%s", problem)

@@ -49,7 +49,7 @@ from headway_spark.stream.pipeline import LATENESS_S, Progress, Sink, failure, f
 OPEN_S = 2 * LATENESS_S + 120.0
 ALIGNED_S = 60.0  # rows are made whole by the minute, which is the span of the longest
 WRITTEN_ROWS = 5_000  # a transaction
-LOOK_S = 1
+POLL_S = 1
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class Rebuild:
         log.info("rebuilding the stream's state files=%d", len(parquets(self.log_dir / "hot")))
         query = rows_of(file_events(self.session, self.log_dir), self.checkpoint).trigger(availableNow=True)
         running = query.foreachBatch(_unseen).start()
-        while not running.awaitTermination(LOOK_S):
+        while not running.awaitTermination(POLL_S):
             self.sink.beat()
             if self.is_stopping():
                 running.stop()

@@ -157,7 +157,7 @@ def backtest(
 
     def tell() -> None:
         nonlocal heard
-        heard = _tell(gathered.value, heard, told, on_done)
+        heard = _report(gathered.value, heard, told, on_done)
 
     try:
         # Nothing is left of the rows but what was gathered.
@@ -167,7 +167,7 @@ def backtest(
         raise Unavailable(f"Spark could not do the back-test: {reason.strip()}") from error
 
 
-def _tell(
+def _report(
     texts: Sequence[str], heard: int, told: set[tuple[str, str, int]], on_done: Callable[[Sequence[Outcome]], None]
 ) -> int:
     """Tell what was gathered after the first ``heard`` texts. Returns how many there are."""

@@ -24,7 +24,7 @@ from headway_spark.java import java_home
 from headway_spark.session import close, embedded, submitted
 
 HEAP_MB = 1024
-LOOK_S = 0.2
+POLL_S = 0.2
 T = TypeVar("T")
 _BULK: Mapping[str, str] = MappingProxyType(
     {
@@ -100,7 +100,7 @@ def interruptible(session: SparkSession, action: Callable[[], T], *, meanwhile: 
     thread.start()
     try:
         while not done.done():
-            thread.join(LOOK_S)
+            thread.join(POLL_S)
             meanwhile()
     except KeyboardInterrupt:
         session.sparkContext.cancelAllJobs()

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
 from headway.scaling.history.daily import MINUTE_S
-from headway.scaling.history.weekly import HOUR_MINUTES, Counted, Season, trained
+from headway.scaling.history.weekly import HOUR_MINUTES, ArrivalCounts, Season, trained
 from headway.scaling.history.weekly_codec import season_from_mapping, season_to_mapping
 from headway.scaling.profile_keys.schedule import Zone
 from headway_spark.studies.bulk import interruptible
@@ -21,7 +21,9 @@ COUNTS = (
     "queue string, since long, until long, minutes array<long>, minute_jobs array<long>, "
     "hours_since long, hours array<long>, hour_jobs array<long>"
 )
-"""One row a queue: its arrivals by minute of the Unix clock in [since, until), and by hour before; see ``Counted``."""
+"""One row a queue: its arrivals by minute of the Unix clock in [since, until), and by hour before; see
+``ArrivalCounts``.
+"""
 
 LEARNED = "queue string, season string"
 """One row a queue of which enough is known: its season as JSON."""
@@ -68,7 +70,7 @@ def counts_of(jobs: DataFrame) -> DataFrame:
     )
 
 
-def given_counts(session: SparkSession, counted: Mapping[str, Counted], *, folder: Path) -> DataFrame:
+def given_counts(session: SparkSession, counted: Mapping[str, ArrivalCounts], *, folder: Path) -> DataFrame:
     """``counted`` by queue, as in ``COUNTS``. On this machine it passes through a file in ``folder``."""
     rows = [
         {
@@ -119,9 +121,9 @@ def _learned(batches: Iterator[pa.RecordBatch], *, zone: Zone) -> Iterator[pa.Re
         yield pa.RecordBatch.from_pylist(rows, schema=_LEARNED_ARROW)
 
 
-def counted_of(row: Mapping[str, Any]) -> Counted:
+def counted_of(row: Mapping[str, Any]) -> ArrivalCounts:
     """A row of ``COUNTS`` as what scaling counts with."""
-    return Counted(
+    return ArrivalCounts(
         since=row["since"],
         until=row["until"],
         minutes=dict(zip(row["minutes"], row["minute_jobs"], strict=True)),

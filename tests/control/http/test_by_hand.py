@@ -70,7 +70,7 @@ async def test_a_pause_shows_in_the_overview_and_outlives_a_put(client: httpx.As
     assert (paused["pause"], paused["profile"]["mode"]) == ("pause_up", "act")
     body = paused["profile"] | {"workers_max": 30}
     assert (await client.put("/v1/profiles/mail", json=body, headers={"If-Match": '"1"'})).json()["pause"] == "pause_up"
-    assert '"mode":"pause_up"' in await door().state.door.overviews.json()
+    assert '"mode":"pause_up"' in await door().state.context.overviews.json()
     assert (await client.put(PAUSE)).json()["pause"] == "pause"
     assert (await client.delete(PAUSE)).json()["pause"] is None
 

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from control.http.conftest import Bound
-from headway.control.auth.authenticator import Callers
+from headway.control.auth.authenticator import Authenticator
 from headway.control.http.middleware import BODY_BYTES_MAX
-from headway.control.refusal_throttle import Brake
+from headway.control.refusal_throttle import RefusalThrottle
 
 TOKEN = "0123456789abcdef"
 
@@ -95,12 +95,12 @@ async def test_every_answer_forbids_scripts_of_others(client: httpx.AsyncClient)
 async def test_a_refusal_waits_for_its_turn_and_nothing_else_does(door) -> None:
     held: list[str] = []
 
-    class Noting(Brake):
+    class Noting(RefusalThrottle):
         async def hold(self, who: str, *, took_s: float, port: str, status: str) -> None:
             assert 0.0 < took_s < 60.0
             held.append(f"{who} {port} {status}")
 
-    callers = Callers(token=TOKEN)
+    callers = Authenticator(token=TOKEN)
     callers.brake = Noting()
     app = door(token=TOKEN, address=Bound(host="0.0.0.0"), callers=callers)
     transport = httpx.ASGITransport(app, client=("192.0.2.7", 1))

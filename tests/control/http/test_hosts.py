@@ -91,4 +91,4 @@ async def test_hosts_that_are_missing_or_spare_are_told_with_their_reason(
         wanted.since_s,
         why,
     )
-    assert json.loads(await door().state.door.overviews.json())["hosts_wanted"] == [told]
+    assert json.loads(await door().state.context.overviews.json())["hosts_wanted"] == [told]

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import psycopg
 
-from headway.control.database_timeout import Patience
+from headway.control.database_timeout import DatabaseTimeout
 
 
 async def test_who_comes_after_one_that_hangs_is_not_kept_either(migrated_url: str, door) -> None:
@@ -13,7 +13,7 @@ async def test_who_comes_after_one_that_hangs_is_not_kept_either(migrated_url: s
     with psycopg.connect(migrated_url) as holder:
         holder.execute("lock table leader_epoch in access exclusive mode")
         app = door()
-        app.state.door.overviews._patience = Patience(within_s=0.3)
+        app.state.context.overviews._patience = DatabaseTimeout(within_s=0.3)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             answers = await asyncio.gather(*(client.get(path) for path in ("/v1/health", "/metrics", "/v1/pools")))

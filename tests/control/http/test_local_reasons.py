@@ -11,12 +11,12 @@ import pytest
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
 from control.http.test_reading import BATCH
-from headway.control.auth.authenticator import ENDED_SHOWN_S, Callers
+from headway.control.auth.authenticator import ENDED_SHOWN_S, Authenticator
 from headway.control.auth.certificates import Certificates
 from headway.control.auth.pki import make_ca, make_server, write_pair
 from headway.control.http.overview.process_reasons import local_reasons
 from headway.control.ingest.ingest import Ingest
-from headway.control.scheduler.maintenance import Upkeep
+from headway.control.scheduler.maintenance import Maintenance
 
 TOKEN = "a-shared-token-of-32-characters!"
 
@@ -24,7 +24,7 @@ TOKEN = "a-shared-token-of-32-characters!"
 @pytest.fixture
 def reasons(ingest: Ingest) -> Callable[..., list[tuple[str, str]]]:
     def made(**values: Any) -> list[tuple[str, str]]:
-        given = {"callers": Callers(token=None), "upkeep": None, "certificates": None, **values}
+        given = {"callers": Authenticator(token=None), "upkeep": None, "certificates": None, **values}
         callers = given.pop("callers")
         return [(each.kind, each.text) for each in local_reasons(ingest, callers, **given)]
 
@@ -32,7 +32,7 @@ def reasons(ingest: Ingest) -> Callable[..., list[tuple[str, str]]]:
 
 
 def test_upkeep_that_fails_is_told_with_its_reason(reasons) -> None:
-    upkeep = Upkeep()
+    upkeep = Maintenance()
     assert reasons(upkeep=upkeep) == []
     upkeep.failed("partitions", PermissionError("must be owner of table decisions"))
     assert reasons(upkeep=upkeep) == [
@@ -54,7 +54,7 @@ def test_a_certificate_that_has_ended_is_told(reasons, tmp_path: Path, days: int
 async def test_calls_with_what_was_revoked_are_told_and_guesses_are_not(door, engine, seed: Seed) -> None:
     """Who guesses could else turn health red at will."""
     ahead_s = 0.0
-    callers = Callers(token=TOKEN, engine=engine, clock=lambda: time.monotonic() + ahead_s)
+    callers = Authenticator(token=TOKEN, engine=engine, clock=lambda: time.monotonic() + ahead_s)
     app = door(token=TOKEN, callers=callers)
     seed.leader()
     seed.pipeline()

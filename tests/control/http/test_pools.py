@@ -9,7 +9,7 @@ import pytest
 
 from control.http.conftest import NOW_S
 from control.http.seed import Seed
-from headway.control.http.overview.pool_state import Condition, Counts, state_of
+from headway.control.http.overview.pool_state import Condition, WorkerCounts, state_of
 from headway.scaling.metrics.job_failures import Failures
 from headway.scaling.model import Decision, Mode, Objective, QueueMetrics
 from headway.scaling.profile import Profile
@@ -27,7 +27,7 @@ def condition(metrics: dict[str, Any], **values: Any) -> Condition:
             "metrics": seen,
             "measured_age_s": 1.0,
             "failures": (),
-            "counts": Counts(running=3),
+            "counts": WorkerCounts(running=3),
             "target_workers": 3,
             "is_crash_looping": False,
             "no_host": None,
@@ -48,7 +48,7 @@ def condition(metrics: dict[str, Any], **values: Any) -> Condition:
         (MEASURED, {"measured_age_s": 13.0}, "stale"),
         (MEASURED, {"measured_age_s": 11.0}, "on_time"),
         ({}, {"measured_age_s": None}, "stale"),
-        ({"waiting_jobs": 1, "oldest_age_s": 10.1}, {"counts": Counts(starting=1)}, "breaching"),
+        ({"waiting_jobs": 1, "oldest_age_s": 10.1}, {"counts": WorkerCounts(starting=1)}, "breaching"),
         # 9 s old 2 s ago: it has waited 11 s by now
         ({"sampled_at_s": NOW_S - 2, "waiting_jobs": 1, "oldest_age_s": 9.0}, {}, "breaching"),
         # What was late when it was last read stays late while nobody knows better; what was not did not become so.
@@ -58,13 +58,13 @@ def condition(metrics: dict[str, Any], **values: Any) -> Condition:
             "breaching",
         ),
         ({"sampled_at_s": NOW_S - 300, "waiting_jobs": 1, "oldest_age_s": 4.0}, {"measured_age_s": 300.0}, "stale"),
-        ({"pickup_objective_s": 12.0}, {"counts": Counts(starting=1)}, "recovering"),
-        ({"waiting_jobs": 1, "oldest_age_s": 7.5}, {"counts": Counts(starting=1)}, "at_risk"),
-        ({"waiting_jobs": 1, "oldest_age_s": 1.0}, {"counts": Counts(starting=1)}, "scaling"),
+        ({"pickup_objective_s": 12.0}, {"counts": WorkerCounts(starting=1)}, "recovering"),
+        ({"waiting_jobs": 1, "oldest_age_s": 7.5}, {"counts": WorkerCounts(starting=1)}, "at_risk"),
+        ({"waiting_jobs": 1, "oldest_age_s": 1.0}, {"counts": WorkerCounts(starting=1)}, "scaling"),
         ({"waiting_jobs": 1, "oldest_age_s": None}, {}, "unmeasured"),
         ({"start_rate_per_s": 1.0}, {}, "unmeasured"),
         ({}, {}, "idle"),
-        ({}, {"counts": Counts(), "target_workers": 0}, "idle"),
+        ({}, {"counts": WorkerCounts(), "target_workers": 0}, "idle"),
         (MEASURED, {"failures": (ALL_FAIL,)}, "failing"),
         # One queue of two, in which a fifth of all jobs are
         (MEASURED, {"failures": (ALL_FAIL, Failures(ended_jobs=400))}, "failing"),

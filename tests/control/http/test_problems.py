@@ -87,7 +87,7 @@ async def test_a_bug_is_a_problem_too_and_tells_nothing_of_the_insides(door, mon
     async def fail(*_: object, **__: object) -> HealthOut:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("headway.control.http.overview.overview_builder.Overviews.health", fail)
+    monkeypatch.setattr("headway.control.http.overview.overview_builder.OverviewBuilder.health", fail)
     transport = httpx.ASGITransport(door(), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         answer = await client.get("/v1/health")

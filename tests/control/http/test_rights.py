@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from control.http.conftest import Bound
-from headway.control.auth.authenticator import Caller, Callers
+from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.http.openapi import description
 from headway.errors import Unauthenticated
 from headway.store.access.credentials import Role
@@ -65,7 +65,7 @@ MAY = {
 HELD_OPEN = {"GET /v1/events"}  # answered for as long as somebody listens
 
 
-class Shown(Callers):
+class Shown(Authenticator):
     """Takes what is shown for the name of a role."""
 
     async def who(self, secret: str | None) -> Caller:

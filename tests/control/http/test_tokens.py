@@ -10,7 +10,7 @@ import pytest
 
 from control.http.conftest import Bound
 from control.http.seed import Seed
-from headway.control.auth.authenticator import Callers
+from headway.control.auth.authenticator import Authenticator
 from headway.control.http.openapi import description
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.permissions import RIGHTS, allows, needed_for
@@ -24,7 +24,7 @@ MAIL = {"queues": ["redis/mail"], "template": "rq"}
 async def app(door, engine) -> Any:
     return door(
         token=SHARED,
-        callers=Callers(token=SHARED, engine=engine),
+        callers=Authenticator(token=SHARED, engine=engine),
         address=Bound(host="0.0.0.0"),
         feed=Feed(pause_s=0.01, refresh_s=0.05),  # whoever watches is told again, and asked who it is, at once
     )

@@ -16,13 +16,13 @@ from sqlalchemy import text
 from control.rpc.test_identity import SHARED, Door, eventually
 from headway.agent.controlplane.client import ControlClient, Enrolled
 from headway.agent.controlplane.isolation import Contact
-from headway.agent.controlplane.session import Link
-from headway.agent.desired_state import Orders
+from headway.agent.controlplane.session import ControlSession
+from headway.agent.desired_state import DesiredState
 from headway.agent.model import Identity
 from headway.agent.state.state_dir import StateFolder
-from headway.control.agents.agent_service import Reports
-from headway.control.agents.host_authorization import Admission
-from headway.control.auth.authenticator import Callers
+from headway.control.agents.agent_service import AgentService
+from headway.control.agents.host_authorization import HostAuthorization
+from headway.control.auth.authenticator import Authenticator
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import serve
 from headway.errors import Unavailable
@@ -112,9 +112,9 @@ class Site:
 @pytest.fixture
 async def site(migrated_url: str, tmp_path: Path) -> AsyncIterator[Site]:
     engine = create_engine(migrated_url)
-    reports = Reports(engine=engine)
-    callers = Callers(token=SHARED, engine=engine, on_cut_off=reports.host_changed)
-    servicer = Interrupted(reports, Admission(engine=engine, callers=callers))
+    reports = AgentService(engine=engine)
+    callers = Authenticator(token=SHARED, engine=engine, on_cut_off=reports.host_changed)
+    servicer = Interrupted(reports, HostAuthorization(engine=engine, callers=callers))
     server = await serve([servicer], address=Address(host="127.0.0.1", port=0), token=SHARED, callers=callers)
     watching = asyncio.create_task(callers.watch())
     site = Site(Door(engine, callers, server.port), servicer, tmp_path)
@@ -253,12 +253,12 @@ def test_a_credential_that_cannot_be_written_down_is_not_used(tmp_path: Path, mo
     monkeypatch.setattr(folder, "save_identity", full)
     client = ControlClient("127.0.0.1:1", token=None, clock=lambda: 0.0)
     monkeypatch.setattr(client, "enrol", lambda **_: Enrolled(cluster_id="c", host_id="h", credential="hwh_new"))
-    link = Link(
+    link = ControlSession(
         client,
         folder,
         identity=Identity(agent_id="x"),
         host_name="a",
-        orders=Orders(),
+        orders=DesiredState(),
         contact=Contact(folder),
         wake=lambda: None,
         join_token="hwj_token",

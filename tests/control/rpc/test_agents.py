@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from headway.agent.controlplane.client import ControlClient, HostNews
+from headway.agent.controlplane.client import ControlClient, HostUpdate
 from headway.agent.model import Identity
 from headway.agent.system import procfs
-from headway.control.agents.agent_service import Reports
-from headway.control.agents.host_authorization import Admission
-from headway.control.auth.authenticator import Callers
+from headway.control.agents.agent_service import AgentService
+from headway.control.agents.host_authorization import HostAuthorization
+from headway.control.auth.authenticator import Authenticator
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import serve
 from headway.errors import Conflict, NotFound, Refused, Unauthenticated, Unavailable
@@ -35,7 +35,7 @@ TEMPLATE = Template(name="rq", content_hash="h", slots=3, cpu_cores=0.5, memory_
 class Door:
     """A gRPC door over a database, and what a test does in the place of the leader."""
 
-    def __init__(self, engine: Engine, reports: Reports, port: int) -> None:
+    def __init__(self, engine: Engine, reports: AgentService, port: int) -> None:
         self.engine = engine
         self.reports = reports
         self.address = f"127.0.0.1:{port}"
@@ -65,15 +65,15 @@ class Door:
 @pytest.fixture
 async def door(migrated_url: str) -> AsyncIterator[Door]:
     engine = create_engine(migrated_url)
-    reports = Reports(engine=engine)
+    reports = AgentService(engine=engine)
 
     async def hear() -> None:
         async for _, payload in listen(migrated_url, ["headway_assignments"]):
             reports.host_changed(payload)
 
     hearing = asyncio.create_task(hear())
-    callers = Callers(token=TOKEN, engine=engine)
-    servicer = AgentServicer(reports, Admission(engine=engine, callers=callers))
+    callers = Authenticator(token=TOKEN, engine=engine)
+    servicer = AgentServicer(reports, HostAuthorization(engine=engine, callers=callers))
     address = Address(host="127.0.0.1", port=0)
     server = await serve([servicer], address=address, token=TOKEN, callers=callers)
     yield Door(engine, reports, server.port)
@@ -88,7 +88,7 @@ def enrolled(client: ControlClient, name: str = "a", *, boot_id: str = "boot") -
 
 
 def report(client: ControlClient, identity: Identity, sequence: int = 1, **values: Any) -> str:
-    news = HostNews(
+    news = HostUpdate(
         **{"capacity": CAPACITY, "templates": (TEMPLATE,), "workers": (), "exit_codes": {}, "start_ups": (), **values}
     )
     return client.report(

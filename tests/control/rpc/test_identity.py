@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from headway.agent.controlplane.client import ControlClient, Enrolled, Heard, HostNews, Proof
+from headway.agent.controlplane.client import ControlClient, Enrolled, HostUpdate, Proof, ReportAnswer
 from headway.agent.model import Identity
 from headway.agent.system import procfs
-from headway.control.agents.agent_service import Reports
-from headway.control.agents.host_authorization import Admission
+from headway.control.agents.agent_service import AgentService
+from headway.control.agents.host_authorization import HostAuthorization
 from headway.control.auth import authenticator as module
-from headway.control.auth.authenticator import HEARD_S, LOCAL, Caller, Callers
+from headway.control.auth.authenticator import LISTENER_PROVEN_S, LOCAL, Authenticator, Caller
 from headway.control.auth.authenticator import SHARED as SHARED_CALLER
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.call_permissions import RIGHTS, may_call
@@ -36,7 +36,7 @@ BOUND_S = 60.0
 class Door:
     """The agents' door, and what an administrator does. Calls run in threads: the agent's client is synchronous."""
 
-    def __init__(self, engine: Engine, callers: Callers, port: int) -> None:
+    def __init__(self, engine: Engine, callers: Authenticator, port: int) -> None:
         self.engine = engine
         self.callers = callers
         self.address = f"127.0.0.1:{port}"
@@ -68,8 +68,8 @@ class Door:
         given = {"host_name": name, "host_id": "", "boot_id": f"boot-{name}", "agent_id": f"agent-{name}", **values}
         return await asyncio.to_thread(lambda: client.enrol(**given, proof=proof))
 
-    async def report(self, client: ControlClient, identity: Identity, host_id: str | None = None) -> Heard:
-        news = HostNews(
+    async def report(self, client: ControlClient, identity: Identity, host_id: str | None = None) -> ReportAnswer:
+        news = HostUpdate(
             capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
             templates=(),
             workers=(),
@@ -103,9 +103,9 @@ def identity_of(given: Enrolled) -> Identity:
 @pytest.fixture
 async def door(migrated_url: str) -> AsyncIterator[Door]:
     engine = create_engine(migrated_url)
-    reports = Reports(engine=engine)
-    callers = Callers(token=SHARED, engine=engine, on_cut_off=reports.host_changed)
-    servicer = AgentServicer(reports, Admission(engine=engine, callers=callers))
+    reports = AgentService(engine=engine)
+    callers = Authenticator(token=SHARED, engine=engine, on_cut_off=reports.host_changed)
+    servicer = AgentServicer(reports, HostAuthorization(engine=engine, callers=callers))
     server = await serve([servicer], address=Address(host="127.0.0.1", port=0), token=SHARED, callers=callers)
     watching = asyncio.create_task(callers.watch())
     door = Door(engine, callers, server.port)
@@ -337,7 +337,7 @@ async def test_credentials_are_renewed_by_age(door: Door) -> None:
     assert 27 - 0.01 <= row.days <= 30
     await _execute(door, "update credentials set renew_at = now() where role = 'host'")
     assert (await door.report(client, old)).credential == ""  # what is known is believed
-    fresh = Callers(token=SHARED, engine=door.engine)
+    fresh = Authenticator(token=SHARED, engine=door.engine)
     assert (await fresh.who(old.credential)).wants_renewal
 
 
@@ -349,7 +349,7 @@ async def test_rotation_under_load_refuses_nobody(door: Door) -> None:
 
     def host_life(identity: Identity) -> int:
         client, renewals = door.client(), 0
-        news = HostNews(
+        news = HostUpdate(
             capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=(), exit_codes={}, start_ups=()
         )
         sequence = 0
@@ -406,14 +406,14 @@ async def test_a_revoked_host_is_cut_off_at_once_also_while_its_poll_is_held(doo
 
 async def test_what_was_kept_is_not_believed_once_changes_go_unheard(door: Door, migrated_url: str) -> None:
     now_s = [0.0]
-    callers = Callers(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
+    callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
     a = await door.enrolled("a")
     await callers.hear()
     assert (await callers.who(a.credential)).host_id == a.host_id
     await door.act(revoke_host, "a")
-    now_s[0] = HEARD_S
+    now_s[0] = LISTENER_PROVEN_S
     assert (await callers.who(a.credential)).host_id == a.host_id  # the bound that the document gives
-    now_s[0] = HEARD_S + 0.001
+    now_s[0] = LISTENER_PROVEN_S + 0.001
     with pytest.raises(Unauthenticated, match="was revoked"):
         await callers.who(a.credential)
     await callers.hear()
@@ -428,7 +428,7 @@ async def test_after_an_older_database_was_restored_changes_are_heard_again(door
         await door.join_token(name=f"t{number}")
         await door.act(revoke_token, f"t{number}")
     now_s = [0.0]
-    callers = Callers(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
+    callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
     await callers.hear()
     await _execute(door, "update credential_changes set revision = 0")
     await callers.hear()
@@ -445,7 +445,7 @@ async def test_changes_that_are_too_many_to_be_read_at_once_are_all_heard(
     monkeypatch.setattr(module, "CHANGES_MAX", 4)
     hosts = [await door.enrolled(name) for name in "abc"]
     now_s = [0.0]
-    callers = Callers(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
+    callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
     await callers.hear()
     (before,) = await door.rows("select revision from credential_changes")
     for number, identity in enumerate(hosts, start=1):  # three rows a change
@@ -464,7 +464,7 @@ async def test_changes_that_are_too_many_to_be_read_at_once_are_all_heard(
     heard_at_s = []
     for now_s[0] in (1.0, 2.0, 3.0):
         await callers.hear()
-        heard_at_s.append(callers._heard_at_s)
+        heard_at_s.append(callers._proven_at_s)
     assert heard_at_s == [0.0, 0.0, 3.0]  # until all is read nothing that is kept is believed
     assert not {digest(identity.credential) for identity in hosts} & callers._kept.keys()
     assert callers._revision == before.revision + 4
@@ -472,7 +472,7 @@ async def test_changes_that_are_too_many_to_be_read_at_once_are_all_heard(
 
 async def test_known_callers_cost_the_database_nothing(door: Door) -> None:
     a = await door.enrolled("a")
-    callers = Callers(token=SHARED, engine=door.engine)
+    callers = Authenticator(token=SHARED, engine=door.engine)
     await callers.hear()
     callers._engine = None  # whoever is looked up now is not known
     for _ in range(100):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Objective, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.reconcile import Action, Drain, Start, reconcile
 from headway.scaling.view import PoolView
@@ -59,7 +59,7 @@ def outcomes(draw: st.DrawFn, pool: str, hosts: Sequence[Host]) -> Outcome:
         profile=profile,
         queues=(queue(queue=f"redis/{pool}", waiting_jobs=draw(st.integers(0, 500)), oldest_age_s=1.0),),
         start_up_s=2.0,
-        capacity_workers=Rooms(hosts).capacity(TEMPLATE.name),
+        capacity_workers=HostCapacities(hosts).capacity(TEMPLATE.name),
     )
     before = Memory(target_workers=draw(st.integers(0, 30)))
     decision, memory = decide(view, before, now_s=NOW_S)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.allocation.allocate import settled
 from headway.scaling.model import Host
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import placed_workers
 from scaling.laws.drawn import LAW
 from scaling.laws.fleets import HOSTS, TEMPLATE, pools
@@ -39,7 +39,7 @@ def test_who_was_cut_was_cut_for_want_of_room_and_says_so(hosts: list[Host], dat
         if now.decision != was.decision:
             assert now.decision.binding == now.decision.steps[-1].name == "share"
             assert now.decision.target_workers < was.decision.target_workers
-            assert not Rooms(hosts, held=rows).capacity(TEMPLATE.name)
+            assert not HostCapacities(hosts, held=rows).capacity(TEMPLATE.name)
 
 
 @LAW

@@ -17,7 +17,7 @@ class WatchedFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._read = self._seen = _look(path)
+        self._read = self._seen = _stat_of(path)
         self.now: HostFile = load(path)
 
     def is_changed(self, *, is_asked: bool = False) -> bool:
@@ -26,7 +26,7 @@ class WatchedFile:
         A change is read once the file has looked the same twice, so that one half written is not taken for whole; at
         once where ``is_asked``, also if it looks the same: what it names may have come meanwhile.
         """
-        before, self._seen = self._seen, _look(self._path)
+        before, self._seen = self._seen, _stat_of(self._path)
         is_settled = self._seen == before and self._seen != self._read
         return self._take() if is_asked or is_settled else False
 
@@ -45,7 +45,7 @@ class WatchedFile:
         return True
 
 
-def _look(path: Path) -> tuple[int, int, int] | None:
+def _stat_of(path: Path) -> tuple[int, int, int] | None:
     """What changes when the file does; ``None`` where it is not there."""
     try:
         found = path.stat()

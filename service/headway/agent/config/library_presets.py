@@ -20,7 +20,7 @@ _UNBUFFERED = MappingProxyType({"PYTHONUNBUFFERED": "1"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Starter:
+class LibraryPreset:
     """How one worker of a library is started and stopped, as a person would write it down."""
 
     argv: Sequence[str]
@@ -57,7 +57,7 @@ def _noted(**more: str) -> Mapping[str, str]:
 
 
 RQ_SAFE = ("--worker-class", "headway.workers.rq.DrainingWorker")
-RQ = Starter(
+RQ = LibraryPreset(
     argv=("rq", "worker", *RQ_SAFE, "QUEUE"),
     burst_arguments=("--burst",),
     ready_pattern="Listening on",
@@ -71,9 +71,9 @@ RQ = Starter(
     ),
 )
 
-STARTERS: Mapping[str, Starter] = MappingProxyType(
+STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
     {
-        "arq": Starter(
+        "arq": LibraryPreset(
             argv=("arq", "APP.WorkerSettings"),
             burst_arguments=("--burst",),
             slots=10,
@@ -85,7 +85,7 @@ STARTERS: Mapping[str, Starter] = MappingProxyType(
                 stop_signal="cancels running jobs at once, to be run again, unless job_completion_wait is set",
             ),
         ),
-        "celery": Starter(
+        "celery": LibraryPreset(
             argv=(
                 *("celery", "--app", "APP", "worker", "--queues", "QUEUE", "--concurrency", "4", "--loglevel", "INFO"),
                 *("-O", "fair", "--prefetch-multiplier", "1", "--without-mingle", "--without-gossip"),
@@ -97,7 +97,7 @@ STARTERS: Mapping[str, Starter] = MappingProxyType(
             memory="256MB",
             notes=_noted(argv="without --prefetch-multiplier 1 a worker hoards four jobs for each that it runs"),
         ),
-        "dramatiq": Starter(
+        "dramatiq": LibraryPreset(
             argv=("dramatiq", "APP", "--queues", "QUEUE", "--processes", "1", "--threads", "4"),
             slots=4,
             ready_pattern="Worker process is ready for action",
@@ -106,7 +106,7 @@ STARTERS: Mapping[str, Starter] = MappingProxyType(
             memory="128MB",
             notes=_noted(drain_timeout_s="Dramatiq itself waits 600 s (--worker-shutdown-timeout); then force_signal"),
         ),
-        "huey": Starter(
+        "huey": LibraryPreset(
             argv=("huey_consumer", "APP.huey", "--workers", "1"),
             environment=_UNBUFFERED,
             ready_pattern="Huey consumer started",
@@ -115,7 +115,7 @@ STARTERS: Mapping[str, Starter] = MappingProxyType(
             memory="128MB",
             notes=_noted(stop_signal="INT, not TERM, which ends Huey at once and loses its running jobs"),
         ),
-        "laravel": Starter(
+        "laravel": LibraryPreset(
             argv=("php", "artisan", "queue:work", "redis", "--queue", "QUEUE", "--tries", "3", "--timeout", "60"),
             burst_arguments=("--stop-when-empty",),
             ready_pattern="Processing jobs from",
@@ -123,7 +123,7 @@ STARTERS: Mapping[str, Starter] = MappingProxyType(
             memory="128MB",
             notes=_noted(drain_timeout_s="more than --timeout, and less than the connection's retry_after"),
         ),
-        "procrastinate": Starter(
+        "procrastinate": LibraryPreset(
             argv=("procrastinate", "--app", "APP.app", "worker", "--queues", "QUEUE", "--concurrency", "1"),
             environment={"PYTHONPATH": "."},
             burst_arguments=("--one-shot",),
@@ -133,7 +133,7 @@ STARTERS: Mapping[str, Starter] = MappingProxyType(
             notes=_noted(environment="Procrastinate itself does not look for your code where it is started"),
         ),
         "rq": RQ,
-        "sidekiq": Starter(
+        "sidekiq": LibraryPreset(
             argv=("bundle", "exec", "sidekiq", "--queue", "QUEUE", "--concurrency", "5", "--timeout", "60"),
             slots=5,
             ready_pattern="Starting processing",
@@ -142,7 +142,7 @@ STARTERS: Mapping[str, Starter] = MappingProxyType(
             memory="512MB",
             notes=_noted(drain_timeout_s="more than --timeout, after which Sidekiq gives back what still runs"),
         ),
-        "taskiq": Starter(
+        "taskiq": LibraryPreset(
             argv=("taskiq", "worker", "APP:broker", "--workers", "1", "--max-async-tasks", "10"),
             slots=10,
             ready_pattern="Listening started",
@@ -154,7 +154,7 @@ STARTERS: Mapping[str, Starter] = MappingProxyType(
 )
 
 
-def host_text(templates: Mapping[str, Starter]) -> str:
+def host_text(templates: Mapping[str, LibraryPreset]) -> str:
     """``host.toml`` with a table a template. The first says what each key means."""
     names = list(templates)
     return HOST_HEAD + "".join(
@@ -162,7 +162,7 @@ def host_text(templates: Mapping[str, Starter]) -> str:
     )
 
 
-def template_text(name: str, starter: Starter, *, is_first: bool) -> str:
+def template_text(name: str, starter: LibraryPreset, *, is_first: bool) -> str:
     """The table of one template."""
     notes = starter.notes if is_first else {}
     values = {"argv": toml_list(starter.argv)}

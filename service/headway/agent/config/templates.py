@@ -112,7 +112,7 @@ class Template:
         canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
-    def told(self) -> model.Template:
+    def reported(self) -> model.Template:
         """What the control plane may know of it."""
         return model.Template(
             name=self.name,

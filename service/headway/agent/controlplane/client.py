@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headway import __version__
-from headway.agent.controlplane.rpc import Calls
+from headway.agent.controlplane.rpc import RpcCalls
 from headway.agent.model import Hint, Identity
 from headway.scaling.model import Assignment, Exit, HostCapacity, StartUp, Template, Worker
 from headway.wire import codec
@@ -36,7 +36,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class ReportAnswer:
     """What answers a report."""
 
     cluster_id: str
@@ -45,7 +45,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PollAnswer:
     """What a poll brought."""
 
     cluster_id: str
@@ -58,7 +58,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostNews:
+class HostUpdate:
     """What a report tells. Starts of workers are seconds since boot, as ``now_s`` is when it is sent."""
 
     capacity: HostCapacity
@@ -82,7 +82,7 @@ class ControlClient:
         tls: Callable[[], Tls | None] = lambda: None,
     ) -> None:
         self._clock = clock
-        self._calls = Calls(addresses, stub=AgentServiceStub, token=token, clock=clock, tls=tls)
+        self._calls = RpcCalls(addresses, stub=AgentServiceStub, token=token, clock=clock, tls=tls)
 
     @property
     def has_token(self) -> bool:
@@ -111,8 +111,8 @@ class ControlClient:
         return Enrolled(cluster_id=response.cluster_id, host_id=response.host_id, credential=response.credential)
 
     def report(
-        self, news: HostNews, *, identity: Identity, host_name: str, boot_id: str, sequence: int, epoch_seen: int
-    ) -> Heard:
+        self, news: HostUpdate, *, identity: Identity, host_name: str, boot_id: str, sequence: int, epoch_seen: int
+    ) -> ReportAnswer:
         """Tell what the host has and runs.
 
         Raises:
@@ -140,9 +140,9 @@ class ControlClient:
             labels=news.labels,
         )
         response = self._calls.call(lambda stub: stub.Report, request, secret=self._secret(identity))
-        return Heard(cluster_id=response.cluster_id, credential=response.credential)
+        return ReportAnswer(cluster_id=response.cluster_id, credential=response.credential)
 
-    def poll(self, identity: Identity, *, epoch: int, revision: int) -> Answer:
+    def poll(self, identity: Identity, *, epoch: int, revision: int) -> PollAnswer:
         """What the host is to run, once that is newer than ``epoch`` and ``revision``, or the same after a while.
 
         Raises as ``report`` does, and ``GivenUp`` after ``give_up_poll``.
@@ -157,8 +157,8 @@ class ControlClient:
         response: agent_pb2.PollResponse = self._calls.hold(
             lambda stub: stub.Poll, request, secret=self._secret(identity), timeout_s=POLL_TIMEOUT_S
         )
-        heard_at_s = self._clock()
-        return Answer(
+        received_at_s = self._clock()
+        return PollAnswer(
             cluster_id=response.cluster_id,
             epoch=response.epoch,
             revision=response.revision,
@@ -169,7 +169,7 @@ class ControlClient:
                     is_busy=hint.is_busy,
                     since_age_s=hint.since_age_s if hint.HasField("since_age_s") else None,
                     age_s=hint.age_s,
-                    heard_at_s=heard_at_s,
+                    received_at_s=received_at_s,
                     ended_jobs=hint.ended_jobs if hint.HasField("ended_jobs") else None,
                 )
                 for hint in response.hints

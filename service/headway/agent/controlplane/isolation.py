@@ -34,31 +34,31 @@ class Contact:
         self._began_at_s = clock()
         kept = folder.read(FILE) or {}
         at_s = kept.get("at_s") if kept.get("boot_id") == procfs.boot_id() else None
-        self._heard_at_s = at_s if isinstance(at_s, float) else NEVER_S
+        self._received_at_s = at_s if isinstance(at_s, float) else NEVER_S
         self._promised = _promised(kept.get("promised"))
         """Template -> for how long its workers go on cut off, by what the control plane was told, or may have been."""
-        self._telling = self._promised
+        self._reporting = self._promised
         self._written_at_s = NEVER_S
-        self._told_at_s = NEVER_S
-        self.gap_s = self._began_at_s - self._heard_at_s
+        self._answered_at_s = NEVER_S
+        self.gap_s = self._began_at_s - self._received_at_s
         """For how long the control plane had not heard of this host when this agent began; endless where nobody knows,
         as after a reboot."""
 
-    def tells(self, promised: Mapping[str, float]) -> None:
+    def commit_to(self, promised: Mapping[str, float]) -> None:
         """Note what a report says that is about to be sent: it may arrive, and its answer not. From any thread."""
         with self._lock:
-            self._telling = dict(promised)
-            both = _least(self._promised, self._telling)
+            self._reporting = dict(promised)
+            both = _least(self._promised, self._reporting)
             if both == self._promised:
                 return
             self._promised = both
         self._write()
 
-    def heard(self, *, sent_at_s: float) -> None:
+    def received(self, *, sent_at_s: float) -> None:
         """Note that the last report was answered, which was sent then. From any thread."""
         with self._lock:
-            self._heard_at_s = max(self._heard_at_s, sent_at_s)
-            is_same, self._promised = self._promised == self._telling, self._telling
+            self._received_at_s = max(self._received_at_s, sent_at_s)
+            is_same, self._promised = self._promised == self._reporting, self._reporting
             if is_same and sent_at_s - self._written_at_s < WRITE_EVERY_S:
                 return
             self._written_at_s = sent_at_s
@@ -75,26 +75,26 @@ class Contact:
 
     def _write(self) -> None:
         with self._lock:
-            heard = {} if self._heard_at_s == NEVER_S else {"at_s": self._heard_at_s}
-            body = {"boot_id": procfs.boot_id(), **heard, "promised": self._promised}
+            received = {} if self._received_at_s == NEVER_S else {"at_s": self._received_at_s}
+            body = {"boot_id": procfs.boot_id(), **received, "promised": self._promised}
         # What could not be written makes the next agent count from its own beginning or earlier.
         with suppress(OSError):
             self._folder.write(FILE, body, is_durable=False)
 
-    def told(self, *, asked_at_s: float) -> None:
+    def answered(self, *, asked_at_s: float) -> None:
         """Note that the control plane has said what this host is to run, asked then. From any thread."""
         with self._lock:
-            self._told_at_s = max(self._told_at_s, asked_at_s)
+            self._answered_at_s = max(self._answered_at_s, asked_at_s)
 
     def times_s(self) -> tuple[float, float, float]:
         """When the control plane last heard of this host, since when its orders are true, and now."""
         with self._lock:
-            return self._heard_at_s, self._told_at_s, self._clock()
+            return self._received_at_s, self._answered_at_s, self._clock()
 
     def is_perhaps_forgotten(self) -> bool:
         """Whether nobody had called for so long when this agent began, and nobody has stood by its orders since."""
         with self._lock:
-            return self.gap_s >= FORGETTABLE_S and self._told_at_s < self._began_at_s
+            return self.gap_s >= FORGETTABLE_S and self._answered_at_s < self._began_at_s
 
     def lost_for_s(self) -> float:
         """Seconds since the control plane last heard of this host; 0 while an agent has only just begun.
@@ -103,7 +103,7 @@ class Contact:
         """
         now_s = self._clock()
         with self._lock:
-            since_s = self._began_at_s if self._heard_at_s == NEVER_S else self._heard_at_s
+            since_s = self._began_at_s if self._received_at_s == NEVER_S else self._received_at_s
             return now_s - since_s if now_s - self._began_at_s >= FIRST_CALL_S else 0.0
 
 
@@ -127,11 +127,11 @@ class Isolation:
 
     def doubtful(self, limits_s: Mapping[str, float], contact: Contact) -> frozenset[str]:
         """The names of templates of which nothing may be started until the control plane has told what is to run."""
-        heard_at_s, told_at_s, now_s = contact.times_s()
+        received_at_s, answered_at_s, now_s = contact.times_s()
         before = _cut_off(limits_s, for_s=contact.gap_s) if self._cut_off is None else self._cut_off
-        self._cut_off = _cut_off(limits_s, for_s=now_s - heard_at_s)
+        self._cut_off = _cut_off(limits_s, for_s=now_s - received_at_s)
         self._doubtful.update(dict.fromkeys(before | self._cut_off, now_s))
-        self._doubtful = {name: at_s for name, at_s in self._doubtful.items() if told_at_s < at_s}
+        self._doubtful = {name: at_s for name, at_s in self._doubtful.items() if answered_at_s < at_s}
         self.wants_word = bool(before - self._cut_off)
         return frozenset(self._doubtful)
 

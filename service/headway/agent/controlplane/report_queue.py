@@ -3,28 +3,28 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from headway.agent.controlplane.client import HostNews
+from headway.agent.controlplane.client import HostUpdate
 from headway.agent.workers.exit_log import Ended
 from headway.scaling.model import Exit, StartUp, WorkerState
 
-UNTOLD_MAX = 1_000
+PENDING_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class ReportBatch:
     """What one report tells, and of what it tells the end."""
 
-    news: HostNews
+    news: HostUpdate
     ended: Mapping[str, Ended]
     start_ups: int
     exits: int
 
 
-class Untold:
+class ReportQueue:
     """How the host is, and every end and start-up until it was told."""
 
     def __init__(self) -> None:
-        self._news: HostNews | None = None
+        self._news: HostUpdate | None = None
         self._ended: dict[str, Ended] = {}
         self._start_ups: list[StartUp] = []
         self._exits: list[Exit] = []
@@ -35,18 +35,18 @@ class Untold:
         return self._news is not None
 
     def add(
-        self, news: HostNews, *, ended: Iterable[Ended], start_ups: Iterable[StartUp], exits: Iterable[Exit] = ()
+        self, news: HostUpdate, *, ended: Iterable[Ended], start_ups: Iterable[StartUp], exits: Iterable[Exit] = ()
     ) -> None:
         """Note how the host is now, and what has happened since."""
         self._news = news
         self._ended |= {each.worker.worker_id: each for each in ended}
         self._start_ups += start_ups
         # Cut off for long, the oldest are forgotten: what counts is what runs.
-        self._ended = dict(list(self._ended.items())[-UNTOLD_MAX:])
-        self._start_ups = self._start_ups[-UNTOLD_MAX:]
-        self._exits = [*self._exits, *exits][-UNTOLD_MAX:]
+        self._ended = dict(list(self._ended.items())[-PENDING_MAX:])
+        self._start_ups = self._start_ups[-PENDING_MAX:]
+        self._exits = [*self._exits, *exits][-PENDING_MAX:]
 
-    def telling(self) -> Telling | None:
+    def telling(self) -> ReportBatch | None:
         """All of it, as it stands; ``None`` before anything is known."""
         if self._news is None:
             return None
@@ -59,11 +59,11 @@ class Untold:
             start_ups=tuple(self._start_ups),
             exits=tuple(self._exits),
         )
-        return Telling(news=news, ended=dict(self._ended), start_ups=len(self._start_ups), exits=len(self._exits))
+        return ReportBatch(news=news, ended=dict(self._ended), start_ups=len(self._start_ups), exits=len(self._exits))
 
-    def told(self, telling: Telling) -> None:
+    def reported(self, batch: ReportBatch) -> None:
         """Forget what was told; what has come since stays."""
-        for key in telling.ended:
+        for key in batch.ended:
             self._ended.pop(key, None)
-        del self._start_ups[: telling.start_ups]
-        del self._exits[: telling.exits]
+        del self._start_ups[: batch.start_ups]
+        del self._exits[: batch.exits]

@@ -19,7 +19,7 @@ class Unanswered(Unavailable):
     """No answer came in time."""
 
 
-class Talk:
+class RetryState:
     """How one kind of call goes, told once a change."""
 
     def __init__(self, name: str) -> None:

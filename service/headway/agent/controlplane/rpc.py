@@ -44,7 +44,7 @@ class GivenUp(Unavailable):
     """The call was given up on our side, so that it is made anew."""
 
 
-class Calls(Generic[Stub]):
+class RpcCalls(Generic[Stub]):
     """Calls of one of the control planes at ``addresses``. Safe to use from several threads.
 
     ``tls`` is asked for each connection.
@@ -136,9 +136,9 @@ class Calls(Generic[Stub]):
         if failure is None and code not in RETRYABLE:
             return _REFUSALS.get(code, Refused)(f"the control plane at {line.address} refuses: {details} ({code.name})")
         self._lines.failed(line, error)
-        told = failure or f"does not answer ({code.name}: {details})"
+        problem = failure or f"does not answer ({code.name}: {details})"
         kind = Unanswered if code is grpc.StatusCode.DEADLINE_EXCEEDED else Unavailable
-        return kind(f"the control plane at {line.address} {told}")
+        return kind(f"the control plane at {line.address} {problem}")
 
     def _cut_short(self, line: Line[Stub]) -> Unavailable:
         if line is not self._lines.now:

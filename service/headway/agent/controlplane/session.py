@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from headway.agent.controlplane.client import Answer, ControlClient, HostNews
+from headway.agent.controlplane.client import ControlClient, HostUpdate, PollAnswer
 from headway.agent.controlplane.enrolment import Membership
 from headway.agent.controlplane.isolation import Contact, promises
-from headway.agent.controlplane.report_queue import Untold
-from headway.agent.controlplane.retry import PAUSE_MAX_S, Talk
+from headway.agent.controlplane.report_queue import ReportQueue
+from headway.agent.controlplane.retry import PAUSE_MAX_S, RetryState
 from headway.agent.controlplane.rpc import GivenUp
-from headway.agent.desired_state import Orders
+from headway.agent.desired_state import DesiredState
 from headway.agent.model import Hint, Identity
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import procfs
@@ -34,14 +34,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class ReceivedState:
     """What the control plane last said: the orders in force and the newest hints."""
 
-    orders: Orders
+    orders: DesiredState
     hints: tuple[Hint, ...] = ()
 
 
-class Link:
+class ControlSession:
     """The connection of one agent. ``wake`` is called, from a thread of its own, when new orders have come."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Link:
         *,
         identity: Identity,
         host_name: str,
-        orders: Orders,
+        orders: DesiredState,
         wake: Callable[[], None],
         join_token: str | None = None,
         contact: Contact,
@@ -74,16 +74,16 @@ class Link:
         self._sequence = int(procfs.since_boot_s() * 1000)
         self._changed = threading.Condition()
         # What follows is read and written under the condition's lock.
-        self._heard = Heard(orders=orders)
-        self._heard_as = identity.cluster_id, identity.host_id
+        self._heard = ReceivedState(orders=orders)
+        self._received_as = identity.cluster_id, identity.host_id
         """Who was told what was heard."""
         self._epoch_seen = orders.epoch
-        self._untold = Untold()
+        self._pending = ReportQueue()
         self._is_due = False
         self._due_by_s = float("inf")
         """When a report is due that every agent may have reason to send just now."""
         self._is_closing = False
-        self._wanted_at_once, self._told_at_once = 1, 0
+        self._wanted_at_once, self._reported_at_once = 1, 0
         """How often an answer was wanted at once, and how much of that the last answer has served."""
         self._threads = [
             threading.Thread(target=self._run_reports, name="report", daemon=True),
@@ -98,14 +98,14 @@ class Link:
             thread.start()
 
     @property
-    def heard(self) -> Heard:
+    def received(self) -> ReceivedState:
         """What the control plane last said."""
         with self._changed:
             return self._heard
 
     def publish(
         self,
-        news: HostNews,
+        news: HostUpdate,
         *,
         ended: Iterable[Ended] = (),
         start_ups: Iterable[StartUp] = (),
@@ -114,7 +114,7 @@ class Link:
     ) -> None:
         """Hand over what the next report tells, beside these ends, start-ups and exits: at once if it is urgent."""
         with self._changed:
-            self._untold.add(news, ended=ended, start_ups=start_ups, exits=exits)
+            self._pending.add(news, ended=ended, start_ups=start_ups, exits=exits)
             if is_urgent:
                 self._is_due = True
                 self._changed.notify_all()
@@ -137,7 +137,7 @@ class Link:
     # --- reports -----------------------------------------------------------------------------------------------------
 
     def _run_reports(self) -> None:
-        talk = Talk("report")
+        talk = RetryState("report")
         while self._wait_until_due():
             self._try(self._report, talk)
             self._pause(REPORT_GAP_S)
@@ -148,7 +148,7 @@ class Link:
         """Whether to go on: returns when a report is due, or false when this ends."""
         until_s = time.monotonic() + REPORT_EVERY_S * _about(REPORT_JITTER)
         with self._changed:
-            while not (self._is_closing or (self._is_due and self._untold.has_news)):
+            while not (self._is_closing or (self._is_due and self._pending.has_news)):
                 wait_s = min(until_s, self._due_by_s) - time.monotonic()
                 if wait_s <= 0:
                     break
@@ -158,17 +158,17 @@ class Link:
     def _report(self) -> None:
         identity = self.membership.identity()
         with self._changed:
-            telling = self._untold.telling()
-            if telling is None:
+            batch = self._pending.telling()
+            if batch is None:
                 return
             self._is_due, self._due_by_s = False, float("inf")
             self._sequence += 1
             sequence, epoch_seen = self._sequence, self._epoch_seen
-        self._contact.tells(promises(telling.news.templates))
+        self._contact.commit_to(promises(batch.news.templates))
         sent_at_s = procfs.since_boot_s()
         try:
-            heard = self._client.report(
-                telling.news,
+            received = self._client.report(
+                batch.news,
                 identity=identity,
                 host_name=self._host_name,
                 boot_id=self._boot_id,
@@ -179,20 +179,20 @@ class Link:
             with self._changed:
                 self._is_due = True
             raise
-        if self.membership.is_foreign(identity, heard.cluster_id):
+        if self.membership.is_foreign(identity, received.cluster_id):
             with self._changed:
                 self._is_due = True
             return
-        self._contact.heard(sent_at_s=sent_at_s)
-        if heard.credential:
-            self.membership.renew(identity, heard.credential)
+        self._contact.received(sent_at_s=sent_at_s)
+        if received.credential:
+            self.membership.renew(identity, received.credential)
         with self._changed:
-            self._untold.told(telling)
+            self._pending.reported(batch)
 
     # --- polls -------------------------------------------------------------------------------------------------------
 
     def _run_polls(self) -> None:
-        talk = Talk("poll")
+        talk = RetryState("poll")
         while not self._is_closing:
             asked_at_s = time.monotonic()
             has_news = self._try(self._poll, talk)
@@ -202,23 +202,23 @@ class Link:
     def _poll(self) -> bool:
         """Whether the answer brought new orders."""
         identity = self.membership.identity()
-        having = self.heard.orders
+        having = self.received.orders
         # After a poll that failed the answer shall come at once, also where nothing has changed meanwhile.
         wanted = self._wanted_at_once
-        epoch, revision = (having.epoch, having.revision) if wanted == self._told_at_once else (0, 0)
-        self._told_at_once = 0
+        epoch, revision = (having.epoch, having.revision) if wanted == self._reported_at_once else (0, 0)
+        self._reported_at_once = 0
         answer = self._client.poll(identity, epoch=epoch, revision=revision)
         if self.membership.is_foreign(identity, answer.cluster_id):
             return False
-        has_news = self._hear(answer, identity)
-        self._told_at_once = wanted
-        if self.heard.orders.are_confirmed_by(epoch=answer.epoch, revision=answer.revision):
-            self._contact.told(asked_at_s=answer.asked_at_s)
+        has_news = self._receive(answer, identity)
+        self._reported_at_once = wanted
+        if self.received.orders.are_confirmed_by(epoch=answer.epoch, revision=answer.revision):
+            self._contact.answered(asked_at_s=answer.asked_at_s)
         return has_news
 
-    def _hear(self, answer: Answer, identity: Identity) -> bool:
+    def _receive(self, answer: PollAnswer, identity: Identity) -> bool:
         with self._changed:
-            if self._heard_as != (identity.cluster_id, identity.host_id):
+            if self._received_as != (identity.cluster_id, identity.host_id):
                 return False  # enrolled anew meanwhile: this answer was for who the host was before
             self._epoch_seen = max(self._epoch_seen, answer.epoch)
             orders = self._heard.orders
@@ -228,13 +228,13 @@ class Link:
                 self._changed.notify_all()
             is_newer = orders.are_outdated_by(epoch=answer.epoch, revision=answer.revision)
             if is_newer:
-                orders = Orders(
+                orders = DesiredState(
                     cluster_id=answer.cluster_id,
                     epoch=answer.epoch,
                     revision=answer.revision,
                     assignments=answer.assignments,
                 )
-            self._heard = Heard(orders=orders, hints=answer.hints)
+            self._heard = ReceivedState(orders=orders, hints=answer.hints)
         if is_newer:
             self._wake()
         return is_newer
@@ -243,17 +243,17 @@ class Link:
         with self._changed:
             orders = self._heard.orders
             is_same = (now.host_id, now.cluster_id) == (before.host_id, orders.cluster_id)
-            self._heard_as = now.cluster_id, now.host_id
+            self._received_as = now.cluster_id, now.host_id
             if not is_same:
                 # Revisions are counted for a host of a cluster: what is told to the new one is newer whatever it says.
-                self._heard = Heard(orders=orders.moved_to(now.cluster_id))
+                self._heard = ReceivedState(orders=orders.moved_to(now.cluster_id))
                 self._epoch_seen = 0
         if not is_same:
             self._wake()
 
     # --- trying again ------------------------------------------------------------------------------------------------
 
-    def _try(self, call: Callable[[], bool | None], talk: Talk, *, is_last: bool = False) -> bool | None:
+    def _try(self, call: Callable[[], bool | None], talk: RetryState, *, is_last: bool = False) -> bool | None:
         """What ``call`` returns; ``None`` where it failed, after the pause that follows a failure."""
         identity, was_let_in = self.membership.now
         try:

@@ -18,7 +18,7 @@ def by_hint(hint: Hint | None, *, started_at_s: float, now_s: float) -> Activity
     """What a hint says of the worker that started then. One from before its start was about another process."""
     if hint is None or now_s - hint.known_at_s > HINT_FRESH_S or hint.known_at_s < started_at_s:
         return NOT_KNOWN
-    since_s = None if hint.since_age_s is None else hint.heard_at_s - hint.since_age_s
+    since_s = None if hint.since_age_s is None else hint.received_at_s - hint.since_age_s
     return Activity(is_busy=hint.is_busy, busy_since_s=since_s if hint.is_busy else None)
 
 
@@ -42,7 +42,7 @@ def sampled(process: Stat, children: list[Stat], *, now_s: float) -> Sample:
 
 
 @dataclass(slots=True)
-class Watch:
+class ProcessWatch:
     """What is known of one worker by looking at its processes."""
 
     crew: frozenset[tuple[int, int]] | None = None
@@ -63,24 +63,24 @@ class Watch:
         self.last = sample
 
 
-class Lookout:
+class ActivityTracker:
     """What is known of every worker's activity: the newest hints, and a watch on each worker's processes."""
 
     def __init__(self) -> None:
         self._hints: dict[int, Hint] = {}
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, ProcessWatch] = {}
 
-    def hear(self, hints: tuple[Hint, ...]) -> None:
+    def receive(self, hints: tuple[Hint, ...]) -> None:
         """Put what the broker said last in place of what it said before."""
         self._hints = {hint.pid: hint for hint in hints}
 
-    def look(self, records: Iterable[Record], *, now_s: float) -> None:
+    def scan(self, records: Iterable[Record], *, now_s: float) -> None:
         """Look at the processes of these workers, and forget all others."""
-        watches: dict[str, Watch] = {}
+        watches: dict[str, ProcessWatch] = {}
         for record in records:
             process = procfs.stat(record.pid) if record.life.state is WorkerState.RUNNING else None
             if process is not None:
-                watch = watches[record.worker_id] = self._watches.get(record.worker_id, Watch())
+                watch = watches[record.worker_id] = self._watches.get(record.worker_id, ProcessWatch())
                 watch.see(sampled(process, procfs.descendants(record.pid), now_s=now_s))
         self._watches = watches
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headway.agent.config.templates import Template
-from headway.agent.monitoring.resource_usage import Weight
+from headway.agent.monitoring.resource_usage import WorkerUsage
 from headway.scaling import model
 
 ENOUGH = 5  # looks at a worker, a minute apart
@@ -27,63 +27,63 @@ class Cost:
 
     cpu_cores: float
     memory_bytes: float
-    looks: int = 0
+    samples: int = 0
 
 
-class Costs:
+class CostModel:
     """The measured cost of each template, and what was told of it."""
 
     def __init__(self, known: Mapping[str, Cost] | None = None) -> None:
         self._known = dict(known or {})
-        self._told: dict[str, Cost] = {}
+        self._published: dict[str, Cost] = {}
 
     @property
     def known(self) -> Mapping[str, Cost]:
         """Template -> what is known of it."""
         return self._known
 
-    def learn(self, weights: Mapping[str, Sequence[Weight]]) -> None:
+    def learn(self, weights: Mapping[str, Sequence[WorkerUsage]]) -> None:
         """Fold one look at the workers of each template into what is known."""
         for template, each in weights.items():
             if each:
                 self._known[template] = learnt(self._known.get(template), each)
 
-    def told(self, template: Template) -> model.Template:
+    def reported(self, template: Template) -> model.Template:
         """What the control plane may know of the template, at its cost now."""
         known = self._known.get(template.name)
-        if not template.is_measured or known is None or known.looks < ENOUGH:
-            return template.told()
-        before = self._told.get(template.name)
+        if not template.is_measured or known is None or known.samples < ENOUGH:
+            return template.reported()
+        before = self._published.get(template.name)
         if before is None or differs(before, known):
-            self._told[template.name] = before = known
+            self._published[template.name] = before = known
         return replace(
-            template.told(),
+            template.reported(),
             cpu_cores=round(max(CPU_CORES_LEAST, FLOOR * template.cpu_cores, before.cpu_cores), 3),
             memory_bytes=int(max(MEMORY_BYTES_LEAST, FLOOR * template.memory_bytes, before.memory_bytes)),
         )
 
 
-def learnt(known: Cost | None, weights: Sequence[Weight]) -> Cost:
+def learnt(known: Cost | None, weights: Sequence[WorkerUsage]) -> Cost:
     """What is known after one more look at some workers, the mean of which counts."""
     memory_bytes = sum(weight.memory_bytes for weight in weights) / len(weights)
     cpu_cores = [weight.cpu_cores for weight in weights if weight.cpu_cores is not None]
     if not cpu_cores:
         return known or Cost(cpu_cores=0.0, memory_bytes=memory_bytes)
     mean_cores = sum(cpu_cores) / len(cpu_cores)
-    if known is None or not known.looks:
-        return Cost(cpu_cores=mean_cores, memory_bytes=memory_bytes, looks=len(weights))
+    if known is None or not known.samples:
+        return Cost(cpu_cores=mean_cores, memory_bytes=memory_bytes, samples=len(weights))
     return Cost(
         cpu_cores=_moved(known.cpu_cores, mean_cores),
         memory_bytes=_moved(known.memory_bytes, memory_bytes),
-        looks=known.looks + len(weights),
+        samples=known.samples + len(weights),
     )
 
 
-def differs(told: Cost, known: Cost) -> bool:
+def differs(reported: Cost, known: Cost) -> bool:
     """Whether what is known is no longer what was told."""
-    return abs(known.memory_bytes - told.memory_bytes) > BAND * told.memory_bytes or abs(
-        known.cpu_cores - told.cpu_cores
-    ) > BAND * max(told.cpu_cores, CPU_CORES_LEAST)
+    return abs(known.memory_bytes - reported.memory_bytes) > BAND * reported.memory_bytes or abs(
+        known.cpu_cores - reported.cpu_cores
+    ) > BAND * max(reported.cpu_cores, CPU_CORES_LEAST)
 
 
 def _moved(known: float, seen: float) -> float:

@@ -7,9 +7,9 @@ from math import ceil
 
 from headway.agent.config.host_file import HostFile
 from headway.agent.model import Activity, Hint
-from headway.agent.monitoring.activity import SAMPLE_EVERY_S, Lookout
-from headway.agent.monitoring.cost_model import WARM_S, Cost, Costs
-from headway.agent.monitoring.resource_usage import Scales
+from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
+from headway.agent.monitoring.cost_model import WARM_S, Cost, CostModel
+from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.capacity import capacity, measure, steadied
 from headway.agent.system.pressure import pressure
@@ -21,31 +21,31 @@ FILE = "costs.json"
 WEIGH_EVERY_S = 60.0  # each worker; neither cheap nor urgent
 
 
-class Measures:
+class Monitor:
     """The newest of everything that is measured."""
 
     def __init__(self, folder: StateFolder, *, clock: Callable[[], float]) -> None:
         self._folder = folder
         self._clock = clock
-        self._lookout = Lookout()
-        self._scales = Scales()
-        self._costs = Costs(self._kept())
+        self._activities = ActivityTracker()
+        self._scales = ResourceUsage()
+        self._costs = CostModel(self._kept())
         self._room: HostCapacity | None = None
-        self._looked_at_s = self._weighed_at_s = float("-inf")
+        self._measured_at_s = self._weighed_at_s = float("-inf")
         self.capacity = HostCapacity(cpu_cores=0.0, memory_bytes=0)
         """What the host can give to workers."""
 
-    def hear(self, hints: tuple[Hint, ...]) -> None:
+    def receive(self, hints: tuple[Hint, ...]) -> None:
         """Take what the broker says of workers."""
-        self._lookout.hear(hints)
+        self._activities.receive(hints)
 
-    def look(self, records: Sequence[Record], host_file: HostFile) -> bool:
+    def scan(self, records: Sequence[Record], host_file: HostFile) -> bool:
         """Whether it was time to look again."""
         now_s = self._clock()
-        if now_s - self._looked_at_s < SAMPLE_EVERY_S:
+        if now_s - self._measured_at_s < SAMPLE_EVERY_S:
             return False
-        self._looked_at_s = now_s
-        self._lookout.look(records, now_s=now_s)
+        self._measured_at_s = now_s
+        self._activities.scan(records, now_s=now_s)
         again = ceil(len(records) * SAMPLE_EVERY_S / WEIGH_EVERY_S)
         workers_bytes = self._scales.weigh(records, now_s=now_s, again=again)
         if now_s - self._weighed_at_s >= WEIGH_EVERY_S:
@@ -58,16 +58,16 @@ class Measures:
     def activity(self, record: Record) -> Activity:
         """What is known of what the worker does and takes."""
         weight = self._scales.weight(record.worker_id)
-        seen = self._lookout.activity(record, now_s=self._clock())
+        seen = self._activities.activity(record, now_s=self._clock())
         return replace(
             seen,
             memory_bytes=weight.memory_bytes if weight else None,
-            ended_jobs=self._lookout.ended_jobs(record),
+            ended_jobs=self._activities.ended_jobs(record),
         )
 
     def templates(self, host_file: HostFile) -> tuple[model.Template, ...]:
         """What the control plane may know of the templates, at what their workers cost."""
-        return tuple(self._costs.told(template) for template in host_file.templates.values())
+        return tuple(self._costs.reported(template) for template in host_file.templates.values())
 
     def _conclude(self, records: Sequence[Record], host_file: HostFile, *, workers_bytes: int) -> None:
         """Once every worker has been weighed again."""

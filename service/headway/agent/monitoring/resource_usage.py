@@ -8,7 +8,7 @@ from headway.agent.workers.worker_record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weight:
+class WorkerUsage:
     """One worker at one moment."""
 
     at_s: float
@@ -19,11 +19,11 @@ class Weight:
     """On average since it was weighed before; ``None`` the first time."""
 
 
-class Scales:
+class ResourceUsage:
     """The newest weight of every worker."""
 
     def __init__(self) -> None:
-        self._weights: dict[str, Weight] = {}
+        self._weights: dict[str, WorkerUsage] = {}
 
     def weigh(self, records: Sequence[Record], *, now_s: float, again: int) -> int:
         """Weigh those of these workers that never were, and ``again`` many in all, the oldest weights first.
@@ -49,13 +49,13 @@ class Scales:
         self._weights = weights
         return sum(weight.memory_bytes for weight in weights.values())
 
-    def weight(self, worker_id: str) -> Weight | None:
+    def weight(self, worker_id: str) -> WorkerUsage | None:
         """The worker's newest weight, ``None`` if it was never weighed."""
         return self._weights.get(worker_id)
 
-    def by_template(self, records: Iterable[Record], *, older_than_s: float) -> dict[str, Sequence[Weight]]:
+    def by_template(self, records: Iterable[Record], *, older_than_s: float) -> dict[str, Sequence[WorkerUsage]]:
         """Template -> the weights of its workers that had run for so long when they were weighed."""
-        found: dict[str, list[Weight]] = {}
+        found: dict[str, list[WorkerUsage]] = {}
         for record in records:
             weight = self._weights.get(record.worker_id)
             if weight is not None and weight.at_s - record.life.started_at_s >= older_than_s:
@@ -63,13 +63,13 @@ class Scales:
         return dict(found)
 
 
-def _weighed_at_s(weight: Weight | None) -> float:
+def _weighed_at_s(weight: WorkerUsage | None) -> float:
     return float("-inf") if weight is None else weight.at_s
 
 
-def weighed(at_s: float, *, memory_bytes: int, cpu_s: float, before: Weight | None) -> Weight:
+def weighed(at_s: float, *, memory_bytes: int, cpu_s: float, before: WorkerUsage | None) -> WorkerUsage:
     """The weight of a worker that was weighed ``before``. A child that took its processor time along counts as none."""
     cpu_cores = None
     if before is not None and at_s > before.at_s:
         cpu_cores = max(0.0, cpu_s - before.cpu_s) / (at_s - before.at_s)
-    return Weight(at_s=at_s, memory_bytes=memory_bytes, cpu_s=cpu_s, cpu_cores=cpu_cores)
+    return WorkerUsage(at_s=at_s, memory_bytes=memory_bytes, cpu_s=cpu_s, cpu_cores=cpu_cores)

@@ -20,7 +20,7 @@ class Recycling:
     """The workers that are due to be replaced. Each is told of once, with the reason."""
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
 
     def worn(
         self, seen: Iterable[tuple[Record, Activity]], templates: Mapping[str, Template], *, now_s: float
@@ -34,9 +34,9 @@ class Recycling:
             why = worn_by(template.recycle, record, activity, now_s=now_s)
             if why is not None:
                 found[record.worker_id] = why
-                if record.worker_id not in self._told:
+                if record.worker_id not in self._logged:
                     log.info("to be recycled pool=%s template=%s pid=%d: %s", *record.kind, record.pid, why)
-        self._told = found
+        self._logged = found
         return frozenset(found)
 
 

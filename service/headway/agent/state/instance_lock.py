@@ -170,7 +170,9 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _refusal(pid: int | None, folder: Path, *, takes_over: bool) -> str:
-    told = f"an agent (process {pid or 'unknown'}) works in the state folder {folder}"
+    message = f"an agent (process {pid or 'unknown'}) works in the state folder {folder}"
     if takes_over:
-        return f"{told} and could not be ended: end it as its user or as root, then start this one"
-    return f"{told}: end it first, or give this one a folder of its own with --state-dir; if it hangs, add --take-over"
+        return f"{message} and could not be ended: end it as its user or as root, then start this one"
+    return (
+        f"{message}: end it first, or give this one a folder of its own with --state-dir; if it hangs, add --take-over"
+    )

@@ -16,7 +16,7 @@ UNLIMITED_BYTES = 1 << 60  # version 1 says "no limit" by a number near 2^63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineCapacity:
     """What the kernel says, before anything is kept back."""
 
     cpu_cores: float
@@ -26,7 +26,7 @@ class Machine:
 
 
 def capacity(
-    machine: Machine, *, workers_bytes: int, reserve_cpu_cores: float, reserve_memory_bytes: int, gpus: int = 0
+    machine: MachineCapacity, *, workers_bytes: int, reserve_cpu_cores: float, reserve_memory_bytes: int, gpus: int = 0
 ) -> HostCapacity:
     """What workers may take in all, present ones included: what others use and what is reserved is taken off."""
     others_bytes = max(0, machine.used_bytes - workers_bytes)
@@ -50,18 +50,18 @@ def steadied(before: HostCapacity | None, now: HostCapacity) -> HostCapacity:
     return replace(now, memory_bytes=before.memory_bytes + difference_bytes // 2)
 
 
-def measure(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> Machine:
+def measure(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> MachineCapacity:
     """This machine, as far as this process may use it."""
     limits = list(_limits(proc, cgroups))
-    told = _table(proc / "meminfo")
-    total_bytes = told["MemTotal"] * 1024
-    used_bytes = total_bytes - told.get("MemAvailable", told.get("MemFree", 0)) * 1024
+    meminfo = _table(proc / "meminfo")
+    total_bytes = meminfo["MemTotal"] * 1024
+    used_bytes = total_bytes - meminfo.get("MemAvailable", meminfo.get("MemFree", 0)) * 1024
     cores = float(len(os.sched_getaffinity(0)))
     for limit in limits:
         cores = min(cores, limit.cpu_cores or cores)
         if limit.memory_bytes is not None and limit.memory_bytes < total_bytes:
             total_bytes, used_bytes = limit.memory_bytes, limit.used_bytes
-    return Machine(cpu_cores=cores, memory_bytes=total_bytes, used_bytes=used_bytes)
+    return MachineCapacity(cpu_cores=cores, memory_bytes=total_bytes, used_bytes=used_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,6 @@ def _some(path: Path) -> float | None:
         for line in path.read_text().splitlines():
             kind, *words = line.split()
             if kind == "some":
-                told = dict(word.partition("=")[::2] for word in words)
-                return float(told["avg10"]) / 100  # over the last ten seconds
+                fields = dict(word.partition("=")[::2] for word in words)
+                return float(fields["avg10"]) / 100  # over the last ten seconds
     return None

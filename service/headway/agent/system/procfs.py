@@ -159,7 +159,7 @@ def _children(pid: int) -> list[int]:
             with open(f"{_PROC}/{pid}/task/{thread}/children", "rb") as file:  # noqa: PTH123
                 found += map(int, file.read().split())
     except FileNotFoundError:
-        if not _tells_children():
+        if not _lists_children():
             return [each.pid for each in map(stat, pids()) if each is not None and each.parent_pid == pid]
     except OSError:
         return []
@@ -167,7 +167,7 @@ def _children(pid: int) -> list[int]:
 
 
 @lru_cache
-def _tells_children() -> bool:
+def _lists_children() -> bool:
     # A kernel may be built without these files.
     return Path(f"{_PROC}/self/task/{os.getpid()}/children").exists()
 

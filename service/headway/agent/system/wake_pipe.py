@@ -10,7 +10,7 @@ from types import FrameType
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class Wakes:
+class WakePipe:
     """A pipe that ends the main thread's wait, and what signals have asked of this process."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ class Ended:
     exit_code: int | None
 
 
-class Ends:
+class ExitLog:
     """The ends of one host's workers."""
 
     def __init__(self, *, spent: Mapping[str, int] | None = None, worker_ids: Iterable[str] = ()) -> None:
@@ -28,17 +28,17 @@ class Ends:
         """Pool -> burst workers that ended by themselves under the orders in force."""
         self.worker_ids = deque(worker_ids, maxlen=IDS_KEPT)
         """Of those that ended last."""
-        self._untold: list[Ended] = []
+        self._pending: list[Ended] = []
 
     def note(self, ended: Ended, *, is_spent: bool) -> None:
         """Keep what there is to tell of a worker that has ended."""
         worker = ended.worker
-        self._untold.append(ended)
+        self._pending.append(ended)
         self.worker_ids.append(worker.worker_id)
         if is_spent:
             self.spent[worker.pool] = self.spent.get(worker.pool, 0) + 1
 
     def take(self) -> list[Ended]:
         """The workers that ended since the last call."""
-        untold, self._untold = self._untold, []
-        return untold
+        pending, self._pending = self._pending, []
+        return pending

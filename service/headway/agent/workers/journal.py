@@ -17,7 +17,7 @@ WRITE_AGAIN_S = 5.0
 log = logging.getLogger(__name__)
 
 
-class Logbook:
+class WorkerJournal:
     """Where an agent writes its ledger down for the next one of the folder."""
 
     def __init__(self, folder: StateFolder, *, clock: Callable[[], float]) -> None:

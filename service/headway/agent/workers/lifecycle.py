@@ -74,7 +74,7 @@ def late(life: Life, *, now_s: float) -> Life:
     return replace(life, state=WorkerState.DRAINING, since_s=now_s, is_being_told=True, has_failed=True)
 
 
-def told_to_stop(life: Life, *, now_s: float) -> Life:
+def stop_requested(life: Life, *, now_s: float) -> Life:
     """Starting -> draining, running -> draining; backing_off -> gone, for there is nobody to tell."""
     if life.state is WorkerState.BACKING_OFF:
         return over(life, now_s=now_s)
@@ -88,7 +88,7 @@ def signalled(life: Life) -> Life:
     return replace(life, is_being_told=False)
 
 
-def told_anew(life: Life, *, now_s: float) -> Life:
+def stop_repeated(life: Life, *, now_s: float) -> Life:
     """Draining -> draining, with all its time again: perhaps it has never been told, and works on."""
     assert life.state is WorkerState.DRAINING, life
     return replace(life, since_s=now_s, is_being_told=True)
@@ -112,12 +112,12 @@ def ended(life: Life, *, exit_code: int | None, now_s: float) -> Life:
     ``exit_code`` is ``None`` where nobody could see it, as of a worker that an earlier agent started.
     """
     assert life.is_alive, life
-    told = replace(life, since_s=now_s, exit_code=exit_code)
+    after_end = replace(life, since_s=now_s, exit_code=exit_code)
     if life.state is WorkerState.DRAINING:
-        return replace(told, state=WorkerState.BACKING_OFF if life.has_failed else WorkerState.GONE)
+        return replace(after_end, state=WorkerState.BACKING_OFF if life.has_failed else WorkerState.GONE)
     # An unknown end of a burst worker counts as a good one: to refill its place could go on for ever.
     if life.is_burst and exit_code in {0, None}:
-        return replace(told, state=WorkerState.GONE, is_spent=True)
+        return replace(after_end, state=WorkerState.GONE, is_spent=True)
     if life.state is WorkerState.STARTING or now_s - life.started_at_s < SOON_S:
-        return replace(told, state=WorkerState.BACKING_OFF, has_failed=True)
-    return replace(told, state=WorkerState.GONE)
+        return replace(after_end, state=WorkerState.BACKING_OFF, has_failed=True)
+    return replace(after_end, state=WorkerState.GONE)

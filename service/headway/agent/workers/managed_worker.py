@@ -7,12 +7,12 @@ from headway.agent.model import Activity
 from headway.agent.system import procfs
 from headway.agent.workers import lifecycle
 from headway.agent.workers.lifecycle import Life
-from headway.agent.workers.worker_logs import Output, Tail
+from headway.agent.workers.worker_logs import Tail, WorkerLogs
 from headway.agent.workers.worker_process import Process
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 
-PATTERN_LOOK_S = 0.1
+PATTERN_POLL_S = 0.1
 UNSEEN_READY_S = 5.0  # what most libraries take to start; of a worker whose words the disk did not take
 FORCE_AGAIN_S = 5.0  # a process that is stuck in the kernel ends when it comes out of it
 LATER_S = 3600.0  # nothing to look at: its end is told by the kernel
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Held:
+class ManagedWorker:
     """A worker. One that backs off has no process."""
 
     record: Record
@@ -68,7 +68,7 @@ class Held:
         """Note a move."""
         self.record = replace(self.record, life=life)
 
-    def runs_as(self, process: Process, output: Output) -> None:
+    def runs_as(self, process: Process, output: WorkerLogs) -> None:
         """Note the process that it has now, whose file is in ``output``."""
         self.process = process
         record = self.record
@@ -112,7 +112,7 @@ class Held:
         )
         self.become(lifecycle.late(record.life, now_s=now_s))
 
-    def tell_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Ask its process to finish what it is doing and end."""
         self.tail = None
         if self.process is not None:
@@ -171,7 +171,7 @@ class Held:
         if life.state is WorkerState.BACKING_OFF:
             return pause_until_s
         if life.state is WorkerState.STARTING:
-            return now_s + PATTERN_LOOK_S if self.tail else life.started_at_s + record.ready.after_s
+            return now_s + PATTERN_POLL_S if self.tail else life.started_at_s + record.ready.after_s
         if life.state is WorkerState.DRAINING:
             return self.forced_at_s + FORCE_AGAIN_S if life.is_forced else life.since_s + record.stop.drain_timeout_s
         return now_s + LATER_S

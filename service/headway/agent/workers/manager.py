@@ -1,6 +1,6 @@
 """The workers of this host: started, watched, drained, and taken over from an agent that died.
 
-Whoever owns a fleet looks after it from one thread: ``look`` takes note of what has happened, ``act`` does what is to
+Whoever owns a fleet looks after it from one thread: ``scan`` takes note of what has happened, ``act`` does what is to
 be done. Nothing here waits.
 """
 
@@ -12,22 +12,22 @@ from dataclasses import replace
 from functools import partial
 
 from headway.agent.config.host_file import HostFile
-from headway.agent.desired_state import Orders
+from headway.agent.desired_state import DesiredState
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import gpus, procfs
 from headway.agent.workers import lifecycle, worker_process, worker_record
 from headway.agent.workers.crash_backoff import Backoff
-from headway.agent.workers.exit_log import Ended, Ends
-from headway.agent.workers.journal import Logbook
-from headway.agent.workers.managed_worker import LATER_S, Held
-from headway.agent.workers.orphans import Remains
+from headway.agent.workers.exit_log import Ended, ExitLog
+from headway.agent.workers.journal import WorkerJournal
+from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
+from headway.agent.workers.orphans import OrphanProcesses
 from headway.agent.workers.recovery import left_behind
-from headway.agent.workers.start_log import Starts
+from headway.agent.workers.start_log import StartLog
 from headway.agent.workers.unrecorded_processes import UnrecordedWorkers
-from headway.agent.workers.worker_logs import Output
+from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_marks import marks_of
-from headway.agent.workers.worker_record import Ledger, Left, Record, Unrecorded
+from headway.agent.workers.worker_record import Ledger, OrphanRecord, Record, Unrecorded
 from headway.errors import Unavailable
 from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
@@ -35,7 +35,7 @@ from headway.scaling.reconcile import Action, Drain, Start
 log = logging.getLogger(__name__)
 
 
-class Fleet:
+class WorkerManager:
     """The workers of one host."""
 
     def __init__(
@@ -47,28 +47,28 @@ class Fleet:
         environment: Mapping[str, str],
         clock: Callable[[], float] = procfs.since_boot_s,
     ) -> None:
-        self.output = Output(folder.open_logs())
+        self.output = WorkerLogs(folder.open_logs())
         self._folder = folder
-        self._starts = Starts(folder, boot_id=procfs.boot_id())
-        self._logbook = Logbook(folder, clock=clock)
+        self._starts = StartLog(folder, boot_id=procfs.boot_id())
+        self._logbook = WorkerJournal(folder, clock=clock)
         self._host_file = host_file
         self._agent_id = agent_id
         self._environment = environment
         self._clock = clock
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, ManagedWorker] = {}
         self._backoff = Backoff({})
-        self._orders = Orders()
-        self.remains = Remains(agent_id, self.output)
+        self._orders = DesiredState()
+        self.remains = OrphanProcesses(agent_id, self.output)
         self.unrecorded = UnrecordedWorkers()
         self._is_first_process = os.getpid() == 1
-        self._ends = Ends()
+        self._ends = ExitLog()
         self._start_ups: list[StartUp] = []
         self._exits: list[Exit] = []
 
     # --- what is known -----------------------------------------------------------------------------------------------
 
     @property
-    def orders(self) -> Orders:
+    def orders(self) -> DesiredState:
         """The orders in force."""
         return self._orders
 
@@ -119,7 +119,7 @@ class Fleet:
         exits, self._exits = self._exits, []
         return exits
 
-    def next_look_s(self) -> float:
+    def next_check_s(self) -> float:
         """Seconds until there is something to see of which nobody else tells."""
         now_s = self._clock()
         due_s = (self._due_s(held, now_s) for held in self._held.values())
@@ -127,7 +127,7 @@ class Fleet:
 
     # --- what happens ------------------------------------------------------------------------------------------------
 
-    def obey(self, orders: Orders) -> None:
+    def obey(self, orders: DesiredState) -> None:
         """Put ``orders`` in force. Burst places that were spent under others are free again."""
         before = self._orders
         if (orders.cluster_id, orders.epoch, orders.revision) != (before.cluster_id, before.epoch, before.revision):
@@ -149,15 +149,15 @@ class Fleet:
             elif held.state is WorkerState.BACKING_OFF:
                 self._backoff = self._backoff.without(held.record.kind)
 
-    def look(self) -> bool:
+    def scan(self) -> bool:
         """Take note of ends, of readiness and of times that are over. Returns whether anything has changed."""
         now_s = self._clock()
         before = self._seen()
-        self._tell_to_stop([held for held in list(self._held.values()) if self._look_at(held, now_s)])
+        self._request_stops([held for held in list(self._held.values()) if self._check(held, now_s)])
         if self._is_first_process:
             worker_process.reap_orphans({held.record.pid for held in self._held.values()})
-        self.remains.look(now_s=now_s)
-        self.unrecorded.look()
+        self.remains.scan(now_s=now_s)
+        self.unrecorded.scan()
         if self._logbook.is_behind:
             self.save()
         return before != self._seen()
@@ -168,8 +168,8 @@ class Fleet:
         ``idle`` are the ids of workers that are known to have no job: how long these take to end is measured.
         """
         now_s = self._clock()
-        fresh: list[Held] = []
-        to_stop: list[Held] = []
+        fresh: list[ManagedWorker] = []
+        to_stop: list[ManagedWorker] = []
         for action in actions:
             if isinstance(action, Drain):
                 held = self._held[action.worker_id]
@@ -177,7 +177,7 @@ class Fleet:
                 to_stop += self._drain(held, now_s)
             else:
                 fresh.append(self._place(action, now_s))
-        self._tell_to_stop(to_stop)
+        self._request_stops(to_stop)
         to_spawn = [held for held in fresh if held.record.life.is_alive]
         if to_spawn:
             self.save()  # first: an agent that dies while it starts them leaves word of what to look for
@@ -215,7 +215,7 @@ class Fleet:
         """Go on where the last agent of this folder ended: its orders, and every worker of its that still runs."""
         ledger = left_behind(self._folder, self._agent_id, self.output, self._starts, self._host_file)
         self._orders, self._backoff = ledger.orders, Backoff(ledger.pauses)
-        self._ends = Ends(spent=ledger.spent, worker_ids=ledger.ended)
+        self._ends = ExitLog(spent=ledger.spent, worker_ids=ledger.ended)
         self.remains.left, self.unrecorded.found = list(ledger.remains), list(ledger.unrecorded)
         now_s = self._clock()
         for record in ledger.records:
@@ -226,7 +226,7 @@ class Fleet:
         self._renew_starts()
 
     def _adopt(self, record: Record, now_s: float) -> None:
-        held = self._held[record.worker_id] = Held(record=record, is_ours=False)
+        held = self._held[record.worker_id] = ManagedWorker(record=record, is_ours=False)
         if not record.life.is_alive:
             return
         process = worker_process.adopt(record.pid, record.started_ticks)
@@ -237,7 +237,7 @@ class Fleet:
 
     # --- one worker --------------------------------------------------------------------------------------------------
 
-    def _place(self, start: Start, now_s: float) -> Held:
+    def _place(self, start: Start, now_s: float) -> ManagedWorker:
         """A place for one worker, in which it either is to be spawned or backs off."""
         kind = (start.pool, start.template)
         template = self._host_file.templates.get(start.template)
@@ -246,10 +246,10 @@ class Fleet:
         begin = lifecycle.held_back if self._backoff.holds(kind, now_s=now_s) else lifecycle.spawned
         life = begin(now_s=now_s, is_burst=start.is_burst)
         record = worker_record.placed(start, template, life=life, own_gpus=self.free_gpus())
-        self._held[record.worker_id] = Held(record=record)
+        self._held[record.worker_id] = ManagedWorker(record=record)
         return self._held[record.worker_id]
 
-    def _spawn(self, held: Held, now_s: float) -> None:
+    def _spawn(self, held: ManagedWorker, now_s: float) -> None:
         record = held.record
         try:
             process = worker_process.spawn(
@@ -274,22 +274,22 @@ class Fleet:
         with suppress(OSError):
             self._starts.renew(held.record for held in self._held.values())
 
-    def _drain(self, held: Held, now_s: float) -> Sequence[Held]:
+    def _drain(self, held: ManagedWorker, now_s: float) -> Sequence[ManagedWorker]:
         """The worker, if there is a process to tell."""
-        held.become(lifecycle.told_to_stop(held.record.life, now_s=now_s))
+        held.become(lifecycle.stop_requested(held.record.life, now_s=now_s))
         self._forget_if_gone(held)
         return [held] if held.process is not None else []
 
-    def _tell_to_stop(self, to_stop: Sequence[Held]) -> None:
+    def _request_stops(self, to_stop: Sequence[ManagedWorker]) -> None:
         """Signal those that were noted to be about to be signalled: an agent that dies at it leaves word of that."""
         if not to_stop:
             return
         self.save()
         for held in to_stop:
-            held.tell_to_stop()
+            held.request_stop()
         self.save()
 
-    def _look_at(self, held: Held, now_s: float) -> bool:
+    def _check(self, held: ManagedWorker, now_s: float) -> bool:
         """Take note of what has become of the worker. Returns whether it is to be told to stop."""
         life = held.record.life
         held.note_processors()
@@ -300,25 +300,25 @@ class Fleet:
         elif held.process.has_ended():
             self._take_note_of_end(held, exit_code=held.process.exit_code, now_s=now_s)
         elif life.state is WorkerState.STARTING:
-            return self._look_whether_late(held, now_s)
+            return self._check_drain_deadline(held, now_s)
         elif life.state is WorkerState.DRAINING and now_s >= self._due_s(held, now_s):
             if life.is_being_told and not life.is_forced and not self._must_end_in_time(held):
-                held.become(lifecycle.told_anew(life, now_s=now_s))
+                held.become(lifecycle.stop_repeated(life, now_s=now_s))
                 return True
             held.force(now_s=now_s)
         return False
 
-    def _seen(self) -> tuple[dict[str, Record], list[Left], list[Unrecorded]]:
+    def _seen(self) -> tuple[dict[str, Record], list[OrphanRecord], list[Unrecorded]]:
         """What a look may change."""
         recorded = {worker_id: held.record for worker_id, held in self._held.items()}
         return recorded, self.remains.left, list(self.unrecorded.found)
 
-    def _must_end_in_time(self, held: Held) -> bool:
+    def _must_end_in_time(self, held: ManagedWorker) -> bool:
         """Whether the control plane goes by it that such a worker has ended when its time to drain is over."""
         template = self._host_file.templates.get(held.record.template)
         return template is not None and template.isolation_drain_after_s is not None
 
-    def _look_whether_late(self, held: Held, now_s: float) -> bool:
+    def _check_drain_deadline(self, held: ManagedWorker, now_s: float) -> bool:
         """Take note that the worker is ready. Returns whether it should have been and is not."""
         life = held.record.life
         if held.is_ready(now_s=now_s):
@@ -331,7 +331,7 @@ class Fleet:
             return True
         return False
 
-    def _take_note_of_end(self, held: Held, *, exit_code: int | None, now_s: float) -> None:
+    def _take_note_of_end(self, held: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
         if record.life.state is WorkerState.DRAINING and held.was_idle and not record.life.is_forced:
             self._exits.append(held.exit(now_s=now_s))
@@ -342,14 +342,14 @@ class Fleet:
         self._ends.note(Ended(worker=held.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
         if exit_code != 0:
             self.remains.note(record)
-        told = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
-        told += f" after_s={now_s - life.started_at_s:.1f}"
+        summary = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
+        summary += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:
             held.record = replace(held.record, pid=0, started_ticks=0)
-            why = f"{told} said={self.output.last_words(record.worker_id)!r}"
+            why = f"{summary} said={self.output.last_words(record.worker_id)!r}"
             self._fail(record.kind, why, started_at_s=life.started_at_s, now_s=now_s)
         else:
-            log.info("ended pool=%s template=%s %s", *record.kind, told)
+            log.info("ended pool=%s template=%s %s", *record.kind, summary)
         self._forget_if_gone(held)
 
     def _fail(self, kind: tuple[str, str], why: str, *, started_at_s: float, now_s: float) -> None:
@@ -357,10 +357,10 @@ class Fleet:
         pause_s = (self._backoff.until_s(kind) or now_s) - now_s
         log.warning("failed pool=%s template=%s again_in_s=%.0f: %s", *kind, pause_s, why)
 
-    def _forget_if_gone(self, held: Held) -> None:
+    def _forget_if_gone(self, held: ManagedWorker) -> None:
         if held.state is WorkerState.GONE:
             del self._held[held.record.worker_id]
 
-    def _due_s(self, held: Held, now_s: float) -> float:
+    def _due_s(self, held: ManagedWorker, now_s: float) -> float:
         pause_until_s = self._backoff.until_s(held.record.kind)
         return held.due_s(now_s=now_s, pause_until_s=now_s if pause_until_s is None else pause_until_s)

@@ -10,21 +10,21 @@ import signal
 
 from headway.agent.system import procfs
 from headway.agent.workers import worker_marks, worker_process, worker_record
-from headway.agent.workers.worker_logs import Output
-from headway.agent.workers.worker_record import Left, Record
+from headway.agent.workers.worker_logs import WorkerLogs
+from headway.agent.workers.worker_record import OrphanRecord, Record
 from headway.scaling.model import Worker, WorkerState
 
 log = logging.getLogger(__name__)
 
 
-class Remains:
+class OrphanProcesses:
     """The processes that workers have left, until they have ended."""
 
-    def __init__(self, agent_id: str, output: Output) -> None:
+    def __init__(self, agent_id: str, output: WorkerLogs) -> None:
         self._agent_id = agent_id
         self._output = output
         self._ended: dict[str, Record] = {}
-        self.left: list[Left] = []
+        self.left: list[OrphanRecord] = []
         """What is known of, for the next agent to go on with."""
 
     def note(self, record: Record) -> None:
@@ -50,7 +50,7 @@ class Remains:
         """Seconds until each is ended."""
         return [each.ends_by_s - now_s for each in self.left]
 
-    def look(self, *, now_s: float) -> None:
+    def scan(self, *, now_s: float) -> None:
         """Find what was left since the last look, and end what has had its time."""
         if self._ended:
             self.left = [*self.left, *self._found(now_s=now_s)]
@@ -62,7 +62,7 @@ class Remains:
                 process.send(signal.SIGKILL)
                 process.close()
 
-    def _found(self, *, now_s: float) -> list[Left]:
+    def _found(self, *, now_s: float) -> list[OrphanRecord]:
         found = []
         for process, record in self._marked():
             # Of one that was told to stop, the time began then: the control plane may go by when it is over.
@@ -76,7 +76,7 @@ class Remains:
                 max(0.0, ends_by_s - now_s),
             )
             found.append(
-                Left(
+                OrphanRecord(
                     worker_id=record.worker_id,
                     pid=process.pid,
                     started_ticks=process.started_ticks,

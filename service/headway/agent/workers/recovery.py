@@ -14,8 +14,8 @@ from headway.agent.config.templates import uid_of
 from headway.agent.state.state_dir import WORKERS, StateFolder
 from headway.agent.system import procfs
 from headway.agent.workers import worker_marks, worker_record
-from headway.agent.workers.start_log import Starts
-from headway.agent.workers.worker_logs import Output
+from headway.agent.workers.start_log import StartLog
+from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import Ledger, Record, Unrecorded
 
 BEGUN_WITHIN_S = 30.0  # from recording a place to its process, with hundreds before it and a machine that is busy
@@ -23,7 +23,9 @@ BEGUN_WITHIN_S = 30.0  # from recording a place to its process, with hundreds be
 log = logging.getLogger(__name__)
 
 
-def left_behind(folder: StateFolder, agent_id: str, output: Output, starts: Starts, host_file: HostFile) -> Ledger:
+def left_behind(
+    folder: StateFolder, agent_id: str, output: WorkerLogs, starts: StartLog, host_file: HostFile
+) -> Ledger:
     """The orders, the pauses and every worker that the last agent of ``folder`` has left, running or ended since."""
     ledger, is_readable = _kept(folder)
     started = starts.read()
@@ -43,16 +45,16 @@ def left_behind(folder: StateFolder, agent_id: str, output: Output, starts: Star
     }
     unclear = {worker_id: leaders[0] for worker_id, leaders in marked.items() if worker_id not in begun}
     ours = {key: mark for key, mark in unclear.items() if not is_readable or key in placed or output.has(key)}
-    _tell_strangers([mark.pid for key, mark in unclear.items() if key not in ours])
+    _log_strangers([mark.pid for key, mark in unclear.items() if key not in ours])
     unknown = [_unrecorded(mark, placed.get(key)) for key, mark in ours.items() if _is_its_templates(mark, host_file)]
     kept = [each for each in ledger.unrecorded if procfs.is_there(each.pid, each.started_ticks)]
     unrecorded = {each.worker_id: each for each in (*unknown, *map(_as_unrecorded, foreign), *kept)}
     counted = list(unrecorded.values())[: host_file.workers_max]
-    _tell_unrecorded(counted)
+    _log_unrecorded(counted)
     return replace(ledger, records=[*found, *begun.values()], unrecorded=counted)
 
 
-def _tell_strangers(pids: Sequence[int]) -> None:
+def _log_strangers(pids: Sequence[int]) -> None:
     if pids:
         log.warning(
             "processes that bear the marks of workers that this agent never started: %d, as pid=%d: they are left out",
@@ -61,7 +63,7 @@ def _tell_strangers(pids: Sequence[int]) -> None:
         )
 
 
-def _tell_unrecorded(counted: Iterable[Unrecorded]) -> None:
+def _log_unrecorded(counted: Iterable[Unrecorded]) -> None:
     for each in counted:
         log.warning(
             "no record of worker=%s pid=%d pool=%s: it takes a place, and is neither asked to stop nor replaced; "
@@ -86,7 +88,7 @@ def _recorded(ledger: Ledger, started: dict[str, Record]) -> Iterator[Record]:
             yield start  # the ledger is lost, or older than a disk that took no more
 
 
-def _begun(place: Record, leaders: Iterable[Unrecorded], output: Output) -> Record | None:
+def _begun(place: Record, leaders: Iterable[Unrecorded], output: WorkerLogs) -> Record | None:
     """The worker whose place was recorded and whose process was not; ``None`` where none, or more than one, may be it.
 
     Its process has open what the agent made for it, and what its user cannot open: nobody else has it but who was given

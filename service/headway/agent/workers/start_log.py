@@ -18,7 +18,7 @@ FILE = "starts.jsonl"
 LINES_MAX = 4096  # with those that ended; then it is written anew
 
 
-class Starts:
+class StartLog:
     """The starts of one agent's workers."""
 
     def __init__(self, folder: StateFolder, *, boot_id: str) -> None:

@@ -31,7 +31,7 @@ class UnrecordedWorkers:
             for each in self.found
         )
 
-    def look(self) -> None:
+    def scan(self) -> None:
         """Forget those that have ended."""
         ended = [each for each in self.found if not procfs.is_there(each.pid, each.started_ticks)]
         for each in ended:

@@ -27,14 +27,14 @@ LAST_WORDS_BYTES = 4096
 LAST_WORDS_CHARS = 200
 
 
-class Output:
+class WorkerLogs:
     """The files of one agent's workers, in the folder that is open as ``folder``."""
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
 
     @classmethod
-    def of(cls, path: Path) -> "Output":
+    def of(cls, path: Path) -> "WorkerLogs":
         """That of the folder at ``path``, which is no link."""
         return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
 

@@ -14,7 +14,7 @@ from typing import Any
 from headway.agent.config.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID
 from headway.agent.config.toml_reader import is_name
 from headway.agent.system import gpus, procfs
-from headway.agent.workers.worker_logs import Output
+from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import Record, Unrecorded, is_worker_id
 
 STARTED_AS_CHARS_MAX = 4096
@@ -40,7 +40,7 @@ def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
     return marks
 
 
-def find_marked(agent_id: str, output: Output) -> dict[str, list[Unrecorded]]:
+def find_marked(agent_id: str, output: WorkerLogs) -> dict[str, list[Unrecorded]]:
     """The processes that say they are workers of this agent, by the id that they bear, of each the eldest first.
 
     A worker leads a session, and its children bear its marks: they are among these where they made one of their own.
@@ -64,7 +64,7 @@ def find_marked(agent_id: str, output: Output) -> dict[str, list[Unrecorded]]:
     }
 
 
-def marked(pid: int, agent_id: str, output: Output) -> tuple[str, Mapping[str, str]]:
+def marked(pid: int, agent_id: str, output: WorkerLogs) -> tuple[str, Mapping[str, str]]:
     """The id of the worker of this agent that the process says it belongs to, and its environment; both empty if none.
 
     Where the environment does not say it, the process prints to the worker's own file, which is known by more than its
@@ -80,7 +80,7 @@ def marked(pid: int, agent_id: str, output: Output) -> tuple[str, Mapping[str, s
     return "", {}
 
 
-def prints_to(pid: int, worker_id: str, output: Output) -> bool:
+def prints_to(pid: int, worker_id: str, output: WorkerLogs) -> bool:
     """Whether the process prints to the worker's own file, which it was given open by whoever started it."""
     for number in procfs.output_files(pid):
         with suppress(OSError):

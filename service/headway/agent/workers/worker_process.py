@@ -84,9 +84,9 @@ class Process:
         """
         if self.has_ended():
             return
-        untold = _untold(self.pid, number)
+        unsignalled = _unsignalled(self.pid, number)
         self.send(number)
-        for each in untold:
+        for each in unsignalled:
             if procfs.is_there(each.pid, each.started_ticks):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(each.pid, number)
@@ -113,12 +113,12 @@ class Process:
             self._child.returncode = 0  # it outlives us on purpose: the standard library shall not warn of that
 
 
-def _untold(pid: int, number: int) -> list[procfs.Stat]:
+def _unsignalled(pid: int, number: int) -> list[procfs.Stat]:
     """Children of a process that dies of the signal, theirs where they do, and so on."""
     if not procfs.would_die_of(pid, number):
         return []
     children = procfs.children(pid)
-    return [*children, *(each for child in children for each in _untold(child.pid, number))]
+    return [*children, *(each for child in children for each in _unsignalled(child.pid, number))]
 
 
 def spawn(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from headway.agent.config.templates import Ready, Stop, Template, uid_of
-from headway.agent.desired_state import Orders
+from headway.agent.desired_state import DesiredState
 from headway.agent.system import procfs
 from headway.agent.workers.crash_backoff import Pause
 from headway.agent.workers.lifecycle import Life
@@ -53,7 +53,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class OrphanRecord:
     """One process that outlived its worker."""
 
     worker_id: str
@@ -104,12 +104,12 @@ class Unrecorded:
 class Ledger:
     """Everything that is written down together."""
 
-    orders: Orders
+    orders: DesiredState
     spent: Mapping[str, int]
     """Pool -> burst workers that ended by themselves under these orders."""
     pauses: Mapping[tuple[str, str], Pause]
     records: Sequence[Record]
-    remains: Sequence[Left] = ()
+    remains: Sequence[OrphanRecord] = ()
     """What workers have left that ended."""
     ended: Sequence[str] = ()
     """The ids of workers that ended of late: what bears one of them is no worker."""
@@ -117,7 +117,7 @@ class Ledger:
     """What may be workers, and has no record but this."""
 
 
-EMPTY = Ledger(orders=Orders(), spent={}, pauses={}, records=())
+EMPTY = Ledger(orders=DesiredState(), spent={}, pauses={}, records=())
 
 
 def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:
@@ -172,9 +172,9 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
         raise ValueError(f"it is not as this version writes it: {error}") from error
 
 
-def _orders(body: Mapping[str, Any]) -> Orders:
+def _orders(body: Mapping[str, Any]) -> DesiredState:
     rows = body["assignments"]
-    return Orders(**{**body, "assignments": None if rows is None else tuple(Assignment(**row) for row in rows)})
+    return DesiredState(**{**body, "assignments": None if rows is None else tuple(Assignment(**row) for row in rows)})
 
 
 def _sound(read: Callable[[Mapping[str, Any]], _Row], rows: Iterable[Mapping[str, Any]]) -> Iterator[_Row]:
@@ -186,8 +186,8 @@ def _sound(read: Callable[[Mapping[str, Any]], _Row], rows: Iterable[Mapping[str
             log.warning("left out of the record of workers: %.200r (%s)", row, error)
 
 
-def _left(body: Mapping[str, Any]) -> Left:
-    left = Left(**{**body, "gpus": tuple(body.get("gpus", ()))})
+def _left(body: Mapping[str, Any]) -> OrphanRecord:
+    left = OrphanRecord(**{**body, "gpus": tuple(body.get("gpus", ()))})
     _check_process(left)
     _check_numbers(left.ends_by_s)
     return left
@@ -232,7 +232,7 @@ def moved(record: Record, seconds: int) -> Record:
     return replace(record, started_ticks=_ticks(record, seconds), life=life)
 
 
-def _ticks(row: Record | Left | Unrecorded, moved_s: int) -> int:
+def _ticks(row: Record | OrphanRecord | Unrecorded, moved_s: int) -> int:
     return row.started_ticks + moved_s * procfs.TICKS_PER_S if row.pid else row.started_ticks
 
 
@@ -246,7 +246,7 @@ def may_run_as(started_as: int | None, uid: int | None) -> bool:
     return started_as in {None, 0, uid}
 
 
-def _check_process(row: Record | Left | Unrecorded) -> None:
+def _check_process(row: Record | OrphanRecord | Unrecorded) -> None:
     if not is_worker_id(row.worker_id):
         raise ValueError("its worker_id is none")
     if not (isinstance(row.pool, str) and isinstance(row.template, str)):

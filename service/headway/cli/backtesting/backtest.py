@@ -17,7 +17,7 @@ from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.behaviour_source import given_behaviour, takes_learned
 from headway.cli.rehearse.figures import check_writable, write
-from headway.cli.rehearse.rehearsal_table import SPREADS_SHOWN, phases_told, start_up_told
+from headway.cli.rehearse.rehearsal_table import SPREADS_SHOWN, phases_text, start_up_text
 from headway.cli.rehearse.rehearsal_table import table as rehearsals_table
 from headway.cli.terminal.screen import Text, errors, lined, output
 from headway.cli.terminal.units import moment_s, seconds
@@ -206,26 +206,26 @@ def end(is_whole: bool, *, done: int, asked: int, what: str = "rehearsals") -> N
 
 def _print(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str]) -> None:
     console = output()
-    told = ""
+    phases_line = ""
     if len(rows) == 1:
         (of_pool,) = rows.values()
         console.print(Text(promise_of(of_pool[0]), style="dim"))
         console.print(rehearsals_table([*of_pool]))
-        told = phases_told(of_pool)
+        phases_line = phases_text(of_pool)
     elif rows:
         found = totals(rows)
         left_out = len(rows) - found[0].pools
         console.print(Text(f"{counted(found[0].pools, 'pool')}, {found[0].jobs:,} jobs", style="dim"))
         console.print(totals_table(found))
-        told = phases_told([row for of_pool in rows.values() for row in of_pool[:1]], shown=len(found))
+        phases_line = phases_text([row for of_pool in rows.values() for row in of_pool[:1]], shown=len(found))
         if left_out:
             console.print(Text(f"not in these sums: {counted(left_out, 'pool')} that a candidate is missing of"))
-    if told:
-        console.print(Text(told, style="dim"))
-    tell_skipped(skipped)
+    if phases_line:
+        console.print(Text(phases_line, style="dim"))
+    print_skipped(skipped)
 
 
-def tell_skipped(skipped: Mapping[str, str], *, shown: int = 5) -> None:
+def print_skipped(skipped: Mapping[str, str], *, shown: int = 5) -> None:
     """Name the pools that were not rehearsed, and why, on standard error."""
     console = errors()
     for pool, why in list(skipped.items())[:shown]:
@@ -258,7 +258,7 @@ def totals_table(found: Sequence[Total]) -> Table:
 def facts(setting: Setting) -> dict[str, str]:
     """What the page says of how it was rehearsed."""
     return {
-        "start-up": start_up_told(setting),
+        "start-up": start_up_text(setting),
         "tick": duration(setting.tick_s),
         "slots a worker": f"{setting.slots}",
         "seed": f"{setting.seed}",

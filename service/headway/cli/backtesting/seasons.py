@@ -115,7 +115,7 @@ def show(
     """Show the weeks that are stored, and whether they are believed."""
     with connected(_database_url(database_url, is_needed=True)) as connection:
         stored = all_seasons(connection)
-    _tell_unfit(stored)
+    _print_unfit(stored)
     if queue is None:
         _print(list(stored.seasons.values()))
         return
@@ -169,7 +169,7 @@ def _learned(
     ]
 
 
-def _tell_unfit(stored: Stored) -> None:
+def _print_unfit(stored: Stored) -> None:
     console = errors()
     for queue, why in stored.unfit.items():
         console.print(Text(f"not used: {queue}: {why}; `headway seasons train` makes it anew"), soft_wrap=True)

@@ -98,9 +98,9 @@ def _bench(session: Any, asked: Asked, past: Past, stack: ExitStack, folder: Pat
 
 
 def _why(skipped: Mapping[str, str]) -> str:
-    told = [f"{pool}: {why}" for pool, why in skipped.items()]
-    more = f" (and {len(told) - 3} more)" if len(told) > 3 else ""
-    return ("; ".join(told[:3]) + more) or "no job came in that time"
+    lines = [f"{pool}: {why}" for pool, why in skipped.items()]
+    more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""
+    return ("; ".join(lines[:3]) + more) or "no job came in that time"
 
 
 def rehearsed(on: Bench, work: Work, *, doing: str) -> tuple[list[Outcome], bool]:

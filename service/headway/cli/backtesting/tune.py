@@ -16,9 +16,9 @@ from headway.cli.backtesting.backtest import (
     facts,
     learns_of,
     prepare,
+    print_skipped,
     rehearsal_figures,
     setting_of,
-    tell_skipped,
 )
 from headway.cli.backtesting.candidate_files import read_candidates, read_grid, refuse_unfit
 from headway.cli.backtesting.history_source import past_of
@@ -123,7 +123,7 @@ def tune(
         found, failures, is_whole = tuned(on, work, trained_fraction=trained_fraction)
     skipped = {**on.skipped, **failures}
     _print(found)
-    tell_skipped(skipped)
+    print_skipped(skipped)
     if patch is not None:
         write(patch, patch_of(found, work.profiles))
     if json_ is not None:

@@ -14,13 +14,13 @@ from pathlib import Path
 from headway.cli.argparse_base import Arguments
 from headway.cli.demo.demo_report import Report
 from headway.cli.demo.demo_run import Demo, Script, objectives
-from headway.cli.demo.demo_workloads import DEFAULT, WORKLOADS, Workload
+from headway.cli.demo.demo_workloads import DEFAULT, WORKLOADS, DemoWorkload
 from headway.cli.demo.report_text import report_text
 from headway.cli.local import process_orphans
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.ports import free_address, require_free
-from headway.cli.local.stack import Machine, Plan, where_to_look
+from headway.cli.local.stack import Plan, Stack, where_to_look
 from headway.cli.operator.apply_get import apply_profiles
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_machine_flags, control_settings, positive
@@ -48,7 +48,7 @@ def main(words: list[str]) -> int:
     """Run the demo to its end. Returns the exit status: 0 when every job was done."""
     began_s = time.monotonic()
     options = _options(words)
-    layout, stopping = Layout(options.data_dir.absolute()), Stopping()
+    layout, stopping = DataDir(options.data_dir.absolute()), Stopping()
     with Terminal(is_plain=options.plain) as terminal:
         again = f"stopping already; workers have {DRAIN_S:g} s to finish their jobs"
         with stopping.listening(repeated=lambda: terminal.say(again)):
@@ -61,10 +61,10 @@ def main(words: list[str]) -> int:
 
 
 def _run(
-    options: argparse.Namespace, layout: Layout, *, began_s: float, stopping: Stopping, terminal: Terminal
+    options: argparse.Namespace, layout: DataDir, *, began_s: float, stopping: Stopping, terminal: Terminal
 ) -> Report:
     """What was achieved, however far it came."""
-    machine = Machine(_plan(options, layout), stopping=stopping, terminal=terminal)
+    machine = Stack(_plan(options, layout), stopping=stopping, terminal=terminal)
     keep_private(terminal.say)
     workload = WORKLOADS[options.workload]()
     for_s = options.for_s or workload.whole_s(speed=options.speed)
@@ -98,7 +98,7 @@ def _run(
     return report
 
 
-def _plan(options: argparse.Namespace, layout: Layout) -> Plan:
+def _plan(options: argparse.Namespace, layout: DataDir) -> Plan:
     """Where everything will be; what is wrong is told before anything is started."""
     settings = control_settings(options, os.environ, database_url="postgresql://embedded")
     addresses = []
@@ -124,14 +124,14 @@ def _plan(options: argparse.Namespace, layout: Layout) -> Plan:
     )
 
 
-def _host_file(workload: Workload, broker_url: str) -> str:
+def _host_file(workload: DemoWorkload, broker_url: str) -> str:
     words = ["-m", "rq.cli", "worker", "--url", broker_url, "-w", "headway.cli.demo.demo_worker.DrainingWorker"]
     parts = ["# Written by `headway demo` at every start.\n"]
     for lane in workload.lanes:
         argv = [sys.executable, *words, "--disable-job-desc-logging", lane.queue]
         # A list of JSON strings is a TOML array as well.
-        told = json.dumps(argv, ensure_ascii=False)
-        parts.append(HOST_FILE.format(template=lane.profile.template, argv=told, drain_s=DRAIN_S))
+        argv_text = json.dumps(argv, ensure_ascii=False)
+        parts.append(HOST_FILE.format(template=lane.profile.template, argv=argv_text, drain_s=DRAIN_S))
     return "\n".join(parts)
 
 
@@ -139,7 +139,7 @@ def announced(script: Script) -> list[str]:
     """What is going to be played, in lines."""
     workload = script.workload
     played = [f"  {lane.queue}: {lane.source}" for lane in workload.lanes]
-    title = workload.told(speed=script.speed, for_s=script.for_s)
+    title = workload.summary(speed=script.speed, for_s=script.for_s)
     return [title, *played, f"objectives: {objectives(workload)}"]
 
 

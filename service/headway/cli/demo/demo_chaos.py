@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from headway.cli.demo.report_text import fault_text
-from headway.cli.local.stack import Machine
+from headway.cli.local.stack import Stack
 
 ASK_EVERY_S = 0.5
 SPARK_SURE_S = 1.0  # what was written later than this after the kill was not under way then
@@ -44,7 +44,7 @@ class Chaos:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: Stack,
         *,
         for_s: float,
         workers: Callable[[], Sequence[psutil.Process]],
@@ -78,7 +78,7 @@ class Chaos:
                     self._strike(kill, now_s)
             elif kill.back_after_s is None and now_s - kill.asked_s >= ASK_EVERY_S:
                 kill.asked_s = now_s
-                self._look(kill, now_s - kill.struck_at_s)
+                self._observe(kill, now_s - kill.struck_at_s)
 
     def faults(self) -> list[dict[str, Any]]:
         """What was ended, for the report."""
@@ -121,7 +121,7 @@ class Chaos:
         with suppress(psutil.Error):
             yield from (each.pid for each in psutil.Process(pid).children(recursive=True) if each.name() == "java")
 
-    def _look(self, kill: _Kill, since_s: float) -> None:
+    def _observe(self, kill: _Kill, since_s: float) -> None:
         if not self._is_back(kill, since_s):
             # Until the part is back: what then leaves was let go, not lost.
             kill.kept = _alive(kill.workers)

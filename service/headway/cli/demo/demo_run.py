@@ -12,16 +12,16 @@ from headway.cli.demo.comparison import START_UP_GUESS_S, Terms, comparison, fix
 from headway.cli.demo.demo_chaos import Chaos
 from headway.cli.demo.demo_jobs import DemoJobs
 from headway.cli.demo.demo_report import JobRecord, QueueGoal, Report, Run, report_of
-from headway.cli.demo.demo_workloads import CONNECTION, Lane, Workload
+from headway.cli.demo.demo_workloads import CONNECTION, DemoWorkload, Lane
 from headway.cli.demo.overview_stream import OverviewFeed
 from headway.cli.demo.process_watch import WorkerWatch
 from headway.cli.demo.report_page import Moment, report_page
 from headway.cli.local.live_view import Progress, Terminal, picture, progress_line
-from headway.cli.local.stack import Machine
+from headway.cli.local.stack import Stack
 from headway.cli.process.shutdown import Stopping
 from headway.simulate.replay import replay
 
-LOOK_S = 0.2
+POLL_S = 0.2
 SHOW_EVERY_S = 1.0
 REST_S = 120.0  # the longest job of the bursts' first half hour lasts 48 s
 LEAVE_S = 90.0  # rates look back a minute, a lower count is held for up to 30 s
@@ -34,7 +34,7 @@ DECISIONS_A_PAGE = 200
 class Script:
     """What is to happen."""
 
-    workload: Workload
+    workload: DemoWorkload
     speed: float
     for_s: float
     is_chaotic: bool
@@ -52,7 +52,7 @@ class Script:
 class Demo:
     """What was started for a run, and what is known of it so far."""
 
-    def __init__(self, script: Script, machine: Machine, *, stopping: Stopping, terminal: Terminal) -> None:
+    def __init__(self, script: Script, machine: Stack, *, stopping: Stopping, terminal: Terminal) -> None:
         self._script = script
         self._machine = machine
         self._stopping = stopping
@@ -144,7 +144,7 @@ class Demo:
             **report_of(run),
             "workload": {
                 "name": workload.name,
-                "title": workload.told(speed=script.speed, for_s=script.for_s),
+                "title": workload.summary(speed=script.speed, for_s=script.for_s),
                 "queues": {lane.queue: lane.source for lane in workload.lanes},
                 "traces": {lane.queue: lane.trace for lane in workload.lanes},
                 "times_faster": workload.times_faster * script.speed,
@@ -223,7 +223,7 @@ class Demo:
                 self._show()
             if holds():
                 return
-            self._stopping.wait(LOOK_S)
+            self._stopping.wait(POLL_S)
             self._stopping.check()
         if not is_over_anyway:
             self._terminal.say(f"{phase}: not through after {within_s:.0f} s")
@@ -271,7 +271,7 @@ class Demo:
         return None
 
 
-def objectives(workload: Workload) -> str:
+def objectives(workload: DemoWorkload) -> str:
     """What is wanted of each queue, in a line."""
     return " · ".join(
         f"{lane.queue}: {lane.profile.objective.percentile:g} % within {lane.profile.objective.target_s:g} s"

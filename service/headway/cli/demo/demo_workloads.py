@@ -27,7 +27,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class DemoWorkload:
     """What is played, and how fast."""
 
     name: str
@@ -45,7 +45,7 @@ class Workload:
     """A pool for the peak is sized for the most jobs that came within so long a stretch of the recording."""
     peak_name: str = "minute"
 
-    def told(self, *, speed: float, for_s: float) -> str:
+    def summary(self, *, speed: float, for_s: float) -> str:
         """What is played, how fast and which part of it, for people."""
         times = speed * self.times_faster
         how_fast = "as fast as they were" if times == 1 else f"{times:g} times as fast"
@@ -76,7 +76,7 @@ class Workload:
         return f"{minutes // 60 % 24:02d}:{minutes % 60:02d}"
 
 
-def day() -> Workload:
+def day() -> DemoWorkload:
     """A day with a rush, a plateau and a night, 24 hours in 216 s.
 
     Thinned, and with shorter work, so that a laptop has room: the busiest hour fills some ten workers of a queue.
@@ -95,7 +95,7 @@ def day() -> Workload:
         profile=_profile("reports", target_s=30.0, service_time_guess_s=2.0),
         source="tweets that named Apple, 31 March 2015, each 250th; work drawn from a recording, 1.9 s on average",
     )
-    return Workload(
+    return DemoWorkload(
         name="day",
         title="a recorded day",
         lanes=(mail, reports),
@@ -108,7 +108,7 @@ def day() -> Workload:
     )
 
 
-def bursts() -> Workload:
+def bursts() -> DemoWorkload:
     """Requests to a code-completion model at the speed at which they came: two large bursts and a small one."""
     profile = _profile("demo", queue="llm-code", target_s=10.0, service_time_guess_s=2.0)
     lane = Lane(
@@ -118,7 +118,7 @@ def bursts() -> Workload:
         profile=replace(profile, workers_max=24),
         source="requests to a code-completion model, 11 November 2023, each as long as it was",
     )
-    return Workload(name="bursts", title="recorded bursts", lanes=(lane,), for_s=180.0)
+    return DemoWorkload(name="bursts", title="recorded bursts", lanes=(lane,), for_s=180.0)
 
 
 WORKLOADS = {"day": day, "bursts": bursts}

@@ -12,7 +12,7 @@ import psutil
 
 from headway.cli.demo.demo_report import WorkerLife
 
-LOOK_S = 0.5
+POLL_S = 0.5
 
 
 class WorkerWatch:
@@ -23,7 +23,7 @@ class WorkerWatch:
         self._clock = clock
         self._present: dict[psutil.Process, float] = {}
         self._ended: list[WorkerLife] = []
-        self._looked_at_s: float | None = None
+        self._scanned_at_s: float | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="worker-watch", daemon=True)
 
@@ -36,7 +36,7 @@ class WorkerWatch:
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join()
-            self.look()
+            self.scan()
 
     @property
     def present(self) -> int:
@@ -55,10 +55,10 @@ class WorkerWatch:
         ]
         return [*self._ended, *going_on]
 
-    def look(self) -> None:
+    def scan(self) -> None:
         """Take note of who came and who went since the last look."""
         now_s = self._clock()
-        since_s = now_s if self._looked_at_s is None else self._looked_at_s
+        since_s = now_s if self._scanned_at_s is None else self._scanned_at_s
         for process in [each for each in self._present if not _is_there(each)]:
             began_at_s = self._present.pop(process)
             gone_at_s = max((since_s + now_s) / 2, began_at_s)
@@ -67,7 +67,7 @@ class WorkerWatch:
             if process not in self._present and _is_there(process):
                 # psutil knows the boot time to the second only: what it tells is moved into the span it must lie in.
                 self._present[process] = min(max(_created_at_s(process, now_s), since_s), now_s)
-        self._looked_at_s = now_s
+        self._scanned_at_s = now_s
 
     def _children(self) -> list[psutil.Process]:
         pid = self._agent_pid()
@@ -77,8 +77,8 @@ class WorkerWatch:
         return []
 
     def _run(self) -> None:
-        while not self._closing.wait(LOOK_S):
-            self.look()
+        while not self._closing.wait(POLL_S):
+            self.scan()
 
 
 def _is_there(process: psutil.Process) -> bool:

@@ -75,8 +75,8 @@ def _workers(report: Report, run: Run, moments: Sequence[Moment]) -> str:
             box.level(levels[name], f"level {name}", f"{text}: {levels[name]}")
     for index, fault in enumerate(report.get("faults", ())):
         _mark(box, fault["at_s"], f"killed {fault['what']}", line=index)
-    told = "Workers of all queues: Headway's, and pools of constant size"
-    return f"<figure><figcaption>{told}</figcaption>{box.svg('Workers over time')}</figure>"
+    caption = "Workers of all queues: Headway's, and pools of constant size"
+    return f"<figure><figcaption>{caption}</figcaption>{box.svg('Workers over time')}</figure>"
 
 
 def _waits(queue: Report, run: Run, moments: Sequence[Moment]) -> str:

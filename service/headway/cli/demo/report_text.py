@@ -21,13 +21,13 @@ SHOWN_WAYS = ("headway", "peak", "keda", "best_fixed")
 
 def report_text(report: Report) -> RenderableType:
     """``report`` for people at a terminal."""
-    told = headline(report)
+    parts = headline(report)
     return Group(
         _facts(report),
         Text(),
         _comparison(report),
         Text(),
-        *([Text(told, "bold"), Text()] if told else []),
+        *([Text(parts, "bold"), Text()] if parts else []),
         *(Text(note, "dim") for note in notes(report)),
     )
 
@@ -47,11 +47,11 @@ def facts(report: Report) -> list[tuple[str, str]]:
 
 def jobs_text(report: Report) -> str:
     """What became of the jobs."""
-    told = [f"{report['jobs']} sent", f"{report['done_jobs']} done", f"{report['lost_jobs']} lost"]
-    told.append(f"{report['jobs_started_again']} begun more than once")
+    parts = [f"{report['jobs']} sent", f"{report['done_jobs']} done", f"{report['lost_jobs']} lost"]
+    parts.append(f"{report['jobs_started_again']} begun more than once")
     if report["is_interrupted"]:
-        told += [f"{report['waiting_jobs']} still in the queue", f"{report['cut_jobs']} cut off"]
-    return ", ".join(told)
+        parts += [f"{report['waiting_jobs']} still in the queue", f"{report['cut_jobs']} cut off"]
+    return ", ".join(parts)
 
 
 def faults(report: Report) -> list[tuple[str, str]]:
@@ -139,12 +139,12 @@ def _comparison(report: Report) -> Table:
 
 
 def _in_time(report: Report, row: Row) -> list[str]:
-    told = []
+    parts = []
     for queue in report["queues"]:
         fraction = row["in_time"].get(queue["queue"])
         is_missed = fraction is not None and fraction < queue["objective_percentile"] / 100
-        told.append(f"{MISSED if is_missed else ''}{_percent(fraction)}")
-    return told
+        parts.append(f"{MISSED if is_missed else ''}{_percent(fraction)}")
+    return parts
 
 
 def _costs(row: Row) -> list[str]:

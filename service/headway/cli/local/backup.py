@@ -9,7 +9,7 @@ from headway.agent.state.state_dir import IDENTITY as AGENT_IDENTITY
 from headway.cli.argparse_base import Arguments
 from headway.cli.local import backup_file
 from headway.cli.local.backup_file import About, Add
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.terminal.printing import say
 from headway.errors import Refused
 from headway.settings import DATA_DIR
@@ -27,7 +27,7 @@ def main(words: list[str]) -> int:
         "--data-dir", metavar="FOLDER", type=Path, default=Path(DATA_DIR), help=f"where state is kept ({DATA_DIR})"
     )
     options = parser.parse_args(words[1:])
-    layout = Layout(options.data_dir.absolute())
+    layout = DataDir(options.data_dir.absolute())
     about = back_up(layout, options.file)
     size_bytes = options.file.stat().st_size
     say(f"backed up {layout.root} as of {about.taken_at} into {options.file} ({size_bytes:,} bytes)")
@@ -35,7 +35,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def back_up(layout: Layout, file: Path) -> About:
+def back_up(layout: DataDir, file: Path) -> About:
     """Write what the installation in ``layout`` holds at one moment into the new ``file``.
 
     Raises:

@@ -19,5 +19,5 @@ def last_words(log: Path, begins: int) -> str:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(begins, size - LAST_WORDS_BYTES))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    told = [line.removeprefix("headway: ") for line in lines if line.startswith("headway: ")]
-    return (told or lines or ["it said nothing"])[-1]
+    messages = [line.removeprefix("headway: ") for line in lines if line.startswith("headway: ")]
+    return (messages or lines or ["it said nothing"])[-1]

@@ -8,7 +8,7 @@ from headway.errors import Misconfigured
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DataDir:
     """The data folder of one ``headway up`` or ``headway demo``, and what is where in it."""
 
     root: Path

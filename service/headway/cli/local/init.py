@@ -35,7 +35,7 @@ def main(words: list[str]) -> int:
         queues=[queue.name for queue in found],
     )
     _write(folder, {PROFILES: profiles_text(broker), HOST: host_text(broker)}, is_secret=broker.has_password)
-    _tell(broker, found, folder)
+    _print_found(broker, found, folder)
     return 0
 
 
@@ -89,7 +89,7 @@ def _write(folder: Path, texts: dict[str, str], *, is_secret: bool) -> None:
         raise Misconfigured(f"{error.filename} cannot be written: {error.strerror}; choose another --dir") from error
 
 
-def _tell(broker: Broker, found: Sequence[FoundQueue], folder: Path) -> None:
+def _print_found(broker: Broker, found: Sequence[FoundQueue], folder: Path) -> None:
     say(f"queues of RQ in {shown(broker.url)}: {len(found)}")
     for queue in found:
         say(f"  {broker.connection}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {queue.workers}")

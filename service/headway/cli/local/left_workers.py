@@ -4,10 +4,10 @@ from typing import Any
 
 from headway.agent.state.state_dir import WORKERS, StateFolder
 from headway.agent.system import procfs
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 
 
-def left_workers(layout: Layout) -> list[dict[str, Any]]:
+def left_workers(layout: DataDir) -> list[dict[str, Any]]:
     """The records of those that still run: ``pool``, ``pid`` and more."""
     rows = (StateFolder(layout.state("agent")).read(WORKERS) or {}).get("workers", [])
     return [row for row in rows if row["pid"] and _runs(row["pid"], row["started_ticks"])]

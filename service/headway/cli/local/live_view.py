@@ -231,11 +231,11 @@ def _decisions(progress: Progress) -> Table:
 def reason(decision: dict[str, Any]) -> str:
     """Why, in a few words: what had the last word, and the demand behind it where that is another."""
     greatest = max(decision["demands"], key=lambda demand: demand["slots"], default=None)
-    told = [named(decision["binding"])]
+    causes = [named(decision["binding"])]
     if greatest:
         demand = f"{named(greatest['name'])} {greatest['slots']:.1f}"
-        told = [demand] if greatest["name"] == decision["binding"] else [*told, demand]
-    return "; ".join([*told, *decision["notes"][:1]])
+        causes = [demand] if greatest["name"] == decision["binding"] else [*causes, demand]
+    return "; ".join([*causes, *decision["notes"][:1]])
 
 
 def _recorded(progress: Progress) -> str:

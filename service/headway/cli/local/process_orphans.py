@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.process.shutdown import Stopping
 from headway.errors import Refused
 
@@ -37,7 +37,7 @@ class Started:
 
 
 @contextmanager
-def only_parent(layout: Layout) -> Iterator[None]:
+def only_parent(layout: DataDir) -> Iterator[None]:
     """Hold the data folder for the block.
 
     Raises:
@@ -76,13 +76,13 @@ def clear(path: Path, *, stopping: Stopping, say: Callable[[str], None]) -> None
     left = [each for each in _recorded(path) if _is_running(each)]
     if left:
         say(f"waiting for what an earlier run left: {_named(left)}")
-    told: dict[Started, int] = {}
+    known: dict[Started, int] = {}
     began_s = time.monotonic()
     while left:
         for each in left:
             number = _signal_due(each, time.monotonic() - began_s)
-            if number is not None and told.get(each) != number:
-                told[each] = number
+            if number is not None and known.get(each) != number:
+                known[each] = number
                 say(f"ending what an earlier run left: {each.name} ({number.name})")
                 _signal(each, number)
         stopping.wait(POLL_S)

@@ -11,7 +11,7 @@ from headway.agent.state.state_dir import IDENTITY as AGENT_IDENTITY
 from headway.cli.argparse_base import Arguments
 from headway.cli.local import backup_file, process_orphans
 from headway.cli.local.backup_file import About
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.process.shutdown import Stopping
 from headway.cli.terminal.printing import say
 from headway.errors import Invalid, Refused, Unavailable
@@ -39,7 +39,7 @@ def main(words: list[str]) -> int:
         "--replace", action="store_true", help="move the database and the event log that are there aside"
     )
     options = parser.parse_args(words[1:])
-    layout = Layout(options.data_dir.absolute())
+    layout = DataDir(options.data_dir.absolute())
     about, aside = restore(layout, options.file, replaces=options.replace)
     say(f"restored {options.file}, as of {about.taken_at}, into {layout.root}")
     if aside is not None:
@@ -48,7 +48,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def restore(layout: Layout, file: Path, *, replaces: bool) -> tuple[About, Path | None]:
+def restore(layout: DataDir, file: Path, *, replaces: bool) -> tuple[About, Path | None]:
     """Put the backup in place, all of it or nothing. Returns what it is of, and where what was there before is now.
 
     Raises:
@@ -85,7 +85,7 @@ def restore(layout: Layout, file: Path, *, replaces: bool) -> tuple[About, Path 
     return about, aside
 
 
-def _require_still(layout: Layout) -> None:
+def _require_still(layout: DataDir) -> None:
     """Raise ``Unavailable`` while somebody has the Postgres that is there: it would write into what was moved aside."""
     if layout.postgres.is_dir() and Folder(layout.postgres).is_guarded():
         raise Unavailable(f"the Postgres in {layout.postgres} is in use, as by a backup: restore when that has ended")
@@ -132,12 +132,12 @@ def _sort_read(events: Path) -> None:
     Archive(events).take(names)
 
 
-def _replaced(layout: Layout) -> tuple[Path, ...]:
+def _replaced(layout: DataDir) -> tuple[Path, ...]:
     """What a backup takes the place of."""
     return layout.postgres, layout.events, layout.checkpoint, rebuilding(layout.checkpoint)
 
 
-def _put_in_place(layout: Layout, draft: Path) -> Path | None:
+def _put_in_place(layout: DataDir, draft: Path) -> Path | None:
     """Move what is there aside and the backup in its place. Broken off in between, `headway up` says so."""
     _require_still(layout)
     layout.restoring.write_text("a restore was broken off\n")
@@ -159,7 +159,7 @@ def _put_in_place(layout: Layout, draft: Path) -> Path | None:
     return aside
 
 
-def _keep_identity(layout: Layout, restored: Path) -> None:
+def _keep_identity(layout: DataDir, restored: Path) -> None:
     """On another machine the host goes on as who it was; here its agent knows better, and which workers run."""
     folder = layout.state("agent")
     if restored.exists() and not (folder / AGENT_IDENTITY).exists():
@@ -167,7 +167,7 @@ def _keep_identity(layout: Layout, restored: Path) -> None:
         restored.rename(folder / AGENT_IDENTITY)
 
 
-def _clear_drafts(layout: Layout) -> None:
+def _clear_drafts(layout: DataDir) -> None:
     """Remove what a restore that was killed has left, once nothing works in it."""
     for left in layout.root.glob(f"{DRAFT}*"):
         end_leftovers(left / "postgres" / "pgdata", signal.SIGINT, Deadline(STOPPED_S))

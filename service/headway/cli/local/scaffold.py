@@ -91,7 +91,7 @@ def _pool(broker: Broker, queue: str, pool: str, *, is_first: bool) -> str:
     return "\n".join([f"  {_yaml(pool)}:", *library_presets.aligned(values, notes, separator=": ", indent=4)]) + "\n"
 
 
-def _starter(broker: Broker, queue: str) -> library_presets.Starter:
+def _starter(broker: Broker, queue: str) -> library_presets.LibraryPreset:
     url = [] if broker.has_password else ["--url", broker.url]
     safe = library_presets.RQ_SAFE if broker.rq_has_headway else ()
     plain = {} if safe else {"argv": library_presets.NOTES["argv"]}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.cli.api_client import Api
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.local.left_workers import left_workers
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.supervisor import Child, Supervisor
@@ -35,7 +35,7 @@ JAVA_WITHIN_S = 180.0  # a cold disk, two busy cores
 class Plan:
     """What to run and where."""
 
-    layout: Layout
+    layout: DataDir
     http: Address
     grpc: Address
     token: str | None
@@ -70,7 +70,7 @@ def reachable(address: Address) -> Address:
     return replace(address, host=everywhere.get(address.host, address.host))
 
 
-class Machine:
+class Stack:
     """The roles on this machine, as children of this process."""
 
     def __init__(self, plan: Plan, *, stopping: Stopping, terminal: Terminal) -> None:

@@ -24,14 +24,14 @@ from typing import Protocol
 import psutil
 
 from headway.cli.local import child_log, process_orphans
-from headway.cli.local.data_dir import Layout
-from headway.cli.process.credential_handover import Hand
+from headway.cli.local.data_dir import DataDir
+from headway.cli.process.credential_handover import CredentialHandover
 from headway.cli.process.heartbeat import Pulse, Sign
 from headway.cli.process.parent_watch import PARENT_FD
 from headway.cli.process.shutdown import Stopping
 from headway.errors import HeadwayError, Unavailable
 
-LOOK_S = 0.1
+POLL_S = 0.1
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 30.0
 WELL_S = 60.0  # a child that ran this long has shown that it can: its next pause is the shortest again
@@ -103,7 +103,7 @@ class _Held:
     log_begins: int = 0
     pulse: Pulse | None = None
     retries: _Retries = field(default_factory=_Retries)
-    told_to_stop_at_s: float | None = None
+    stop_requested_at_s: float | None = None
     is_killed: bool = False
 
 
@@ -121,7 +121,7 @@ class Supervisor:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: DataDir,
         *,
         stopping: Stopping,
         say: Callable[[str], None],
@@ -158,7 +158,7 @@ class Supervisor:
         self._spawn(held)
         assert held.process is not None
         while (status := _ended(held.process)) is None:
-            self._stopping.wait(LOOK_S)
+            self._stopping.wait(POLL_S)
             self._stopping.check()
         del self._held[child.name]
         if status != 0:
@@ -176,7 +176,7 @@ class Supervisor:
         assert held.process is not None
         until_s = self._clock() + child.stop_within_s
         while (status := _ended(held.process)) is None and self._clock() < until_s:
-            time.sleep(LOOK_S / 2)
+            time.sleep(POLL_S / 2)
         if status is None:
             self._say(f"{child.name} (process {held.process.pid}) is not done after {child.stop_within_s:g} s: killed")
             os.killpg(held.process.pid, signal.SIGKILL)  # safe: not reaped yet, so the id is still this child's
@@ -193,7 +193,7 @@ class Supervisor:
         """
         while not all(self._held[name].was_ever_ready for name in names):
             self.tend()
-            self._stopping.wait(LOOK_S)
+            self._stopping.wait(POLL_S)
             self._stopping.check()
 
     def pid(self, name: str) -> int | None:
@@ -233,7 +233,7 @@ class Supervisor:
             for held in reversed(self._held.values()):
                 if held.process is not None:
                     self._move_to_end(held, held.process)
-            time.sleep(LOOK_S / 2)
+            time.sleep(POLL_S / 2)
         self._held.clear()
 
     def stop_servers(self) -> None:
@@ -254,7 +254,7 @@ class Supervisor:
         child = held.child
         log = self._layout.log(child.name)
         child_log.rotate(log)
-        hand = Hand(child.env)
+        hand = CredentialHandover(child.env)
         with log.open("ab") as output, closing(hand):
             held.log_begins = output.tell()
             held.process = subprocess.Popen(
@@ -279,7 +279,7 @@ class Supervisor:
 
     def _is_hung(self, held: _Held, process: subprocess.Popen[bytes], *, is_late: bool) -> bool:
         """Whether a child has no heartbeat any more; such a one is killed, and the next look finds it ended."""
-        sign = held.pulse.look(self._clock(), is_late=is_late) if held.pulse else None
+        sign = held.pulse.sign_at(self._clock(), is_late=is_late) if held.pulse else None
         if sign is not None:
             self._say(f"{held.child.name} (process {process.pid}) {sign.value}")
         if sign is Sign.HUNG:
@@ -304,19 +304,19 @@ class Supervisor:
         # What was killed from outside had no last words, only a last line.
         words = "" if status < 0 else f": {child_log.last_words(log, held.log_begins)}"
         if not held.was_ever_ready and held.retries.failures >= START_ATTEMPTS:
-            raise Unavailable(f"{name} does not start{words or f' ({_told(status)})'}; its log: {log}")
-        self._say(f"{name} ended ({_told(status)}){words}; starting it again in {pause_s:g} s")
+            raise Unavailable(f"{name} does not start{words or f' ({_status_text(status)})'}; its log: {log}")
+        self._say(f"{name} ended ({_status_text(status)}){words}; starting it again in {pause_s:g} s")
 
     def _move_to_end(self, held: _Held, process: subprocess.Popen[bytes]) -> None:
         if _ended(process) is not None:
             held.process = None
             return
         name, now_s = held.child.name, self._clock()
-        if held.told_to_stop_at_s is None:
+        if held.stop_requested_at_s is None:
             if not any(other.process and name in other.child.needs for other in self._held.values()):
-                held.told_to_stop_at_s = now_s
+                held.stop_requested_at_s = now_s
                 process.terminate()
-        elif not held.is_killed and now_s - held.told_to_stop_at_s > held.child.stop_within_s:
+        elif not held.is_killed and now_s - held.stop_requested_at_s > held.child.stop_within_s:
             self._say(f"{name} (process {process.pid}) did not stop within {held.child.stop_within_s:g} s: killed")
             held.is_killed = True
             os.killpg(process.pid, signal.SIGKILL)  # safe: not reaped yet, so the id is still this child's
@@ -350,5 +350,5 @@ def _ended(process: subprocess.Popen[bytes]) -> int | None:
     return process.wait()
 
 
-def _told(status: int) -> str:
+def _status_text(status: int) -> str:
     return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"

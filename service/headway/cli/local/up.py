@@ -9,11 +9,11 @@ from pathlib import Path
 from headway.agent.config import host_file
 from headway.cli.argparse_base import Arguments
 from headway.cli.local import process_orphans
-from headway.cli.local.data_dir import Layout
+from headway.cli.local.data_dir import DataDir
 from headway.cli.local.left_workers import left_workers
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.ports import free_address, require_free
-from headway.cli.local.stack import Machine, Plan, where_to_look
+from headway.cli.local.stack import Plan, Stack, where_to_look
 from headway.cli.operator.apply_get import apply_profiles
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_machine_flags, control_settings
@@ -24,7 +24,7 @@ from headway.errors import HeadwayError, Invalid, Misconfigured
 from headway.settings import DATA_DIR, ClientSettings, ClientTls, CollectSettings, ControlSettings, database_url_of
 from headway_spark.java import java_home
 
-LOOK_S = 0.5
+POLL_S = 0.5
 AGENT_STOP_S = 5.0  # what the agent takes beyond its workers
 
 
@@ -33,7 +33,7 @@ def main(words: list[str]) -> int:
     options = _options(words)
     for path in (options.profiles, options.host_file):
         _require_file(path)  # in the wrong folder nothing is left behind
-    layout, stopping = Layout(options.data_dir.absolute()), Stopping()
+    layout, stopping = DataDir(options.data_dir.absolute()), Stopping()
     with Terminal(is_plain=options.plain) as terminal:
         again = "stopping already; no need to ask twice"
         with stopping.listening(repeated=lambda: terminal.say(again)):
@@ -45,7 +45,7 @@ def main(words: list[str]) -> int:
     return service_status(stopping.signal_number)
 
 
-def _require_whole(layout: Layout) -> None:
+def _require_whole(layout: DataDir) -> None:
     """Refuse to begin with half a backup, and with an empty database in place of the other half."""
     if layout.restoring.exists():
         raise Misconfigured(
@@ -54,7 +54,7 @@ def _require_whole(layout: Layout) -> None:
         )
 
 
-def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, terminal: Terminal) -> None:
+def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, terminal: Terminal) -> None:
     file = load_profiles_file(options.profiles)
     host = host_file.load(options.host_file)
     brokers = _brokers(file, os.environ)
@@ -64,20 +64,20 @@ def _run(options: argparse.Namespace, layout: Layout, *, stopping: Stopping, ter
             terminal.say(f"pool {profile.pool!r} needs template {profile.template!r}: not in {options.host_file}")
     with terminal.stage("brokers and Java found"):
         _check_outside(brokers, layout)
-    machine = Machine(plan, stopping=stopping, terminal=terminal)
+    machine = Stack(plan, stopping=stopping, terminal=terminal)
     keep_private(terminal.say)
     try:
         machine.start(brokers=brokers, apply_profiles=lambda: _apply(plan, file, terminal))
         for line in where_to_look(plan):
             terminal.say(line)
         terminal.say(f"logs: {layout.log('*')}; Ctrl-C ends Headway, and workers go on")
-        while not stopping.wait(LOOK_S):
+        while not stopping.wait(POLL_S):
             machine.supervisor.tend()
     finally:
         with terminal.stage("stopping"):
             machine.stop_children()
             machine.supervisor.stop_servers()
-        _tell_workers(layout, terminal)
+        _print_workers(layout, terminal)
 
 
 def _apply(plan: Plan, file: ProfilesFile, terminal: Terminal) -> None:
@@ -101,7 +101,7 @@ def _brokers(file: ProfilesFile, env: Mapping[str, str]) -> Mapping[str, str]:
     return file.brokers
 
 
-def _plan(options: argparse.Namespace, layout: Layout, host: host_file.HostFile) -> Plan:
+def _plan(options: argparse.Namespace, layout: DataDir, host: host_file.HostFile) -> Plan:
     settings = control_settings(options, os.environ, database_url="postgresql://embedded")
     require_free(settings.http, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
     require_free(settings.grpc, flag="--grpc-address", setting="HEADWAY_GRPC_ADDRESS")
@@ -133,7 +133,7 @@ def _trusted(settings: ControlSettings) -> ClientTls | None:
     return tls
 
 
-def _check_outside(brokers: Mapping[str, str], layout: Layout) -> None:
+def _check_outside(brokers: Mapping[str, str], layout: DataDir) -> None:
     """Refuse, with every mistake, what could not work: brokers that do not answer, and no Java."""
     breaches = []
     for name, url in brokers.items():
@@ -149,12 +149,12 @@ def _check_outside(brokers: Mapping[str, str], layout: Layout) -> None:
         raise Invalid(*breaches)
 
 
-def _tell_workers(layout: Layout, terminal: Terminal) -> None:
+def _print_workers(layout: DataDir, terminal: Terminal) -> None:
     """Say which workers go on without Headway, and how to end them."""
     folder, left = layout.state("agent"), left_workers(layout)
     if left:
-        told = ", ".join(f"{row['pool']} (process {row['pid']})" for row in left)
-        terminal.say(f"these workers go on: {told}")
+        listed = ", ".join(f"{row['pool']} (process {row['pid']})" for row in left)
+        terminal.say(f"these workers go on: {listed}")
         terminal.say(f"`headway up` takes them over again; `headway agent stop-workers --state-dir {folder}` ends them")
 
 

@@ -115,8 +115,10 @@ def _of_pool(known: Body) -> Iterator[Part]:
     if decision is None:
         yield Text("No decision yet: the first comes with the next tick of a leading control plane.")
     else:
-        told = explained(decision_from_mapping(decision["decision"]), previous_workers=decision["previous_workers"])
-        yield paragraph(f"Decided {ago(decision['decided_at_s'])}: {' '.join(told)}", WIDE_COLUMNS)
+        sentences = explained(
+            decision_from_mapping(decision["decision"]), previous_workers=decision["previous_workers"]
+        )
+        yield paragraph(f"Decided {ago(decision['decided_at_s'])}: {' '.join(sentences)}", WIDE_COLUMNS)
         yield paragraph(predicted(known["behaviour"]["prediction"]), WIDE_COLUMNS)
     yield depths(known["queues"])
     yield windows_table(known["metrics"]["windows"])

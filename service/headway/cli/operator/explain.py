@@ -75,22 +75,22 @@ def _now(api: Api, pool: str) -> tuple[str, ...]:
         age = "at a time that is not known"
         if seen["reported_age_s"] is not None:
             age = f"{duration(float(round(seen['reported_age_s'])))} ago"
-        told = [f"Now, as agents reported {age}: {running_of(seen)} running."]
-        told += _forecast(seen)
-        return (*told, *(f"{cause[:1].upper()}{cause[1:]}." for cause in seen["causes"]))
+        said_lines = [f"Now, as agents reported {age}: {running_of(seen)} running."]
+        said_lines += _forecast(seen)
+        return (*said_lines, *(f"{cause[:1].upper()}{cause[1:]}." for cause in seen["causes"]))
     return ()
 
 
 def _forecast(seen: dict[str, Any]) -> list[str]:
     """What is to be known of the prediction, which counts on workers that stay and on jobs that succeed."""
-    told = []
+    said_lines = []
     if seen["state"] == "crash_loop" or (seen["failing_workers"] and not seen["running_workers"]):
-        told.append("What is predicted counts on workers that stay, and its workers crash.")
+        said_lines.append("What is predicted counts on workers that stay, and its workers crash.")
     elif seen["state"] == "no_host" or seen["reported_age_s"] is None:
-        told.append("What is predicted counts on workers that can start, and no reachable host can run one.")
+        said_lines.append("What is predicted counts on workers that can start, and no reachable host can run one.")
     if seen["failures"] is not None and seen["failures"]["is_failing"]:
-        told.append("What is predicted is when jobs start, and not that they succeed.")
-    return told
+        said_lines.append("What is predicted is when jobs start, and not that they succeed.")
+    return said_lines
 
 
 def _scored(api: Api, pool: str) -> str:

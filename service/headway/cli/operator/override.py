@@ -47,14 +47,14 @@ def scale(
     """Set a pool's workers for a while. Bounds, budget and capacity still hold."""
     path = f"/v1/pools/{quote(pool, safe='')}/override"
     if workers == AUTO:
-        _tell(_sent("DELETE", path))
+        _print_answer(_sent("DELETE", path))
         return
     if not workers.isdecimal():
         raise Invalid(f"{workers!r} is no number of workers: expected 0 or more, or {AUTO}")
     if reason is None:
         raise Refused('say why, for those who read the decision: --reason "…"')
     body = {"workers": int(workers), "for_s": seconds(duration, option="--for", above_s=0), "reason": reason}
-    _tell(_sent("PUT", path, json=body))
+    _print_answer(_sent("PUT", path, json=body))
 
 
 @app.command("pause")
@@ -100,14 +100,14 @@ def _set(name: str, before: dict[str, Any], left: frozenset[str], said: dict[str
     mode = next(mode for mode, directions in DIRECTIONS.items() if directions == left)
     path = f"/v1/pools/{name}/pause"
     if mode is None:
-        _tell(_sent("DELETE", path))
+        _print_answer(_sent("DELETE", path))
         return
     kept: dict[str, Any] = {}
     if before.get("pause_reason") is not None:
         kept["reason"] = before.get("pause_reason")
     if before.get("pause_until_s") is not None and "for_s" not in said:
         kept["until_s"] = before.get("pause_until_s")
-    _tell(_sent("PUT", path, json={"mode": mode, **kept, **said}))
+    _print_answer(_sent("PUT", path, json={"mode": mode, **kept, **said}))
 
 
 def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
@@ -118,16 +118,16 @@ def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
         return {**answer, "at": api.url}
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _print_answer(answer: dict[str, Any]) -> None:
     """What holds for the pool now."""
-    told = []
+    parts = []
     if answer["pause"]:
         until_s = answer.get("pause_until_s")
         end = "" if until_s is None else f" {until(until_s)}"
         why = f": {answer.get('pause_reason')}" if answer.get("pause_reason") else ""
-        told.append(f"{PAUSED[answer['pause']]}{end}{why}")
+        parts.append(f"{PAUSED[answer['pause']]}{end}{why}")
     if override := answer["override"]:
-        told.append(f"{override['workers']} workers {until(override['until_s'])}: {override['reason']}")
-    if not told:
-        told = [f"goes by its profile, whose mode is {mode_of(answer)}"]
-    say(f"{answer['pool']} at {answer['at']}: {'; '.join(told)}")
+        parts.append(f"{override['workers']} workers {until(override['until_s'])}: {override['reason']}")
+    if not parts:
+        parts = [f"goes by its profile, whose mode is {mode_of(answer)}"]
+    say(f"{answer['pool']} at {answer['at']}: {'; '.join(parts)}")

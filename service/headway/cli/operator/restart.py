@@ -12,7 +12,7 @@ from headway.cli.terminal.printing import say
 from headway.cli.typer_app import run
 from headway.settings import ClientSettings
 
-LOOK_S = 2.0  # agents report changes at once, and the dashboard tells the same
+POLL_S = 2.0  # agents report changes at once, and the dashboard tells the same
 
 app = typer.Typer(add_completion=False, help="Replace a pool's workers.")
 
@@ -33,14 +33,14 @@ def restart(
     path = f"/v1/pools/{quote(pool, safe='')}/restart"
     settings = ClientSettings.from_env(os.environ)
     with api_of(settings) as api:
-        told = api.send("POST", path, json={"reason": reason}).json()
+        progress = api.send("POST", path, json={"reason": reason}).json()
         say(f"at {api.url}")
-        say(line := _told(told))
-        while wait and _left(told):
-            time.sleep(LOOK_S)
-            told = api.get(path)
-            if _told(told) != line:
-                say(line := _told(told))
+        say(line := _progress_text(progress))
+        while wait and _left(progress):
+            time.sleep(POLL_S)
+            progress = api.get(path)
+            if _progress_text(progress) != line:
+                say(line := _progress_text(progress))
 
 
 def _left(answer: dict[str, Any]) -> int:
@@ -48,7 +48,7 @@ def _left(answer: dict[str, Any]) -> int:
     return int(answer["outdated_workers"] + answer["awaited_workers"])
 
 
-def _told(answer: dict[str, Any]) -> str:
+def _progress_text(answer: dict[str, Any]) -> str:
     left, silent = _left(answer), answer["silent_workers"]
     how_far = f"{left} to go" if left else "through"
     if silent:

@@ -40,8 +40,8 @@ def _by_hand(row: dict[str, Any]) -> Iterable[str]:
     if override:
         left_s = max(0.0, override["until_s"] - time.time())
         yield f"override of {override['workers']} workers for {duration(left_s)} more: {override['reason']}"
-    if told := paused(row):
-        yield told
+    if text := paused(row):
+        yield text
 
 
 def queues(answer: dict[str, Any]) -> Table | str:
@@ -171,8 +171,8 @@ def _beside(word: str, row: dict[str, Any]) -> str:
 
 def _pressure(capacity: dict[str, Any]) -> str:
     """In which part of the last seconds some task waited for a processor, and for memory."""
-    told = [(name, capacity[f"{name}_pressure"]) for name in ("cpu", "memory")]
-    return ", ".join(f"{name} {share:.0%}" for name, share in told if share is not None) or UNKNOWN
+    text = [(name, capacity[f"{name}_pressure"]) for name in ("cpu", "memory")]
+    return ", ".join(f"{name} {share:.0%}" for name, share in text if share is not None) or UNKNOWN
 
 
 def _template(row: dict[str, Any], name: str) -> str:

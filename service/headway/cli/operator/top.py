@@ -55,13 +55,13 @@ def top(
         try:
             with Live(shown, console=console, screen=True, auto_refresh=False) as live:
                 while not threading.Event().wait(every_s):
-                    shown, problem = looked(api, shown)
+                    shown, problem = refreshed(api, shown)
                     live.update(shown if problem is None else Group(problem, shown), refresh=True)
         except KeyboardInterrupt:
             raise typer.Exit(ENDED_BY_CTRL_C) from None
 
 
-def looked(api: Api, before: RenderableType) -> tuple[RenderableType, Text | None]:
+def refreshed(api: Api, before: RenderableType) -> tuple[RenderableType, Text | None]:
     """The picture now; while nobody answers, the last one, and a line that says why and since when it is no newer."""
     try:
         return picture(api), None
@@ -151,12 +151,12 @@ def wrong(answer: Body) -> list[str]:
 
 def running_of(pool: Body) -> str:
     """The workers that agents report as running, and those that are on their way or out of sight."""
-    told = str(pool["running_workers"])
+    text = str(pool["running_workers"])
     for name, what in (
         ("starting_workers", "starting"),
         ("failing_workers", "ending too early"),
         ("unknown_workers", "on silent hosts"),
     ):
         if pool[name]:
-            told += f" +{pool[name]} {what}"
-    return told
+            text += f" +{pool[name]} {what}"
+    return text

@@ -20,7 +20,7 @@ NAMED_MAX = 5  # cases told of by name, a file; the others are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class RecordedCall:
     """One recorded call."""
 
     case_id: str
@@ -34,7 +34,7 @@ class Case:
 class Result:
     """What became of a case: ``None`` where ours agrees, else in what it differs."""
 
-    case: Case
+    case: RecordedCall
     difference: str | None
 
 
@@ -50,13 +50,13 @@ def main(words: list[str]) -> int:
         differing = [result for result in counted if result.difference is not None]
         passed += len(counted) - len(differing)
         failed += len(differing)
-        for line in told(path.name, cases, results):
+        for line in summary(path.name, cases, results):
             say(line)
     say(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
 
-def read_cases(path: Path) -> list[Case]:
+def read_cases(path: Path) -> list[RecordedCall]:
     """The cases of a file.
 
     Raises:
@@ -70,7 +70,7 @@ def read_cases(path: Path) -> list[Case]:
     return [_case(line, where=f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def _case(line: str, *, where: str) -> Case:
+def _case(line: str, *, where: str) -> RecordedCall:
     try:
         body = json.loads(line)
     except ValueError as error:
@@ -83,7 +83,7 @@ def _case(line: str, *, where: str) -> Case:
     tags = body.get("tags", [])
     if not isinstance(body["inputs"], dict) or not isinstance(tags, list):
         raise Invalid(f"{where}: not a case: inputs must be an object and tags a list")
-    return Case(
+    return RecordedCall(
         case_id=str(body["id"]),
         calculator=str(body["calculator"]),
         tags=tuple(map(str, tags)),
@@ -92,7 +92,7 @@ def _case(line: str, *, where: str) -> Case:
     )
 
 
-def replayed(case: Case, replay: Replay) -> Result:
+def replayed(case: RecordedCall, replay: Replay) -> Result:
     """What our formula makes of a case. One on which upstream raised asks for numbers that are possible, no more."""
     try:
         answer = replay(case.inputs)
@@ -130,7 +130,7 @@ def _is_sane(answer: Any) -> bool:
     return not isinstance(answer, int | float) or (math.isfinite(answer) and answer >= 0)
 
 
-def told(name: str, cases: Sequence[Case], results: Sequence[Result]) -> list[str]:
+def summary(name: str, cases: Sequence[RecordedCall], results: Sequence[Result]) -> list[str]:
     """The lines that tell of a file: its counts, then the cases that differ, then those that are not counted."""
     counted = [result for result in results if "peer_defect" not in result.case.tags]
     shown = [result for result in results if "peer_defect" in result.case.tags]

@@ -11,10 +11,10 @@ from headway.scaling.model import LastMove
 from headway.scaling.strategies.peers.formulas import cooldown
 from headway.scaling.strategies.peers.formulas.arrivals import (
     ArrivalEstimate,
-    Look,
     Outlook,
+    PolledSample,
     estimated_arrivals,
-    kept_looks,
+    kept_samples,
 )
 from headway.scaling.strategies.peers.formulas.drain import backlog_drain, backlog_drain_classic
 from headway.scaling.strategies.peers.formulas.forecast import POLICIES, TimedRate, fit, trended_classic
@@ -94,10 +94,10 @@ def _predictive_strategy_classic(given: Given) -> dict[str, Any]:
 
 def _arrivals(given: Given) -> list[dict[str, Any]]:
     outlook = _outlook(given) if "forecast_policy" in given else None
-    looks: tuple[Look, ...] = ()
+    looks: tuple[PolledSample, ...] = ()
     answers = []
     for step in given["steps"]:
-        looks = kept_looks(looks, Look(step["t"], step["backlog"]))
+        looks = kept_samples(looks, PolledSample(step["t"], step["backlog"]))
         answers.append(_arrival(estimated_arrivals(looks, served_per_s=step["processing_rate"], outlook=outlook)))
     return answers
 
@@ -294,7 +294,7 @@ def _events(*, moved: bool, was_breaching: bool, is_breaching: bool) -> list[str
         "SlaBreached": is_breaching and not was_breaching,
         "SlaRecovered": was_breaching and not is_breaching,
     }
-    return [name for name, is_told in told.items() if is_told]
+    return [name for name, is_given in told.items() if is_given]
 
 
 REPLAYS: Mapping[str, Replay] = MappingProxyType(

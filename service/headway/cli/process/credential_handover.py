@@ -17,7 +17,7 @@ ASKED = b"?"
 TAKEN_WITHIN_S = 60.0  # a cold disk, two busy cores: from its start to its first line
 
 
-class Hand:
+class CredentialHandover:
     """Hands one child what of ``env`` is a credential. ``env`` and ``fd`` are what the child is started with."""
 
     def __init__(self, env: Mapping[str, str]) -> None:

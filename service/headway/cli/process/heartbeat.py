@@ -87,9 +87,9 @@ class Pulse:
         self._file = file
         self._touched_ns = self._read()
         self._beaten_at_s: float | None = None
-        self._is_unheard = False
+        self._is_silent = False
 
-    def look(self, now_s: float, *, is_late: bool) -> Sign | None:
+    def sign_at(self, now_s: float, *, is_late: bool) -> Sign | None:
         """What is new at ``now_s``; nothing of a process that has yet to beat for the first time.
 
         Args:
@@ -100,7 +100,7 @@ class Pulse:
         has_beaten = touched_ns != self._touched_ns
         if has_beaten or (is_late and self._beaten_at_s is not None):
             self._touched_ns, self._beaten_at_s = touched_ns, now_s
-            is_back, self._is_unheard = has_beaten and self._is_unheard, self._is_unheard and not has_beaten
+            is_back, self._is_silent = has_beaten and self._is_silent, self._is_silent and not has_beaten
             return Sign.BACK if is_back else None
         if self._beaten_at_s is None:
             return None
@@ -108,8 +108,8 @@ class Pulse:
         if unheard_s > HUNG_S:
             self._beaten_at_s = None  # said once
             return Sign.HUNG
-        if unheard_s > UNHEARD_S and not self._is_unheard:
-            self._is_unheard = True
+        if unheard_s > UNHEARD_S and not self._is_silent:
+            self._is_silent = True
             return Sign.UNHEARD
         return None
 

@@ -22,7 +22,7 @@ class Wrongs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
+class _FaultKind:
     """A kind of fault: its keys, those that it needs, and what it adds."""
 
     keys: Mapping[str, Callable[..., float]]
@@ -111,15 +111,15 @@ def _control(wrongs: Wrongs, values: Values) -> Wrongs:
 _WHEN = MappingProxyType({"from": seconds, "until": seconds})
 KINDS = MappingProxyType(
     {
-        "jobs": _Kind(
+        "jobs": _FaultKind(
             keys={"fail": fraction, "attempts": count, "retry": seconds}, needed=frozenset({"fail"}), add=_jobs
         ),
-        "workers": _Kind(keys={"live": seconds, "redeliver": seconds}, needed=frozenset({"live"}), add=_workers),
-        "crash-loop": _Kind(keys=_WHEN, needed=frozenset(_WHEN), add=_crashes),
-        "lag": _Kind(keys={"by": seconds}, needed=frozenset({"by"}), add=_lag),
-        "loss": _Kind(keys=_WHEN, needed=frozenset(_WHEN), add=_loss),
-        "host": _Kind(keys={"number": count, **_WHEN}, needed=frozenset({"number", *_WHEN}), add=_host),
-        "control": _Kind(keys=_WHEN, needed=frozenset(_WHEN), add=_control),
+        "workers": _FaultKind(keys={"live": seconds, "redeliver": seconds}, needed=frozenset({"live"}), add=_workers),
+        "crash-loop": _FaultKind(keys=_WHEN, needed=frozenset(_WHEN), add=_crashes),
+        "lag": _FaultKind(keys={"by": seconds}, needed=frozenset({"by"}), add=_lag),
+        "loss": _FaultKind(keys=_WHEN, needed=frozenset(_WHEN), add=_loss),
+        "host": _FaultKind(keys={"number": count, **_WHEN}, needed=frozenset({"number", *_WHEN}), add=_host),
+        "control": _FaultKind(keys=_WHEN, needed=frozenset(_WHEN), add=_control),
     }
 )
 EXAMPLES = MappingProxyType(

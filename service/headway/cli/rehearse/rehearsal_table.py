@@ -13,7 +13,7 @@ from headway.simulate.studies.single_pool import Setting
 SPREADS_SHOWN = 12  # rows of which the least and the most of all tick phases are shown: of more, nobody reads them
 
 
-def phases_told(rows: Sequence[Row], *, shown: int | None = None) -> str:
+def phases_text(rows: Sequence[Row], *, shown: int | None = None) -> str:
     """What the figures of several tick phases are; nothing of a single one."""
     phases = len(rows[0].result.phases)
     if not phases:
@@ -44,7 +44,7 @@ def table(rows: Sequence[Row], *, what: str = "workload") -> Table:
     return shown
 
 
-def start_up_told(setting: Setting) -> str:
+def start_up_text(setting: Setting) -> str:
     """How long workers take to start, in words."""
     if setting.behaviour is not None and setting.behaviour.start_up is not None:
         measured = setting.behaviour.start_up

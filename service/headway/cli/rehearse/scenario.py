@@ -72,7 +72,7 @@ def load_scenario(path: Path, columns: Columns) -> Scenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
+class _TemplateKind:
     """A template and how its workers start."""
 
     template: Template
@@ -163,15 +163,15 @@ def _read(what: str, given: Any, keys: Mapping[str, Read], breaches: list[str]) 
     return found
 
 
-def _template(name: str, given: Any, breaches: list[str]) -> _Kind:
+def _template(name: str, given: Any, breaches: list[str]) -> _TemplateKind:
     values = _read(f"templates: {name}", given, OF_TEMPLATE, breaches)
     start_up_s = values.pop("start_up", None)
     if values.get("slots") == 0:
         breaches.append(f"templates: {name}: slots=0 must be 1 or more")
-    return _Kind(template=Template(name=name, content_hash="rehearsed", **values), start_up_s=start_up_s)
+    return _TemplateKind(template=Template(name=name, content_hash="rehearsed", **values), start_up_s=start_up_s)
 
 
-def _hosts(given: Mapping[str, Any], kinds: Mapping[str, _Kind], breaches: list[str]) -> Iterator[Host]:
+def _hosts(given: Mapping[str, Any], kinds: Mapping[str, _TemplateKind], breaches: list[str]) -> Iterator[Host]:
     made = 0
     for name, values in given.items():
         found = _read(f"hosts: {name}", values, OF_HOST, breaches)
@@ -226,7 +226,9 @@ def _profiles(path: Path, name: Any, breaches: list[str]) -> dict[str, Profile] 
     return {profile.pool: base_profile(profile) for profile in found}
 
 
-def _unknown(pools: Iterable[str], profiles: Mapping[str, Profile], kinds: Mapping[str, _Kind]) -> Iterator[str]:
+def _unknown(
+    pools: Iterable[str], profiles: Mapping[str, Profile], kinds: Mapping[str, _TemplateKind]
+) -> Iterator[str]:
     for pool in pools:
         if pool not in profiles:
             yield f"workloads: no pool {pool!r} in profiles; it has {', '.join(profiles) or 'none'}"
@@ -234,7 +236,7 @@ def _unknown(pools: Iterable[str], profiles: Mapping[str, Profile], kinds: Mappi
             yield f"pool {pool!r}: its template {profiles[pool].template!r} is not under templates"
 
 
-def _load(profile: Profile, workload: Workload, kinds: Mapping[str, _Kind], *, begins_at_s: float) -> PoolLoad:
+def _load(profile: Profile, workload: Workload, kinds: Mapping[str, _TemplateKind], *, begins_at_s: float) -> PoolLoad:
     kind = kinds[profile.template]
     # Recorded jobs keep their place on the clock, drawn ones begin with the scenario.
     later_s = workload.begins_at_s - begins_at_s if workload.begins_at_s else 0.0

@@ -9,7 +9,7 @@ from typing import Any
 from headway import __version__
 from headway.cli.rehearse.figures import figures_of, write
 from headway.cli.rehearse.rehearsal import label_of, strategies_of
-from headway.cli.rehearse.rehearsal_table import phases_told, start_up_told, table
+from headway.cli.rehearse.rehearsal_table import phases_text, start_up_text, table
 from headway.cli.rehearse.scenario import Scenario
 from headway.cli.terminal.screen import Text, output
 from headway.errors import Invalid
@@ -26,7 +26,7 @@ REASONS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ScenarioRehearsal:
     """One rehearsal of all pools of a scenario: each under the strategy that its profile names."""
 
     scenario: Scenario
@@ -54,10 +54,10 @@ def refuse_beside_scenario(given: Mapping[str, object]) -> None:
         raise Invalid(f"--scenario: its files say what {', '.join(said)} would: leave {them} out")
 
 
-def beside_cases(scenario: Scenario, text: str | None, known: Mapping[str, Strategy]) -> list[Beside]:
+def beside_cases(scenario: Scenario, text: str | None, known: Mapping[str, Strategy]) -> list[ScenarioRehearsal]:
     """A rehearsal for each strategy of ``text``, which all pools take; without a text each pool keeps its own."""
     of_pools = [strategies_of(text, load.profile, known) for load in scenario.loads]
-    return [Beside(scenario=_under(scenario, profiles)) for profiles in zip(*of_pools, strict=True)]
+    return [ScenarioRehearsal(scenario=_under(scenario, profiles)) for profiles in zip(*of_pools, strict=True)]
 
 
 def _under(scenario: Scenario, profiles: Sequence[Profile]) -> Scenario:
@@ -72,7 +72,7 @@ def on_hosts(outages: Sequence[HostOutage], scenario: Scenario) -> tuple[HostOut
 
 
 def rehearsed_beside(
-    case: Beside,
+    case: ScenarioRehearsal,
     setting: Setting,
     *,
     strategies: Mapping[str, Strategy],
@@ -114,12 +114,12 @@ def print_beside(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> N
     console = output()
     console.print(Text(f"{title_of(scenario)}.", style="dim"))
     if setting.behaviour is not None:
-        told = f"Workers and control plane behave as measured: start-up {start_up_told(setting)}."
+        told = f"Workers and control plane behave as measured: start-up {start_up_text(setting)}."
         console.print(Text(told, style="dim"))
     console.print(table(rows, what="pool"))
-    if told := phases_told(rows):
+    if told := phases_text(rows):
         console.print(Text(told, style="dim"))
-    missing = [line for row in rows for line in unplaced_told(row)]
+    missing = [line for row in rows for line in unplaced_text(row)]
     for line in missing or ["Every pool had a place for each worker that it wanted."]:
         console.print(Text(line), soft_wrap=True)
 
@@ -129,7 +129,7 @@ def title_of(scenario: Scenario) -> str:
     return f"Rehearsal of {counted(len(scenario.loads), 'pool')} on {counted(len(scenario.hosts), 'host')}"
 
 
-def unplaced_told(row: Row) -> tuple[str, ...]:
+def unplaced_text(row: Row) -> tuple[str, ...]:
     """What had no place, first how much and then why; nothing where every worker had its place."""
     found = row.result.unplaced
     if found is None:
@@ -148,7 +148,7 @@ def objectives_of(loads: Sequence[PoolLoad]) -> Mapping[str, str]:
     return {pool: f"{each.percentile:g} % within {duration(each.target_s)}" for pool, each in promises}
 
 
-def tell_beside(
+def print_rehearsals(
     rows: Sequence[Row], scenario: Scenario, setting: Setting, *, report: Path | None, json_: Path | None
 ) -> None:
     """Print what came of each pool, and write it to the files that were asked for."""
@@ -160,7 +160,7 @@ def tell_beside(
     facts = {**objectives_of(scenario.loads), "tick": duration(setting.tick_s), "seed": f"{setting.seed}"}
     told: dict[str, list[str]] = {row.workload: [] for row in rows}
     for row in rows:
-        told[row.workload] += unplaced_told(row)
+        told[row.workload] += unplaced_text(row)
     write(report, page(rows, offered_by(scenario), title=title_of(scenario), settings=facts, told=told))
 
 

@@ -22,15 +22,15 @@ from headway.cli.rehearse.fault_options import wrongs_of
 from headway.cli.rehearse.figures import check_writable, figures_of, write
 from headway.cli.rehearse.recorded_history import MINUTES_MAX, Recorded, read_history
 from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
-from headway.cli.rehearse.rehearsal_table import phases_told, start_up_told, table
+from headway.cli.rehearse.rehearsal_table import phases_text, start_up_text, table
 from headway.cli.rehearse.scenario import load_scenario
 from headway.cli.rehearse.scenario_run import (
     beside_cases,
     by_pool,
     on_hosts,
+    print_rehearsals,
     refuse_beside_scenario,
     rehearsed_beside,
-    tell_beside,
 )
 from headway.cli.rehearse.tick_phases import bench
 from headway.cli.rehearse.trace_files import Workload, columns_of, read_trace
@@ -173,7 +173,7 @@ def simulate(
         wanted_beside = beside_cases(begun, strategies, known)
         found, is_whole = _rehearse(wanted_beside, settings, known, rehearsed_beside)
         if found:
-            tell_beside(by_pool(found), begun, settings[0], report=report, json_=json_)
+            print_rehearsals(by_pool(found), begun, settings[0], report=report, json_=json_)
         if not is_whole:
             _interrupted(len(found), len(wanted_beside))
         return
@@ -276,11 +276,11 @@ def _print(rows: Sequence[Row], policy: Profile, setting: Setting) -> None:
     promise = f"{objective.percentile:g} % of the jobs start within {duration(objective.target_s)}"
     console.print(Text(f"Objective: {promise}; up to {policy.workers_max} workers.", style="dim"))
     if setting.behaviour is not None:
-        told = f"Workers and control plane behave as measured: start-up {start_up_told(setting)}."
-        console.print(Text(told, style="dim"))
+        note = f"Workers and control plane behave as measured: start-up {start_up_text(setting)}."
+        console.print(Text(note, style="dim"))
     console.print(table(rows))
-    if told := phases_told(rows):
-        console.print(Text(told, style="dim"))
+    if note := phases_text(rows):
+        console.print(Text(note, style="dim"))
 
 
 def figures(rows: Sequence[Row], policy: Profile, setting: Setting) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def _facts(policy: Profile, setting: Setting, faults: Sequence[str]) -> Mapping[
     return {
         "promise": f"{policy.objective.percentile:g} % within {duration(policy.objective.target_s)}",
         "workers at most": f"{policy.workers_max:,}",
-        "start-up": start_up_told(setting),
+        "start-up": start_up_text(setting),
         "tick": duration(setting.tick_s),
         "slots a worker": f"{setting.slots}",
         "hosts": f"{setting.hosts} × {counted(setting.workers_per_host, 'worker')}"

@@ -18,9 +18,9 @@ from headway.simulate.studies.phases import middle
 from headway.simulate.studies.single_pool import Setting
 
 JOB_S = 5e-6  # what a job and a look cost, roughly: enough to tell whether processes pay
-LOOK_S = 3e-5
+POLL_S = 3e-5
 BESIDE_FROM_S = 2.0
-STEPS_TOLD = 200
+STEPS_SHOWN = 200
 ASK_EVERY_S = 0.2
 PARENT_ASKED_EVERY_S = 1.0
 
@@ -37,7 +37,7 @@ def combined(rows: Sequence[Any], settings: Sequence[Setting]) -> Any:
 
 def expected_s(cases: Sequence[Case], settings: Sequence[Setting]) -> float:
     """About how long all of it takes one core."""
-    each = sum(JOB_S * case.jobs + LOOK_S * case.pools * case.length_s / settings[0].tick_s for case in cases)
+    each = sum(JOB_S * case.jobs + POLL_S * case.pools * case.length_s / settings[0].tick_s for case in cases)
     return each * len(settings)
 
 
@@ -56,18 +56,18 @@ class InOrder:
         for case in cases:
             done = []
             for setting in self._settings:
-                on_tick = _told(on_progress, before_s=before_s, case=case, total_s=total_s)
+                on_tick = _progress_of(on_progress, before_s=before_s, case=case, total_s=total_s)
                 done.append(self._rehearse(case, setting, strategies=self._known, on_tick=on_tick))
                 before_s += case.length_s
             yield case, combined(done, self._settings)
 
 
-class Beside:
+class ParallelRehearsals:
     """Rehearsals beside each other, each in a process of its own; ``processes`` at once."""
 
     def __init__(self, pool: Any, told: Any, settings: Sequence[Setting]) -> None:
         self._pool = pool
-        self._told = told
+        self._progress = told
         self._settings = settings
 
     def rows(self, cases: Sequence[Case], on_progress: OnProgress) -> Iterator[tuple[Case, Row]]:
@@ -88,13 +88,13 @@ class Beside:
             try:
                 return left.next(timeout=ASK_EVERY_S)
             except multiprocessing.TimeoutError:
-                on_progress(min(1.0, sum(self._told) / total_s))
+                on_progress(min(1.0, sum(self._progress) / total_s))
 
 
 @contextmanager
 def bench(
     cases: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy], rehearse: Any = rehearsed
-) -> Iterator[InOrder | Beside]:
+) -> Iterator[InOrder | ParallelRehearsals]:
     """Where ``cases`` are rehearsed: in processes beside each other where there are cores and it takes a while.
 
     To be entered before anything else is started that has threads: processes begin as copies of this one.
@@ -108,7 +108,7 @@ def bench(
     told = context.Array("d", tasks)
     given = (os.getpid(), tuple(cases), tuple(settings), dict(known), told, rehearse)
     with context.Pool(processes, _begin, given) as pool:
-        yield Beside(pool, told, settings)
+        yield ParallelRehearsals(pool, told, settings)
         pool.close()
         pool.join()
 
@@ -150,15 +150,15 @@ def _rehearse_one(task: tuple[int, int]) -> tuple[int, int, Row]:
     def on_progress(done_s: float) -> None:
         told[place] = done_s
 
-    on_tick = _told(on_progress, before_s=0.0, case=case, total_s=1.0)
+    on_tick = _progress_of(on_progress, before_s=0.0, case=case, total_s=1.0)
     row = _given["rehearse"](case, settings[phase], strategies=_given["known"], on_tick=on_tick)
     told[place] = case.length_s
     return number, phase, row
 
 
-def _told(on_progress: OnProgress, *, before_s: float, case: Case, total_s: float) -> Callable[[float], None]:
+def _progress_of(on_progress: OnProgress, *, before_s: float, case: Case, total_s: float) -> Callable[[float], None]:
     """Passes on how far a rehearsal is, some two hundred times."""
-    step_s = case.length_s / STEPS_TOLD
+    step_s = case.length_s / STEPS_SHOWN
     next_s = 0.0
 
     def on_tick(now_s: float) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from headway.agent.config.host_file_watcher import WatchedFile
 from headway.agent.loop import Agent, AgentSetup, stop_left
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system.wake_pipe import Wakes
+from headway.agent.system.wake_pipe import WakePipe
 from headway.agent.workers.worker_record import Record
 from headway.cli.argparse_base import Arguments
 from headway.cli.process import parent_watch
@@ -82,7 +82,7 @@ def _add_settings(parser: argparse.ArgumentParser, *, is_whole: bool) -> None:
 
 
 def _stop_workers(settings: AgentSettings) -> int:
-    wakes = Wakes()
+    wakes = WakePipe()
     left = stop_left(StateFolder(settings.state_dir), wakes=wakes)
     log.info("workers still running: %d", left) if left else log.info("no worker runs any more")
     return (ended_by(wakes.signal_number) or 1) if left else 0
@@ -103,7 +103,7 @@ def _join_token(settings: AgentSettings) -> str | None:
 
 
 def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namespace) -> int:
-    wakes = Wakes()
+    wakes = WakePipe()
     host_file = WatchedFile(settings.host_file)
     setup = AgentSetup(
         folder=StateFolder(settings.state_dir),
@@ -125,11 +125,11 @@ def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namesp
     for sentence in agent_setup.warnings(settings, host_file.now):
         log.warning("%s", sentence)
     left_running = Agent(setup, wakes=wakes).run()
-    log.info("agent ended; %s", _told(left_running))
+    log.info("agent ended; %s", _left_text(left_running))
     return service_status(wakes.signal_number)
 
 
-def _told(left: Iterable[Record]) -> str:
+def _left_text(left: Iterable[Record]) -> str:
     by_pool: dict[str, list[str]] = {}
     for record in left:
         by_pool.setdefault(record.pool, []).append(str(record.pid))

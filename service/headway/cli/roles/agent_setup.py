@@ -71,7 +71,7 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
     )
     say(f"{settings.host_file}: templates: {len(host_file.templates)}")
     for template in host_file.templates.values():
-        for line in _told(template, room):
+        for line in _template_lines(template, room):
             say(line)
     for sentence in warnings(settings, host_file):
         say(f"warning            {sentence}")
@@ -104,7 +104,7 @@ def _shared_user(names: Iterable[str]) -> str:
     )
 
 
-def _told(template: Template, room: HostCapacity) -> Iterable[str]:
+def _template_lines(template: Template, room: HostCapacity) -> Iterable[str]:
     ready, stop = template.ready, template.stop
     pattern = f"its output shows {ready.pattern!r}, within {ready.timeout_s:g} s" if ready.pattern else None
     yield f"  {template.name}"
@@ -119,14 +119,14 @@ def _told(template: Template, room: HostCapacity) -> Iterable[str]:
     )
     needed = f"{template.cpu_cores:g} cores, {_size(template.memory_bytes)}" + _gpus(template)
     yield f"    needs            {needed}: {_fitting(template, room)} fit when nothing else runs"
-    yield from _looked_after(template)
+    yield from _maintenance_lines(template)
 
 
 def _gpus(template: Template) -> str:
     return f", {template.gpus} GPUs" if template.gpus else ""
 
 
-def _looked_after(template: Template) -> Iterable[str]:
+def _maintenance_lines(template: Template) -> Iterable[str]:
     """Who it runs as, and what is said beyond the defaults of when it goes."""
     yield f"    runs as          {template.user or 'the user of the agent'}"
     recycle = template.recycle

@@ -24,7 +24,7 @@ from headway.settings import CollectSettings
 
 ANSWER_WITHIN_S = 0.5
 STOP_WITHIN_S = 1.0
-LOOK_AROUND_S = 3600.0
+DISCOVERY_EVERY_S = 3600.0
 
 
 def main(words: list[str]) -> int:
@@ -42,7 +42,7 @@ def main(words: list[str]) -> int:
         client = TelemetryClient(*settings.control.texts, token=settings.token, tls=partial(grpc_tls, settings.tls))
         collectors = Collectors(settings.brokers, folder=folder, send=client.send)
         collectors.start()
-        while not stopping.wait(LOOK_AROUND_S):
+        while not stopping.wait(DISCOVERY_EVERY_S):
             pass
         collectors.ask_to_stop()
         collectors.wait_stopped(ANSWER_WITHIN_S)

@@ -17,9 +17,9 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from headway.cli.process import parent_watch
 from headway.cli.process.file_descriptors import within_descriptors
-from headway.control.agents.agent_service import Reports
-from headway.control.agents.host_authorization import Admission
-from headway.control.auth.authenticator import Callers
+from headway.control.agents.agent_service import AgentService
+from headway.control.agents.host_authorization import HostAuthorization
+from headway.control.auth.authenticator import Authenticator
 from headway.control.auth.certificates import Certificates
 from headway.control.bounds import Bounds
 from headway.control.gc_tuning import collect_rarely, give_back
@@ -28,12 +28,12 @@ from headway.control.http.http_server import HttpServer
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.backpressure import UnreadBound
 from headway.control.ingest.ingest import Ingest
-from headway.control.ingest.name_claims import Names
+from headway.control.ingest.name_claims import NameClaims
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import serve
 from headway.control.rpc.telemetry_servicer import TelemetryServicer
 from headway.control.scheduler.leader import Leadership
-from headway.control.scheduler.maintenance import Upkeep, maintain, prepare
+from headway.control.scheduler.maintenance import Maintenance, maintain, prepare
 from headway.control.scheduler.ticker import Ticker
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
@@ -61,7 +61,7 @@ def run(settings: ControlSettings) -> int | None:
 
 
 async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) -> int | None:
-    stop = _Stop()
+    stop = _StopEvent()
     stop.listen()
     async with AsyncExitStack() as stack:
         engine = create_engine(settings.database_url, idle_transaction_s=CONTROL_IDLE_TRANSACTION_TIMEOUT_S)
@@ -79,10 +79,10 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             database_url=settings.database_url, name=f"{socket.gethostname()}:{os.getpid()}", clock=time.monotonic
         )
         ticker = Ticker(engine=engine, leadership=leadership, clock=time.time, strategies=strategies)
-        reports, feed = Reports(engine=engine, bounds=bounds, refused=ingest.names.refused), Feed()
-        certificates, upkeep = _certificates(settings.tls), Upkeep()
-        callers = Callers(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
-        admission = Admission(engine=engine, callers=callers)
+        reports, feed = AgentService(engine=engine, bounds=bounds, refused=ingest.names.refused), Feed()
+        certificates, upkeep = _certificates(settings.tls), Maintenance()
+        callers = Authenticator(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
+        admission = HostAuthorization(engine=engine, callers=callers)
         rpc = await serve(
             [AgentServicer(reports, admission, bounds), TelemetryServicer(ingest)],
             address=settings.grpc,
@@ -133,7 +133,7 @@ def _certificates(tls: ServerTls | None) -> Certificates | None:
     return None if tls is None else Certificates(tls.certificate, tls.key, client_ca=tls.client_ca)
 
 
-class _Stop(asyncio.Event):
+class _StopEvent(asyncio.Event):
     """Set by SIGTERM, SIGINT and the end of the parent."""
 
     signal_number: int | None = None
@@ -155,7 +155,7 @@ class _Stop(asyncio.Event):
         self.set()
 
 
-def _scheduler(ticker: Ticker, engine: Engine, upkeep: Upkeep) -> AsyncIOScheduler:
+def _scheduler(ticker: Ticker, engine: Engine, upkeep: Maintenance) -> AsyncIOScheduler:
     """The clock of the control plane. It only says that work is due; overlapping and missed runs become one."""
     scheduler = AsyncIOScheduler(timezone="UTC")
     once = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
@@ -180,7 +180,7 @@ async def _until_the_end(job: Callable[..., Any], *arguments: Any) -> None:
             await done
 
 
-async def _listen(database_url: str, ticker: Ticker, reports: Reports, feed: Feed, names: Names) -> None:
+async def _listen(database_url: str, ticker: Ticker, reports: AgentService, feed: Feed, names: NameClaims) -> None:
     """Pass on what Postgres tells, for ever."""
     channels = ("headway_metrics", "headway_assignments", "headway_decisions", FORGOTTEN_QUEUES)
     async for channel, payload in listen(database_url, channels):

@@ -15,7 +15,7 @@ from headway.cli.process import heartbeat, parent_watch
 from headway.errors import Misconfigured
 from headway.settings import PipelineSettings
 from headway.store.metrics.metrics_sink import MetricsSink
-from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineBeat
+from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineHeartbeat
 from headway.zones import zone_of
 from headway_spark.event_log.archive import Archive, Retention
 from headway_spark.session import Session, ask, close, open_session
@@ -62,7 +62,7 @@ def run(settings: PipelineSettings, *, is_rebuild: bool) -> int | None:
 @contextmanager
 def _beating(settings: PipelineSettings) -> Iterator[heartbeat.Heartbeat]:
     """Show that this run answers, and how it ended."""
-    beat = PipelineBeat(settings.database_url)
+    beat = PipelineHeartbeat(settings.database_url)
     heart = heartbeat.Heartbeat(settings.work_dir / heartbeat.FILE, tell=beat.tell)
     heart.start()
     stage = CRASHED
@@ -85,7 +85,7 @@ def _run(
     session = open_session(os.environ, work_dir=settings.work_dir, more=_spark_settings(settings))
     # After the session, whose own handler of Ctrl-C would raise amid a batch. Until here a signal just ends this
     # process, and with it the JVM.
-    stopping = _Stop()
+    stopping = _StopRequest()
     stopping.listen()
     heart.asks(lambda: ask(session))
     stream = _stream(settings, session, sink)
@@ -128,7 +128,7 @@ def _ask(session: Session, stream: Stream) -> None:
     stream.require_progress()
 
 
-class _Stop(threading.Event):
+class _StopRequest(threading.Event):
     """Set by SIGTERM and SIGINT."""
 
     signal_number: int | None = None

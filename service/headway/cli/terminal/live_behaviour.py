@@ -21,7 +21,7 @@ ROWS = (
 
 def behaviour(answer: dict[str, Any]) -> Table | str:
     """How a pool behaves; what was not measured is unknown."""
-    rows = [(told, *_spread(answer[name])) for name, told in ROWS]
+    rows = [(label, *_spread(answer[name])) for name, label in ROWS]
     rows.insert(1, ("CPU seconds of a start", _seconds(answer["start_up_cpu_s"]), "", ""))
     rows.insert(4, ("CPU seconds of an exit", _seconds(answer["exit_cpu_s"]), "", ""))
     rows.insert(6, ("dispatch overhead a job", _seconds(answer["dispatch_overhead_s"]), "", ""))

@@ -22,9 +22,9 @@ def mode_of(row: Mapping[str, Any]) -> str:
 def paused(row: Mapping[str, Any]) -> str:
     """How a profile is paused, by whom, for how long and why; empty where it is not."""
     if row["pause"]:
-        return _told(row["pause"], "by hand", row.get("pause_until_s"), row.get("pause_reason"))
+        return _mode_text(row["pause"], "by hand", row.get("pause_until_s"), row.get("pause_reason"))
     own = _own_pause(row)
-    return _told(own["mode"], "by the profile", own["until_s"], own["reason"]) if own else ""
+    return _mode_text(own["mode"], "by the profile", own["until_s"], own["reason"]) if own else ""
 
 
 def until(at_s: float) -> str:
@@ -38,6 +38,6 @@ def _own_pause(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None if is_over else own
 
 
-def _told(mode: str, by: str, until_s: float | None, reason: str | None) -> str:
+def _mode_text(mode: str, by: str, until_s: float | None, reason: str | None) -> str:
     left = "" if until_s is None else f" for {duration(max(0.0, until_s - time.time()))} more"
     return f"{PAUSED[mode]} {by}{left}{f': {reason}' if reason else ''}"

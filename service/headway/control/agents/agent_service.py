@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from headway.control.agents.batcher import Together
-from headway.control.agents.disconnects import HangUps
-from headway.control.agents.enrolment_writer import EnrolLine
-from headway.control.agents.report_writer import Beat, ReportLine
-from headway.control.agents.worker_quota import WorkerRoom
+from headway.control.agents.batcher import Batcher
+from headway.control.agents.disconnects import Disconnects
+from headway.control.agents.enrolment_writer import EnrolmentWriter
+from headway.control.agents.report_writer import ReportHeartbeat, ReportWriter
+from headway.control.agents.worker_quota import WorkerQuota
 from headway.control.bounds import DEFAULT, Bounds
 from headway.errors import Overloaded
 from headway.store.access.enrolment import Enrolment
 from headway.store.engine import WAKE, Engine, transaction
-from headway.store.hosts.host_assignments import Standing, read_standings, unknown
+from headway.store.hosts.host_assignments import HostAssignments, read_standings, unknown
 from headway.store.hosts.host_reports import HostReport
 from headway.store.hosts.hosts import LEASE_S, enrol, note_certificate, read_cluster_id
 from headway.store.leadership import note_ahead
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Having:
+class AppliedAssignment:
     """What an agent has: the epoch and revision of the assignment that it acts on, 0 and 0 before the first."""
 
     cluster_id: str
@@ -56,7 +56,7 @@ class _Known:
     """Whether a broker tells of its workers, or may have begun to."""
 
 
-class Reports:
+class AgentService:
     """Answers agents. Polls are held here, one event a host; ``host_changed`` ends the wait of those concerned.
 
     What a host was last told is known until its change is heard of, so that an agent that comes back with just that is
@@ -65,30 +65,30 @@ class Reports:
 
     def __init__(self, *, engine: Engine, bounds: Bounds = DEFAULT, refused: Counter[str] | None = None) -> None:
         self._engine = engine
-        self._room = WorkerRoom(engine=engine, bounds=bounds, refused=refused)
-        self._held: dict[str, _Held] = {}
+        self._room = WorkerQuota(engine=engine, bounds=bounds, refused=refused)
+        self._held: dict[str, _HeldPoll] = {}
         self._known: dict[str, _Known] = {}
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
-        self._standings = Together(self._read, lines=POLL_LINES, questions_max=TOGETHER_MAX)
-        self._line = ReportLine(engine=engine)
-        self.hang_ups = HangUps(engine=engine)
+        self._standings = Batcher(self._read, lines=POLL_LINES, questions_max=TOGETHER_MAX)
+        self._line = ReportWriter(engine=engine)
+        self.hang_ups = Disconnects(engine=engine)
         self._certificate_ends_s: dict[str, float | None] = {}
-        self._enrolling = EnrolLine[str](engine=engine)
+        self._enrolling = EnrolmentWriter[str](engine=engine)
         self._cluster_id: str | None = None
         self._asking_cluster = asyncio.Lock()
 
-    def host_changed(self, told: str) -> None:
+    def host_changed(self, notice: str) -> None:
         """The orders of a host have changed, or of several, told by their ids with commas between.
 
         The payload of a fresh connection means any host.
         """
-        if told == WAKE:
+        if notice == WAKE:
             self._cluster_id = None  # another database may answer at the same address
             self._known.clear()
             for held in self._held.values():
                 held.wake()
             return
-        for host_id in told.split(","):
+        for host_id in notice.split(","):
             self._known.pop(host_id, None)
             if host_id in self._held:
                 self._held[host_id].wake()
@@ -123,7 +123,7 @@ class Reports:
         log.info("enrolled host=%s host_id=%s agent_version=%s", enrolment.name, host_id, enrolment.agent_version)
         return host_id
 
-    async def report(self, beat: Beat, whole: Callable[[], HostReport], *, cluster_id: str) -> float:
+    async def report(self, beat: ReportHeartbeat, whole: Callable[[], HostReport], *, cluster_id: str) -> float:
         """Take a report. Returns for how many seconds the host is now held for known.
 
         ``whole`` is asked for only where ``beat`` alone does not tell enough. A report for another cluster is not
@@ -152,8 +152,8 @@ class Reports:
         self._certificate_ends_s[host_id] = ends_at_s
 
     async def poll(
-        self, having: Having, *, wait_s: float, recheck: Callable[[], Awaitable[None]] | None = None
-    ) -> Standing:
+        self, having: AppliedAssignment, *, wait_s: float, recheck: Callable[[], Awaitable[None]] | None = None
+    ) -> HostAssignments:
         """What the host is to run, as soon as that is newer than what it has, else the same again after ``wait_s``.
 
         For a host of another cluster that is nothing, at once. ``recheck`` is asked before a wait that was ended goes
@@ -164,7 +164,7 @@ class Reports:
             Overloaded: too many polls of the host are held.
         """
         if having.cluster_id != await self.cluster_id():
-            return Standing(epoch=0, revision=0)
+            return HostAssignments(epoch=0, revision=0)
         asked_at_s = asyncio.get_running_loop().time()
         wait_s = min(max(wait_s, 0.0), POLL_WAIT_MAX_S)
         is_noted = False
@@ -187,7 +187,7 @@ class Reports:
                 if recheck is not None:
                     await recheck()
 
-    def _is_newest(self, having: Having) -> bool:
+    def _is_newest(self, having: AppliedAssignment) -> bool:
         known = self._known.get(having.host_id)
         return known is not None and (known.epoch, known.revision) == (having.epoch, having.revision)
 
@@ -195,7 +195,7 @@ class Reports:
         known = self._known.get(host_id)
         return min(wait_s, HINTED_WAIT_S) if known is not None and known.is_hinted else wait_s
 
-    async def _standing(self, host_id: str, held: "_Held") -> Standing:
+    async def _standing(self, host_id: str, held: "_HeldPoll") -> HostAssignments:
         """What the host is to run, by Postgres; remembered unless it has changed since it was read."""
         changed = held.changed
         standing = await self._standings.ask(host_id, host_id)
@@ -212,12 +212,12 @@ class Reports:
             )
         return standing
 
-    async def _read(self, host_ids: Mapping[str, str]) -> Mapping[str, Standing | None]:
+    async def _read(self, host_ids: Mapping[str, str]) -> Mapping[str, HostAssignments | None]:
         async with transaction(self._engine) as connection:
             known = await read_standings(connection, host_ids)
         return {host_id: known.get(host_id) for host_id in host_ids}
 
-    async def _note_ahead(self, having: Having) -> None:
+    async def _note_ahead(self, having: AppliedAssignment) -> None:
         log.warning(
             "host_id=%s acts on orders of epoch=%d revision=%d, which this database does not know: it was restored",
             *(having.host_id, having.epoch, having.revision),
@@ -226,9 +226,9 @@ class Reports:
             await note_ahead(connection, having.host_id, epoch=having.epoch, revision=having.revision)
 
     @contextmanager
-    def _hold(self, host_id: str) -> Iterator["_Held"]:
+    def _hold(self, host_id: str) -> Iterator["_HeldPoll"]:
         """What the polls of the host wait for, kept while there is one."""
-        held = self._held.setdefault(host_id, _Held())
+        held = self._held.setdefault(host_id, _HeldPoll())
         if held.polls >= POLLS_PER_HOST_MAX:
             raise Overloaded(f"{held.polls} polls of host_id={host_id} are held already: wait for one of them")
         held.polls += 1
@@ -245,7 +245,7 @@ class Reports:
                 del self._held[host_id]
 
 
-class _Held:
+class _HeldPoll:
     """The polls of one host. Each change has an event of its own, so that no poll can take it from another."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ Question = TypeVar("Question")
 Answer = TypeVar("Answer")
 
 
-class Together(Generic[Key, Question, Answer]):
+class Batcher(Generic[Key, Question, Answer]):
     """Asks ``answer`` for many at a time: for all that came while it was busy with those before.
 
     The first question is asked at once and alone, so that who has the line for himself waits for nobody; under load the

@@ -20,7 +20,7 @@ WRITE_EVERY_S = 0.5
 log = logging.getLogger(__name__)
 
 
-class HangUps:
+class Disconnects:
     """Whose connection has ended here. ``watch`` writes it down for every control plane to show."""
 
     def __init__(self, *, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:

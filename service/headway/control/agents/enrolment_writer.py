@@ -6,7 +6,7 @@ A transaction of its own for each keeps a disk busy for minutes where thousands 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
-from headway.control.agents.batcher import Together
+from headway.control.agents.batcher import Batcher
 from headway.errors import HeadwayError, Refused
 from headway.store.engine import Connection, Engine, transaction
 
@@ -17,12 +17,12 @@ Answer = TypeVar("Answer")
 Asked = Callable[[Connection], Awaitable[Answer]]
 
 
-class EnrolLine(Generic[Answer]):
+class EnrolmentWriter(Generic[Answer]):
     """Lets hosts in, several in one transaction; of those one that is refused takes nobody's place with it."""
 
     def __init__(self, *, engine: Engine) -> None:
         self._engine = engine
-        self._line: Together[str, Asked[Answer], Answer | HeadwayError] = Together(
+        self._line: Batcher[str, Asked[Answer], Answer | HeadwayError] = Batcher(
             self._let_in, lines=LINES, questions_max=TOGETHER_MAX
         )
 

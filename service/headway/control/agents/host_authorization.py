@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Collection
 
-from headway.control.agents.enrolment_writer import EnrolLine
-from headway.control.auth.authenticator import LOCAL, Caller, Callers
+from headway.control.agents.enrolment_writer import EnrolmentWriter
+from headway.control.auth.authenticator import LOCAL, Authenticator, Caller
 from headway.store.access.credentials import Known, Role, host_facts, issue
 from headway.store.access.enrolment import Enrolment, Joined, join
 from headway.store.engine import Engine, transaction
@@ -18,13 +18,13 @@ NOT_OWN = "this host has a credential of its own, and the call does not show it"
 log = logging.getLogger(__name__)
 
 
-class Admission:
+class HostAuthorization:
     """Lets hosts in, and keeps each from speaking for another."""
 
-    def __init__(self, *, engine: Engine, callers: Callers) -> None:
+    def __init__(self, *, engine: Engine, callers: Authenticator) -> None:
         self._engine = engine
         self._callers = callers
-        self._joining = EnrolLine[Joined](engine=engine)
+        self._joining = EnrolmentWriter[Joined](engine=engine)
         self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
 
     async def join(self, enrolment: Enrolment, caller: Caller, *, certified: Collection[str] = ()) -> Joined:

@@ -7,7 +7,7 @@ take, or a host with endless cores, would be everybody's trouble. So the door re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from headway.control.agents.report_writer import Beat
+from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.bounds import Bounds
 from headway.errors import Invalid
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker
@@ -69,7 +69,7 @@ def check_size(size: Size, bounds: Bounds) -> None:
     )
 
 
-def check_beat(beat: Beat) -> None:
+def check_beat(beat: ReportHeartbeat) -> None:
     """Refuse what must not be written with others' beats. Raises ``Invalid``."""
     _refuse(_beat_breaches(beat))
 
@@ -85,7 +85,7 @@ def _refuse(breaches: Iterable[str]) -> None:
         raise Invalid(*found)
 
 
-def _beat_breaches(beat: Beat) -> Iterator[str]:
+def _beat_breaches(beat: ReportHeartbeat) -> Iterator[str]:
     if why := _why_no_name(beat.boot_id):
         yield f"boot_id {why}"
     for name in ("sequence", "epoch_seen"):

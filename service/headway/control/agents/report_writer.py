@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from headway.control.agents.batcher import Together
+from headway.control.agents.batcher import Batcher
 from headway.errors import HeadwayError, Invalid, Unavailable
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, transaction
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class ReportHeartbeat:
     """What every report tells: who, how often, what is measured; and the digest of all else."""
 
     host_id: str
@@ -49,24 +49,24 @@ class _Outcome(Enum):
     SPOILT = auto()
 
 
-class ReportLine:
+class ReportWriter:
     """Writes down what hosts report."""
 
     def __init__(self, *, engine: Engine) -> None:
         self._engine = engine
-        self._told: dict[str, tuple[str, int, bytes]] = {}
+        self._written: dict[str, tuple[str, int, bytes]] = {}
         """Host -> boot, sequence and content of the newest report that was written from here."""
-        self._line = Together(self._record, lines=LINES, questions_max=TOGETHER_MAX, rest_s=REST_S)
+        self._line = Batcher(self._record, lines=LINES, questions_max=TOGETHER_MAX, rest_s=REST_S)
         # What one host tells at length is nobody else's wait: it has a line, and a transaction, of its own.
-        self._long = Together(self._record, lines=LINES, questions_max=1, rest_s=REST_S)
+        self._long = Batcher(self._record, lines=LINES, questions_max=1, rest_s=REST_S)
 
-    async def beat(self, beat: Beat) -> bool:
+    async def beat(self, beat: ReportHeartbeat) -> bool:
         """Hold the host for known for another lease. Returns whether that was enough, or a whole report is needed.
 
         Raises:
             Unavailable: its row is locked for long.
         """
-        boot_id, follows, content = self._told.get(beat.host_id, ("", 0, b""))
+        boot_id, follows, content = self._written.get(beat.host_id, ("", 0, b""))
         is_as_before = bool(content) and (boot_id, content) == (beat.boot_id, beat.content)
         if not is_as_before or beat.sequence <= follows:
             return False
@@ -83,7 +83,7 @@ class ReportLine:
         self._remember(beat)
         return True
 
-    async def report(self, report: HostReport, beat: Beat) -> bool:
+    async def report(self, report: HostReport, beat: ReportHeartbeat) -> bool:
         """Write a whole report. Returns whether it was taken: an older one of the same boot is not.
 
         Raises:
@@ -100,38 +100,38 @@ class ReportLine:
             self._remember(beat)
         return outcome is _Outcome.TAKEN
 
-    def _remember(self, beat: Beat) -> None:
-        if len(self._told) >= HOSTS_MAX:
-            self._told.clear()
-        self._told[beat.host_id] = (beat.boot_id, beat.sequence, beat.content)
+    def _remember(self, beat: ReportHeartbeat) -> None:
+        if len(self._written) >= HOSTS_MAX:
+            self._written.clear()
+        self._written[beat.host_id] = (beat.boot_id, beat.sequence, beat.content)
 
-    async def _ask(self, told: HostReport | Pulse) -> _Outcome:
-        line = self._long if isinstance(told, HostReport) and _rows(told) > LONG_ROWS else self._line
+    async def _ask(self, reports: HostReport | Pulse) -> _Outcome:
+        line = self._long if isinstance(reports, HostReport) and _rows(reports) > LONG_ROWS else self._line
         for _ in range(TRIES_MAX):
-            outcome = await line.ask(told.host_id, told)
+            outcome = await line.ask(reports.host_id, reports)
             if outcome is not _Outcome.LOCKED:
                 return outcome
-        raise Unavailable(f"what is known of host_id={told.host_id} is being written for long: try again")
+        raise Unavailable(f"what is known of host_id={reports.host_id} is being written for long: try again")
 
-    async def _record(self, told: Mapping[str, HostReport | Pulse]) -> Mapping[str, _Outcome]:
+    async def _record(self, reports: Mapping[str, HostReport | Pulse]) -> Mapping[str, _Outcome]:
         try:
             async with transaction(self._engine) as connection:
-                recorded = await record_reports(connection, list(told.values()))
+                recorded = await record_reports(connection, list(reports.values()))
         except HeadwayError:
             raise  # Postgres is away, or gave up: no report is to blame
         except Exception:
-            if len(told) > 1:
-                return await self._record_apart(told)
-            log.exception("a report cannot be written host_id=%s", next(iter(told)))
-            return dict.fromkeys(told, _Outcome.SPOILT)
+            if len(reports) > 1:
+                return await self._record_apart(reports)
+            log.exception("a report cannot be written host_id=%s", next(iter(reports)))
+            return dict.fromkeys(reports, _Outcome.SPOILT)
         return _outcomes(recorded)
 
-    async def _record_apart(self, told: Mapping[str, HostReport | Pulse]) -> Mapping[str, _Outcome]:
-        """Write ``told`` in halves, until what spoils it is alone: one host must not silence the others."""
-        hosts = list(told)
+    async def _record_apart(self, reports: Mapping[str, HostReport | Pulse]) -> Mapping[str, _Outcome]:
+        """Write ``reports`` in halves, until what spoils it is alone: one host must not silence the others."""
+        hosts = list(reports)
         outcomes: dict[str, _Outcome] = {}
         for half in (hosts[: len(hosts) // 2], hosts[len(hosts) // 2 :]):
-            outcomes.update(await self._record({host_id: told[host_id] for host_id in half}))
+            outcomes.update(await self._record({host_id: reports[host_id] for host_id in half}))
         return outcomes
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from headway.control.bounds import Bounds
-from headway.control.log_throttle import Seldom
+from headway.control.log_throttle import LogThrottle
 from headway.errors import Invalid
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.template_counts import count_workers
@@ -20,7 +20,7 @@ COUNTED_S = 1.0  # a count of a hundred thousand rows takes some hundredths of a
 log = logging.getLogger(__name__)
 
 
-class WorkerRoom:
+class WorkerQuota:
     """The workers of all hosts, counted now and then."""
 
     def __init__(
@@ -38,7 +38,7 @@ class WorkerRoom:
         self._counted_at_s = float("-inf")
         self._every = 0
         """Those that were counted, and all that was reported since, as if none of it had been counted."""
-        self._told = Seldom()
+        self._throttle = LogThrottle()
         self._refused = Counter[str]() if refused is None else refused
         """Of what there was no room for, with other such counts; here reports."""
 
@@ -71,6 +71,6 @@ class WorkerRoom:
             f"allows: have {self._share} at most, or raise it"
         )
         self._refused["workers"] += 1
-        if self._told.due(host_id) is not None:
+        if self._throttle.due(host_id) is not None:
             log.warning("report refused host_id=%s: %s", host_id, why)
         raise Invalid(why)

@@ -1,8 +1,8 @@
 """Who calls: what a request shows, looked up in Postgres once and then known for as long as that is heard to hold.
 
 A call must not cost a round trip to the database, and yet a revocation must hold at once. So what is known is kept, and
-``watch`` asks twice a second what has changed. When it has had no answer for ``HEARD_S``, nothing kept is believed:
-then each call is looked up, and where the database does not answer it is refused as ``Unavailable``.
+``watch`` asks twice a second what has changed. When it has had no answer for ``LISTENER_PROVEN_S``, nothing kept is
+believed: then each call is looked up, and where the database does not answer it is refused as ``Unavailable``.
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from headway.control.auth.failed_sign_ins import Attempts
-from headway.control.database_timeout import Patience
-from headway.control.refusal_throttle import Brake
-from headway.control.sliding_counter import Lately
+from headway.control.auth.failed_sign_ins import FailedSignIns
+from headway.control.database_timeout import DatabaseTimeout
+from headway.control.refusal_throttle import RefusalThrottle
+from headway.control.sliding_counter import SlidingCounter
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
 from headway.scaling.explain import duration
 from headway.store.access.credentials import (
@@ -34,14 +34,14 @@ from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction
 
 WATCH_S = 0.5
-HEARD_S = 1.0  # the longest that a revocation can go unheard
+LISTENER_PROVEN_S = 1.0  # the longest that a revocation can go unheard
 KNOWN_MAX = 50_000  # 20 MB; whoever is beyond is looked up with each call
 CHANGES_MAX = 5_000  # read at once
 FOUND_WITHIN_S = 5.0
 LOOKUPS_AT_ONCE = 2  # strangers who guess must not take every connection to the database
 SHOWN = (TOKEN_PREFIX, PREFIXES[Role.HOST])
-TOLD_EVERY_S = 60.0
-TOLD_MAX = 1_000
+LOGGED_EVERY_S = 60.0
+LOGGED_MAX = 1_000
 ENDED_SHOWN_S = 120.0  # whoever goes on asking asks more often
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class _Kept:
     renews_at_s: float
 
 
-class Callers:
+class Authenticator:
     """Tells who calls. Without a shared token nobody is asked: then only this machine reaches the doors."""
 
     def __init__(
@@ -102,16 +102,16 @@ class Callers:
         self._on_cut_off = on_cut_off
         self._kept: dict[str, _Kept] = {}
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
-        self._patience = Patience(within_s=FOUND_WITHIN_S)
-        self._heard_at_s = float("-inf")
+        self._patience = DatabaseTimeout(within_s=FOUND_WITHIN_S)
+        self._proven_at_s = float("-inf")
         self._revision: int | None = None
         self._told_at_s: dict[str, float] = {}
-        self.attempts = Attempts(engine=engine, clock=clock)
-        self.brake = Brake()
+        self.attempts = FailedSignIns(engine=engine, clock=clock)
+        self.brake = RefusalThrottle()
         """Of the refusals at both ports."""
         self.refused: Counter[str] = Counter()
         """Calls that were refused, by why."""
-        self.ended = Lately(ENDED_SHOWN_S, clock=clock)
+        self.ended = SlidingCounter(ENDED_SHOWN_S, clock=clock)
         """Calls with what was revoked or has expired: no guess, but somebody who had it."""
 
     @property
@@ -178,8 +178,8 @@ class Callers:
         """The refusal of what ``caller`` asked: counted, and once a minute and caller told in log and audit log."""
         self.refused[why] += 1
         now_s = self._clock()
-        if now_s - self._told_at_s.get(caller.name, float("-inf")) >= TOLD_EVERY_S:
-            if len(self._told_at_s) >= TOLD_MAX:
+        if now_s - self._told_at_s.get(caller.name, float("-inf")) >= LOGGED_EVERY_S:
+            if len(self._told_at_s) >= LOGGED_MAX:
                 self._told_at_s.clear()
             self._told_at_s[caller.name] = now_s
             log.warning("refused caller=%s subject=%s: %s", caller.name, subject, why)
@@ -227,7 +227,7 @@ class Callers:
         for known in changed:
             self._take_in(known)
         if left_after is None:
-            self._heard_at_s = asked_at_s
+            self._proven_at_s = asked_at_s
 
     def _take_in(self, known: Known) -> None:
         was_kept = self._kept.pop(known.sha256, None) is not None
@@ -238,7 +238,7 @@ class Callers:
             self._keep(known)
 
     async def _known(self, sha256: str) -> Caller:
-        kept = self._kept.get(sha256) if self._clock() - self._heard_at_s <= HEARD_S else None
+        kept = self._kept.get(sha256) if self._clock() - self._proven_at_s <= LISTENER_PROVEN_S else None
         if kept is None:
             kept = await self._looked_up(sha256)
         now_s = self._clock()

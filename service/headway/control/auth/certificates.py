@@ -11,8 +11,8 @@ import grpc
 from headway.errors import Misconfigured
 
 WATCH_S = 5.0
-TOLD_BEFORE_S = 14 * 86_400.0  # time enough for whoever reads the log once a week
-TOLD_EVERY_S = 86_400.0
+WARNED_BEFORE_S = 14 * 86_400.0  # time enough for whoever reads the log once a week
+WARNED_EVERY_S = 86_400.0
 
 log = logging.getLogger(__name__)
 
@@ -37,18 +37,18 @@ class Certificates:
                 f"HEADWAY_TLS_CERT={certificate} and HEADWAY_TLS_KEY={key} cannot be used: {_said(error)}; `headway "
                 "keys server NAME` makes a pair"
             ) from error
-        self._tell_end()
+        self._log_expiry()
 
     def for_grpc(self) -> grpc.ServerCredentials:
         """Credentials of the gRPC door: each handshake takes what is newest."""
-        told = self._pems
+        shown = self._pems
 
         def newest() -> grpc.ServerCertificateConfiguration | None:
-            nonlocal told
+            nonlocal shown
             self.refresh()
-            if self._pems == told:
+            if self._pems == shown:
                 return None
-            told = self._pems
+            shown = self._pems
             return self._configuration()
 
         return grpc.dynamic_ssl_server_credentials(
@@ -69,15 +69,15 @@ class Certificates:
             log.warning("the changed certificate %s is not taken up: %s", self._certificate, _said(error))
         else:
             log.info("took up the changed certificate %s", self._certificate)
-            self._tell_end()
+            self._log_expiry()
 
     async def watch(self) -> None:
         """Look for changed files, for ever."""
         while True:
             await asyncio.sleep(WATCH_S)
             self.refresh()
-            if time.monotonic() - self._told_at_s >= TOLD_EVERY_S:
-                self._tell_end()
+            if time.monotonic() - self._logged_at_s >= WARNED_EVERY_S:
+                self._log_expiry()
 
     def _take(self) -> None:
         trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -88,16 +88,16 @@ class Certificates:
             trial.load_verify_locations(cadata=client_ca.decode("ascii"))
         self._pems = self._key.read_bytes(), self._certificate.read_bytes(), client_ca
 
-    def _tell_end(self) -> None:
+    def _log_expiry(self) -> None:
         """Warn of a certificate that nobody takes any more, or soon."""
         from cryptography import x509  # not for those without TLS: some megabytes
 
-        self._told_at_s = time.monotonic()
+        self._logged_at_s = time.monotonic()
         _, certificate, _ = self._pems
         ends = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
         self.ends_at_s = ends.timestamp()
         left_s = self.ends_at_s - time.time()
-        if left_s < TOLD_BEFORE_S:
+        if left_s < WARNED_BEFORE_S:
             verb = "expires" if left_s > 0 else "has expired, and no client takes it"
             log.warning(
                 "the certificate %s %s: %s; another one in its place, as of `headway keys server NAME`, is taken up "

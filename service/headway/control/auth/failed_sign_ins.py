@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headway.control.log_throttle import Seldom
+from headway.control.log_throttle import LogThrottle
 from headway.errors import HeadwayError, Overloaded
 from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction
@@ -34,14 +34,14 @@ class _Address:
     good: set[str] = field(default_factory=set)
 
 
-class Attempts:
+class FailedSignIns:
     """What each address has shown lately."""
 
     def __init__(self, *, engine: Engine | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
         self._clock = clock
         self._known: dict[str, _Address] = {}
-        self._told = Seldom(clock=clock)
+        self._throttle = LogThrottle(clock=clock)
         self._audited_since_s = float("-inf")
         self._audited = 0
         self.failed = 0
@@ -75,7 +75,7 @@ class Attempts:
         if known.failures > FREE_FAILURES:
             pause_s = min(PAUSE_S * 2.0 ** min(known.failures - FREE_FAILURES - 1, 16), PAUSE_MAX_S)
             known.refused_until_s = now_s + pause_s
-        if self._told.due(address) is None or not self._may_audit(now_s):
+        if self._throttle.due(address) is None or not self._may_audit(now_s):
             return
         log.warning("sign-in failed address=%s at=%s failures=%d", address, what, known.failures)
         if self._engine is None:

@@ -13,14 +13,14 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from headway import __version__
-from headway.control.auth.authenticator import LOCAL, Callers
+from headway.control.auth.authenticator import LOCAL, Authenticator
 from headway.control.auth.certificates import Certificates
 from headway.control.bounds import DEFAULT, Bounds
-from headway.control.http.dependencies import Door
-from headway.control.http.middleware import Guard
+from headway.control.http.dependencies import ApiContext
+from headway.control.http.middleware import RequestGuard
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.overview.health_reasons import Reason, telemetry_of
-from headway.control.http.overview.overview_builder import Overviews
+from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.overview.process_reasons import local_reasons
 from headway.control.http.problems import Problem, install
 from headway.control.http.prometheus import exposition
@@ -45,7 +45,7 @@ from headway.control.http.schemas.requests import TelemetryBody
 from headway.control.http.schemas.responses import Overview, TelemetryHealth
 from headway.control.http.schemas.token_bodies import TokenBody
 from headway.control.ingest.ingest import Ingest
-from headway.control.scheduler.maintenance import Upkeep
+from headway.control.scheduler.maintenance import Maintenance
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine
@@ -53,7 +53,7 @@ from headway.store.engine import Engine
 WEB = Path(__file__).parents[1] / "web"
 
 
-class Address(Protocol):
+class HttpAddress(Protocol):
     """Where the door is bound."""
 
     @property
@@ -76,8 +76,8 @@ class App(FastAPI):
 
     async def close(self) -> None:
         """End the answers that are held open, so that a server can stop."""
-        door: Door = self.state.door
-        await door.feed.close()
+        context: ApiContext = self.state.context
+        await context.feed.close()
 
 
 def create_app(
@@ -86,17 +86,17 @@ def create_app(
     ingest: Ingest,
     feed: Feed,
     token: str | None,
-    address: Address,
+    address: HttpAddress,
     clock: Callable[[], float] = time.time,
     strategies: Mapping[str, Strategy] = BUILT_IN,
-    callers: Callers | None = None,
+    callers: Authenticator | None = None,
     bounds: Bounds = DEFAULT,
-    upkeep: Upkeep | None = None,
+    upkeep: Maintenance | None = None,
     certificates: Certificates | None = None,
 ) -> App:
     """The door. With a ``token``, every request but health and the dashboard's files must bring it or one like it."""
     app = routed()
-    callers = callers or Callers(token=token, engine=engine)
+    callers = callers or Authenticator(token=token, engine=engine)
 
     def has_event_log() -> bool:
         return ingest.has_event_log
@@ -107,11 +107,11 @@ def create_app(
     def more_reasons() -> list[Reason]:
         return local_reasons(ingest, callers, upkeep=upkeep, certificates=certificates)
 
-    app.state.door = Door(
+    app.state.context = ApiContext(
         engine=engine,
         ingest=ingest,
         feed=feed,
-        overviews=Overviews(
+        overviews=OverviewBuilder(
             engine=engine, clock=clock, has_event_log=has_event_log, telemetry=telemetry_health, more=more_reasons
         ),
         clock=clock,
@@ -122,7 +122,7 @@ def create_app(
         strategies=strategies,
         callers=callers,
     )
-    app.add_middleware(Guard, callers=callers, bound_host=address.host)
+    app.add_middleware(RequestGuard, callers=callers, bound_host=address.host)
     return app
 
 

@@ -9,12 +9,12 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import from_json
 
-from headway.control.auth.authenticator import Caller, Callers
+from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.failed_sign_ins import address_of
 from headway.control.bounds import Bounds
 from headway.control.http.middleware import CALLER
 from headway.control.http.overview.broadcaster import Feed
-from headway.control.http.overview.overview_builder import Overviews
+from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.problems import breaches_of
 from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable, storable_text
 from headway.control.ingest.ingest import Ingest
@@ -30,13 +30,13 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class ApiContext:
     """What operations work with."""
 
     engine: Engine
     ingest: Ingest
     feed: Feed
-    overviews: Overviews
+    overviews: OverviewBuilder
     clock: Callable[[], float]
     has_event_log: Callable[[], bool]
     actor: str
@@ -46,20 +46,20 @@ class Door:
     bounds: Bounds
     strategies: Mapping[str, Strategy]
     """Those a profile may name."""
-    callers: Callers
+    callers: Authenticator
     """Who may ask, and who was refused."""
 
 
-async def _door(request: Request) -> Door:
-    door: Door = request.app.state.door
+async def _context(request: Request) -> ApiContext:
+    context: ApiContext = request.app.state.context
     caller: Caller | None = request.scope.get(CALLER)
     if caller is not None:
-        return replace(door, actor=caller.actor, caller=caller)
+        return replace(context, actor=caller.actor, caller=caller)
     address = address_of(request.client.host if request.client else "")
-    return replace(door, actor=Actor(door.actor, address=address or None))
+    return replace(context, actor=Actor(context.actor, address=address or None))
 
 
-AtDoor = Annotated[Door, Depends(_door)]
+WithContext = Annotated[ApiContext, Depends(_context)]
 PoolPath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
 PoolQuery = Annotated[
     str | None,

@@ -11,9 +11,9 @@ from typing import Any, cast
 import uvicorn
 
 from headway.control.bounds import DEFAULT
-from headway.control.http.app import Address, App
+from headway.control.http.app import App, HttpAddress
 from headway.control.http.connections import Connections
-from headway.control.http.tls_handshakes import Handshakes
+from headway.control.http.tls_handshakes import TlsHandshakes
 from headway.errors import Misconfigured
 
 SETTING = "HEADWAY_HTTP_ADDRESS"
@@ -41,7 +41,9 @@ class _Server(uvicorn.Server):
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
-        servers = [Handshakes(each, tls=tls, connections=self._connections, serving=serving) for each in sockets or ()]
+        servers = [
+            TlsHandshakes(each, tls=tls, connections=self._connections, serving=serving) for each in sockets or ()
+        ]
         self.servers = cast("list[Any]", servers)
         self.started = True
 
@@ -57,7 +59,7 @@ class HttpServer:
         self,
         app: App,
         *,
-        address: Address,
+        address: HttpAddress,
         tls: ssl.SSLContext | None = None,
         connections_max: int = DEFAULT.http_connections_max,
     ) -> None:
@@ -108,7 +110,7 @@ class HttpServer:
             await self._serving
 
 
-def _bound(address: Address) -> socket.socket:
+def _bound(address: HttpAddress) -> socket.socket:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, place = found[0]

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headway.control.auth.authenticator import Caller, Callers
+from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.failed_sign_ins import address_of
 from headway.control.http.permissions import allows, needed_for
 from headway.control.http.problems import TooLarge, problem_response
@@ -43,10 +43,10 @@ SECURITY_HEADERS: Mapping[str, str] = {
 }
 
 
-class Guard:
+class RequestGuard:
     """ASGI middleware that refuses what must not reach the app."""
 
-    def __init__(self, app: ASGIApp, *, callers: Callers, bound_host: str) -> None:
+    def __init__(self, app: ASGIApp, *, callers: Authenticator, bound_host: str) -> None:
         self._app = app
         self._callers = callers
         self._bound_host = bound_host.lower()

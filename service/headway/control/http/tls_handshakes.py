@@ -22,7 +22,7 @@ NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 log = logging.getLogger(__name__)
 
 
-class Handshakes:
+class TlsHandshakes:
     """Agrees on TLS with whoever connects, from its creation until ``close``. Uvicorn takes it for a server."""
 
     def __init__(

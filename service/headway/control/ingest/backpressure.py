@@ -15,8 +15,8 @@ from headway.store.events.event_log import EventLog, Waiting
 FILES_MAX = 100_000  # a day at a file a second; Spark lists them in its memory
 BYTES_MAX = 2_000_000_000
 AGAIN_FRACTION = 0.9  # of a bound: from there on telemetry is taken again
-LOOK_S = 2.0
-LOOK_SHARE = 0.05  # of the time: a hundred thousand files take a third of a second to count
+POLL_S = 2.0
+POLL_SHARE = 0.05  # of the time: a hundred thousand files take a third of a second to count
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class UnreadBound:
 DEFAULT = UnreadBound()
 
 
-class Unread:
+class Backpressure:
     """The files that wait, as of the last look."""
 
     def __init__(self, event_log: EventLog, bound: UnreadBound) -> None:
@@ -43,14 +43,14 @@ class Unread:
         self.problem: str | None = None
         """Why telemetry is refused for what waits; None while it is not."""
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Count again, if that is due. A log that is not there holds nothing: others say so."""
         began_s = time.monotonic()
         if began_s < self._due_at_s:
             return
         self.waiting = await asyncio.to_thread(self._event_log.waiting)
         now_s = time.monotonic()
-        self._due_at_s = now_s + max(LOOK_S, (now_s - began_s) / LOOK_SHARE)
+        self._due_at_s = now_s + max(POLL_S, (now_s - began_s) / POLL_SHARE)
         self._judge()
 
     def require_room(self) -> None:

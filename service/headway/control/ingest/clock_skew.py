@@ -16,7 +16,7 @@ class Offsets:
 
     def __init__(self) -> None:
         self._offset_s: OrderedDict[str, float] = OrderedDict()
-        self._heard_at_s: dict[str, float] = {}
+        self._received_at_s: dict[str, float] = {}
 
     def observe(self, producer: str, *, sent_at_s: float, received_at_s: float) -> float:
         """The offset of ``producer``, whose batch says it was sent at ``sent_at_s`` by its own clock.
@@ -29,17 +29,17 @@ class Offsets:
             known_s = seen_s
         self._offset_s[producer] = known_s + _SMOOTHING * (seen_s - known_s)
         self._offset_s.move_to_end(producer)
-        self._heard_at_s[producer] = received_at_s
+        self._received_at_s[producer] = received_at_s
         if len(self._offset_s) > _PRODUCERS_MAX:
             oldest, _ = self._offset_s.popitem(last=False)
-            del self._heard_at_s[oldest]
+            del self._received_at_s[oldest]
         return self._offset_s[producer]
 
     def wrong_s(self, *, now_s: float) -> list[float]:
         """The offsets of those heard in the last minute whose clocks are wrong, the farthest first."""
         found = []
         for producer in reversed(self._offset_s):
-            if self._heard_at_s[producer] < now_s - WRONG_SHOWN_S:
+            if self._received_at_s[producer] < now_s - WRONG_SHOWN_S:
                 break  # the others were heard before
             if abs(self._offset_s[producer]) > WRONG_S:
                 found.append(self._offset_s[producer])

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 from headway.control.auth.authenticator import LOCAL, Caller
 from headway.control.bounds import DEFAULT as DEFAULT_BOUNDS
 from headway.control.bounds import Bounds
-from headway.control.ingest.backpressure import DEFAULT, LOOK_S, Unread, UnreadBound
+from headway.control.ingest.backpressure import DEFAULT, POLL_S, Backpressure, UnreadBound
 from headway.control.ingest.batch_validation import Rows, check, items, rows_of
 from headway.control.ingest.clock_skew import WRONG_SHOWN_S, Offsets
 from headway.control.ingest.job_classes import JobClasses
-from headway.control.ingest.name_claims import Names
-from headway.control.sliding_counter import Lately
+from headway.control.ingest.name_claims import NameClaims
+from headway.control.sliding_counter import SlidingCounter
 from headway.errors import HeadwayError, Overloaded, Unavailable
 from headway.scaling.model import TelemetryBatch
 from headway.store.claimed_names import touch_producers
@@ -57,7 +57,7 @@ class Receipt:
 
 
 @dataclass(slots=True, kw_only=True)
-class Counts:
+class IngestCounts:
     """What this ingest did since it began."""
 
     groups: int = 0
@@ -84,7 +84,7 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class _Queue:
+class _BatchQueue:
     """Batches in the order they came, and how many items they hold together."""
 
     batches: deque[_Waiting] = field(default_factory=deque)
@@ -118,12 +118,12 @@ class Ingest:
         bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
         self._engine = engine
-        self.names = Names(engine=engine, bounds=bounds)
+        self.names = NameClaims(engine=engine, bounds=bounds)
         self._event_log = event_log
         self._clock = clock
         self._offsets = Offsets()
         self._classes = JobClasses()
-        self._queue = _Queue()
+        self._queue = _BatchQueue()
         self._wake = asyncio.Event()
         self._flusher: asyncio.Task[None] | None = None
         # One thread: files are written one after another, and nobody else's work delays them.
@@ -131,10 +131,10 @@ class Ingest:
         self._is_attached = False
         self._is_stopping = False
         self._in_doubt: list[str] = []
-        self.counts = Counts()
-        self.future_times = Lately(WRONG_SHOWN_S, clock=clock)
+        self.counts = IngestCounts()
+        self.future_times = SlidingCounter(WRONG_SHOWN_S, clock=clock)
         """Times of jobs that lay in the future: the clock that stamped them is ahead."""
-        self.unread = Unread(event_log, unread)
+        self.unread = Backpressure(event_log, unread)
         self.flush_s: float | None = None
         """How long the last group's oldest batch took from being received to being durable; None before the first."""
         self.problem: str | None = None
@@ -148,7 +148,7 @@ class Ingest:
     async def start(self) -> None:
         """Finish what dead ingests left, then accept. A missing event log is logged and tried again, not raised."""
         await self._sweep()
-        await self.unread.look()
+        await self.unread.poll()
         self._flusher = asyncio.create_task(self._run(), name="ingest")
 
     async def stop(self) -> None:
@@ -217,7 +217,7 @@ class Ingest:
         loop = asyncio.get_running_loop()
         next_sweep_s = loop.time() + SWEEP_S
         while not (self._is_stopping and not self._queue.batches):
-            await self.unread.look()
+            await self.unread.poll()
             if loop.time() >= next_sweep_s:
                 next_sweep_s = loop.time() + SWEEP_S
                 try:
@@ -229,7 +229,7 @@ class Ingest:
             else:
                 self._wake.clear()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout_at(min(next_sweep_s, loop.time() + LOOK_S)):
+                    async with asyncio.timeout_at(min(next_sweep_s, loop.time() + POLL_S)):
                         await self._wake.wait()
 
     async def _serve(self, group: list[_Waiting]) -> None:
@@ -237,7 +237,7 @@ class Ingest:
         try:
             receipts = await self._flush(group)
         except HeadwayError as error:
-            self._tell(error)
+            self._log_change(error)
             self._refuse(group, error)
         except asyncio.CancelledError:
             self._refuse(group, Unavailable("this control plane is stopping, try again"))
@@ -251,7 +251,7 @@ class Ingest:
             log.exception("telemetry failed producer=%s sequence=%d", *group[0].key)
             self._refuse(group, error)
         else:
-            self._tell(None)
+            self._log_change(None)
             self.flush_s = max(0.0, self._clock() - min(waiting.received_at_s for waiting in group))
             for waiting in group:
                 if not waiting.answer.done():  # its caller may have given up
@@ -269,9 +269,9 @@ class Ingest:
             await self._prepare()
             await recover(self._engine, self._event_log)
             await self.names.refresh()
-            self._tell(None)
+            self._log_change(None)
         except Unavailable as error:
-            self._tell(error)
+            self._log_change(error)
 
     async def _prepare(self) -> None:
         if not self._is_attached:
@@ -281,7 +281,7 @@ class Ingest:
             await settle(self._engine, self._event_log, self._in_doubt)
             self._in_doubt = []
 
-    def _tell(self, error: HeadwayError | None) -> None:
+    def _log_change(self, error: HeadwayError | None) -> None:
         """Log a change, and keep what stands in the way."""
         if error is not None and self.problem is None:
             log.warning("telemetry refused: %s", error)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 from headway.control.auth.authenticator import Caller
 from headway.control.bounds import Bounds
-from headway.control.log_throttle import Seldom
+from headway.control.log_throttle import LogThrottle
 from headway.errors import Invalid, Overloaded
 from headway.scaling.model import TelemetryBatch
 from headway.store.access.credentials import Role
-from headway.store.claimed_names import Full, Kind, Room, Sender, claim, read_known
+from headway.store.claimed_names import Full, Kind, NameCapacity, Sender, claim, read_known
 from headway.store.engine import Engine, transaction
 
 FULL_S = 5.0  # so long is nobody asked again whether there is room
@@ -44,7 +44,7 @@ class Admitted:
     why: str = ""
 
 
-class Names:
+class NameClaims:
     """The queues and producers that this control plane knows."""
 
     def __init__(self, *, engine: Engine, bounds: Bounds, clock: Callable[[], float] = time.monotonic) -> None:
@@ -55,7 +55,7 @@ class Names:
         self._producers: dict[str, tuple[str, float]] = {}
         """Producer -> the digest that it sends with, and when that was last written down."""
         self._full_until_s: dict[tuple[Kind, Full, str], float] = {}
-        self._told = Seldom()
+        self._throttle = LogThrottle()
         self._one = asyncio.Lock()
         self._waiting = 0
         self.refused: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class Names:
             refused, why = await self._refused(Kind.PRODUCERS, {batch.producer}, sender)
             if refused:
                 self.refused[Kind.PRODUCERS] += 1
-                self._tell(sender, why)
+                self._log_refusal(sender, why)
                 raise Overloaded(why)
         if not named - self._queues:
             return Admitted(batch=batch)
@@ -106,7 +106,7 @@ class Names:
         )
         items = len(batch.events) + len(batch.samples) - len(left.events) - len(left.samples)
         self.refused[Kind.QUEUES] += items
-        self._tell(sender, why)
+        self._log_refusal(sender, why)
         if not (left.events or left.samples or left.activities):
             raise Invalid(why)
         return Admitted(batch=left, refused_items=items, why=why)
@@ -157,8 +157,8 @@ class Names:
             self._full_until_s.clear()
         self._full_until_s[_key(kind, full, sender)] = self._clock() + FULL_S
 
-    def _tell(self, sender: Sender, why: str) -> None:
-        if self._told.due(sender.name) is not None:
+    def _log_refusal(self, sender: Sender, why: str) -> None:
+        if self._throttle.due(sender.name) is not None:
             log.warning("telemetry refused sender=%s: %s", sender.name, why)
 
 
@@ -166,10 +166,10 @@ def _key(kind: Kind, full: Full, sender: Sender) -> tuple[Kind, Full, str]:
     return kind, full, sender.name if full is Full.OWN else ""
 
 
-def _room(kind: Kind, bounds: Bounds) -> Room:
+def _room(kind: Kind, bounds: Bounds) -> NameCapacity:
     if kind is Kind.QUEUES:
-        return Room(one_max=bounds.queues_per_token_max, all_max=bounds.queues_max)
-    return Room(one_max=bounds.producers_per_token_max, all_max=bounds.producers_max)
+        return NameCapacity(one_max=bounds.queues_per_token_max, all_max=bounds.queues_max)
+    return NameCapacity(one_max=bounds.producers_per_token_max, all_max=bounds.producers_max)
 
 
 def _why(kind: Kind, refused: Sequence[str], full: Full, sender: Sender, bounds: Bounds) -> str:

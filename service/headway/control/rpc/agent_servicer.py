@@ -10,8 +10,8 @@ from typing import Any
 
 import grpc.aio
 
-from headway.control.agents.agent_service import Having, Reports
-from headway.control.agents.host_authorization import Admission
+from headway.control.agents.agent_service import AgentService, AppliedAssignment
+from headway.control.agents.host_authorization import HostAuthorization
 from headway.control.agents.report_validation import (
     Size,
     check_beat,
@@ -20,10 +20,10 @@ from headway.control.agents.report_validation import (
     check_report,
     check_size,
 )
-from headway.control.agents.report_writer import Beat
+from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.auth.authenticator import LOCAL, Caller
 from headway.control.bounds import DEFAULT, Bounds
-from headway.control.log_throttle import Seldom
+from headway.control.log_throttle import LogThrottle
 from headway.control.rpc.call_permissions import CALLER
 from headway.control.rpc.grpc_errors import with_status
 from headway.control.rpc.peer_address import address_of_call
@@ -36,17 +36,19 @@ from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 log = logging.getLogger(__name__)
 
 MEMORY_STEP_BYTES = 16_000_000  # a worker that grew by less is as it was
-_TOLD_EACH_TIME = {agent_pb2.WORKER_STATE_GONE, agent_pb2.WORKER_STATE_BACKING_OFF}
+_LOGGED_EACH_TIME = {agent_pb2.WORKER_STATE_GONE, agent_pb2.WORKER_STATE_BACKING_OFF}
 
 
 class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
     """Hands what agents ask to the reports and answers in messages."""
 
-    def __init__(self, reports: Reports, admission: Admission | None = None, bounds: Bounds = DEFAULT) -> None:
+    def __init__(
+        self, reports: AgentService, admission: HostAuthorization | None = None, bounds: Bounds = DEFAULT
+    ) -> None:
         self._reports = reports
         self._admission = admission
         self._bounds = bounds
-        self._told = Seldom()
+        self._throttle = LogThrottle()
 
     def add_to(self, server: grpc.aio.Server) -> None:
         """Make ``server`` route the service's calls here."""
@@ -102,7 +104,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         if math.isnan(request.max_wait_s):
             raise Invalid("max_wait_s=nan is no time in seconds: ask for one from 0 to 300")
         caller = await self._entitled(request, context)
-        having = Having(
+        having = AppliedAssignment(
             cluster_id=request.cluster_id, host_id=request.host_id, epoch=request.epoch, revision=request.revision
         )
         standing = await self._reports.poll(having, wait_s=request.max_wait_s, recheck=self._recheck(caller))
@@ -118,7 +120,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         """Leave of ``request`` what one host may tell. Raises ``Invalid`` where that is no matter of leaving out."""
         newest = self._bounds.start_ups_per_report_max
         left_out = max(len(request.start_ups), len(request.exits)) - newest
-        if left_out > 0 and self._told.due(request.host_id) is not None:
+        if left_out > 0 and self._throttle.due(request.host_id) is not None:
             log.warning(
                 "start-ups or exits left out host_id=%s items=%d: HEADWAY_START_UPS_PER_REPORT allows %d",
                 *(request.host_id, left_out, newest),
@@ -176,8 +178,8 @@ def _ends_s(pem: bytes) -> float:
     return x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
 
 
-def _beat(request: agent_pb2.ReportRequest) -> Beat:
-    beat = Beat(
+def _beat(request: agent_pb2.ReportRequest) -> ReportHeartbeat:
+    beat = ReportHeartbeat(
         host_id=request.host_id,
         boot_id=request.boot_id,
         sequence=request.sequence,
@@ -194,7 +196,7 @@ def _content(request: agent_pb2.ReportRequest) -> bytes:
 
     Empty where it tells more than how things stand: of a start, an end or a failure each telling counts.
     """
-    if request.start_ups or request.exits or any(worker.state in _TOLD_EACH_TIME for worker in request.workers):
+    if request.start_ups or request.exits or any(worker.state in _LOGGED_EACH_TIME for worker in request.workers):
         return b""
     standing = agent_pb2.ReportRequest()
     standing.CopyFrom(request)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from headway.control.log_throttle import Seldom
+from headway.control.log_throttle import LogThrottle
 from headway.errors import (
     Conflict,
     Forbidden,
@@ -38,7 +38,7 @@ STATUSES: dict[type[HeadwayError], grpc.StatusCode] = {
 }
 DETAILS_CHARS_MAX = 1_000  # details travel in a header, of which clients take 8 KiB by default
 
-_told = Seldom()
+_log_throttle = LogThrottle()
 
 _Servicer = TypeVar("_Servicer")
 _Request = TypeVar("_Request")
@@ -74,7 +74,7 @@ def with_status(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Ser
             raise
         except Exception:
             # A trace a minute tells what is wrong; whoever can bring it out shall not fill the disk with it.
-            if (left_out := _told.due(method.__qualname__)) is not None:
+            if (left_out := _log_throttle.due(method.__qualname__)) is not None:
                 log.exception("rpc failed method=%s left_out=%d", method.__qualname__, left_out)
             await context.abort(
                 grpc.StatusCode.INTERNAL, "an error of the control plane's own; its log tells more", (ANSWERED,)

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 import grpc
 import grpc.aio
 
-from headway.control.auth.authenticator import Caller, Callers
+from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.certificates import Certificates
 from headway.control.bounds import DEFAULT
 from headway.control.rpc.call_permissions import CALLER, ENROL, NOBODY, may_call
 from headway.control.rpc.grpc_errors import status_of
 from headway.control.rpc.message_intake import Intake
-from headway.control.rpc.paced_call import Paced
+from headway.control.rpc.paced_call import PacedCall
 from headway.control.rpc.peer_address import address_of_call
 from headway.errors import HeadwayError, Misconfigured
 from headway.wire.channel import ANSWERED
@@ -52,7 +52,7 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
 )
 
 
-class Address(Protocol):
+class GrpcAddress(Protocol):
     """Where to listen: its text is ``host:port``; port 0 takes any free one."""
 
     @property
@@ -87,9 +87,9 @@ class RpcServer:
 async def serve(
     servicers: Iterable[Servicer],
     *,
-    address: Address,
+    address: GrpcAddress,
     token: str | None,
-    callers: Callers | None = None,
+    callers: Authenticator | None = None,
     certificates: Certificates | None = None,
     connections_max: int = DEFAULT.grpc_connections_max,
 ) -> RpcServer:
@@ -101,7 +101,7 @@ async def serve(
         Misconfigured: the address cannot be bound.
     """
     server = grpc.aio.server(
-        interceptors=[CallerCheck(callers or Callers(token=token))],
+        interceptors=[CallerCheck(callers or Authenticator(token=token))],
         options=(*_OPTIONS, ("grpc.max_allowed_incoming_connections", connections_max)),
     )
     for servicer in servicers:
@@ -121,7 +121,7 @@ async def serve(
     return RpcServer(server, port=port)
 
 
-def _try_to_bind(address: Address) -> None:
+def _try_to_bind(address: GrpcAddress) -> None:
     """Raise ``OSError`` where gRPC could not listen: it would say so on standard error, in words of its own."""
     family, kind, protocol, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
     with closing(socket.socket(family, kind, protocol)) as probe:
@@ -132,7 +132,7 @@ def _try_to_bind(address: Address) -> None:
 class CallerCheck(grpc.aio.ServerInterceptor):
     """Refuses every call of somebody who may not make it, whatever its method; ``CALLER`` tells the others."""
 
-    def __init__(self, callers: Callers) -> None:
+    def __init__(self, callers: Authenticator) -> None:
         self._callers = callers
         self._intake = Intake()
 
@@ -147,7 +147,7 @@ class CallerCheck(grpc.aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
 
         async def answer(_messages: Any, context: Context) -> Any:
-            paced = Paced(context, brake=self._callers.brake, who=address_of_call(context))
+            paced = PacedCall(context, brake=self._callers.brake, who=address_of_call(context))
             try:
                 return await self._answer(method, secret, handler, paced)
             except grpc.aio.AbortError as aborted:
@@ -159,7 +159,7 @@ class CallerCheck(grpc.aio.ServerInterceptor):
         serializer = None if handler is None else handler.response_serializer
         return grpc.stream_unary_rpc_method_handler(answer, response_serializer=serializer)
 
-    async def _answer(self, method: str, secret: str | None, handler: Any, paced: Paced) -> Any:
+    async def _answer(self, method: str, secret: str | None, handler: Any, paced: PacedCall) -> Any:
         try:
             caller = await self._entitled(method, secret, address=paced.who)
             paced.who = caller.paced_as(paced.who)

@@ -14,11 +14,11 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from headway.control.auth.authenticator import Caller
-from headway.control.rpc.paced_call import Paced
+from headway.control.rpc.paced_call import PacedCall
 from headway.errors import Invalid, Overloaded
 from headway.store.access.credentials import Role
 
-Context = grpc.aio.ServicerContext[Any, Any] | Paced
+Context = grpc.aio.ServicerContext[Any, Any] | PacedCall
 
 MESSAGE_S = 10.0  # for the way of 8 MB over a slow line
 UNREAD_MAX = 20_000  # calls that wait for their message: as many agents may connect anew at once

@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from headway.control.refusal_throttle import Brake
+from headway.control.refusal_throttle import RefusalThrottle
 
 HELD_BACK = frozenset(
     {
@@ -20,10 +20,10 @@ HELD_BACK = frozenset(
 """Whoever is answered so is refused by its own doing."""
 
 
-class Paced:
+class PacedCall:
     """The context of a call, for its servicer."""
 
-    def __init__(self, context: grpc.aio.ServicerContext[Any, Any], *, brake: Brake, who: str) -> None:
+    def __init__(self, context: grpc.aio.ServicerContext[Any, Any], *, brake: RefusalThrottle, who: str) -> None:
         self._context = context
         self._brake = brake
         self._began_s = time.monotonic()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from headway.control.scheduler.bucket_cache import KEPT_S, RecentBuckets
+from headway.control.scheduler.bucket_cache import KEPT_S, BucketCache
 from headway.store.engine import Engine, transaction
 from headway.store.overview import read_buckets, read_news
 
@@ -13,7 +13,7 @@ ROWS_MAX = 50_000  # a look reads so many in one piece: what ten thousand queues
 PASSES_MAX = 5  # each leaves what came during the last, a fraction of that; who writes faster is not waited for
 
 
-class Filling:
+class BucketBackfill:
     """How far what was too much for one look has been read. What was interrupted goes on where it was."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Filling:
         self._from_s = 0.0
 
     async def keep_up(
-        self, engine: Engine, recent: RecentBuckets, *, now_s: float, on_part: Callable[[], None] = lambda: None
+        self, engine: Engine, recent: BucketCache, *, now_s: float, on_part: Callable[[], None] = lambda: None
     ) -> None:
         """Bring ``recent`` so far that what is missing of the last minutes fits into one look.
 
@@ -36,7 +36,7 @@ class Filling:
                 return
             await self._pass(engine, recent, now_s=now_s, on_part=on_part)
 
-    async def _is_begun(self, engine: Engine, recent: RecentBuckets, *, now_s: float) -> bool:
+    async def _is_begun(self, engine: Engine, recent: BucketCache, *, now_s: float) -> bool:
         """Whether there is enough to read it in parts."""
         async with transaction(engine) as connection:
             newest, new_rows = await read_news(
@@ -50,7 +50,7 @@ class Filling:
             self._revision, self._from_s = newest, now_s - KEPT_S
         return is_much
 
-    async def _pass(self, engine: Engine, recent: RecentBuckets, *, now_s: float, on_part: Callable[[], None]) -> None:
+    async def _pass(self, engine: Engine, recent: BucketCache, *, now_s: float, on_part: Callable[[], None]) -> None:
         assert self._revision is not None
         self._from_s = max(self._from_s, now_s - KEPT_S)
         is_last = False

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, queue_metrics, read_again, settles_at_s
-from headway.scaling.metrics.flush_detection import Fall, fall_of
+from headway.scaling.metrics.flush_detection import BacklogDrop, fall_of
 from headway.scaling.metrics.rolling_estimate import WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
 
@@ -13,7 +13,7 @@ GONE_S = 86_400.0  # a queue without a row for longer is as one that was never s
 RATE_WINDOW_S = WINDOW_S  # the simulator's, so that a rehearsal is of what runs
 
 
-class RecentBuckets:
+class BucketCache:
     """Rows of the last ``KEPT_S`` by queue. Postgres is the truth; this forgets and is filled again at will."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class RecentBuckets:
         """The newest revision taken in; reading goes on after it."""
         self.measured_until_s: float | None = None
         """How far the pipeline has come, whatever queue it was for; ``None`` before its first row."""
-        self._queues: dict[str, _Queue] = {}
+        self._queues: dict[str, _CachedQueue] = {}
 
     def take(self, rows: Iterable[BucketRow], *, revision: int) -> frozenset[str]:
         """Put ``rows`` in the place of older versions of themselves.
@@ -33,7 +33,7 @@ class RecentBuckets:
         for row in rows:
             queue = self._queues.get(row.queue)
             if queue is None:
-                queue = self._queues[row.queue] = _Queue(row.queue)
+                queue = self._queues[row.queue] = _CachedQueue(row.queue)
             queue.take(row)
             self.measured_until_s = max(self.measured_until_s or 0.0, row.bucket_s + row.span_s)
             if row.waiting_jobs:
@@ -81,7 +81,7 @@ class RecentBuckets:
         return 0 if known is None else known.arrived_jobs(from_s=from_s)
 
 
-class _Queue:
+class _CachedQueue:
     """The rows of one queue in which something happened, the newest sample, and what was last made of them."""
 
     __slots__ = ("_eventful", "_fall", "_last", "_moving", "_name", "_newest", "_sampled", "_sampled_before")
@@ -94,7 +94,7 @@ class _Queue:
         self._sampled: BucketRow | None = None
         self._sampled_before: BucketRow | None = None
         """The last with a sample in a bucket before that of ``_sampled``."""
-        self._fall: Fall | None = None
+        self._fall: BacklogDrop | None = None
         self._last: tuple[float, Objective, QueueMetrics] | None = None
         """What was made of the rows, for which objective, and the time from which on it holds; none of newer rows."""
 

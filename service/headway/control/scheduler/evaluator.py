@@ -5,16 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.control.scheduler.bucket_cache import RecentBuckets
-from headway.control.scheduler.history_cache import EarlierDays
+from headway.control.scheduler.bucket_cache import BucketCache
+from headway.control.scheduler.history_cache import HistoryCache
 from headway.control.scheduler.learning import Learning
-from headway.control.scheduler.view_builder import Views
+from headway.control.scheduler.view_builder import ViewBuilder
 from headway.errors import HeadwayError
 from headway.scaling.allocation.allocate import settled
 from headway.scaling.allocation.rollout import rolled
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.decisions.reuse import stands
+from headway.scaling.decisions.reuse import is_reusable
 from headway.scaling.model import Assignment, Memory, Mode
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.strategies import BUILT_IN
@@ -24,12 +24,12 @@ from headway.store.pools.evaluation_io import Gathered, require_storable
 log = logging.getLogger(__name__)
 
 
-class Evaluation:
+class Evaluator:
     """Decides on what was gathered. It remembers what it made of each pool, so that what still stands is not redone."""
 
     def __init__(self, strategies: Mapping[str, Strategy] = BUILT_IN) -> None:
-        self.recent = RecentBuckets()
-        self.earlier = EarlierDays()
+        self.recent = BucketCache()
+        self.earlier = HistoryCache()
         self.learning = Learning()
         self._strategies = strategies
         self._profiles: dict[str, tuple[Mapping[str, Any], Profile]] = {}
@@ -42,13 +42,13 @@ class Evaluation:
 
         That one counts its rows from an earlier revision on; those that are new in it would never be read.
         """
-        self.recent = RecentBuckets()
+        self.recent = BucketCache()
         self.learning = Learning()
         self._outcomes.clear()
 
     def exposed_s(self, gathered: Gathered, *, now_s: float) -> dict[str, float]:
         """Queue -> for how long from now its pool is exposed, of exposed pools only."""
-        views = Views(gathered, self.recent, learning=self.learning, now_s=now_s)
+        views = ViewBuilder(gathered, self.recent, learning=self.learning, now_s=now_s)
         found: dict[str, float] = {}
         for pool, body in gathered.profiles.items():
             try:
@@ -67,7 +67,7 @@ class Evaluation:
 
         A pool that could not be decided keeps what it has; so does one that only gets advice.
         """
-        views = Views(gathered, self.recent, self.earlier, learning=self.learning, now_s=now_s)
+        views = ViewBuilder(gathered, self.recent, self.earlier, learning=self.learning, now_s=now_s)
         outcomes: dict[str, Outcome] = {}
         for pool, body in gathered.profiles.items():
             outcome = self._decided(pool, body, gathered, views, now_s) if pool in due else self._last(pool, body)
@@ -88,7 +88,7 @@ class Evaluation:
             yield row if row.is_exclusive == is_exclusive else replace(row, is_exclusive=is_exclusive)
 
     def _decided(
-        self, pool: str, body: Mapping[str, Any], gathered: Gathered, views: Views, now_s: float
+        self, pool: str, body: Mapping[str, Any], gathered: Gathered, views: ViewBuilder, now_s: float
     ) -> Outcome | None:
         """What became of a pool; ``None`` where its evaluation fails, which touches no other."""
         try:
@@ -98,7 +98,7 @@ class Evaluation:
             view = views.of(profile)
             last = self._outcomes.get(pool)
             strategy = self._strategies.get(profile.strategy)
-            if last and strategy and stands(last, view, memory, now_s=now_s, strategy=strategy):
+            if last and strategy and is_reusable(last, view, memory, now_s=now_s, strategy=strategy):
                 return last
             decision, after = decide(view, memory, now_s=now_s, strategies=self._strategies)
             if strategy is not BUILT_IN.get(profile.strategy):

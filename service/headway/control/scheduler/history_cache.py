@@ -16,7 +16,7 @@ SEASONS_READ_S = 600.0  # they are learned once a day: ten minutes later is soon
 log = logging.getLogger(__name__)
 
 
-class EarlierDays:
+class HistoryCache:
     """Counts of earlier days around one minute, read anew when the next one begins, and the seasons of their queues."""
 
     def __init__(self) -> None:

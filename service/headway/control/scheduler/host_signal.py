@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 
-from headway.scaling.allocation.host_demand import LOOK_FOR_SPARE_S, HostsWanted, hosts_wanted
+from headway.scaling.allocation.host_demand import SPARE_SCAN_EVERY_S, HostsWanted, hosts_wanted
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment
 from headway.store.pools.evaluation_io import Gathered
@@ -15,23 +15,23 @@ class HostSignal:
     """Works out what hosts are wanted after each tick; what is spare is looked for once a minute."""
 
     def __init__(self) -> None:
-        self._looked_at_s = float("-inf")
+        self._scanned_at_s = float("-inf")
 
     def of(
         self, outcomes: Sequence[Outcome], rows: Sequence[Assignment], gathered: Gathered, *, now_s: float
     ) -> tuple[HostsWanted, ...]:
         """What is missing or spare once ``rows`` are in place."""
-        is_due = abs(now_s - self._looked_at_s) >= LOOK_FOR_SPARE_S  # also when the clock was set back
+        is_due = abs(now_s - self._scanned_at_s) >= SPARE_SCAN_EVERY_S  # also when the clock was set back
         if is_due:
-            self._looked_at_s = now_s
+            self._scanned_at_s = now_s
         wanted = hosts_wanted(
-            outcomes, rows, gathered.hosts, before=gathered.wanted, now_s=now_s, look_for_spare=is_due
+            outcomes, rows, gathered.hosts, before=gathered.wanted, now_s=now_s, scan_for_spare=is_due
         )
-        _tell(wanted, gathered.wanted)
+        _log_changes(wanted, gathered.wanted)
         return wanted
 
 
-def _tell(wanted: Sequence[HostsWanted], before: Sequence[HostsWanted]) -> None:
+def _log_changes(wanted: Sequence[HostsWanted], before: Sequence[HostsWanted]) -> None:
     known = {(each.sign, each.templates, each.hosts) for each in before}
     for each in wanted:
         if (each.sign, each.templates, each.hosts) not in known:

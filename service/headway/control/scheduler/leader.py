@@ -76,12 +76,12 @@ class Leadership:
             await asyncio.sleep(RENEW_S)
             stuck_s = self._clock() - self._progressed_at_s
             if stuck_s <= LEASE_S:
-                self._tell(await session.renew(epoch))
+                self._log_renewal(await session.renew(epoch))
             elif not self._is_stuck:
                 log.warning("no tick has gone through for %.0f s: not renewed, so that another may lead", stuck_s)
             self._is_stuck = stuck_s > LEASE_S
 
-    def _tell(self, renewed: Renewed) -> None:
+    def _log_renewal(self, renewed: Renewed) -> None:
         """Log which hosts are not believed, once a change."""
         if renewed.doubted and renewed.doubted != self._doubted:
             log.warning(

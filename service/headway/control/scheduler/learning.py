@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from headway.control.scheduler.bucket_cache import RecentBuckets
+from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.metrics.behaviour import Behaviour, spread_of
-from headway.scaling.metrics.dispatch_overhead import LOOKS_KEPT, Dispatch, Seen, seen_of, with_looks
+from headway.scaling.metrics.dispatch_overhead import SAMPLES_KEPT, Dispatch, Seen, seen_of, with_samples
 from headway.scaling.metrics.prediction_error import cohort, error_of
 from headway.scaling.metrics.sampling_instant import instant_s
 from headway.scaling.model import Assignment, Mode, Worker, WorkerState
@@ -47,7 +47,7 @@ class PoolMemory:
     dispatch: Dispatch = field(default_factory=Dispatch)
     errors: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=ERRORS_MAX))
     """When a prediction was made, and predicted less observed."""
-    looks: deque[Seen] = field(default_factory=lambda: deque(maxlen=LOOKS_KEPT))
+    samples: deque[Seen] = field(default_factory=lambda: deque(maxlen=SAMPLES_KEPT))
     predicted: tuple[float, float] | None = None
     """When, and how long a job that arrived then would wait; ``None`` while nothing is to be scored."""
     have_started: bool = False
@@ -94,7 +94,7 @@ class Learning:
         outcomes: Sequence[Outcome],
         assignments: Iterable[Assignment],
         gathered: Gathered,
-        recent: RecentBuckets,
+        recent: BucketCache,
         *,
         now_s: float,
         is_whole: bool,
@@ -172,7 +172,7 @@ class Learning:
 
     # --- one pool ----------------------------------------------------------------------------------------------------
 
-    def _learn_of_pool(self, outcome: Outcome, recent: RecentBuckets, *, now_s: float, is_whole: bool) -> None:
+    def _learn_of_pool(self, outcome: Outcome, recent: BucketCache, *, now_s: float, is_whole: bool) -> None:
         pool, view = outcome.decision.pool, outcome.view
         is_waiting = any(queue.waiting_jobs for queue in view.queues)
         if not is_waiting and pool not in self._pools and outcome.decision.predicted_pickup_s is None:
@@ -209,8 +209,8 @@ def _wakes(known: PoolMemory, outcome: Outcome) -> None:
 def _learn_dispatch(
     known: PoolMemory, outcome: Outcome, rows: Sequence[BucketRow], *, at_s: float, now_s: float
 ) -> None:
-    known.looks.append(seen_of(outcome.view, at_s=at_s))
-    after = with_looks(known.dispatch, known.looks, rows, now_s=now_s)
+    known.samples.append(seen_of(outcome.view, at_s=at_s))
+    after = with_samples(known.dispatch, known.samples, rows, now_s=now_s)
     known.is_changed |= after is not known.dispatch
     known.dispatch = after
 

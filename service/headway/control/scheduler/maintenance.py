@@ -16,7 +16,7 @@ MISSED_MAX = 1  # once, a part may find a table locked
 log = logging.getLogger(__name__)
 
 
-class Upkeep:
+class Maintenance:
     """What of upkeep is not done, and why."""
 
     def __init__(self) -> None:
@@ -45,10 +45,10 @@ async def prepare(engine: Engine) -> None:
 
     Waited for before the first tick, which would fail with all pools.
     """
-    await _do("partitions", keep_partitions, engine, Upkeep())
+    await _do("partitions", keep_partitions, engine, Maintenance())
 
 
-async def maintain(engine: Engine, upkeep: Upkeep) -> None:
+async def maintain(engine: Engine, upkeep: Maintenance) -> None:
     """Make the partitions of the days ahead, drop expired ones, and forget what has served.
 
     A part that fails is told, is in ``upkeep``, and is done the next time; it keeps no other from being done.
@@ -62,7 +62,7 @@ async def maintain(engine: Engine, upkeep: Upkeep) -> None:
         await _do(what, part, engine, upkeep)
 
 
-async def _do(what: str, part: Callable[[Engine], Awaitable[object]], engine: Engine, upkeep: Upkeep) -> None:
+async def _do(what: str, part: Callable[[Engine], Awaitable[object]], engine: Engine, upkeep: Maintenance) -> None:
     try:
         await part(engine)
     except Unavailable as error:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from headway.control.scheduler.bucket_backfill import Filling
+from headway.control.scheduler.bucket_backfill import BucketBackfill
 from headway.control.scheduler.bucket_cache import KEPT_S
-from headway.control.scheduler.evaluator import Evaluation
+from headway.control.scheduler.evaluator import Evaluator
 from headway.control.scheduler.host_signal import HostSignal
 from headway.control.scheduler.leader import Leadership
 from headway.control.scheduler.maintenance import prepare
@@ -27,7 +27,7 @@ from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine, transaction
 from headway.store.leadership import Superseded
 from headway.store.pools.behaviours import Learned, read_learned
-from headway.store.pools.evaluation_io import Gathered, News, PoolState, apply, gather, hold_hosts
+from headway.store.pools.evaluation_io import EvaluationResult, Gathered, PoolState, apply, gather, hold_hosts
 
 # Looks are five seconds apart. After a longer pause this process, or Postgres, stood still, or its clock was set on.
 PAUSE_S = 15.0
@@ -50,12 +50,12 @@ class Ticker:
         self._engine = engine
         self._leadership = leadership
         self._clock = clock
-        self._evaluation = Evaluation(strategies)
+        self._evaluation = Evaluator(strategies)
         self._hosts = HostSignal()
         self._epoch: int | None = None
-        self._looked_until_s: float | None = None
+        self._evaluated_until_s: float | None = None
         """By Postgres's clock, the end of the last tick; ``None`` before the first of this lead."""
-        self._filling = Filling()
+        self._filling = BucketBackfill()
         self._stored: dict[str, Decision] = {}
         self._wake = asyncio.Event()
         self._is_all_due = True
@@ -108,8 +108,8 @@ class Ticker:
         now_s = self._clock()
         if epoch != self._epoch:
             self._evaluation.forget()
-            self._epoch, self._filling = epoch, Filling()
-            self._looked_until_s = None
+            self._epoch, self._filling = epoch, BucketBackfill()
+            self._evaluated_until_s = None
             self._stored.clear()  # others may have stored theirs meanwhile: ours must not pass for the last
             async with transaction(self._engine) as connection:
                 self._evaluation.learning.take(await read_learned(connection))
@@ -132,8 +132,8 @@ class Ticker:
         learned = await self._learned(outcomes, assignments, gathered, now_s=now_s, is_whole=is_all_due)
         news = replace(self._news(outcomes, assignments, gathered), wanted=wanted, learned=learned)
         await apply(self._engine, news, gathered, epoch=epoch)
-        self._tell(news.decisions, gathered)
-        self._looked_until_s = gathered.at_s + (time.monotonic() - began_at_s)  # a long tick is no pause
+        self._log_decisions(news.decisions, gathered)
+        self._evaluated_until_s = gathered.at_s + (time.monotonic() - began_at_s)  # a long tick is no pause
 
     async def _gathered(self, *, epoch: int, now_s: float, began_at_s: float) -> Gathered:
         """What is there. If nobody has looked for a while, hosts are as silent as they were when somebody did."""
@@ -145,14 +145,14 @@ class Ticker:
             clock_s=now_s,
         )
         gathered = await look()
-        since_s = self._looked_until_s
+        since_s = self._evaluated_until_s
         paused_s = 0.0 if since_s is None else gathered.at_s - since_s - (time.monotonic() - began_at_s)
         if since_s is not None and paused_s > PAUSE_S:
             log.warning("nobody looked for %.0f s: no host counts as silent for that time", paused_s)
             await prepare(self._engine)  # a day may have come that upkeep did not see coming
             await hold_hosts(self._engine, since_s=since_s, epoch=epoch)
             gathered = await look()
-        self._looked_until_s = gathered.at_s
+        self._evaluated_until_s = gathered.at_s
         return gathered
 
     async def _recall(self, gathered: Gathered, *, now_s: float) -> None:
@@ -183,9 +183,11 @@ class Ticker:
             log.exception("nothing learned")  # which only rehearsals and figures are the poorer for
             return {}
 
-    def _news(self, outcomes: Sequence[Outcome], assignments: Sequence[Assignment], gathered: Gathered) -> News:
+    def _news(
+        self, outcomes: Sequence[Outcome], assignments: Sequence[Assignment], gathered: Gathered
+    ) -> EvaluationResult:
         states = gathered.states
-        return News(
+        return EvaluationResult(
             remembered=[
                 (outcome.decision, outcome.memory)
                 for outcome in outcomes
@@ -200,7 +202,7 @@ class Ticker:
         # The heartbeat is due also when the clock was set back.
         return last is None or is_new(decision, last) or abs(decision.at_s - last.at_s) >= HEARTBEAT_S
 
-    def _tell(self, decisions: Sequence[Decision], gathered: Gathered) -> None:
+    def _log_decisions(self, decisions: Sequence[Decision], gathered: Gathered) -> None:
         self._stored = {pool: decision for pool, decision in self._stored.items() if pool in gathered.profiles}
         for decision in decisions:
             self._stored[decision.pool] = decision

@@ -5,29 +5,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from headway.control.scheduler.bucket_cache import RecentBuckets
-from headway.control.scheduler.history_cache import EarlierDays
+from headway.control.scheduler.bucket_cache import BucketCache
+from headway.control.scheduler.history_cache import HistoryCache
 from headway.control.scheduler.learning import Learning
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import MINUTE_S, minute_of
 from headway.scaling.metrics.sampling_instant import NOTHING_RECENT, RECENT_S, counted, recent_of
 from headway.scaling.model import Host, HostState, Template, WorkerState
-from headway.scaling.placement.host_capacity import Rooms, is_open
+from headway.scaling.placement.host_capacity import HostCapacities, is_open
 from headway.scaling.profile import Profile
 from headway.scaling.view import LAG_S, PoolView
 from headway.store.pools.evaluation_io import Gathered
 from headway.zones import zones_of
 
 
-class Views:
+class ViewBuilder:
     """The views of one moment."""
 
     def __init__(
         self,
         gathered: Gathered,
-        recent: RecentBuckets,
-        earlier: EarlierDays | None = None,
+        recent: BucketCache,
+        earlier: HistoryCache | None = None,
         *,
         learning: Learning | None = None,
         now_s: float,
@@ -35,12 +35,12 @@ class Views:
         known = [host for host in gathered.hosts if host.is_known]
         self._gathered = gathered
         self._recent = recent
-        self._earlier = earlier or EarlierDays()
+        self._earlier = earlier or HistoryCache()
         self._learning = learning or Learning()
         self._now_s = now_s
-        self._rooms = Rooms(known)
+        self._rooms = HostCapacities(known)
         self._is_anything_failing = any(host.failing for host in known)
-        self._is_anyone_unheard = not all(host.is_heard for host in known)
+        self._is_any_unreachable = not all(host.is_heard for host in known)
         self._capacities: dict[str, int | None] = {}
         self._templates = _templates(known)
         self._assigned: Counter[str] = Counter()
@@ -124,7 +124,7 @@ class Views:
 
     def _leaving_of(self, profile: Profile) -> int:
         """A host that has yet to tell what it runs, after a restore, may run all of a pinned pool."""
-        if profile.pinned is not None and self._is_anyone_unheard:
+        if profile.pinned is not None and self._is_any_unreachable:
             return profile.pinned
         return self._leaving[profile.pool]
 

@@ -17,7 +17,7 @@ from headway.scaling.allocation.unreachable_hosts import kept_rows
 from headway.scaling.decide import predicted_pickup_s
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Host, LastMove, Mode, Step
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import PoolTarget
 from headway.scaling.policy.limits import Ground, busy_workers, ceiling_of, paused_workers
 from headway.scaling.profile_keys.pauses import NEVER_DOWN
@@ -65,7 +65,7 @@ def settled(
     silent = kept_rows(hosts, (row for row in current if row.pool in pools))
     now = startable(allotment.rows, hosts, current, free_of=_free_of(acting, hosts, current), held=held)
     if now.put_off:
-        outcomes = [_told(outcome, now.put_off.get(outcome.decision.pool, 0)) for outcome in outcomes]
+        outcomes = [_with_note(outcome, now.put_off.get(outcome.decision.pool, 0)) for outcome in outcomes]
     return tuple(outcomes), (*now.rows, *_waiting(moves, allotment.rows), *silent)
 
 
@@ -174,7 +174,7 @@ def _free_of(acting: Iterable[Outcome], hosts: Sequence[Host], current: Iterable
     return free
 
 
-def _told(outcome: Outcome, put_off: int) -> Outcome:
+def _with_note(outcome: Outcome, put_off: int) -> Outcome:
     """``outcome`` with a note on workers that wait for others to leave."""
     if not put_off:
         return outcome
@@ -273,7 +273,7 @@ class _Alone:
         self._refusals: Refusals | None = None
 
     def of(self, outcome: Outcome) -> str:
-        self._refusals = self._refusals or Refusals(Rooms(self._hosts))
+        self._refusals = self._refusals or Refusals(HostCapacities(self._hosts))
         profile = outcome.view.profile
         claim = Claim(pool=profile.pool, template=profile.template, workers=0, labels=profile.placement.labels)
         return self._refusals.of(claim)

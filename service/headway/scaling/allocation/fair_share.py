@@ -15,7 +15,7 @@ from headway.errors import Invalid
 from headway.scaling.decide import worst_wait_s
 from headway.scaling.model import Assignment, Decision, Host, HostState
 from headway.scaling.placement.arrangement import Arrangement
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 
 # A pool weighs twice as much once half of its objective is used up, four times once all of it is. Steps, because a
 # weight that followed every second of waiting would move workers at every tick; no more than four times, because a pool
@@ -119,7 +119,7 @@ class _Filling:
     def __init__(
         self, claims: Sequence[Claim], hosts: Sequence[Host], held: Iterable[Assignment], current: Iterable[Assignment]
     ) -> None:
-        self.rooms = Rooms(hosts, held=held)
+        self.rooms = HostCapacities(hosts, held=held)
         self.floors = Arrangement(self.rooms)
         self.granted = dict.fromkeys((claim.pool for claim in claims), 0)
         self.wanted = {claim.pool: min(claim.guaranteed_workers, claim.workers) for claim in claims}
@@ -186,7 +186,7 @@ class _Filling:
                 heapq.heapreplace(behind, (granted[pool] * paces[pool], calm, pool, kind))
 
 
-def pace_of(claim: Claim, rooms: Rooms, kind: str) -> float:
+def pace_of(claim: Claim, rooms: HostCapacities, kind: str) -> float:
     """How far one worker more brings the pool."""
     return rooms.part_of(kind) / (claim.weight * urgency_weight(claim.urgency))
 

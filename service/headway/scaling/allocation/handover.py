@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from headway.scaling.allocation.unreachable_hosts import COUNTED
 from headway.scaling.model import Assignment, Host, HostState, Worker, WorkerState
-from headway.scaling.placement.host_capacity import Room
+from headway.scaling.placement.host_capacity import RemainingCapacity
 
 Where = tuple[str, str]
 """Pool and host id."""
@@ -96,27 +96,27 @@ def _rooms(
     before: Mapping[Where, Assignment],
     leavers: Mapping[Where, int],
     hosts: Mapping[str, Host],
-) -> dict[str, Room]:
+) -> dict[str, RemainingCapacity]:
     """What hosts that get something new have left beside all that exists there, of those from which anything leaves."""
-    told: dict[str, list[Assignment]] = {}
+    assigned: dict[str, list[Assignment]] = {}
     leaving_from = {host_id for _, host_id in leavers}
     for host_id in {row.host_id for row in grown}:
         if host_id in leaving_from or any(_is_leaving(worker) for worker in hosts[host_id].workers):
-            told[host_id] = []
+            assigned[host_id] = []
     for row in before.values():
-        if row.host_id in told:
-            told[row.host_id].append(row)
-    return {host_id: _room(hosts[host_id], rows, leavers) for host_id, rows in told.items()}
+        if row.host_id in assigned:
+            assigned[row.host_id].append(row)
+    return {host_id: _room(hosts[host_id], rows, leavers) for host_id, rows in assigned.items()}
 
 
-def _room(host: Host, told: Iterable[Assignment], leavers: Mapping[Where, int]) -> Room:
+def _room(host: Host, assigned: Iterable[Assignment], leavers: Mapping[Where, int]) -> RemainingCapacity:
     """What is left of ``host`` beside what it was told to run and what drains.
 
     Of what is to leave now, what has no job is gone in a moment, and what has not been seen may never come.
     """
-    room = Room(host)
+    room = RemainingCapacity(host)
     at_work = Counter(worker.pool for worker in host.workers if worker.state in COUNTED and worker.is_busy is not False)
-    for row in told:
+    for row in assigned:
         stays = row.workers - leavers.get((row.pool, row.host_id), 0)
         room.take(row.template, max(stays, min(row.workers, at_work[row.pool])))
     for worker in host.workers:

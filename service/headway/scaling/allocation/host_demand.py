@@ -13,10 +13,12 @@ from statistics import median_low
 from headway.scaling.allocation.fair_share import Claim, share
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Mode
-from headway.scaling.placement.host_capacity import PROCESSES_MAX, Room, Rooms, is_open
+from headway.scaling.placement.host_capacity import PROCESSES_MAX, HostCapacities, RemainingCapacity, is_open
 from headway.scaling.placement.placement import placed_workers
 
-LOOK_FOR_SPARE_S = 60.0  # trying to do without hosts costs some tens of milliseconds, and nobody removes one in a hurry
+SPARE_SCAN_EVERY_S = (
+    60.0  # trying to do without hosts costs some tens of milliseconds, and nobody removes one in a hurry
+)
 CUTS = frozenset({"capacity", "share"})
 
 
@@ -61,7 +63,7 @@ def hosts_wanted(
     *,
     before: Sequence[HostsWanted] = (),
     now_s: float,
-    look_for_spare: bool = True,
+    scan_for_spare: bool = True,
 ) -> tuple[HostsWanted, ...]:
     """What is missing; where nothing is, what is spare.
 
@@ -71,11 +73,11 @@ def hosts_wanted(
         hosts: all hosts.
         before: what was told last; its times are gone on from.
         now_s: the time that what is new dates from.
-        look_for_spare: False takes from ``before`` what is spare.
+        scan_for_spare: False takes from ``before`` what is spare.
     """
     found = missing(outcomes, rows, hosts)
     if not found:
-        found = spare(outcomes, rows, hosts) if look_for_spare else _of_sign(before, Sign.SPARE)
+        found = spare(outcomes, rows, hosts) if scan_for_spare else _of_sign(before, Sign.SPARE)
     return tuple(replace(each, since_s=_since_s(each, before, now_s=now_s)) for each in found)
 
 
@@ -133,13 +135,13 @@ class _Sizes:
 
     def __init__(self, hosts: Sequence[Host]) -> None:
         self._hosts = hosts
-        self._rooms: Rooms | None = None
+        self._rooms: HostCapacities | None = None
         self._known: dict[str, dict[str, int]] = {}
 
     def of(self, template: str, labels: Mapping[str, str]) -> Mapping[str, int]:
         """Host id -> workers, of hosts that could hold one."""
         if self._rooms is None:  # most ticks leave nobody without a place
-            self._rooms = Rooms([replace(host, is_known=True) for host in self._hosts])
+            self._rooms = HostCapacities([replace(host, is_known=True) for host in self._hosts])
         kind = self._rooms.kind(template, labels)
         if kind not in self._known:
             sizes = {host_id: room.fitting(kind) for host_id, room in self._rooms.by_host.items()}
@@ -184,7 +186,7 @@ def spare(outcomes: Sequence[Outcome], rows: Sequence[Assignment], hosts: Sequen
 
 def _least_first(hosts: Iterable[Host], rows: Iterable[Assignment]) -> list[Host]:
     """Those with the fewest workers first, and of equals those for which these are much."""
-    rooms = {host.host_id: Room(host) for host in hosts}
+    rooms = {host.host_id: RemainingCapacity(host) for host in hosts}
     workers = dict.fromkeys(rooms, 0)
     for row in rows:
         if row.host_id in rooms:

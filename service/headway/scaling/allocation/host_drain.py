@@ -29,10 +29,10 @@ def leaving(hosts: Iterable[Host], rows: Iterable[Assignment]) -> dict[str, Leav
     draining = {host.host_id: host for host in known if host.state is HostState.DRAINING}
     if not draining:
         return {}
-    told: dict[str, list[Assignment]] = {}
+    assigned: dict[str, list[Assignment]] = {}
     for row in rows:
         if row.host_id in draining:
-            told.setdefault(row.pool, []).append(row)
+            assigned.setdefault(row.pool, []).append(row)
     seen = Counter(
         (worker.pool, host_id)
         for host_id, host in draining.items()
@@ -47,19 +47,19 @@ def leaving(hosts: Iterable[Host], rows: Iterable[Assignment]) -> dict[str, Leav
                     running.setdefault(worker.pool, Counter())[host.host_id] += 1
     return {
         pool: Leaving(
-            rows=tuple(sorted(told.get(pool, ()), key=lambda row: row.host_id)),
-            existing_workers=_existing(pool, told.get(pool, ()), seen, draining),
+            rows=tuple(sorted(assigned.get(pool, ()), key=lambda row: row.host_id)),
+            existing_workers=_existing(pool, assigned.get(pool, ()), seen, draining),
             running_elsewhere=running.get(pool, {}),
         )
-        for pool in {*told, *(pool for pool, _ in seen)}
+        for pool in {*assigned, *(pool for pool, _ in seen)}
     }
 
 
 def _existing(
     pool: str, rows: Iterable[Assignment], seen: Mapping[tuple[str, str], int], host_ids: Iterable[str]
 ) -> int:
-    told = {row.host_id: row.workers for row in rows}
-    return sum(max(told.get(host_id, 0), seen.get((pool, host_id), 0)) for host_id in host_ids)
+    assigned = {row.host_id: row.workers for row in rows}
+    return sum(max(assigned.get(host_id, 0), seen.get((pool, host_id), 0)) for host_id in host_ids)
 
 
 def elsewhere(target_workers: int, *, ceiling_workers: int, leaving: Leaving) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.model import HostState
-from headway.scaling.placement.host_capacity import MICRO, Room, Rooms
+from headway.scaling.placement.host_capacity import MICRO, HostCapacities, RemainingCapacity
 from headway.scaling.placement.packing import Amounts
 
 GIB, MIB = 2**30, 2**20
@@ -23,7 +23,7 @@ Floors = Mapping[str, Mapping[str, int]]
 class Refusals:
     """Reasons by kind of worker: pools of the same kind stand before the same hosts."""
 
-    def __init__(self, rooms: Rooms, *, floors: Floors | None = None, claims: Iterable[Claim] = ()) -> None:
+    def __init__(self, rooms: HostCapacities, *, floors: Floors | None = None, claims: Iterable[Claim] = ()) -> None:
         """Reasons for what has no place in ``rooms``.
 
         Args:
@@ -69,7 +69,7 @@ class Refusals:
         cost = _amounts(serving[0].costs[kind], range(3))
         return f"the hosts with template {claim.template!r} hold no more; add a host of {cost}", ()
 
-    def _in_the_way(self, serving: Iterable[Room]) -> list[str]:
+    def _in_the_way(self, serving: Iterable[RemainingCapacity]) -> list[str]:
         """Pools that are guaranteed workers there: of the least priority first, then of the largest workers."""
         kinds = {kind for room in serving for kind, workers in self._floors.get(room.host_id, {}).items() if workers}
         found = [
@@ -87,7 +87,7 @@ def _or_less(claim: Claim, reason: str, in_the_way: Iterable[str]) -> str:
     return f"{reason}, or lower what {' or '.join(pools)} is guaranteed" if pools else reason
 
 
-def _all_shut(claim: Claim, able: Sequence[Room], kind: str) -> str:
+def _all_shut(claim: Claim, able: Sequence[RemainingCapacity], kind: str) -> str:
     if not able:
         return f"no known host has template {claim.template!r} with what the pool asks of a host"
     names = ", ".join(sorted(room.host.name for room in able)[:NAMES_MAX])
@@ -102,7 +102,7 @@ def _all_shut(claim: Claim, able: Sequence[Room], kind: str) -> str:
     )
 
 
-def _too_large(serving: Sequence[Room], kind: str, emptied: Mapping[str, Amounts]) -> str:
+def _too_large(serving: Sequence[RemainingCapacity], kind: str, emptied: Mapping[str, Amounts]) -> str:
     lacking = [at for at in range(3) if any(emptied[room.host_id][at] < room.costs[kind][at] for room in serving)]
     best = max(serving, key=lambda room: _part_of(emptied[room.host_id], room.costs[kind], lacking))
     cost = _amounts(best.costs[kind], lacking)
@@ -112,7 +112,7 @@ def _too_large(serving: Sequence[Room], kind: str, emptied: Mapping[str, Amounts
     )
 
 
-def _in_pieces(serving: Sequence[Room], kind: str) -> str:
+def _in_pieces(serving: Sequence[RemainingCapacity], kind: str) -> str:
     lacking = [at for at in range(3) if any(room.left[at] < room.costs[kind][at] for room in serving)]
     best = max(serving, key=lambda room: _part_of(room.left, room.costs[kind], lacking))
     cost, has = _amounts(best.costs[kind], lacking), _amounts(best.left, lacking)
@@ -122,7 +122,7 @@ def _in_pieces(serving: Sequence[Room], kind: str) -> str:
     )
 
 
-def _emptied(room: Room, floors: Floors) -> Amounts:
+def _emptied(room: RemainingCapacity, floors: Floors) -> Amounts:
     left = list(room.left)
     for kind, workers in floors.get(room.host_id, {}).items():
         for at, amount in enumerate(room.costs[kind]):

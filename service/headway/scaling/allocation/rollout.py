@@ -57,9 +57,9 @@ def _turns(rows: Sequence[Assignment], hosts: Mapping[str, Host], generation: in
     behind = [row for row in there if row.restart_generation < generation]
     nothing_to_do = [row for row in behind if not progress[row.host_id].outdated_workers]
     waiting = [row for row in behind if progress[row.host_id].outdated_workers]
-    told = [progress[row.host_id] for row in there if row.restart_generation >= generation]
-    under_way = sum(each.outdated_workers > 0 or each.awaited_workers > 0 for each in told)
-    is_any_through = any(each.renewed_workers and not each.outdated_workers for each in told)
+    reported = [progress[row.host_id] for row in there if row.restart_generation >= generation]
+    under_way = sum(each.outdated_workers > 0 or each.awaited_workers > 0 for each in reported)
+    is_any_through = any(each.renewed_workers and not each.outdated_workers for each in reported)
     is_exclusive = any(row.is_exclusive for row in there)
     at_once = max(1, int(len(there) * HOSTS_FRACTION)) if is_any_through and not is_exclusive else 1
     return [*nothing_to_do, *waiting[: max(0, at_once - under_way)]]

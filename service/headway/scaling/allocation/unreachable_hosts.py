@@ -41,10 +41,10 @@ def unknown_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counte
     counts: Counter[str] = Counter()
     if not silent:
         return counts
-    told: Counter[tuple[str, str]] = Counter()
+    reported: Counter[tuple[str, str]] = Counter()
     for row in rows:
         if row.host_id in silent and not is_surely_gone(silent[row.host_id], row.template):
-            told[row.pool, row.host_id] += row.workers
+            reported[row.pool, row.host_id] += row.workers
     seen: Counter[tuple[str, str]] = Counter()
     for host in silent.values():
         for worker in host.workers:
@@ -57,23 +57,23 @@ def unknown_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counte
                 seen[worker.pool, host.host_id] += 1
             else:
                 counts[worker.pool] += 1  # it drained, and what the host was told does not count it
-    for pool, host_id in told.keys() | seen.keys():
-        counts[pool] += max(told[pool, host_id], seen[pool, host_id])
+    for pool, host_id in reported.keys() | seen.keys():
+        counts[pool] += max(reported[pool, host_id], seen[pool, host_id])
     return counts
 
 
 def leaving_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counter[str]:
     """Pool -> workers of known hosts that run beyond what these are told to: they have been told to go."""
-    told: Counter[tuple[str, str]] = Counter()
+    reported: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        told[row.pool, row.host_id] += row.workers
+        reported[row.pool, row.host_id] += row.workers
     counts: Counter[str] = Counter()
     for host in hosts:
         if not host.is_known:
             continue
         seen = Counter(worker.pool for worker in host.workers if worker.state in COUNTED)
         for pool, workers in seen.items():
-            counts[pool] += max(0, workers - told[pool, host.host_id])
+            counts[pool] += max(0, workers - reported[pool, host.host_id])
         counts.update(worker.pool for worker in host.workers if worker.state is WorkerState.DRAINING)
     return counts
 

@@ -14,10 +14,10 @@ def is_new(decision: Decision, last: Decision | None) -> bool:
 
     What is measured anew at each evaluation is no news, in a field or in a note of a strategy: the heartbeat renews it.
     """
-    return last is None or _told(decision) != _told(last)
+    return last is None or _reasons_of(decision) != _reasons_of(last)
 
 
-def _told(decision: Decision) -> tuple[object, ...]:
+def _reasons_of(decision: Decision) -> tuple[object, ...]:
     return decision.target_workers, decision.binding, decision.mode, tuple(map(without_figures, decision.notes))
 
 

@@ -35,14 +35,16 @@ CLOCKLESS_LIMITS = frozenset(
         "capacity",
     }
 )
-"""Limits that say the same later, as long as what ``stands`` compares is the same. The strategy's own comes beside."""
+"""Limits that say the same later, as long as what ``is_reusable`` compares is the same. The strategy's own comes
+beside.
+"""
 
 _of_queue = attrgetter(*(name for name in QueueMetrics.__slots__ if name != "sampled_at_s"))
 # The readings that came round the pipeline matter to stale metrics only, and those never stand.
 _of_view = attrgetter(*(name for name in PoolView.__slots__ if name not in {"queues", "direct"}))
 
 
-def stands(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: float, strategy: Strategy) -> bool:
+def is_reusable(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: float, strategy: Strategy) -> bool:
     """Whether deciding on ``view`` with ``memory`` at ``now_s`` would give ``outcome`` again.
 
     But for ``at_s`` and the times of samples: a queue that was read again and is as it was has not changed.
@@ -83,7 +85,7 @@ def _is_quiet(outcome: Outcome, view: PoolView, *, now_s: float) -> bool:
 
 
 def _do_limits_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> bool:
-    """Whether every limit says at ``now_s`` what it said, given what ``stands`` compares besides."""
+    """Whether every limit says at ``now_s`` what it said, given what ``is_reusable`` compares besides."""
     profile, zones, at_s = outcome.view.profile, outcome.view.zones, outcome.decision.at_s
     return (
         profile.budget_per_day is None

@@ -125,8 +125,8 @@ def late_percent(profile: Profile) -> float:
 
 def known_service_s(queue: QueueMetrics, view: PoolView) -> float:
     """The mean service time; until a job has finished what the profile says, else infinite: unknown is not short."""
-    told_s = view.profile.service_time_guess_s if queue.service_time_s is None else queue.service_time_s
-    return math.inf if told_s is None else max(told_s, SHORTEST_S)
+    known_s = view.profile.service_time_guess_s if queue.service_time_s is None else queue.service_time_s
+    return math.inf if known_s is None else max(known_s, SHORTEST_S)
 
 
 def cycle_s(queue: QueueMetrics, view: PoolView) -> float:

@@ -40,7 +40,7 @@ FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class SafetyStock:
     """What has been learned, and what was expected at the last look."""
 
     began_at_s: float
@@ -68,27 +68,27 @@ class Guard:
     recalled_jobs: float | None = None
 
 
-def guard_of(stored: Any) -> Guard | None:
+def guard_of(stored: Any) -> SafetyStock | None:
     """The guard that a state holds: the value itself, or the mapping that storing made of it."""
-    if stored is None or isinstance(stored, Guard):
+    if stored is None or isinstance(stored, SafetyStock):
         return stored
     shortfalls = {name: _shortfalls(stored[name]) for name in ("by_rate", "by_recall", "by_rhythm") if name in stored}
     by_use = tuple(_shortfalls(each) for each in stored.get("by_use", ()))
     periods = periods_of(stored.get("periods"))
-    return Guard(**{**stored, **shortfalls, "by_use": by_use, "periods": periods})
+    return SafetyStock(**{**stored, **shortfalls, "by_use": by_use, "periods": periods})
 
 
 def _shortfalls(stored: Mapping[str, Any]) -> Shortfalls:
     return Shortfalls(**{**stored, "spans": tuple(stored["spans"])})
 
 
-def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Guard:
+def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> SafetyStock:
     """``before`` with what came since, and with what is expected next. A span that is seen again counts once."""
-    guard = before or Guard(began_at_s=now_s, at_s=now_s - view.tick_s)
+    guard = before or SafetyStock(began_at_s=now_s, at_s=now_s - view.tick_s)
     expected_jobs = (queue.fresh_rate_per_s or 0.0) * view.tick_s
     # Less what the rate tells of the same time: of both together, more arrivals never ask for less.
     counted = min(1.0, exposed_s(view) / view.tick_s)
-    recalled_jobs = max(0.0, (view.recalled_jobs or 0.0) - expected_jobs * counted) if _is_told(view) else None
+    recalled_jobs = max(0.0, (view.recalled_jobs or 0.0) - expected_jobs * counted) if _is_recall_known(view) else None
     used_jobs = None if queue.in_flight_jobs is None else queue.in_flight_jobs + (queue.waiting_jobs or 0)
     until_s = queue.arrived_until_s
     if until_s is None or (guard.seen_until_s is not None and until_s <= guard.seen_until_s):
@@ -114,7 +114,7 @@ def learned(before: Guard | None, queue: QueueMetrics, view: PoolView, *, now_s:
         beyond_rhythm = 0.0 if is_lost else arrived_jobs - guard.rhythmic_jobs
         by_rhythm = by_rhythm.seen(beyond_rhythm, jobs=arrived_jobs, span_s=passed_s)
     periods = seen(guard.periods, arrived_jobs, at_s=until_s, tick_s=view.tick_s)
-    return Guard(
+    return SafetyStock(
         began_at_s=guard.began_at_s,
         at_s=now_s,
         seen_until_s=until_s,
@@ -142,7 +142,7 @@ def _is_lost(jobs: int, queue: QueueMetrics, view: PoolView, *, now_s: float) ->
     return jobs * (1.0 - late_percent(view.profile) / 100.0) > startable_jobs and not math.isinf(cycle_s(queue, view))
 
 
-def _by_use(guard: Guard, beyond_jobs: float, *, jobs: int, passed_s: float) -> tuple[Shortfalls, ...]:
+def _by_use(guard: SafetyStock, beyond_jobs: float, *, jobs: int, passed_s: float) -> tuple[Shortfalls, ...]:
     """The shortfalls by use with one more span, which began with ``guard.used_jobs``.
 
     Bands fade when they are seen again, so that a span costs the work of one band.
@@ -165,7 +165,7 @@ def _upto(band: int) -> int:
     return 1 << band >> 1
 
 
-def _beyond_log(guard: Guard, queue: QueueMetrics, view: PoolView, *, passed_s: float) -> float:
+def _beyond_log(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, passed_s: float) -> float:
     """The guard's tightness after the late jobs of late.
 
     Source: I. Gibbs, E. Candès, "Adaptive conformal inference under distribution shift", NeurIPS (2021): stepping
@@ -173,13 +173,13 @@ def _beyond_log(guard: Guard, queue: QueueMetrics, view: PoolView, *, passed_s: 
     """
     room = leeway(view.profile)
     allowed_per_s = LATE_FRACTION * room * (queue.start_rate_per_s or 0.0)
-    told_s = min(passed_s, queue.window_s)  # rates tell of their window, however long nothing was learned before it
-    step = LEARNING_STEP * told_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
+    covered_s = min(passed_s, queue.window_s)  # rates tell of their window, however long nothing was learned before it
+    step = LEARNING_STEP * covered_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
     least, most = math.log(BEYOND_LEAST * room), math.log(min(1.0, BEYOND_MOST * room))
     return min(most, max(least, guard.beyond_log + step))
 
 
-def spare_jobs(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: float) -> float:
+def spare_jobs(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> float:
     """How many jobs more than the recent rate tells the pool must be ready for now.
 
     Time in which nothing came makes standing dearer for each late job it avoids, also while nothing new is seen. What
@@ -215,7 +215,7 @@ def _rhythmic_jobs(periods: Periods | None, view: PoolView, *, now_s: float, ahe
     return ahead_jobs + beside_per_s * ahead_s
 
 
-def _spare_in_rhythm(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s: float) -> tuple[float, bool]:
+def _spare_in_rhythm(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> tuple[float, bool]:
     """The spare that is enough while a rhythm shows when bursts come, and how far it fell short so far; and whether
     one is due, so that no less is enough.
     """
@@ -228,7 +228,7 @@ def _spare_in_rhythm(guard: Guard, queue: QueueMetrics, view: PoolView, *, now_s
     return rhythmic_jobs + _spare(guard.by_rhythm, guard, queue, view) - ahead_jobs, bool(burst_jobs)
 
 
-def _spare_in_use(guard: Guard, by_rate: float, queue: QueueMetrics, view: PoolView) -> float:
+def _spare_in_use(guard: SafetyStock, by_rate: float, queue: QueueMetrics, view: PoolView) -> float:
     """The spare that is enough with as many jobs as there are: what is there already will not come once more.
 
     Where one job at a time comes, a second worker waits for nobody while the first is at work. The jobs that are there
@@ -254,7 +254,9 @@ def _spare_in_use(guard: Guard, by_rate: float, queue: QueueMetrics, view: PoolV
     return min(by_rate, max(most_jobs, least_above_jobs) - guard.used_jobs - ahead_jobs)
 
 
-def _jobs_on_top(guard: Guard, band: int, queue: QueueMetrics, view: PoolView, *, ahead_jobs: float) -> float | None:
+def _jobs_on_top(
+    guard: SafetyStock, band: int, queue: QueueMetrics, view: PoolView, *, ahead_jobs: float
+) -> float | None:
     """The jobs to be ready for beside those of a band; ``None`` where the band has not been watched for long.
 
     Jobs come whole: the half that is expected and the half that is spare are one.
@@ -264,17 +266,17 @@ def _jobs_on_top(guard: Guard, band: int, queue: QueueMetrics, view: PoolView, *
     return math.floor(ahead_jobs + math.ceil(_spare(guard.by_use[band], guard, queue, view)) + ROUNDING)
 
 
-def _is_told(view: PoolView) -> bool:
+def _is_recall_known(view: PoolView) -> bool:
     """Whether earlier days tell of today, and the profile lets them."""
     return view.recalled_jobs is not None and view.profile.forecast is not Forecast.OFF
 
 
-def _pays(guard: Guard, by_recall: float, by_rate: float) -> bool:
+def _pays(guard: SafetyStock, by_recall: float, by_rate: float) -> bool:
     """Whether guarding with what earlier days tell has asked for fewer standing workers than guarding without."""
     return by_recall + guard.recalled_mean_jobs < by_rate
 
 
-def _spare(shortfalls: Shortfalls, guard: Guard, queue: QueueMetrics, view: PoolView) -> float:
+def _spare(shortfalls: Shortfalls, guard: SafetyStock, queue: QueueMetrics, view: PoolView) -> float:
     service_s = queue.service_time_s
     objective_s = max(0.0, view.profile.objective.target_s - MARGIN_S)
     worker_s = FIRST_DAY_WORKER_S if guard.recalled_jobs is None else LATE_JOB_WORKER_S

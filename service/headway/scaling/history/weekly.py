@@ -29,7 +29,7 @@ GAIN_MIN = 0.05  # less than that is luck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class ArrivalCounts:
     """Arrivals of one queue: by minute of the Unix clock where that is known, by hour before."""
 
     since: int
@@ -64,10 +64,10 @@ class Counted:
         """When the last whole hour ended, Unix seconds."""
         return self.end_hour * HOUR_MINUTES * MINUTE_S
 
-    def before(self, hour: int) -> "Counted":
+    def before(self, hour: int) -> "ArrivalCounts":
         """As it was known when ``hour`` began."""
         until = hour * HOUR_MINUTES
-        return Counted(
+        return ArrivalCounts(
             since=self.since, until=until, minutes=self.minutes, hours_since=self.hours_since, hours=self.hours
         )
 
@@ -113,7 +113,7 @@ class Season:
         return self.errors.season < (1 - GAIN_MIN) * min(self.errors.recent, self.errors.days)
 
 
-def trained(counted: Counted, *, zone: Zone = UTC_ZONE) -> Season | None:
+def trained(counted: ArrivalCounts, *, zone: Zone = UTC_ZONE) -> Season | None:
     """The season that ``counted`` speaks for, with its errors in the last week as learned from the weeks before it.
 
     Returns:
@@ -127,7 +127,7 @@ def trained(counted: Counted, *, zone: Zone = UTC_ZONE) -> Season | None:
     return _learned(counted, zone, errors=errors)
 
 
-def _learned(counted: Counted, zone: Zone, *, errors: Errors | None = None) -> Season:
+def _learned(counted: ArrivalCounts, zone: Zone, *, errors: Errors | None = None) -> Season:
     totals: list[list[tuple[int, float]]] = [[] for _ in range(WEEK_HOURS)]
     highs: list[list[tuple[int, float]]] = [[] for _ in range(WEEK_HOURS)]
     by_minute: list[list[int]] = [[] for _ in range(WEEK_HOURS)]
@@ -157,7 +157,7 @@ def _learned(counted: Counted, zone: Zone, *, errors: Errors | None = None) -> S
     )
 
 
-def _by_minute(counted: Counted, hour: int) -> dict[int, int]:
+def _by_minute(counted: ArrivalCounts, hour: int) -> dict[int, int]:
     """Minute of the hour -> arrivals, where there were any."""
     first = hour * HOUR_MINUTES
     return {minute: jobs for minute in range(HOUR_MINUTES) if (jobs := counted.minutes.get(first + minute, 0))}
@@ -196,7 +196,7 @@ def agreed(values: Iterable[tuple[int, float]]) -> float:
     return 0.0
 
 
-def errors_of(season: Season, counted: Counted, *, from_hour: int) -> Errors:
+def errors_of(season: Season, counted: ArrivalCounts, *, from_hour: int) -> Errors:
     """How wrong ``season`` would have been from ``from_hour`` on, beside the last minute and earlier days.
 
     Earlier days and seasons add to what the last minute tells, as they do where they are used.
@@ -313,7 +313,7 @@ class Weeks:
             self._hours[hour] = self._hours.get(hour, 0) + self._minutes.pop(minute)
         for hour in [each for each in self._hours if each < until // HOUR_MINUTES - KEPT_HOURS]:
             del self._hours[hour]
-        counted = Counted(
+        counted = ArrivalCounts(
             since=since,
             until=until,
             minutes=self._minutes,

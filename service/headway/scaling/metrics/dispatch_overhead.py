@@ -12,7 +12,7 @@ from headway.scaling.view import PoolView
 
 KEPT = 0.98  # of what was learned, at each further span: the last five minutes of waiting count most
 ROUNDS_MIN = 10.0  # jobs a slot: what began or ended at the edges of a span is then a tenth of a job's time at most
-LOOKS_KEPT = 12
+SAMPLES_KEPT = 12
 SETTLES_S = 5.0  # what happened in a span is counted this long after its end
 DIGITS = 3  # that differ: noise below must not pass for news
 
@@ -82,21 +82,21 @@ def seen_of(view: PoolView, *, at_s: float) -> Seen:
     )
 
 
-def with_looks(known: Dispatch, looks: Sequence[Seen], rows: Iterable[BucketRow], *, now_s: float) -> Dispatch:
+def with_samples(known: Dispatch, samples: Sequence[Seen], rows: Iterable[BucketRow], *, now_s: float) -> Dispatch:
     """``known`` and what the last looks and the buckets show since; the very value where that is nothing.
 
     Args:
         known: What was learned before.
-        looks: The last ones, ``LOOKS_KEPT`` at most, in their order.
+        samples: The last ones, ``SAMPLES_KEPT`` at most, in their order.
         rows: Buckets in which something happened.
         now_s: What happened in a span is counted some time after its end.
     """
-    if not looks[-1].oldest_age_s and not looks[0].oldest_age_s:
+    if not samples[-1].oldest_age_s and not samples[0].oldest_age_s:
         return known
     by_bucket = _by_bucket(rows)
-    bucket_s = max(known.until_s, bucket_start_s(looks[0].sampled_at_s))
+    bucket_s = max(known.until_s, bucket_start_s(samples[0].sampled_at_s))
     while bucket_s + BUCKET_S <= now_s - SETTLES_S:
-        slots = busy_slots(tuple(looks), bucket_s=bucket_s)
+        slots = busy_slots(tuple(samples), bucket_s=bucket_s)
         if slots:
             known = known.with_span(by_bucket.get(bucket_s, ()), bucket_s=bucket_s, slots=slots)
         bucket_s += BUCKET_S
@@ -118,16 +118,16 @@ def busy_slots(seen: Sequence[Seen], *, bucket_s: float) -> int | None:
         bucket_s: the span's beginning.
     """
     until_s = bucket_s + BUCKET_S
-    first = max((number for number, look in enumerate(seen) if look.sampled_at_s <= bucket_s), default=None)
-    last = min((number for number, look in enumerate(seen) if look.sampled_at_s >= until_s), default=None)
+    first = max((number for number, sample in enumerate(seen) if sample.sampled_at_s <= bucket_s), default=None)
+    last = min((number for number, sample in enumerate(seen) if sample.sampled_at_s >= until_s), default=None)
     if first is None or last is None:
         return None
-    looks = seen[first : last + 1]
-    slots = {look.slots for look in looks}
+    samples = seen[first : last + 1]
+    slots = {sample.slots for sample in samples}
     if len(slots) > 1 or None in slots or 0 in slots:
         return None
     covered_s = bucket_s
-    for look in looks:
-        if look.sampled_at_s - look.oldest_age_s <= covered_s:
-            covered_s = max(covered_s, look.sampled_at_s)  # somebody has been waiting ever since
-    return looks[0].slots if covered_s >= until_s else None
+    for sample in samples:
+        if sample.sampled_at_s - sample.oldest_age_s <= covered_s:
+            covered_s = max(covered_s, sample.sampled_at_s)  # somebody has been waiting ever since
+    return samples[0].slots if covered_s >= until_s else None

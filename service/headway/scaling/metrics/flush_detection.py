@@ -11,7 +11,7 @@ SHOWN_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class BacklogDrop:
     """Two neighbouring samples of a queue, between which most of what waited went."""
 
     before: BucketRow
@@ -32,11 +32,11 @@ class Fall:
         return lost if lost >= _least(self.before) else 0
 
 
-def fall_of(before: BucketRow | None, after: BucketRow) -> Fall | None:
+def fall_of(before: BucketRow | None, after: BucketRow) -> BacklogDrop | None:
     """The fall from one bucket's sample to a later one's; ``None`` where too few jobs went to be one."""
     if before is None or _waiting(before) - _waiting(after) < _least(before):
         return None
-    return Fall(before, after)
+    return BacklogDrop(before, after)
 
 
 def _waiting(row: BucketRow) -> int:

@@ -60,7 +60,7 @@ def is_failing(failures: Failures, limit: FailureLimit) -> bool:
     return _is_over(failures, limit) or _is_recently_over(failures, limit)
 
 
-def failures_told(failures: Failures, limit: FailureLimit) -> str:
+def failures_text(failures: Failures, limit: FailureLimit) -> str:
     """In words: ``40 of 40 jobs (100 %) failed in the last 5 min``; of the last fifth where that alone is too much."""
     ended, failed, window_s = failures.ended_jobs, failures.failed_jobs, limit.window_s
     if not _is_over(failures, limit) and _is_recently_over(failures, limit):

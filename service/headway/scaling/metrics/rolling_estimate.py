@@ -35,7 +35,7 @@ Sums = tuple[float, float, float, float, float, float]  # arrived, retried, star
 NONE: Sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-class Recent:
+class RecentSpans:
     """The last spans of one queue. It forgets what no window reaches."""
 
     def __init__(self, *, target_s: float, tick_s: float) -> None:

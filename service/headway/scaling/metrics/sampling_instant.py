@@ -14,7 +14,7 @@ RECENT_S = 60.0  # an older sample is stale for other reasons, and then nothing 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recent:
+class RecentStarts:
     """What the workers of one pool did of late, in Unix seconds."""
 
     ready_at_s: tuple[float, ...] = ()
@@ -24,7 +24,7 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class WorkersAtInstant:
     """Workers as they were at the instant of the samples, and what they have begun since."""
 
     running_workers: int
@@ -32,10 +32,10 @@ class Counted:
     taken_jobs: int
 
 
-NOTHING_RECENT = Recent()
+NOTHING_RECENT = RecentStarts()
 
 
-def recent_of(workers: Iterable[Worker], *, since_s: float, ahead_s: float = 0.0) -> dict[str, Recent]:
+def recent_of(workers: Iterable[Worker], *, since_s: float, ahead_s: float = 0.0) -> dict[str, RecentStarts]:
     """Pool -> what its workers did after ``since_s``, of pools where that is anything.
 
     States are dated by a clock to which ``ahead_s`` must be added, jobs by that of the samples.
@@ -50,7 +50,7 @@ def recent_of(workers: Iterable[Worker], *, since_s: float, ahead_s: float = 0.0
         if worker.busy_since_s is not None and worker.busy_since_s > since_s:
             begun.setdefault(worker.pool, []).append(worker.busy_since_s)
     return {
-        pool: Recent(ready_at_s=tuple(ready.get(pool, ())), begun_at_s=tuple(begun.get(pool, ())))
+        pool: RecentStarts(ready_at_s=tuple(ready.get(pool, ())), begun_at_s=tuple(begun.get(pool, ())))
         for pool in ready.keys() | begun.keys()
     }
 
@@ -71,12 +71,12 @@ def instant_s(queues: Sequence[QueueMetrics]) -> float | None:
 
 def counted(
     queues: Sequence[QueueMetrics],
-    recent: Recent,
+    recent: RecentStarts,
     *,
     running_workers: int,
     starting_workers: int,
     slots_per_worker: int,
-) -> Counted:
+) -> WorkersAtInstant:
     """The workers at the instant of the samples. Present ones stay as many as they are.
 
     One that became ready later still starts: it has had no chance to take what it was started for. But where more jobs
@@ -84,7 +84,7 @@ def counted(
     """
     at_s = instant_s(queues)
     if at_s is None:
-        return Counted(running_workers=running_workers, starting_workers=starting_workers, taken_jobs=0)
+        return WorkersAtInstant(running_workers=running_workers, starting_workers=starting_workers, taken_jobs=0)
     known = [queue.in_flight_jobs for queue in queues if queue.in_flight_jobs is not None]
     present = running_workers + starting_workers
     fresh = min(running_workers, sum(ready_at_s > at_s for ready_at_s in recent.ready_at_s))
@@ -92,7 +92,7 @@ def counted(
     begun_jobs = sum(begun_at_s > at_s for begun_at_s in recent.begun_at_s)
     # No more than there are free slots: a worker's clock may be ahead of the one that dated the sample.
     free_slots = max(0, running_workers * slots_per_worker - sum(known))
-    return Counted(
+    return WorkersAtInstant(
         running_workers=running,
         starting_workers=present - running,
         taken_jobs=min(begun_jobs, free_slots),

@@ -7,7 +7,7 @@ time are tried, for a bounded number of steps.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from headway.scaling.placement.host_capacity import Room, Rooms
+from headway.scaling.placement.host_capacity import HostCapacities, RemainingCapacity
 from headway.scaling.placement.packing import Amounts, Bin, Counts, Packed, packed
 
 WINDOW_HOSTS = 6  # so many hosts are filled anew together
@@ -21,7 +21,7 @@ STEPS_MAX = 40_000  # in all, of a large installation: about a tenth of a second
 class Arrangement:
     """How many guaranteed workers of each kind are on each host."""
 
-    def __init__(self, rooms: Rooms, *, steps_max: int = STEPS_MAX, moves_max: int | None = None) -> None:
+    def __init__(self, rooms: HostCapacities, *, steps_max: int = STEPS_MAX, moves_max: int | None = None) -> None:
         """With nobody in ``rooms``. For those to come, no more than ``moves_max`` move in all."""
         self.rooms = rooms
         self.by_host: dict[str, dict[str, int]] = {}
@@ -94,7 +94,7 @@ class Arrangement:
         self.is_exact = self.is_exact and is_exact
         return False
 
-    def _displaced(self, room: Room, kind: str) -> bool:
+    def _displaced(self, room: RemainingCapacity, kind: str) -> bool:
         """Put one of ``kind`` there, and each that stands in its way where there is room, the largest first."""
         self.put(room.host_id, kind, 1)  # so that nobody finds room there again
         moved: list[tuple[str, str]] = []
@@ -120,12 +120,12 @@ class Arrangement:
     def _may_move(self, workers: int) -> bool:
         return self._moves_max is None or self.moves + workers <= self._moves_max
 
-    def _could_hold(self, room: Room, kind: str) -> bool:
+    def _could_hold(self, room: RemainingCapacity, kind: str) -> bool:
         """Whether it could if nothing guaranteed were there."""
         cost = _cost(room, kind, self.by_host.get(room.host_id, {}), self.rooms)
         return cost is not None and all(amount <= have for amount, have in zip(cost, self._emptied(room), strict=True))
 
-    def _is_enough_left(self, able: Iterable[Room], kind: str) -> bool:
+    def _is_enough_left(self, able: Iterable[RemainingCapacity], kind: str) -> bool:
         """Whether the hosts have what one takes, were they one."""
         left = [
             sum(max(0, amount) for amount in amounts) for amounts in zip(*(r.left for r in self._open), strict=True)
@@ -133,14 +133,14 @@ class Arrangement:
         costs = [_amounts(room.costs[kind]) for room in able]
         return all(min(each) <= have for each, have in zip(zip(*costs, strict=True), left, strict=True))
 
-    def _emptied(self, room: Room) -> Amounts:
+    def _emptied(self, room: RemainingCapacity) -> Amounts:
         left = list(room.left)
         for kind, workers in self.by_host.get(room.host_id, {}).items():
             for resource, amount in enumerate(_amounts(room.costs[kind])):
                 left[resource] += amount * workers
         return tuple(left)
 
-    def _windows(self, able: list[Room]) -> Iterator[list[Room]]:
+    def _windows(self, able: list[RemainingCapacity]) -> Iterator[list[RemainingCapacity]]:
         """Hosts to be filled anew together: few first, as the fewest move then."""
         takers = sorted(able, key=_emptiest)
         others = sorted(self._open, key=_emptiest)
@@ -149,7 +149,7 @@ class Arrangement:
         window = dict.fromkeys([*takers[: WINDOW_HOSTS // 2], *others[:WINDOW_HOSTS]])
         yield list(window)[:WINDOW_HOSTS]
 
-    def _refilled(self, window: list[Room], kind: str) -> tuple[Packed, bool]:
+    def _refilled(self, window: list[RemainingCapacity], kind: str) -> tuple[Packed, bool]:
         """Give the workers of ``window`` and one more of ``kind`` their places, if few enough move for it."""
         there = [self.by_host.get(room.host_id, {}) for room in window]
         kinds = sorted({kind, *(each for counts in there for each, workers in counts.items() if workers)})
@@ -164,7 +164,7 @@ class Arrangement:
         self._steps_left -= 0 if is_small else found.steps
         return found, found.fills is not None and self._fill(window, kinds, found.fills)
 
-    def _fill(self, window: Iterable[Room], kinds: Sequence[str], fills: Iterable[Counts]) -> bool:
+    def _fill(self, window: Iterable[RemainingCapacity], kinds: Sequence[str], fills: Iterable[Counts]) -> bool:
         """Have the workers where ``fills`` say, unless too many would move. Returns whether they are."""
         changes = [
             (room.host_id, kind, workers - self.by_host.get(room.host_id, {}).get(kind, 0))
@@ -181,11 +181,11 @@ class Arrangement:
         return True
 
 
-def _emptiest(room: Room) -> tuple[float, str]:
+def _emptiest(room: RemainingCapacity) -> tuple[float, str]:
     return room.load, room.host_id
 
 
-def _cost(room: Room, kind: str, there: Mapping[str, int], rooms: Rooms) -> Amounts | None:
+def _cost(room: RemainingCapacity, kind: str, there: Mapping[str, int], rooms: HostCapacities) -> Amounts | None:
     """What one takes there. ``None`` where it cannot run, or fails and is not there already."""
     cost = room.costs.get(kind)
     if cost is None or (rooms.does_fail_on(room, kind) and not there.get(kind)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
 
-from headway.scaling.placement.host_capacity import Room
+from headway.scaling.placement.host_capacity import RemainingCapacity
 from headway.scaling.placement.pool_parts import Part
 from headway.scaling.placement.worker_placer import Placing
 
@@ -35,7 +35,7 @@ _order = attrgetter("is_busy", "part.target.priority", "part.target.pool")
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    room: Room
+    room: RemainingCapacity
     leavers: list[_Leaver]
 
     @property
@@ -94,7 +94,7 @@ class Takeover:
                 if leavers is not None:
                     yield _Offer(room, leavers)
 
-    def _leavers(self, part: Part, room: Room, *, is_guarantee: bool) -> list[_Leaver] | None:
+    def _leavers(self, part: Part, room: RemainingCapacity, *, is_guarantee: bool) -> list[_Leaver] | None:
         """Those that make way on a host, as few as need be and idle ones before others; ``None``: it is not enough."""
         asked: list[_Leaver] = []
         for leaver in sorted(self._able(part, room, is_guarantee=is_guarantee), key=_order):
@@ -113,7 +113,7 @@ class Takeover:
             room.take(leaver.part.kind, 1)
         return needed if is_enough else None
 
-    def _able(self, part: Part, room: Room, *, is_guarantee: bool) -> Iterator[_Leaver]:
+    def _able(self, part: Part, room: RemainingCapacity, *, is_guarantee: bool) -> Iterator[_Leaver]:
         """One for each worker that may leave a host for one of ``part``."""
         spare: dict[str, int] = {}
         for giver in self._placing.parts_on(room.host_id):
@@ -130,7 +130,7 @@ class Takeover:
                 count = min(idle, sum(workers for _, workers in self._places_to_return(giver, room)))
                 yield from (_Leaver(part=giver, is_exchanged=True) for _ in range(count))
 
-    def _places_to_return(self, giver: Part, room: Room) -> Iterator[tuple[str, int]]:
+    def _places_to_return(self, giver: Part, room: RemainingCapacity) -> Iterator[tuple[str, int]]:
         """Hosts but for that of ``room`` from which some of ``giver`` were freed, and how many may come back."""
         for host_id, workers in self._freed[giver].items():
             if host_id != room.host_id:

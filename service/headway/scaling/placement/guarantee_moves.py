@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from headway.scaling.placement.arrangement import Arrangement
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.pool_parts import Part
 from headway.scaling.placement.worker_placer import Placing
 
@@ -72,7 +72,7 @@ def _slots_from_here(
     return _slots(arrangement), {pool: workers for pool, workers in found.items() if workers}
 
 
-def _largest_first(rooms: Rooms, part: Part) -> tuple[int, float, str]:
+def _largest_first(rooms: HostCapacities, part: Part) -> tuple[int, float, str]:
     """Greatest priority first, and of these the largest."""
     return -part.target.priority, -rooms.part_of(part.kind), part.target.pool
 

@@ -29,7 +29,7 @@ def labels_of(host: Host, template: Template) -> Mapping[str, str]:
     return {**host.labels, **template.labels} if template.labels else host.labels
 
 
-class Room:
+class RemainingCapacity:
     """What is left of one host."""
 
     __slots__ = (
@@ -99,7 +99,7 @@ class Room:
         return max(cpu_load, memory_load, 1 - self._gpus_left / self._gpus_total)
 
 
-class Rooms:
+class HostCapacities:
     """The rooms of the hosts that are known, by host id in its order.
 
     A kind of worker is its template's name, or what ``kind`` made of it and the labels that it asks of a host.
@@ -108,7 +108,7 @@ class Rooms:
     def __init__(self, hosts: Sequence[Host], *, held: Iterable[Assignment] = ()) -> None:
         """Rooms in which ``held`` workers have their place already."""
         known = sorted((host for host in hosts if host.is_known), key=lambda host: host.host_id)
-        self.by_host = {host.host_id: Room(host) for host in known}
+        self.by_host = {host.host_id: RemainingCapacity(host) for host in known}
         self.shut = frozenset(room for room in self.by_host.values() if not is_open(room.host))
         """Those that get nothing new."""
         self._ailing = [room for room in self.by_host.values() if room.host.failing]
@@ -120,15 +120,15 @@ class Rooms:
             max(1, sum(host.capacity.gpus for host in known)),
             max(1, len(known)) * PROCESSES_MAX,
         )
-        self._levels: list[dict[Room, None]] | None = None
+        self._levels: list[dict[RemainingCapacity, None]] | None = None
         """The rooms by how full they are; of equals, the one that was given a worker longest ago is first."""
         self._level_of: dict[str, int] = {}
         self._least_level = 0
         """No room is less full than this; the level itself may have emptied since."""
         self._parts: dict[str, float] = {}
-        self._closed: dict[str, set[Room]] = {}
+        self._closed: dict[str, set[RemainingCapacity]] = {}
         """Kind -> rooms in which no worker of it fits any more, or none shall be while there is another place."""
-        self._closed_at_last: dict[str, set[Room]] = {}
+        self._closed_at_last: dict[str, set[RemainingCapacity]] = {}
         """Kind that fails somewhere -> rooms in which no worker of it fits at all."""
         for row in held:
             if row.host_id in self.by_host:
@@ -146,7 +146,7 @@ class Rooms:
                     room.costs[kind] = room.costs[template]
         return kind
 
-    def is_open(self, room: Room) -> bool:
+    def is_open(self, room: RemainingCapacity) -> bool:
         """Whether ``room`` may get anything new."""
         return room not in self.shut
 
@@ -179,12 +179,12 @@ class Rooms:
         """What the host has of what workers are spread across: its own id, or the label ``key``, empty without one."""
         return host_id if key == SPREAD_HOSTS else self.by_host[host_id].host.labels.get(key, "")
 
-    def emptiest_first(self) -> Iterator[Room]:
+    def emptiest_first(self) -> Iterator[RemainingCapacity]:
         """The rooms, those that are least full first, while nothing is put there."""
         for level in self._leveled():
             yield from level
 
-    def _closed_to(self, kind: str) -> set[Room]:
+    def _closed_to(self, kind: str) -> set[RemainingCapacity]:
         closed = self._closed.get(kind)
         if closed is None:
             template = self._templates.get(kind, kind)
@@ -194,7 +194,7 @@ class Rooms:
                 self._closed_at_last[kind] = set(self.shut)
         return closed
 
-    def _least_full(self, closed: set[Room], kind: str) -> Room | None:
+    def _least_full(self, closed: set[RemainingCapacity], kind: str) -> RemainingCapacity | None:
         if len(closed) == len(self.by_host):
             return None
         levels = self._leveled()
@@ -209,7 +209,7 @@ class Rooms:
                 closed.add(room)
         return None
 
-    def _fullest(self, closed: set[Room], kind: str) -> Room | None:
+    def _fullest(self, closed: set[RemainingCapacity], kind: str) -> RemainingCapacity | None:
         for level in reversed(self._leveled()):
             for room in level:
                 if room not in closed:
@@ -218,9 +218,11 @@ class Rooms:
                     closed.add(room)
         return None
 
-    def _furthest_apart(self, closed: set[Room], kind: str, key: str, counts: Mapping[str, int]) -> Room | None:
+    def _furthest_apart(
+        self, closed: set[RemainingCapacity], kind: str, key: str, counts: Mapping[str, int]
+    ) -> RemainingCapacity | None:
         """The first, from the least full on, of those with the fewest of ``counts``."""
-        found: Room | None = None
+        found: RemainingCapacity | None = None
         fewest = 0
         for level in self._leveled():
             for room in level:
@@ -235,7 +237,7 @@ class Rooms:
                     closed.add(room)
         return found
 
-    def _put_one(self, room: Room, kind: str) -> str:
+    def _put_one(self, room: RemainingCapacity, kind: str) -> str:
         room.take(kind, 1)
         self._moved(room)
         return room.host_id
@@ -250,19 +252,19 @@ class Rooms:
             self._closed.clear()
             self._closed_at_last.clear()
 
-    def _leveled(self) -> list[dict[Room, None]]:
+    def _leveled(self) -> list[dict[RemainingCapacity, None]]:
         if self._levels is None:
             self._levels = [{} for _ in range(LEVELS + 1)]
             for room in self.by_host.values():
                 self._arrive(room)
         return self._levels
 
-    def _moved(self, room: Room) -> None:
+    def _moved(self, room: RemainingCapacity) -> None:
         levels = self._leveled()
         levels[self._level_of[room.host_id]].pop(room)
         self._arrive(room)
 
-    def _arrive(self, room: Room) -> None:
+    def _arrive(self, room: RemainingCapacity) -> None:
         level = min(LEVELS, max(0, int(room.load * LEVELS + ROUNDING)))
         self._leveled()[level][room] = None
         self._level_of[room.host_id] = level
@@ -278,7 +280,7 @@ class Rooms:
         rooms = [room for room in self.by_host.values() if kind in room.costs and room not in self.shut]
         return bool(rooms) and all(self.does_fail_on(room, kind) for room in rooms)
 
-    def does_fail_on(self, room: Room, kind: str) -> bool:
+    def does_fail_on(self, room: RemainingCapacity, kind: str) -> bool:
         """Whether workers of ``kind`` fail on this host."""
         return bool(room.host.failing) and self._templates.get(kind, kind) in room.host.failing
 

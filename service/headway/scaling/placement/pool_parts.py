@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from headway.errors import Invalid
 from headway.scaling.model import Assignment, Host, WorkerState
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Part:
         """How many are wanted and have no place; negative where too many have one."""
         return self.wanted - self.placed
 
-    def spread_counts(self, rooms: Rooms) -> dict[str, int]:
+    def spread_counts(self, rooms: HostCapacities) -> dict[str, int]:
         """The workers by what they are spread across."""
         counts: dict[str, int] = {}
         for host_id, workers in self.by_host.items():
@@ -86,7 +86,7 @@ class Busy:
         return part.by_host[host_id] <= self.workers(part, host_id)
 
 
-def parts_of(target: PoolTarget, present: Sequence[Assignment], rooms: Rooms) -> Iterator[Part]:
+def parts_of(target: PoolTarget, present: Sequence[Assignment], rooms: HostCapacities) -> Iterator[Part]:
     """The parts of one pool: base, and burst if any is wanted or ``present``."""
     kind = rooms.kind(target.template, target.labels)
     yield Part(target, kind, is_burst=False, present={row.host_id: row.base_workers for row in present})

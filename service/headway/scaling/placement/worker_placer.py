@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from headway.scaling.model import Assignment, Host, HostState
-from headway.scaling.placement.host_capacity import Room, Rooms
+from headway.scaling.placement.host_capacity import HostCapacities, RemainingCapacity
 from headway.scaling.placement.pool_parts import Busy, Part, PoolTarget, parts_of, rows_of
 
 _host_id = attrgetter("host_id")
@@ -24,7 +24,7 @@ class Placing:
     ) -> None:
         ordered = sorted(targets, key=lambda target: (-target.priority, target.pool))
         self._hosts, self._held = hosts, tuple(held)
-        self.rooms = Rooms(hosts, held=self._held)
+        self.rooms = HostCapacities(hosts, held=self._held)
         self.busy = Busy(hosts)
         self._present = _by_pool(current, self.rooms)
         self.parts = [
@@ -72,7 +72,7 @@ class Placing:
 
     def _keep(self) -> None:
         """Let what is present stay where it may be, and where there is room for it."""
-        touched: dict[str, Room] = {}
+        touched: dict[str, RemainingCapacity] = {}
         for part in self.parts:
             for host_id, workers in part.by_host.items():
                 room = touched[host_id] = self.rooms.by_host[host_id]
@@ -86,7 +86,7 @@ class Placing:
             if min(room.left) < 0:
                 self.refill(room)
 
-    def refill(self, room: Room, fixed: Mapping[Part, int] | None = None) -> None:
+    def refill(self, room: RemainingCapacity, fixed: Mapping[Part, int] | None = None) -> None:
         """Let leave what has no room on a host: what does not work first, then what is of the least priority.
 
         Args:
@@ -145,9 +145,9 @@ class Placing:
             beside = part.spread_counts(self.rooms).get(self.rooms.spread_value(host_id, key), 0)
         return self.busy.does_next_work(part, host_id), -beside, -self.rooms.by_host[host_id].load, host_id
 
-    def bare_rooms(self) -> Rooms:
+    def bare_rooms(self) -> HostCapacities:
         """Rooms with nothing in them but what is held, and what is on hosts that get nothing new."""
-        rooms = Rooms(self._hosts, held=self._held)
+        rooms = HostCapacities(self._hosts, held=self._held)
         shut = {room.host_id for room in rooms.shut}
         for part in self.parts:
             kind = rooms.kind(part.target.template, part.target.labels)
@@ -217,7 +217,7 @@ class Placing:
             yield from rows_of(by_pool[pool], self._present.get(pool, ()))
 
 
-def _by_pool(current: Iterable[Assignment], rooms: Rooms) -> dict[str, list[Assignment]]:
+def _by_pool(current: Iterable[Assignment], rooms: HostCapacities) -> dict[str, list[Assignment]]:
     """The rows on known hosts that do not drain by pool, by host id."""
     staying = {host_id for host_id, room in rooms.by_host.items() if room.host.state is not HostState.DRAINING}
     present: dict[str, list[Assignment]] = {}

@@ -117,15 +117,15 @@ def notes(spent: DayBudget | None) -> tuple[str, ...]:
     """What a decision says of the day's budget where it is spent or is not known."""
     if spent is None:
         return ()
-    told = []
+    found = []
     if not spent.is_whole:
-        told.append("what the pool has run today is not known: the day's budget is spread evenly")
+        found.append("what the pool has run today is not known: the day's budget is spread evenly")
     if spent.paid_worker_s >= spent.budget_worker_s:
         workers = f"{spent.finishing_workers} worker{'' if spent.finishing_workers == 1 else 's'}"
         finishing = f": {workers} may finish the jobs at hand" if spent.finishing_workers else ""
         overrun_h = spent.overrun_worker_s / HOUR_S
-        told.append(f"the budget of {spent.day} is spent, overrun {overrun_h:.2f} worker-hours{finishing}")
-    return tuple(told)
+        found.append(f"the budget of {spent.day} is spent, overrun {overrun_h:.2f} worker-hours{finishing}")
+    return tuple(found)
 
 
 def _counted(view: PoolView, before: DayPaid | None, *, zone: Zone, now_s: float) -> DayPaid:

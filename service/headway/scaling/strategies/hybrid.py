@@ -28,7 +28,7 @@ from headway.scaling.demands.deadlines import (
 )
 from headway.scaling.demands.rhythm_capacity import Keeping, enough_slots
 from headway.scaling.demands.rhythm_detection import Periods, periods_of, rhythm_alone, seen
-from headway.scaling.demands.safety_stock import Guard, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import SafetyStock, guard_of, learned, spare_jobs
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.profile import Forecast
@@ -76,7 +76,9 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     return Advice(demands=tuple(demands), state=kept, enough_slots=enough)
 
 
-def _guard(queue: QueueMetrics, view: PoolView, state: State, kept: dict[str, Any], *, now_s: float) -> Guard | None:
+def _guard(
+    queue: QueueMetrics, view: PoolView, state: State, kept: dict[str, Any], *, now_s: float
+) -> SafetyStock | None:
     """What an exposed pool has learned by now, ``kept`` for the next time; ``None`` where reacting is soon enough."""
     if exposed_s(view) <= 0:
         return None

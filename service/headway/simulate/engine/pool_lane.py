@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.metrics.sampling_instant import Recent, counted
+from headway.scaling.metrics.sampling_instant import RecentStarts, counted
 from headway.scaling.model import Decision, Memory, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import PoolView
@@ -56,7 +56,7 @@ class Lane:
         self._unlooked: Observation | None = None
         """What was seen and not decided on yet."""
         self._wakes_after_s: float | None = None
-        self._looked_s = -math.inf
+        self._evaluated_s = -math.inf
 
     # --- what is seen ------------------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class Lane:
         ready_s = tuple(worker.ready_s for worker in crew.running if queue_s < worker.ready_s <= workers_s)
         there = counted(
             [QueueMetrics(queue=self.profile.queues[0], sampled_at_s=queue_s, in_flight_jobs=seen.in_flight)],
-            Recent(ready_at_s=ready_s),
+            RecentStarts(ready_at_s=ready_s),
             running_workers=seen.busy + seen.idle,
             starting_workers=seen.starting,
             slots_per_worker=crew.slots,
@@ -131,7 +131,7 @@ class Lane:
 
     # --- what is decided ---------------------------------------------------------------------------------------------
 
-    def look(self, now_s: float, *, capacity_workers: int | None = None) -> None:
+    def refresh(self, now_s: float, *, capacity_workers: int | None = None) -> None:
         """Let the controller see its pool and decide for it alone; hosts hold no more than ``capacity_workers``."""
         if self._is_exact:
             seen = self.pool.observe(now_s, at_s=self._begins_at_s + now_s)
@@ -140,7 +140,7 @@ class Lane:
             seen, self._unlooked = self._unlooked, None
         if capacity_workers is not None:
             seen = replace(seen, capacity_workers=capacity_workers)
-        self._seen, self._looked_s, self._wakes_after_s = seen, now_s, None
+        self._seen, self._evaluated_s, self._wakes_after_s = seen, now_s, None
         if self._are_late:
             answer = self._step_late(seen, now_s)
         elif self._is_exact:
@@ -213,7 +213,7 @@ class Lane:
             return math.inf
         if self._wakes_after_s is None:
             self._wakes_after_s = wake_s()
-        return max(oldest_s + self._wakes_after_s, self._looked_s + WAKE_AGAIN_S)
+        return max(oldest_s + self._wakes_after_s, self._evaluated_s + WAKE_AGAIN_S)
 
     def _step_late(self, seen: Observation, now_s: float) -> Target:
         """The same with metrics as they have arrived: old ones, or the last ones once more. Workers are seen as now."""

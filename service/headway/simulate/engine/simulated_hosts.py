@@ -10,7 +10,7 @@ from functools import partial
 from headway.scaling.allocation.allocate import settled
 from headway.scaling.model import Assignment, Host, WorkerState
 from headway.scaling.model import Worker as Reported
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.profile import Profile
 from headway.simulate.engine.faults import HostOutage
 from headway.simulate.engine.pool_lane import Lane
@@ -28,7 +28,7 @@ class Hosts:
         self._hosts = tuple(hosts)
         self._outages = tuple(outages)
         self._gone: frozenset[str] = frozenset()
-        self._rooms = Rooms(self._hosts)
+        self._rooms = HostCapacities(self._hosts)
         """Empty ones, of the hosts that are not gone."""
 
     def fail(self, pools: Iterable[RunningPool], now_s: float) -> None:
@@ -42,7 +42,7 @@ class Hosts:
                     pool.crew.deaths += 1
                     pool.lose(worker, now_s)
         self._gone = gone
-        self._rooms = Rooms([host for host in self._hosts if host.host_id not in gone])
+        self._rooms = HostCapacities([host for host in self._hosts if host.host_id not in gone])
 
     def capacity_workers(self, lane: Lane) -> int:
         """Workers of one pool that the hosts can hold, present ones included."""
@@ -109,11 +109,11 @@ class _Left:
     def __init__(self, hosts: Sequence[Host], placed: Sequence[Assignment]) -> None:
         self._hosts = hosts
         self._placed = placed
-        self._rooms: Rooms | None = None
+        self._rooms: HostCapacities | None = None
 
     def is_in_pieces(self, profile: Profile) -> bool:
         """Whether there is room for one more worker of the pool, but in no one place."""
-        self._rooms = self._rooms or Rooms(self._hosts, held=self._placed)
+        self._rooms = self._rooms or HostCapacities(self._hosts, held=self._placed)
         return is_in_pieces(self._rooms, self._rooms.kind(profile.template, profile.placement.labels))
 
 

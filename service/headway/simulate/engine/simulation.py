@@ -151,12 +151,12 @@ class _Run:
         """Let ``lanes`` decide, and do what comes of it: at once, or as long after as it takes, by ``before_s``."""
         if self._is_simple:
             for lane in lanes:
-                lane.look(at_s)
+                lane.refresh(at_s)
                 lane.record(at_s)
                 lane.apply(at_s)
             return
         for lane in lanes:
-            lane.look(at_s, capacity_workers=None if self._hosts is None else self._hosts.capacity_workers(lane))
+            lane.refresh(at_s, capacity_workers=None if self._hosts is None else self._hosts.capacity_workers(lane))
         if self._times.apply_s is not None:
             self.now_s = min(before_s, at_s + min(self._times.apply_s(), self._times.apply_max_s))
             for pool in self.pools:

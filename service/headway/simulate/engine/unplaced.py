@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headway.scaling.allocation.allocate import CUT_FOR_ROOM
 from headway.scaling.decisions.change_detection import without_figures
 from headway.scaling.model import Decision
-from headway.scaling.placement.host_capacity import Rooms
+from headway.scaling.placement.host_capacity import HostCapacities
 
 SHARED = "room is short, and this is its share of it"
 IN_PIECES = "room is left, but in pieces: no host has enough for one worker more"
@@ -45,7 +45,7 @@ class UnplacedRecorder:
         self._workers_max = 0
         self._for_s: defaultdict[str, float] = defaultdict(float)
         """By reason without its figures."""
-        self._told: dict[str, tuple[int, str]] = {}
+        self._recorded: dict[str, tuple[int, str]] = {}
         """Reason without its figures -> the most workers it was told of, and its words then."""
 
     def take(
@@ -63,7 +63,7 @@ class UnplacedRecorder:
         self._text = _reason(alone, settled, is_in_pieces)
         kind = without_figures(self._text)
         self._workers_max = max(self._workers_max, self._workers)
-        self._told[kind] = max(self._told.get(kind, (0, "")), (self._workers, self._text))
+        self._recorded[kind] = max(self._recorded.get(kind, (0, "")), (self._workers, self._text))
 
     def close(self, now_s: float) -> None:
         """What was taken last held until now."""
@@ -83,7 +83,7 @@ class UnplacedRecorder:
             worker_hours=self._worker_s / 3600.0,
             workers_max=self._workers_max,
             for_s=sum(self._for_s.values()),
-            reasons=tuple(Reason(text=self._told[kind][1], for_s=for_s) for kind, for_s in longest_first),
+            reasons=tuple(Reason(text=self._recorded[kind][1], for_s=for_s) for kind, for_s in longest_first),
         )
 
 
@@ -97,7 +97,7 @@ def asked_workers(decision: Decision) -> int:
     return decision.target_workers
 
 
-def is_in_pieces(rooms: Rooms, kind: str) -> bool:
+def is_in_pieces(rooms: HostCapacities, kind: str) -> bool:
     """Whether the rooms together have enough left for one worker of ``kind``, and none of them has."""
     able = [room for room in rooms.by_host.values() if kind in room.costs and rooms.is_open(room)]
     if not able or any(room.fitting(kind) for room in able):

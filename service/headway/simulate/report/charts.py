@@ -87,10 +87,10 @@ def cost_chart(places: Sequence[Place], *, percentile: float | None, title: str)
     drawn = [(box.across(cost), box.up(nines)) for cost, nines in spots]
     labels = _Labels(drawn)
     for each, (x, y) in zip(places, drawn, strict=True):
-        told = f"{each.name}: {each.in_time_percent:.2f} % in time, {each.work_multiple:.2f} × the work"
+        summary = f"{each.name}: {each.in_time_percent:.2f} % in time, {each.work_multiple:.2f} × the work"
         box.marks.append(
             f'<circle class="dot {each.css}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if each.is_named else 4}">'
-            f"<title>{escape(told)}</title></circle>"
+            f"<title>{escape(summary)}</title></circle>"
         )
     # Over all dots, so that no later one hides a name.
     box.marks.extend(
@@ -101,11 +101,11 @@ def cost_chart(places: Sequence[Place], *, percentile: float | None, title: str)
 
 def _dot(box: Frame, row: Row, colour: int) -> str:
     cost, nines = _cost_and_nines(row)
-    told = f"{row.label}: {row.result.attainment_percent:.2f} % in time, {row.result.work_multiple:.2f} × the work"
+    summary = f"{row.label}: {row.result.attainment_percent:.2f} % in time, {row.result.work_multiple:.2f} × the work"
     radius = 4 if row.risk is not None else 6
     return (
         f'<circle class="dot c{colour}" cx="{box.across(cost):.1f}" cy="{box.up(nines):.1f}" r="{radius}">'
-        f"<title>{escape(told)}</title></circle>"
+        f"<title>{escape(summary)}</title></circle>"
     )
 
 

@@ -95,10 +95,15 @@ async def create_token(conn: AsyncConnection, wanted: TokenWanted, *, actor: str
     )
     token_id = (await conn.execute(made.returning(credentials.c.credential_id))).scalar_one()
     token = _to_token((await conn.execute(_tokens().where(credentials.c.credential_id == token_id))).one())
-    told = {"role": token.role, "expires_at_s": token.expires_at_s, "host": token.host_name, "uses": token.uses_left}
+    described = {
+        "role": token.role,
+        "expires_at_s": token.expires_at_s,
+        "host": token.host_name,
+        "uses": token.uses_left,
+    }
     allowed = allowance_to_json(token.allowance)
-    told_of = told if allowed is None else {**told, "allowed": allowed}
-    await record_act(conn, actor=actor, action="token created", subject=f"token {token.name}", after=told_of)
+    recorded = described if allowed is None else {**described, "allowed": allowed}
+    await record_act(conn, actor=actor, action="token created", subject=f"token {token.name}", after=recorded)
     return token, secret
 
 

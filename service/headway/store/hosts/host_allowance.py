@@ -66,19 +66,19 @@ def allowance_of(body: Mapping[str, Any] | None) -> Allowance:
 
 def allowance_to_json(allowance: Allowance) -> dict[str, Any] | None:
     """``allowance`` as Postgres keeps it; ``None`` where it allows anything."""
-    told = {"labels": allowance.labels, "templates": allowance.templates}
-    return {name: list(patterns) for name, patterns in told.items() if patterns is not None} or None
+    reported = {"labels": allowance.labels, "templates": allowance.templates}
+    return {name: list(patterns) for name, patterns in reported.items() if patterns is not None} or None
 
 
 def admitted(allowance: Allowance, labels: Mapping[str, str], templates: Iterable[Template]) -> Admitted:
     """What ``allowance`` leaves of a host's ``labels`` and of its ``templates`` with theirs."""
     refused: dict[str, None] = {}  # in order, and each once: all templates may have one label
 
-    def kept_of(told: Mapping[str, str]) -> dict[str, str]:
-        kept = {name: value for name, value in told.items() if allowance.allows_label(name, value)}
+    def kept_of(reported: Mapping[str, str]) -> dict[str, str]:
+        kept = {name: value for name, value in reported.items() if allowance.allows_label(name, value)}
         refused.update(
-            (f"label {name}={told[name]}: the join token allows {_told(allowance.labels)}", None)
-            for name in told
+            (f"label {name}={reported[name]}: the join token allows {_patterns_text(allowance.labels)}", None)
+            for name in reported
             if name not in kept
         )
         return kept
@@ -88,7 +88,7 @@ def admitted(allowance: Allowance, labels: Mapping[str, str], templates: Iterabl
         if allowance.allows_template(template.name):
             kept_templates.append(replace(template, labels=kept_of(template.labels)))
         else:
-            refused[f"template {template.name}: the join token allows {_told(allowance.templates)}"] = None
+            refused[f"template {template.name}: the join token allows {_patterns_text(allowance.templates)}"] = None
     return Admitted(labels=kept_labels, templates=tuple(kept_templates), refused=_shortened(list(refused)))
 
 
@@ -96,10 +96,10 @@ async def allow(conn: AsyncConnection, host_id: str, allowance: Allowance) -> No
     """Let the host say of itself what ``allowance`` says from now on, and take back what it has said beyond that."""
     allowed = allowance_to_json(allowance)
     mine = hosts.c.host_id == host_id
-    told = (await conn.execute(select(hosts.c.allowed, hosts.c.labels, hosts.c.templates).where(mine))).one()
-    if told.allowed == allowed:
+    reported = (await conn.execute(select(hosts.c.allowed, hosts.c.labels, hosts.c.templates).where(mine))).one()
+    if reported.allowed == allowed:
         return
-    kept = admitted(allowance, told.labels, templates_of(json.dumps(told.templates)))
+    kept = admitted(allowance, reported.labels, templates_of(json.dumps(reported.templates)))
     await conn.execute(
         update(hosts)
         .where(mine)
@@ -117,7 +117,7 @@ def _allows(patterns: tuple[str, ...] | None, name: str) -> bool:
     return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _told(patterns: tuple[str, ...] | None) -> str:
+def _patterns_text(patterns: tuple[str, ...] | None) -> str:
     return ", ".join(patterns or ()) or "none"
 
 

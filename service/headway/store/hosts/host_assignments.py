@@ -17,7 +17,7 @@ HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class HostAssignments:
     """What a host is to run, and what the broker says of its workers. Revision 0: nobody has decided yet."""
 
     epoch: int
@@ -26,7 +26,7 @@ class Standing:
     hints: tuple[Hint, ...] = ()
 
 
-async def read_standing(conn: AsyncConnection, host_id: str) -> Standing:
+async def read_standing(conn: AsyncConnection, host_id: str) -> HostAssignments:
     """What the host is to run.
 
     Raises:
@@ -38,11 +38,11 @@ async def read_standing(conn: AsyncConnection, host_id: str) -> Standing:
     return standing
 
 
-async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> dict[str, Standing]:
+async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> dict[str, HostAssignments]:
     """Host -> what it is to run, of those that are known, in one statement: a revision and its rows belong together."""
     rows = await conn.execute(_STANDINGS, {"host_ids": list(host_ids)})
     return {
-        row.host_id: Standing(
+        row.host_id: HostAssignments(
             epoch=row.assignment_epoch,
             revision=row.assignment_revision,
             assignments=tuple(sorted((Assignment(**each) for each in row.assignments), key=lambda each: each.pool)),

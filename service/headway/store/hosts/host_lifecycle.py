@@ -26,7 +26,7 @@ async def set_host_state(conn: AsyncConnection, name: str, state: HostState, *, 
         NotFound: there is no such host.
     """
     row = await _locked(conn, name)
-    before, after = _told(row), {"state": state.value, "reason": reason}
+    before, after = _state_of(row), {"state": state.value, "reason": reason}
     if before == after:
         return
     is_shut = state is not HostState.SERVING
@@ -57,7 +57,7 @@ async def forget_host(conn: AsyncConnection, name: str, *, reason: str, actor: s
             "forget it once its agent has ended"
         )
     await conn.execute(delete(hosts).where(hosts.c.host_id == row.host_id))
-    before = {**_told(row), "host_id": row.host_id, "silent_s": _rounded(row.silent_s)}
+    before = {**_state_of(row), "host_id": row.host_id, "silent_s": _rounded(row.silent_s)}
     await _record(conn, actor=actor, action="host forgotten", name=name, before=before, after={"reason": reason})
 
 
@@ -75,7 +75,7 @@ async def _locked(conn: AsyncConnection, name: str) -> Row[Any]:
     return row
 
 
-def _told(row: Row[Any]) -> dict[str, Any]:
+def _state_of(row: Row[Any]) -> dict[str, Any]:
     return {"state": row.state, "reason": row.cordon_reason}
 
 

@@ -94,20 +94,20 @@ async def record_report(conn: AsyncConnection, report: HostReport) -> bool:
     return report.host_id in recorded.taken
 
 
-async def record_reports(conn: AsyncConnection, told: Sequence[HostReport | Pulse]) -> Recorded:
-    """Make each of ``told`` what is known of its host, and hold the host for known for another lease.
+async def record_reports(conn: AsyncConnection, received: Sequence[HostReport | Pulse]) -> Recorded:
+    """Make each of ``received`` what is known of its host, and hold the host for known for another lease.
 
     At most one a host. None waits for whoever else writes to its host, so that this transaction and one that writes to
     many hosts cannot wait for each other.
     """
-    return await _recorded(conn, told, _UNLESS_LOCKED)
+    return await _recorded(conn, received, _UNLESS_LOCKED)
 
 
-async def _recorded(conn: AsyncConnection, told: Sequence[HostReport | Pulse], statement: TextClause) -> Recorded:
-    bounds = await _bounds(conn, [each.host_id for each in told if isinstance(each, HostReport)])
-    kept = [_within(each, bounds.get(each.host_id)) if isinstance(each, HostReport) else each for each in told]
+async def _recorded(conn: AsyncConnection, received: Sequence[HostReport | Pulse], statement: TextClause) -> Recorded:
+    bounds = await _bounds(conn, [each.host_id for each in received if isinstance(each, HostReport)])
+    kept = [_within(each, bounds.get(each.host_id)) if isinstance(each, HostReport) else each for each in received]
     reports = [each for each in kept if isinstance(each, HostReport)]
-    pulses = {each.host_id for each in told if isinstance(each, Pulse)}
+    pulses = {each.host_id for each in received if isinstance(each, Pulse)}
     rows = [_host_to_json(each) if isinstance(each, HostReport) else _pulse_to_json(each) for each in kept]
     found = (await conn.execute(statement, {"rows": rows, "lease_s": LEASE_S})).all()
     left = {row.host_id for row in found if row.is_free and not row.is_taken}
@@ -230,17 +230,17 @@ def _pulse_to_json(pulse: Pulse) -> Mapping[str, Any]:
     return {**_measured_to_json(pulse), "follows": pulse.follows}
 
 
-def _measured_to_json(told: HostReport | Pulse) -> Mapping[str, Any]:
+def _measured_to_json(received: HostReport | Pulse) -> Mapping[str, Any]:
     return {
-        "host_id": told.host_id,
-        "boot_id": told.boot_id,
-        "sequence": told.sequence,
-        "epoch_seen": told.epoch_seen,
-        "cpu_cores": told.capacity.cpu_cores,
-        "memory_bytes": told.capacity.memory_bytes,
-        "gpus": told.capacity.gpus,
-        "cpu_pressure": told.capacity.cpu_pressure,
-        "memory_pressure": told.capacity.memory_pressure,
+        "host_id": received.host_id,
+        "boot_id": received.boot_id,
+        "sequence": received.sequence,
+        "epoch_seen": received.epoch_seen,
+        "cpu_cores": received.capacity.cpu_cores,
+        "memory_bytes": received.capacity.memory_bytes,
+        "gpus": received.capacity.gpus,
+        "cpu_pressure": received.capacity.cpu_pressure,
+        "memory_pressure": received.capacity.memory_pressure,
     }
 
 

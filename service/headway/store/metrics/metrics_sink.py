@@ -15,7 +15,7 @@ from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway.store.engine import connect_parameters, first_line
 from headway.store.metrics.rollups import VALUES, Rollups
-from headway.store.missing_rights import Lacks
+from headway.store.missing_rights import MissingRights
 
 PIPELINE = "main"
 STARTING, READY = "starting", "ready"
@@ -62,7 +62,7 @@ on conflict (pipeline) do update set
     is_ready = excluded.is_ready, lacks = excluded.lacks, written_at = now(), beat_at = now()
 """
 
-_TELL = """
+_NOTIFY = """
 insert into pipeline_health (pipeline, batch_id, rows, batch_s, stage, is_ready, lacks)
 values (%s, -1, 0, 0, %s, %s, %s)
 on conflict (pipeline) do update set
@@ -121,7 +121,7 @@ class MetricsSink:
     def __init__(self, database_url: str, *, zone: tzinfo = UTC) -> None:
         self._parameters = connect_parameters(database_url)
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
-        self._lacks = Lacks()
+        self._lacks = MissingRights()
         self._rollups = Rollups(self._parameters, zone=zone, lacks=self._lacks)
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -168,7 +168,7 @@ class MetricsSink:
             Unavailable: Postgres could not be reached for a minute.
         """
         self._stage = stage
-        self._retried(self._health_told)
+        self._retried(self._write_health)
         self._rollups.start()
 
     def beat(self) -> None:
@@ -177,7 +177,7 @@ class MetricsSink:
             return  # a batch has come meanwhile, and tells more
         try:
             if not self._closing.is_set():
-                self._once(self._health_told)
+                self._once(self._write_health)
         except psycopg.OperationalError as error:
             self._disconnect()
             log.warning("Postgres is away: %s", first_line(error))
@@ -202,9 +202,9 @@ class MetricsSink:
         with self._lock:
             self._disconnect()
 
-    def _health_told(self, cursor: Cursor) -> None:
+    def _write_health(self, cursor: Cursor) -> None:
         with self._lacks.part(STATE), cursor.connection.transaction():
-            cursor.execute(_TELL, [PIPELINE, self._stage, self._stage == READY, self._lacks.text])
+            cursor.execute(_NOTIFY, [PIPELINE, self._stage, self._stage == READY, self._lacks.text])
 
     def _write_start(self, cursor: Cursor) -> None:
         with self._lacks.part(STATE), cursor.connection.transaction():
@@ -213,7 +213,7 @@ class MetricsSink:
     def _retried(self, work: Callable[[Cursor], object]) -> None:
         """Do ``work`` in one transaction, again and again while Postgres is away."""
         deadline_s = time.monotonic() + RETRY_BOUND_S
-        is_told = False
+        is_logged = False
         with self._lock:
             while not self._closing.is_set():
                 try:
@@ -224,9 +224,9 @@ class MetricsSink:
                         raise Unavailable(
                             f"Postgres could not be reached for {RETRY_BOUND_S:.0f} s: {first_line(error)}"
                         ) from error
-                    if not is_told:  # not with every try
+                    if not is_logged:  # not with every try
                         log.warning("Postgres is away, trying again for %.0f s: %s", RETRY_BOUND_S, first_line(error))
-                        is_told = True
+                        is_logged = True
                     self._closing.wait(RETRY_PAUSE_S)
                 except (UndefinedTable, UndefinedColumn) as error:
                     raise Misconfigured(
@@ -246,7 +246,7 @@ class MetricsSink:
             self._connection = None
 
 
-def _write(cursor: Cursor, rows: Sequence[BucketRow], lacks: Lacks) -> int:
+def _write(cursor: Cursor, rows: Sequence[BucketRow], lacks: MissingRights) -> int:
     cursor.execute(_ARRIVED)
     with cursor.copy(f"copy arrived (queue, job_class, bucket_s, {', '.join(VALUES)}) from stdin") as copy:
         for row in rows:

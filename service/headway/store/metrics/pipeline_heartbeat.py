@@ -14,7 +14,7 @@ CONNECT_WITHIN_S = 2
 log = logging.getLogger(__name__)
 
 
-class PipelineBeat:
+class PipelineHeartbeat:
     """Writes when the pipeline last answered, and how it ended. Each is tried once: the next beat comes in a second."""
 
     def __init__(self, database_url: str) -> None:

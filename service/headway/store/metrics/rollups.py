@@ -23,7 +23,7 @@ import psycopg
 
 from headway.store.engine import first_line
 from headway.store.metrics.seasons import train_due
-from headway.store.missing_rights import Lacks
+from headway.store.missing_rights import MissingRights
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ FINAL_S = 720.0  # so much behind the newest bucket, the stream takes no event: 
 REWRITTEN_KEPT_S = 3600.0  # a bucket that is written again long after, by a rebuild, has neighbours yet to come
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 TEND_S = 60.0
-TOLD_S = 86_400.0  # what is stored is counted: seconds of work where there is much
+LOGGED_EVERY_S = 86_400.0  # what is stored is counted: seconds of work where there is much
 CLOSE_BOUND_S = 3.0
 HOUR_QUEUES = 1_000  # a statement: 10,000 busy queues at once took a minute and a half, longer than any may
 FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
@@ -126,7 +126,7 @@ class _Progress:
     hours_until_s: float
 
 
-def tend(connection: Connection, *, is_stopping: Callable[[], bool], lacks: Lacks) -> None:
+def tend(connection: Connection, *, is_stopping: Callable[[], bool], lacks: MissingRights) -> None:
     """Roll up what has changed, then forget what is past its time. ``connection`` commits by itself.
 
     Stopped or failed on the way, it goes over the same again the next time. ``lacks`` has what a right is missing for.
@@ -183,7 +183,7 @@ def _is_hour_made(connection: Connection, *, from_s: float, is_stopping: Callabl
     return True
 
 
-def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[], bool], lacks: Lacks) -> None:
+def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[], bool], lacks: MissingRights) -> None:
     """Delete what is past its time, in small transactions. What is not rolled up yet stays."""
     progress = _progress(connection)
     buckets_before_s = min((newest_s - BUCKETS_KEPT_S) // MINUTE_S * MINUTE_S, progress.minutes_until_s)
@@ -266,7 +266,7 @@ class Rollups:
     Seasons are learned from them in the same thread, those whose turn has come, after the rollups.
     """
 
-    def __init__(self, parameters: Mapping[str, Any], *, lacks: Lacks, zone: tzinfo = UTC) -> None:
+    def __init__(self, parameters: Mapping[str, Any], *, lacks: MissingRights, zone: tzinfo = UTC) -> None:
         self._parameters = parameters
         self._lacks = lacks
         self._zone = zone
@@ -293,7 +293,7 @@ class Rollups:
                     tend(connection, is_stopping=self._closing.is_set, lacks=self._lacks)
                     with self._lacks.part("seasons of queues"):
                         train_due(connection, self._zone, is_stopping=self._closing.is_set)
-                    if turns % (TOLD_S // TEND_S) == 0:
+                    if turns % (LOGGED_EVERY_S // TEND_S) == 0:
                         _tell(connection)
             except psycopg.Error as error:
                 log.warning("metrics are not rolled up, trying again in a minute: %s", first_line(error))

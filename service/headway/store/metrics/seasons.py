@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import text
 
 from headway.errors import Invalid, Unavailable
-from headway.scaling.history.weekly import SEASONS_VERSION, WEEKS_MIN, Counted, Season, trained
+from headway.scaling.history.weekly import SEASONS_VERSION, WEEKS_MIN, ArrivalCounts, Season, trained
 from headway.scaling.history.weekly_codec import season_from_mapping, season_to_mapping
 from headway.store import migrate
 from headway.store.engine import Connection, connect_parameters, first_line
@@ -155,7 +155,7 @@ def counted_until_s(connection: SyncConnection) -> float:
     return float(str(row[0]))
 
 
-def counted(connection: SyncConnection, *, queues: Collection[str], until_s: float) -> dict[str, Counted]:
+def counted(connection: SyncConnection, *, queues: Collection[str], until_s: float) -> dict[str, ArrivalCounts]:
     """What is known of ``queues`` up to ``until_s``; one that was never seen is left out."""
     # As far back as minutes are kept, or would be if it had been seen.
     minutes_from_s = (until_s - WEEKS_MIN * WEEK_S) // HOUR_S * HOUR_S
@@ -164,7 +164,7 @@ def counted(connection: SyncConnection, *, queues: Collection[str], until_s: flo
     for queue, first_s, hours, jobs_by_hour, minutes, jobs_by_minute in connection.execute(_COUNTED, asked).fetchall():
         if first_s is not None:
             known_s = max(minutes_from_s, _float(first_s))
-            found[str(queue)] = Counted(
+            found[str(queue)] = ArrivalCounts(
                 since=round(known_s / MINUTE_S),
                 until=round(until_s / MINUTE_S),
                 minutes=_by_number(minutes, jobs_by_minute, span_s=MINUTE_S),
@@ -192,7 +192,7 @@ def train_due(connection: SyncConnection, zone: tzinfo, *, is_stopping: Callable
     return done
 
 
-def learned(known: Mapping[str, Counted], zone: tzinfo, *, source: str) -> list[Trained]:
+def learned(known: Mapping[str, ArrivalCounts], zone: tzinfo, *, source: str) -> list[Trained]:
     """The seasons of the queues in ``known``; one of which too little is known is left out."""
     found = []
     for queue, counts in known.items():

@@ -35,7 +35,7 @@ from headway.scaling.profile_keys.schedule import UTC_NAME, day_of, span_s
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts.hosts import load_hosts, now_s, pass_over
 from headway.store.hosts.worker_hours import worker_hours_since
-from headway.store.leadership import fence, tell_hosts
+from headway.store.leadership import fence, notify_hosts
 from headway.store.overview import read_buckets, read_samples
 from headway.store.pools.behaviours import Learned, save_learned
 from headway.store.pools.decisions import decision_to_json, insert_decisions
@@ -87,7 +87,7 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class EvaluationResult:
     """What a tick wants written."""
 
     remembered: Sequence[tuple[Decision, Memory]]
@@ -172,7 +172,7 @@ async def hold_hosts(engine: AsyncEngine, *, since_s: float, epoch: int) -> None
         await pass_over(connection, since_s=since_s)
 
 
-async def apply(engine: AsyncEngine, news: News, gathered: Gathered, *, epoch: int) -> None:
+async def apply(engine: AsyncEngine, news: EvaluationResult, gathered: Gathered, *, epoch: int) -> None:
     """Write what a tick decided, all or nothing, and tell the hosts and viewers concerned.
 
     Raises:
@@ -314,7 +314,7 @@ async def _save_assignments(
     if changed:
         rows = [{**asdict(row), "epoch": epoch, "revision": revisions[row.host_id]} for row in changed]
         await connection.execute(_ASSIGN, {"rows": rows})
-    await tell_hosts(connection, host_ids)
+    await notify_hosts(connection, host_ids)
 
 
 _TAKE_BACK = text(

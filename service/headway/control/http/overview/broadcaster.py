@@ -37,7 +37,7 @@ class Feed:
         self._number = 0
         self._latest: Snapshot | None = None
         self._due = asyncio.Event()
-        self._told = asyncio.Event()
+        self._changed = asyncio.Event()
         self._closed = asyncio.Event()
         self._runner: asyncio.Task[None] | None = None
 
@@ -67,12 +67,12 @@ class Feed:
         seen = 0
         try:
             while not self._closed.is_set():
-                told = self._told
+                changed = self._changed
                 if self._latest is not None and self._latest.number != seen:
                     seen = self._latest.number
                     yield self._latest
                 else:
-                    await told.wait()
+                    await changed.wait()
         finally:
             self._viewers -= 1
             self._due.set()
@@ -81,7 +81,7 @@ class Feed:
         """End every viewer's stream."""
         self._closed.set()
         self._due.set()
-        self._told.set()
+        self._changed.set()
         if self._runner is not None:
             _, late = await asyncio.wait([self._runner], timeout=CLOSE_S)
             for task in late:
@@ -92,14 +92,14 @@ class Feed:
         while self._viewers and not self._closed.is_set():
             self._due.clear()
             began_s = clock()
-            await self._tell(compute)
+            await self._publish(compute)
             took_s = clock() - began_s
             await _wait(self._closed, max(self._pause_s, took_s / BUSY_FRACTION_MAX))
             await _wait(self._due, self._refresh_s)
         # What nobody watched grows old; the next viewer waits for a new one.
         self._latest = self._runner = None
 
-    async def _tell(self, compute: Callable[[], Awaitable[str]]) -> None:
+    async def _publish(self, compute: Callable[[], Awaitable[str]]) -> None:
         try:
             event, data = "overview", await compute()
         except HeadwayError as error:
@@ -109,8 +109,8 @@ class Feed:
             event, data = "problem", json.dumps("the overview failed by a bug of Headway: its log has the trace")
         self._number += 1
         self._latest = Snapshot(number=self._number, event=event, data=data)
-        told, self._told = self._told, asyncio.Event()
-        told.set()
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
 
 async def _wait(event: asyncio.Event, timeout_s: float) -> None:

@@ -16,7 +16,7 @@ from headway.store.overview import HealthRow, HostRow, PipelineRow
 LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
 PIPELINE_BEHIND_S = 10.0  # two buckets; a batch takes a second
 PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
-PIPELINE_UNHEARD_S = 5.0  # of one with a heartbeat, which has one every second
+PIPELINE_HEARTBEAT_MISSED_S = 5.0  # of one with a heartbeat, which has one every second
 PARTITION_DAYS_MIN = 6  # upkeep makes seven ahead, every ten minutes
 READ_LATE_S = 10.0  # collectors tell of every queue each 5 s
 ROLLUPS_LATE_S = 900.0  # they are made every minute; after a rebuild of two hours within a few
@@ -102,7 +102,7 @@ def ailing_pipeline(row: PipelineRow) -> str | None:
         return f"{name} was stopped {row.written_age_s:.0f} s ago: start `headway pipeline`"
     if row.stage == "crashed":
         return f"{name} crashed {row.written_age_s:.0f} s ago: nothing is measured until it is restarted"
-    if row.beat_age_s is not None and row.beat_age_s > PIPELINE_UNHEARD_S:
+    if row.beat_age_s is not None and row.beat_age_s > PIPELINE_HEARTBEAT_MISSED_S:
         return (
             f"{name} not responding: no heartbeat for {row.beat_age_s:.0f} s, so nothing is measured; "
             "it is stopped, hung or killed, and its log may say why"
@@ -123,21 +123,23 @@ def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
     away = [row.host.silent_s for row in found if not row.host.is_known and row.host.silent_s is not None]
     late = [row.host.silent_s for row in found if is_overdue(row) and row.host.silent_s is not None]
     cut = [row.hung_up_s for row in found if has_hung_up(row) and row.hung_up_s is not None]
-    told = []
+    found_reasons = []
     if away:
-        told.append(f"{_are(len(away), 'host')} unreachable, the last report {ago(min(away))}: see `headway get hosts`")
+        found_reasons.append(
+            f"{_are(len(away), 'host')} unreachable, the last report {ago(min(away))}: see `headway get hosts`"
+        )
     if cut:
         whose = f"{counted(len(cut), 'host')} {'has' if len(cut) == 1 else 'have'} lost the connection"
-        told.append(f"{whose}, {ago(max(cut))}, and not reported since: see `headway get hosts`")
+        found_reasons.append(f"{whose}, {ago(max(cut))}, and not reported since: see `headway get hosts`")
     if late:
-        told.append(
+        found_reasons.append(
             f"{_are(len(late), 'host')} overdue with a report, the last one {ago(max(late))}: see `headway get hosts`"
         )
     more = sum(1 for row in found if row.refused)
     if more:
         who = f"{counted(more, 'host')} {'reports' if more == 1 else 'report'}"
-        told.append(f"{who} labels or templates that no join token allowed there: see `headway get hosts`")
-    return [*(Reason("host", text) for text in told), *_host_certificates(found)]
+        found_reasons.append(f"{who} labels or templates that no join token allowed there: see `headway get hosts`")
+    return [*(Reason("host", text) for text in found_reasons), *_host_certificates(found)]
 
 
 def _host_certificates(rows: Iterable[HostRow]) -> list[Reason]:
@@ -177,10 +179,12 @@ def ailing_pools(
         losing_pools: Those whose jobs have vanished before anybody started them.
     """
     found = list(states)
-    told = [_of_pools(kind, found.count(state), one, several) for state, (kind, one, several) in SUMMARIES.items()]
-    told += [_of_pools("capacity", short_pools, *SHORT), _of_pools("unstarted", waiting_pools, *WAITING)]
-    told.append(_of_pools("lost_jobs", losing_pools, *LOSING))
-    return [reason for reason in told if reason is not None]
+    found_reasons = [
+        _of_pools(kind, found.count(state), one, several) for state, (kind, one, several) in SUMMARIES.items()
+    ]
+    found_reasons += [_of_pools("capacity", short_pools, *SHORT), _of_pools("unstarted", waiting_pools, *WAITING)]
+    found_reasons.append(_of_pools("lost_jobs", losing_pools, *LOSING))
+    return [reason for reason in found_reasons if reason is not None]
 
 
 def _of_pools(kind: ReasonKind, number: int, one: str, several: str) -> Reason | None:

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from headway.control.database_timeout import Patience
+from headway.control.database_timeout import DatabaseTimeout
 from headway.control.http.overview.health_reasons import Reason, ailing_hosts, ailing_pools, health_of, with_reasons
 from headway.control.http.overview.pool_places import Places
-from headway.control.http.overview.pool_state import Counts
+from headway.control.http.overview.pool_state import WorkerCounts
 from headway.control.http.overview.pool_summary import pool_now
 from headway.control.http.overview.queue_summary import Trouble, measured_age_s, queues_now
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.responses import DecisionOut, HealthOut, HostOut, Overview, QueueOut, TelemetryHealth
-from headway.control.scheduler.bucket_backfill import Filling
-from headway.control.scheduler.bucket_cache import KEPT_S, RecentBuckets
+from headway.control.scheduler.bucket_backfill import BucketBackfill
+from headway.control.scheduler.bucket_cache import KEPT_S, BucketCache
 from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import QueueSample, WorkerState
@@ -46,7 +46,7 @@ AILING_S = 5.0  # many balancers may ask, and a look at ten thousand queues take
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class OverviewRows:
     """What one look at the store brought."""
 
     buckets: Sequence[BucketRow]
@@ -63,9 +63,9 @@ class Seen:
     pipelines: Sequence[PipelineRow] = ()
     hosts_wanted: Sequence[HostsWanted] = ()
 
-    def counts(self, pool: str) -> Counts:
+    def counts(self, pool: str) -> WorkerCounts:
         """The workers of ``pool``, as agents last reported them."""
-        return Counts(
+        return WorkerCounts(
             running=self.workers[pool, WorkerState.RUNNING],
             starting=self.workers[pool, WorkerState.STARTING],
             draining=self.workers[pool, WorkerState.DRAINING],
@@ -96,7 +96,7 @@ class QueuesPage:
     """The name after which the next page goes on; ``None``: there is none."""
 
 
-class Overviews:
+class OverviewBuilder:
     """Makes the dashboard's snapshots. Remembers buckets, so that each reads only what was written since the last."""
 
     def __init__(
@@ -114,12 +114,12 @@ class Overviews:
         self._has_event_log = has_event_log
         self._telemetry = telemetry
         self._more = more
-        self._recent, self._filling = RecentBuckets(), Filling()
+        self._recent, self._filling = BucketCache(), BucketBackfill()
         # Of two looks at once the one that ends later may bring older rows than the other.
         self._turn = asyncio.Lock()
         self._ailing: tuple[Reason, ...] = ()
-        self._looked_at_s: float | None = None
-        self._patience = Patience()
+        self._read_at_s: float | None = None
+        self._patience = DatabaseTimeout()
         self._making = threading.Lock()  # who gives up leaves a thread behind that still works on what is remembered
 
     async def json(self) -> str:
@@ -136,9 +136,9 @@ class Overviews:
         Many ask for health, and often; they share one look.
         """
         elapsed_s = asyncio.get_running_loop().time
-        if self._looked_at_s is None or elapsed_s() - self._looked_at_s > AILING_S:
+        if self._read_at_s is None or elapsed_s() - self._read_at_s > AILING_S:
             await self.overview()
-            self._looked_at_s = elapsed_s()
+            self._read_at_s = elapsed_s()
         return self._ailing
 
     async def health(self) -> HealthOut:
@@ -201,7 +201,7 @@ class Overviews:
         async with self._turn:
             now_s = self._clock()
             await self._keep_up(now_s)
-            seen = await self._look(now_s)
+            seen = await self._read(now_s)
             return await asyncio.to_thread(lambda: show(self._overview(seen, now_s=now_s)))
 
     async def _keep_up(self, now_s: float) -> None:
@@ -214,11 +214,11 @@ class Overviews:
             async with snapshot(self._engine) as conn:
                 yield conn
 
-    async def _look(self, now_s: float) -> Seen:
+    async def _read(self, now_s: float) -> OverviewRows:
         async with self._snapshot() as conn:
             buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision)
             health = await read_health(conn)
-            return Seen(
+            return OverviewRows(
                 buckets=buckets,
                 revision=revision,
                 queues=await read_queues(conn),
@@ -233,7 +233,7 @@ class Overviews:
                 pipelines=health.pipelines,
             )
 
-    def _overview(self, seen: Seen, *, now_s: float) -> Overview:
+    def _overview(self, seen: OverviewRows, *, now_s: float) -> Overview:
         queues, troubles = self._queues(
             seen.queues,
             seen.samples,

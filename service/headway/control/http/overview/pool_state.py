@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from headway.control.http.overview.pool_places import Places, ago, away, has_hung_up, is_overdue, listed, reporters
 from headway.control.http.schemas.responses import FailuresOut, PoolState
 from headway.scaling.explain import counted, duration
-from headway.scaling.metrics.job_failures import Failures, failures_told, is_failing, together
+from headway.scaling.metrics.job_failures import Failures, failures_text, is_failing, together
 from headway.scaling.model import FailureLimit, Mode, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import aged
@@ -18,7 +18,7 @@ UNSTARTED_S = 6.0  # agents hear of what they shall start within a second, and t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class WorkerCounts:
     """A pool's workers, as agents last reported them."""
 
     running: int = 0
@@ -40,7 +40,7 @@ class Condition:
     """How old rates and pickup times are; ``None``: nothing was ever measured."""
     failures: Sequence[Failures]
     """Of each of its queues."""
-    counts: Counts
+    counts: WorkerCounts
     target_workers: int | None
     is_crash_looping: bool
     is_short_of_room: bool = False
@@ -189,7 +189,7 @@ def _out_of_date(seen: Condition) -> list[str]:
 
 
 def unstarted_workers(
-    counts: Counts, decision: StoredDecision | None, *, target_workers: int | None, mode: Mode, now_s: float
+    counts: WorkerCounts, decision: StoredDecision | None, *, target_workers: int | None, mode: Mode, now_s: float
 ) -> int:
     """The workers that were asked for a while ago, and that no host has got to start; those that end too early are.
 
@@ -211,7 +211,7 @@ def unstarted_workers(
     return missing if is_old or now_s - decision.decided_at.timestamp() > UNSTARTED_S else 0
 
 
-def is_crash_looping(profile: Profile, counts: Counts, decision: StoredDecision | None, places: Places) -> bool:
+def is_crash_looping(profile: Profile, counts: WorkerCounts, decision: StoredDecision | None, places: Places) -> bool:
     """Whether the pool's workers crash: on every host, on one that should run some, or all of them."""
     if decision is not None and decision.decision.is_failing:
         return True
@@ -246,7 +246,7 @@ def _failing(seen: Condition) -> str:
     total = together(seen.failures)
     worst = max(seen.failures, key=lambda each: (is_failing(each, limit), each.failed_jobs), default=total)
     shown = total if is_failing(total, limit) else worst
-    return failures_told(shown, limit)
+    return failures_text(shown, limit)
 
 
 def _crash_loop(profile: Profile, places: Places) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from headway.control.http.overview.pool_places import Places, no_host
 from headway.control.http.overview.pool_state import (
     Condition,
-    Counts,
+    WorkerCounts,
     causes_of,
     failures_out,
     is_crash_looping,
@@ -26,7 +26,7 @@ def pool_now(
     troubles: Mapping[str, Trouble],
     places: Places,
     *,
-    counts: Counts,
+    counts: WorkerCounts,
     target_workers: int | None,
     latest: StoredDecision | None,
     now_s: float,

@@ -3,25 +3,25 @@
 import time
 from collections.abc import Iterator
 
-from headway.control.auth.authenticator import ENDED_SHOWN_S, Callers
+from headway.control.auth.authenticator import ENDED_SHOWN_S, Authenticator
 from headway.control.auth.certificates import Certificates
 from headway.control.http.overview.health_reasons import Reason
 from headway.control.ingest.clock_skew import WRONG_SHOWN_S
 from headway.control.ingest.ingest import Ingest
-from headway.control.scheduler.maintenance import Upkeep
+from headway.control.scheduler.maintenance import Maintenance
 from headway.scaling.explain import counted, duration
 
 EXPIRES_WITHIN_S = 86_400.0  # from then on it is an incident; the log and /metrics tell weeks before
 
 
 def local_reasons(
-    ingest: Ingest, callers: Callers, *, upkeep: Upkeep | None, certificates: Certificates | None
+    ingest: Ingest, callers: Authenticator, *, upkeep: Maintenance | None, certificates: Certificates | None
 ) -> list[Reason]:
     """A reason for each of upkeep that fails, a certificate that ends, credentials that have, and wrong clocks."""
     return [*_upkeep(upkeep), *_certificate(certificates), *_credentials(callers), *_clocks(ingest)]
 
 
-def _upkeep(upkeep: Upkeep | None) -> Iterator[Reason]:
+def _upkeep(upkeep: Maintenance | None) -> Iterator[Reason]:
     for part, why in {} if upkeep is None else upkeep.failing.items():
         yield Reason("upkeep", f"upkeep of {part} fails: {why}; see the control plane's log")
 
@@ -34,7 +34,7 @@ def _certificate(certificates: Certificates | None) -> Iterator[Reason]:
     yield Reason("certificate", f"the control plane's certificate {when}; `headway keys server NAME` makes another")
 
 
-def _credentials(callers: Callers) -> Iterator[Reason]:
+def _credentials(callers: Authenticator) -> Iterator[Reason]:
     calls = callers.ended.count
     if calls:
         shown = "used a token or credential that was revoked or has expired"
@@ -51,5 +51,5 @@ def _clocks(ingest: Ingest) -> Iterator[Reason]:
         yield Reason("clock", f"{off}: times of readings and jobs are corrected or off by as much")
     elif ingest.future_times.count:
         times = counted(ingest.future_times.count, "time")
-        told = f"{times} of jobs in the last {duration(WRONG_SHOWN_S)} lay in the future and had to be corrected"
-        yield Reason("clock", f"{told}: the clock of a host that runs jobs, or of a sender, is ahead")
+        text = f"{times} of jobs in the last {duration(WRONG_SHOWN_S)} lay in the future and had to be corrected"
+        yield Reason("clock", f"{text}: the clock of a host that runs jobs, or of a sender, is ahead")

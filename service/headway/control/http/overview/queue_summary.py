@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from headway.control.http.overview.health_reasons import ailing_pipeline
 from headway.control.http.overview.pool_state import failures_out
 from headway.control.http.schemas.responses import QueueOut
-from headway.control.scheduler.bucket_cache import RecentBuckets
+from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.measure import BUCKET_S
 from headway.scaling.metrics.job_failures import Failures, failures_of
 from headway.scaling.model import FailureLimit, Objective, QueueSample
@@ -28,7 +28,7 @@ def queues_now(
     queues: Mapping[str, str | None],
     samples: Mapping[str, QueueSample],
     profiles: Iterable[Profile],
-    recent: RecentBuckets,
+    recent: BucketCache,
     *,
     measured_age_s: float | None,
     now_s: float,
@@ -61,7 +61,7 @@ def queues_now(
     return given, troubles
 
 
-def measured_age_s(recent: RecentBuckets, pipelines: Iterable[PipelineRow], *, now_s: float) -> float | None:
+def measured_age_s(recent: BucketCache, pipelines: Iterable[PipelineRow], *, now_s: float) -> float | None:
     """How old what the pipeline has measured is; ``None`` where it has measured nothing.
 
     A pipeline that keeps up is at the present also while nothing happens that it could measure.

@@ -37,15 +37,15 @@ def of_behaviours(measured: Measured) -> Iterator[GaugeMetricFamily]:
         ("pool",),
         [((pool,), behaviour.dispatch_overhead_s) for pool, (behaviour, _) in pools],
     )
-    for name, told in LAGS:
+    for name, help_text in LAGS:
         spreads = [(pool, getattr(behaviour, name)) for pool, (behaviour, _) in pools]
-        yield _quantiles(f"headway_pool_{name}_seconds", told, "pool", spreads)
+        yield _quantiles(f"headway_pool_{name}_seconds", help_text, "pool", spreads)
     yield from _of_predictions([(pool, error) for pool, (_, error) in pools if error is not None])
 
 
 def _of_templates(templates: Mapping[str, Timings]) -> Iterator[GaugeMetricFamily]:
     rows = templates.items()
-    for name, told, spreads in (
+    for name, help_text, spreads in (
         ("start_up", "From the spawn of a worker to ready.", [(each, known.start_up) for each, known in rows]),
         (
             "exit",
@@ -63,7 +63,7 @@ def _of_templates(templates: Mapping[str, Timings]) -> Iterator[GaugeMetricFamil
             [(each, known.exit_alone) for each, known in rows],
         ),
     ):
-        yield _quantiles(f"headway_template_{name}_seconds", told, "template", spreads)
+        yield _quantiles(f"headway_template_{name}_seconds", help_text, "template", spreads)
     yield gauge(
         "headway_template_start_up_cpu_seconds",
         "CPU seconds of a start.",
@@ -104,10 +104,12 @@ def _of_predictions(errors: Iterable[tuple[str, PredictionError]]) -> Iterator[G
     )
 
 
-def _quantiles(name: str, told: str, label: str, spreads: Iterable[tuple[str, Spread | None]]) -> GaugeMetricFamily:
+def _quantiles(
+    name: str, help_text: str, label: str, spreads: Iterable[tuple[str, Spread | None]]
+) -> GaugeMetricFamily:
     return gauge(
         name,
-        told,
+        help_text,
         (label, "quantile"),
         [
             ((which, quantile), value)

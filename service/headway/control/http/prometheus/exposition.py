@@ -11,14 +11,14 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from headway.control.http.dependencies import AtDoor
+from headway.control.http.dependencies import WithContext
 from headway.control.http.problems import declared
 from headway.control.http.prometheus.behaviour_metrics import Measured, of_behaviours
 from headway.control.http.prometheus.gauges import gauge
 from headway.control.http.prometheus.series_limits import Left
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.responses import HealthOut, HostOut, Overview, PoolOut, QueueOut
-from headway.control.ingest.ingest import Counts
+from headway.control.ingest.ingest import IngestCounts
 from headway.scaling.model import HostState
 from headway.store.engine import transaction
 from headway.store.pools.behaviours import read_summaries, read_timings
@@ -36,22 +36,22 @@ router = APIRouter(tags=["health"])
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **declared()},
 )
-async def get_prometheus_metrics(door: AtDoor) -> Response:
+async def get_prometheus_metrics(context: WithContext) -> Response:
     """Pools, queues, hosts, the host signal, the leader and the pipelines as gauges of this moment.
 
     Beside these, what this control plane's ingest has counted since it began.
     """
-    overview = await door.overviews.overview()
-    series_max, refused = door.bounds.metrics_series_max, dict(door.ingest.names.refused)
-    async with transaction(door.engine) as conn:
+    overview = await context.overviews.overview()
+    series_max, refused = context.bounds.metrics_series_max, dict(context.ingest.names.refused)
+    async with transaction(context.engine) as conn:
         measured = Measured(pools=await read_summaries(conn), templates=await read_timings(conn))
     # Ten thousand queues are eighty thousand samples: ticks and polls must not wait for them.
     seen = _Seen(
         overview,
-        replace(door.ingest.counts),
+        replace(context.ingest.counts),
         measured,
         refused=refused,
-        refusals=dict(door.callers.brake.refusals),
+        refusals=dict(context.callers.brake.refusals),
         series_max=series_max,
     )
     exposed = await asyncio.to_thread(_exposed, seen)
@@ -70,7 +70,7 @@ class _Seen(Collector):
     def __init__(
         self,
         overview: Overview,
-        counts: Counts,
+        counts: IngestCounts,
         measured: Measured,
         *,
         refused: Mapping[str, int],
@@ -150,7 +150,7 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
         ("pool",),
         [((pool.pool,), None if pool.decided_at_s is None else max(0.0, now_s - pool.decided_at_s)) for pool in pools],
     )
-    for name, told, values in (
+    for name, help_text, values in (
         ("reported_age_seconds", "Since agents reported the pool's workers.", [pool.reported_age_s for pool in pools]),
         (
             "measured_age_seconds",
@@ -169,7 +169,9 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
         ),
         ("lost_jobs", "Waiting jobs that left lately without having been started.", [p.lost_jobs for p in pools]),
     ):
-        yield gauge(f"headway_pool_{name}", told, ("pool",), zip(((pool.pool,) for pool in pools), values, strict=True))
+        yield gauge(
+            f"headway_pool_{name}", help_text, ("pool",), zip(((pool.pool,) for pool in pools), values, strict=True)
+        )
     yield from _of_budgets(pools)
     yield gauge(
         "headway_pool_state",
@@ -181,18 +183,18 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
 
 def _of_budgets(pools: Sequence[PoolOut]) -> Iterator[GaugeMetricFamily]:
     budgets = [((pool.pool,), pool.day_budget) for pool in pools]
-    for name, told, figure in (
+    for name, help_text, figure in (
         ("budget", "What the day's budget pays for.", "budget_worker_s"),
         ("paid", "What of the day's budget is paid.", "paid_worker_s"),
         ("overrun", "What is paid beyond the day's budget, for jobs that ran when it was spent.", "overrun_worker_s"),
     ):
         values = [(pool, None if spent is None else getattr(spent, figure)) for pool, spent in budgets]
-        yield gauge(f"headway_pool_day_{name}_worker_seconds", told, ("pool",), values)
+        yield gauge(f"headway_pool_day_{name}_worker_seconds", help_text, ("pool",), values)
 
 
 def _of_queues(queues: Sequence[QueueOut]) -> Iterator[GaugeMetricFamily]:
     names = [(queue.queue, queue.pool or "") for queue in queues]
-    for name, told, values in (
+    for name, help_text, values in (
         ("waiting_jobs", "Jobs that could be taken now.", [queue.metrics.waiting_jobs for queue in queues]),
         ("in_flight_jobs", "Jobs taken and not finished.", [queue.metrics.in_flight_jobs for queue in queues]),
         ("oldest_age_seconds", "Age of the oldest waiting job.", [queue.metrics.oldest_age_s for queue in queues]),
@@ -202,7 +204,7 @@ def _of_queues(queues: Sequence[QueueOut]) -> Iterator[GaugeMetricFamily]:
         ("failures_per_second", "Jobs that fail.", [queue.metrics.failure_rate_per_s for queue in queues]),
         ("service_seconds", "Mean time from start to end.", [queue.metrics.service_time_s for queue in queues]),
     ):
-        yield gauge(f"headway_queue_{name}", told, ("queue", "pool"), zip(names, values, strict=True))
+        yield gauge(f"headway_queue_{name}", help_text, ("queue", "pool"), zip(names, values, strict=True))
 
 
 def _of_hosts(hosts: Iterable[HostOut]) -> Iterator[GaugeMetricFamily]:
@@ -238,12 +240,12 @@ def _of_hosts_wanted(wanted: Sequence[HostsWantedOut], *, now_s: float) -> Itera
         )
         for each in wanted
     ]
-    for name, told, values in (
+    for name, help_text, values in (
         ("hosts_wanted", "Hosts that are missing or spare.", [each.hosts for each in wanted]),
         ("hosts_wanted_workers", "Workers without a place.", [each.workers for each in wanted]),
         ("hosts_wanted_seconds", "For how long that has been so.", [max(0.0, now_s - each.since_s) for each in wanted]),
     ):
-        yield gauge(f"headway_{name}", told, ("sign", "templates", "labels"), zip(names, values, strict=True))
+        yield gauge(f"headway_{name}", help_text, ("sign", "templates", "labels"), zip(names, values, strict=True))
 
 
 def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
@@ -295,8 +297,8 @@ def _refusals(refusals: Mapping[tuple[str, str], int]) -> CounterMetricFamily:
     return family
 
 
-def _of_ingest(counts: Counts) -> Iterator[CounterMetricFamily]:
-    for name, told, count in (
+def _of_ingest(counts: IngestCounts) -> Iterator[CounterMetricFamily]:
+    for name, help_text, count in (
         ("batches", "Batches of telemetry that came and were kept, sent again ones included.", counts.batches),
         ("duplicate_batches", "Batches that had been kept before.", counts.duplicates),
         ("failed_batches", "Batches that could not be kept; their producers send them again.", counts.failed_batches),
@@ -304,4 +306,4 @@ def _of_ingest(counts: Counts) -> Iterator[CounterMetricFamily]:
         ("samples", "Readings of queues that were kept.", counts.samples),
         ("corrected_times", "Times that could not be true and were corrected.", counts.corrected_times),
     ):
-        yield CounterMetricFamily(f"headway_ingest_{name}", told, value=count)
+        yield CounterMetricFamily(f"headway_ingest_{name}", help_text, value=count)

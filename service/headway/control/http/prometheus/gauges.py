@@ -6,10 +6,10 @@ from prometheus_client.core import GaugeMetricFamily
 
 
 def gauge(
-    name: str, told: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float | None]]
+    name: str, help_text: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float | None]]
 ) -> GaugeMetricFamily:
     """The gauge ``name`` with a sample for each of ``values`` that is known."""
-    family = GaugeMetricFamily(name, told, labels=labels)
+    family = GaugeMetricFamily(name, help_text, labels=labels)
     for which, value in values:
         if value is not None:
             family.add_metric(which, float(value))

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AfterValidator
 from starlette.responses import StreamingResponse
 
-from headway.control.http.dependencies import AtDoor, Door
+from headway.control.http.dependencies import ApiContext, WithContext
 from headway.control.http.problems import declared
 from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable_text
 from headway.control.http.schemas.schema_base import Given, in_a_thread
 from headway.errors import Invalid
-from headway.store.audit import Act, Asked, list_acts
+from headway.store.audit import Act, AuditQuery, list_acts
 from headway.store.engine import snapshot
 
 PAGE_MAX = 1_000
@@ -36,11 +36,11 @@ def _asked(
     address: Wanted = None,
     from_s: Moment = None,
     until_s: Moment = None,
-) -> Asked:
-    return Asked(actor=actor, action=action, subject=subject, address=address, from_s=from_s, until_s=until_s)
+) -> AuditQuery:
+    return AuditQuery(actor=actor, action=action, subject=subject, address=address, from_s=from_s, until_s=until_s)
 
 
-WhatIsAsked = Annotated[Asked, Depends(_asked)]
+WhatIsAsked = Annotated[AuditQuery, Depends(_asked)]
 
 
 class ActOut(Given):
@@ -86,14 +86,14 @@ class AuditOut(Given):
     responses=declared(Invalid),
 )
 async def list_audit(
-    door: AtDoor,
+    context: WithContext,
     asked: WhatIsAsked,
     *,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
     before: Annotated[str | None, Query(max_length=100, description="The `next` of an earlier answer.")] = None,
 ) -> Response:
     """Who did what, newest first, a page at a time: changes, refused calls and failed sign-ins."""
-    acts = await _page(door, asked, limit=limit, before=before)
+    acts = await _page(context, asked, limit=limit, before=before)
     return await in_a_thread(
         lambda: AuditOut(acts=[ActOut.of(act) for act in acts], next=acts[-1].cursor if len(acts) == limit else None)
     )
@@ -107,23 +107,23 @@ async def list_audit(
     responses={200: {"content": {NDJSON: {"schema": {"type": "string"}}}}, **declared(Invalid)},
 )
 async def export_audit(
-    door: AtDoor,
+    context: WithContext,
     asked: WhatIsAsked,
 ) -> Response:
     """All of it that is asked for, newest first: a line of JSON each."""
-    first = await _page(door, asked, limit=PAGE_MAX, before=None)  # a mistake is refused before anything is answered
-    return StreamingResponse(_lines(door, asked, first), media_type=NDJSON)
+    first = await _page(context, asked, limit=PAGE_MAX, before=None)  # a mistake is refused before anything is answered
+    return StreamingResponse(_lines(context, asked, first), media_type=NDJSON)
 
 
-async def _lines(door: Door, asked: Asked, acts: list[Act]) -> AsyncIterator[str]:
+async def _lines(context: ApiContext, asked: AuditQuery, acts: list[Act]) -> AsyncIterator[str]:
     while acts:
         yield "".join(f"{ActOut.of(act).model_dump_json()}\n" for act in acts)
         if len(acts) < PAGE_MAX:
             return
-        acts = await _page(door, asked, limit=PAGE_MAX, before=acts[-1].cursor)
+        acts = await _page(context, asked, limit=PAGE_MAX, before=acts[-1].cursor)
 
 
-async def _page(door: Door, asked: Asked, *, limit: int, before: str | None) -> list[Act]:
+async def _page(context: ApiContext, asked: AuditQuery, *, limit: int, before: str | None) -> list[Act]:
     # A transaction for each: whoever reads slowly must not keep one open.
-    async with snapshot(door.engine) as conn:
+    async with snapshot(context.engine) as conn:
         return await list_acts(conn, asked, limit=limit, before=before)

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from headway.control.http.dependencies import AtDoor
+from headway.control.http.dependencies import WithContext
 from headway.control.http.problems import declared
 from headway.control.http.schemas.responses import HealthOut, LiveOut
 
@@ -20,9 +20,9 @@ WITHOUT_TOKEN: dict[str, Any] = {"security": []}
     responses=declared(),
     openapi_extra=WITHOUT_TOKEN,
 )
-async def get_health(door: AtDoor) -> HealthOut:
+async def get_health(context: WithContext) -> HealthOut:
     """How the installation is: `ok`, or `degraded` with the reasons. A 503 where the database does not answer."""
-    return await door.overviews.health()
+    return await context.overviews.health()
 
 
 @router.get(

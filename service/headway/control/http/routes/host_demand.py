@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from headway.control.http.dependencies import AtDoor
+from headway.control.http.dependencies import WithContext
 from headway.control.http.problems import declared
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.schema_base import Given
@@ -25,8 +25,8 @@ class WantedOut(Given):
     summary="Read how many hosts are missing or spare",
     responses=declared(),
 )
-async def get_wanted(door: AtDoor) -> WantedOut:
+async def get_wanted(context: WithContext) -> WantedOut:
     """How many hosts more, or fewer, would be right at this moment, why, and for how long it has been so."""
-    async with transaction(door.engine) as conn:
+    async with transaction(context.engine) as conn:
         wanted = await read_hosts_wanted(conn)
-    return WantedOut(at_s=door.clock(), wanted=[HostsWantedOut.of(each) for each in wanted])
+    return WantedOut(at_s=context.clock(), wanted=[HostsWantedOut.of(each) for each in wanted])

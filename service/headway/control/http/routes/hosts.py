@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import AfterValidator
 
-from headway.control.http.dependencies import AtDoor, Door, body_of, model_of, takes
+from headway.control.http.dependencies import ApiContext, WithContext, body_of, model_of, takes
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.host_bodies import ReasonBody
 from headway.control.http.schemas.requests import storable_text
@@ -29,9 +29,9 @@ HostPath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterV
     responses=declared(Invalid, NotFound, TooLarge),
     openapi_extra=takes(ReasonBody),
 )
-async def cordon(host: HostPath, door: AtDoor, request: Request) -> HostOut:
+async def cordon(host: HostPath, context: WithContext, request: Request) -> HostOut:
     """Keep what the host runs and give it nothing new, until it is uncordoned."""
-    return await _set(door, host, HostState.CORDONED, reason=await _reason(request))
+    return await _set(context, host, HostState.CORDONED, reason=await _reason(request))
 
 
 @router.post(
@@ -41,9 +41,9 @@ async def cordon(host: HostPath, door: AtDoor, request: Request) -> HostOut:
     responses=declared(Invalid, NotFound, TooLarge),
     openapi_extra=takes(ReasonBody),
 )
-async def drain(host: HostPath, door: AtDoor, request: Request) -> HostOut:
+async def drain(host: HostPath, context: WithContext, request: Request) -> HostOut:
     """Place the host's workers elsewhere; each leaves, with its own drain, when what replaces it runs."""
-    return await _set(door, host, HostState.DRAINING, reason=await _reason(request))
+    return await _set(context, host, HostState.DRAINING, reason=await _reason(request))
 
 
 @router.post(
@@ -52,9 +52,9 @@ async def drain(host: HostPath, door: AtDoor, request: Request) -> HostOut:
     summary="Let a host serve again",
     responses=declared(Invalid, NotFound),
 )
-async def uncordon(host: HostPath, door: AtDoor) -> HostOut:
+async def uncordon(host: HostPath, context: WithContext) -> HostOut:
     """End a cordon or a drain. Where there is none, nothing changes."""
-    return await _set(door, host, HostState.SERVING, reason=None)
+    return await _set(context, host, HostState.SERVING, reason=None)
 
 
 @router.post(
@@ -65,11 +65,11 @@ async def uncordon(host: HostPath, door: AtDoor) -> HostOut:
     responses=declared(Invalid, NotFound, Conflict, TooLarge),
     openapi_extra=takes(ReasonBody),
 )
-async def forget(host: HostPath, door: AtDoor, request: Request) -> Response:
+async def forget(host: HostPath, context: WithContext, request: Request) -> Response:
     """Wait no longer for what a silent host may run. Refused while it reports; one that comes back enrols anew."""
     reason = await _reason(request)
-    async with transaction(door.engine) as conn:
-        await forget_host(conn, host, reason=reason, actor=door.actor)
+    async with transaction(context.engine) as conn:
+        await forget_host(conn, host, reason=reason, actor=context.actor)
     return Response(status_code=204)
 
 
@@ -77,12 +77,12 @@ async def _reason(request: Request) -> str:
     return await body_of(request, lambda body: model_of(ReasonBody, body).reason)
 
 
-async def _set(door: Door, name: str, state: HostState, *, reason: str | None) -> HostOut:
-    async with transaction(door.engine) as conn:
-        await set_host_state(conn, name, state, reason=reason, actor=door.actor)
+async def _set(context: ApiContext, name: str, state: HostState, *, reason: str | None) -> HostOut:
+    async with transaction(context.engine) as conn:
+        await set_host_state(conn, name, state, reason=reason, actor=context.actor)
     # Read by itself: the host's row would be locked for as long as that takes, and its reports would wait.
-    async with snapshot(door.engine) as conn:
-        told = next((HostOut.of(row) for row in await read_hosts(conn) if row.host.name == name), None)
-    if told is None:
+    async with snapshot(context.engine) as conn:
+        found = next((HostOut.of(row) for row in await read_hosts(conn) if row.host.name == name), None)
+    if found is None:
         raise NotFound(f"host {name!r} was forgotten meanwhile")
-    return told
+    return found

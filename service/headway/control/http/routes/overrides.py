@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from headway.control.http.dependencies import AtDoor, PoolPath, body_of, model_of, takes
+from headway.control.http.dependencies import PoolPath, WithContext, body_of, model_of, takes
 from headway.control.http.overview.profile_views import shown
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.profile_bodies import PauseBody, SetOverrideBody
@@ -21,12 +21,12 @@ router = APIRouter(prefix="/v1/pools", tags=["profiles"])
     responses=declared(Invalid, NotFound, TooLarge),
     openapi_extra=takes(SetOverrideBody),
 )
-async def put_override(pool: PoolPath, door: AtDoor, request: Request) -> ProfileOut:
+async def put_override(pool: PoolPath, context: WithContext, request: Request) -> ProfileOut:
     """Set the count of a pool's workers by hand until it expires; a later one takes its place."""
-    now_s = door.clock()
+    now_s = context.clock()
     wanted = await body_of(request, lambda body: model_of(SetOverrideBody, body).value(now_s=now_s))
-    async with transaction(door.engine) as conn:
-        return await shown(conn, await set_override(conn, pool, wanted, actor=door.actor), now_s=now_s)
+    async with transaction(context.engine) as conn:
+        return await shown(conn, await set_override(conn, pool, wanted, actor=context.actor), now_s=now_s)
 
 
 @router.delete(
@@ -35,10 +35,10 @@ async def put_override(pool: PoolPath, door: AtDoor, request: Request) -> Profil
     summary="Leave a pool's workers to deciding again",
     responses=declared(Invalid, NotFound),
 )
-async def delete_override(pool: PoolPath, door: AtDoor) -> ProfileOut:
+async def delete_override(pool: PoolPath, context: WithContext) -> ProfileOut:
     """End an override before it expires. Where there is none, nothing changes."""
-    async with transaction(door.engine) as conn:
-        return await shown(conn, await set_override(conn, pool, None, actor=door.actor), now_s=door.clock())
+    async with transaction(context.engine) as conn:
+        return await shown(conn, await set_override(conn, pool, None, actor=context.actor), now_s=context.clock())
 
 
 @router.put(
@@ -48,15 +48,15 @@ async def delete_override(pool: PoolPath, door: AtDoor) -> ProfileOut:
     responses=declared(Invalid, NotFound, TooLarge),
     openapi_extra=takes(PauseBody),
 )
-async def put_pause(pool: PoolPath, door: AtDoor, request: Request) -> ProfileOut:
+async def put_pause(pool: PoolPath, context: WithContext, request: Request) -> ProfileOut:
     """Keep a pool's last target, in both directions or in one, whatever its profile's mode says, for a while or not.
 
     A later pause takes the place of an earlier one, its reason and end included.
     """
-    now_s = door.clock()
+    now_s = context.clock()
     wanted = await body_of(request, lambda body: model_of(PauseBody, body or b"{}").value(now_s=now_s))
-    async with transaction(door.engine) as conn:
-        return await shown(conn, await set_pause(conn, pool, wanted, actor=door.actor), now_s=now_s)
+    async with transaction(context.engine) as conn:
+        return await shown(conn, await set_pause(conn, pool, wanted, actor=context.actor), now_s=now_s)
 
 
 @router.delete(
@@ -65,7 +65,7 @@ async def put_pause(pool: PoolPath, door: AtDoor, request: Request) -> ProfileOu
     summary="Resume a pool",
     responses=declared(Invalid, NotFound),
 )
-async def delete_pause(pool: PoolPath, door: AtDoor) -> ProfileOut:
+async def delete_pause(pool: PoolPath, context: WithContext) -> ProfileOut:
     """Let a pool go by its profile's mode again. Where it is not paused by hand, nothing changes."""
-    async with transaction(door.engine) as conn:
-        return await shown(conn, await set_pause(conn, pool, None, actor=door.actor), now_s=door.clock())
+    async with transaction(context.engine) as conn:
+        return await shown(conn, await set_pause(conn, pool, None, actor=context.actor), now_s=context.clock())

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response, status
 
-from headway.control.http.dependencies import AtDoor, PoolPath, body_of, mapping_of, takes
+from headway.control.http.dependencies import PoolPath, WithContext, body_of, mapping_of, takes
 from headway.control.http.overview.profile_views import all_shown, shown
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.profile_bodies import ProfileBody
@@ -34,10 +34,10 @@ IfNoneMatch = Annotated[str | None, Header(description="`*`: create it, and refu
 
 
 @router.get("", operation_id="list_profiles", summary="List profiles", responses=declared())
-async def list_all(door: AtDoor) -> ProfilesOut:
+async def list_all(context: WithContext) -> ProfilesOut:
     """Every profile, by pool."""
-    async with transaction(door.engine) as conn:
-        return ProfilesOut(profiles=await all_shown(conn, await list_profiles(conn), now_s=door.clock()))
+    async with transaction(context.engine) as conn:
+        return ProfilesOut(profiles=await all_shown(conn, await list_profiles(conn), now_s=context.clock()))
 
 
 @router.get(
@@ -46,10 +46,10 @@ async def list_all(door: AtDoor) -> ProfilesOut:
     summary="Read a profile",
     responses={**declared(Invalid, NotFound), 200: {"headers": ETAG}},
 )
-async def get_one(pool: PoolPath, door: AtDoor, response: Response) -> ProfileOut:
+async def get_one(pool: PoolPath, context: WithContext, response: Response) -> ProfileOut:
     """The profile of a pool. Its version is the ETag."""
-    async with transaction(door.engine) as conn:
-        answer = await shown(conn, await get_profile(conn, pool), now_s=door.clock())
+    async with transaction(context.engine) as conn:
+        answer = await shown(conn, await get_profile(conn, pool), now_s=context.clock())
     response.headers["ETag"] = _etag(answer.version)
     return answer
 
@@ -67,7 +67,7 @@ async def get_one(pool: PoolPath, door: AtDoor, response: Response) -> ProfileOu
 )
 async def put_one(
     pool: PoolPath,
-    door: AtDoor,
+    context: WithContext,
     request: Request,
     response: Response,
     if_match: IfMatch = None,
@@ -79,11 +79,11 @@ async def put_one(
     """
     expected = _expected(if_match, if_none_match)
     profile = profile_from_mapping(pool, await body_of(request, mapping_of))
-    refuse_unknown(profile, door.strategies)
+    refuse_unknown(profile, context.strategies)
     refuse_unknown_zones(profile)
-    async with transaction(door.engine) as conn:
-        stored, outcome = await put_profile(conn, profile, expected=expected, actor=door.actor)
-        answer = await shown(conn, stored, now_s=door.clock())
+    async with transaction(context.engine) as conn:
+        stored, outcome = await put_profile(conn, profile, expected=expected, actor=context.actor)
+        answer = await shown(conn, stored, now_s=context.clock())
     response.headers["ETag"] = _etag(answer.version)
     if outcome == "created":
         response.status_code = status.HTTP_201_CREATED
@@ -97,10 +97,10 @@ async def put_one(
     status_code=status.HTTP_204_NO_CONTENT,
     responses=declared(Invalid, NotFound, StaleVersion, VersionUnstated),
 )
-async def delete_one(pool: PoolPath, door: AtDoor, if_match: IfMatch = None) -> None:
+async def delete_one(pool: PoolPath, context: WithContext, if_match: IfMatch = None) -> None:
     """Remove the profile of a pool. Its workers are drained; its queues are seen on."""
-    async with transaction(door.engine) as conn:
-        await delete_profile(conn, pool, expected=_expected(if_match, None), actor=door.actor)
+    async with transaction(context.engine) as conn:
+        await delete_profile(conn, pool, expected=_expected(if_match, None), actor=context.actor)
 
 
 def _etag(version: int) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import AfterValidator
 
-from headway.control.http.dependencies import AtDoor, PoolPath, PoolQuery, QueuePath, body_of, model_of, takes
+from headway.control.http.dependencies import PoolPath, PoolQuery, QueuePath, WithContext, body_of, model_of, takes
 from headway.control.http.overview.pool_history import bucket_points, longest_window_s, service_times
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.behaviour_responses import BehaviourOut
@@ -53,14 +53,14 @@ router = APIRouter(prefix="/v1")
     responses=declared(Invalid),
 )
 async def list_all_queues(
-    door: AtDoor,
+    context: WithContext,
     pool: PoolQuery = None,
     queue: Annotated[QueueQuery, Query(description="Only this queue.")] = None,
     limit: Annotated[int, Query(ge=1, le=QUEUES_MAX)] = 500,
     after: Annotated[QueueQuery, Query(description="The `next` of an earlier answer.")] = None,
 ) -> Response:
     """Queues that were seen or that a profile names, by name, a page at a time: newest depths, rates and waits."""
-    page = await door.overviews.queues(pool=pool, queue=queue, limit=limit, after=after)
+    page = await context.overviews.queues(pool=pool, queue=queue, limit=limit, after=after)
     return await in_a_thread(lambda: QueuesOut(at_s=page.at_s, queues=page.queues, next=page.next))
 
 
@@ -72,11 +72,11 @@ async def list_all_queues(
     status_code=204,
     responses=declared(Invalid, NotFound, Conflict),
 )
-async def forget(queue: QueuePath, door: AtDoor) -> None:
+async def forget(queue: QueuePath, context: WithContext) -> None:
     """Forget a queue with its history, and make room for another. One that is sent again is known anew."""
-    async with transaction(door.engine) as conn:
-        await forget_queues(conn, [queue], actor=door.actor)
-    door.ingest.names.forget()
+    async with transaction(context.engine) as conn:
+        await forget_queues(conn, [queue], actor=context.actor)
+    context.ingest.names.forget()
 
 
 @router.post(
@@ -87,20 +87,20 @@ async def forget(queue: QueuePath, door: AtDoor) -> None:
     responses=declared(Invalid, NotFound, Conflict, TooLarge),
     openapi_extra=takes(QueuesBody),
 )
-async def forget_several(door: AtDoor, request: Request) -> ForgottenOut:
+async def forget_several(context: WithContext, request: Request) -> ForgottenOut:
     """Forget queues with their histories, all that are named or none; or those whose names begin so, a page at a time.
 
     A name that no URL carries, as `..`, is forgotten here.
     """
     asked = await body_of(request, lambda body: model_of(QueuesBody, body))
-    async with transaction(door.engine) as conn:
+    async with transaction(context.engine) as conn:
         names, is_all = asked.queues or [], True
         if asked.prefix is not None:
             found = await queues_beginning(conn, asked.prefix, limit=FORGOTTEN_MAX + 1)
             names, is_all = found[:FORGOTTEN_MAX], len(found) <= FORGOTTEN_MAX
         if names:
-            await forget_queues(conn, names, actor=door.actor)
-    door.ingest.names.forget()
+            await forget_queues(conn, names, actor=context.actor)
+    context.ingest.names.forget()
     return ForgottenOut(queues=names, is_all=is_all)
 
 
@@ -112,9 +112,9 @@ async def forget_several(door: AtDoor, request: Request) -> ForgottenOut:
     response_model=PoolsOut,
     responses=declared(Invalid),
 )
-async def list_all_pools(door: AtDoor, pool: PoolQuery = None) -> Response:
+async def list_all_pools(context: WithContext, pool: PoolQuery = None) -> Response:
     """Every pool at this moment: its state and what is wrong, its workers as agents report them, how old that is."""
-    seen = await door.overviews.overview()
+    seen = await context.overviews.overview()
     asked = [each for each in seen.pools if pool is None or each.pool == pool]
     return await in_a_thread(lambda: PoolsOut(at_s=seen.at_s, pools=asked, health=seen.health))
 
@@ -127,9 +127,9 @@ async def list_all_pools(door: AtDoor, pool: PoolQuery = None) -> Response:
     response_model=HostsOut,
     responses=declared(),
 )
-async def list_all_hosts(door: AtDoor) -> Response:
+async def list_all_hosts(context: WithContext) -> Response:
     """Every host: its capacity, its templates, its workers, and whether it is known to live."""
-    async with snapshot(door.engine) as conn:
+    async with snapshot(context.engine) as conn:
         found = await read_hosts(conn)
     return await in_a_thread(lambda: HostsOut(hosts=[HostOut.of(row) for row in found]))
 
@@ -142,13 +142,13 @@ async def list_all_hosts(door: AtDoor) -> Response:
     responses=declared(Invalid),
 )
 async def list_newest_decisions(
-    door: AtDoor,
+    context: WithContext,
     pool: PoolQuery = None,
     limit: Annotated[int, Query(ge=1, le=DECISIONS_MAX)] = 50,
     before: Annotated[str | None, Query(max_length=100, description="The `next` of an earlier answer.")] = None,
 ) -> DecisionsOut:
     """Decisions, newest first, a page at a time."""
-    async with transaction(door.engine) as conn:
+    async with transaction(context.engine) as conn:
         found = await list_decisions(conn, pool=pool, limit=limit, before=before)
     return DecisionsOut(
         decisions=[DecisionOut.of(stored) for stored in found],
@@ -164,9 +164,9 @@ async def list_newest_decisions(
     response_model=LatestDecisionsOut,
     responses=declared(),
 )
-async def list_latest_decisions(door: AtDoor) -> Response:
+async def list_latest_decisions(context: WithContext) -> Response:
     """The newest decision of each pool."""
-    async with transaction(door.engine) as conn:
+    async with transaction(context.engine) as conn:
         latest = await latest_decisions(conn)
     return await in_a_thread(
         lambda: LatestDecisionsOut(decisions=[DecisionOut.of(latest[pool]) for pool in sorted(latest)])
@@ -181,12 +181,12 @@ async def list_latest_decisions(door: AtDoor) -> Response:
     responses=declared(Invalid, NotFound),
 )
 async def get_pool_history(
-    pool: PoolPath, door: AtDoor, minutes: Annotated[int, Query(ge=1, le=HISTORY_MINUTES_MAX)] = 10
+    pool: PoolPath, context: WithContext, minutes: Annotated[int, Query(ge=1, le=HISTORY_MINUTES_MAX)] = 10
 ) -> HistoryOut:
     """The last minutes of a pool: what the pipeline measured every 5 s, and what was decided."""
-    now_s = door.clock()
+    now_s = context.clock()
     from_s = now_s - minutes * 60
-    async with transaction(door.engine) as conn:
+    async with transaction(context.engine) as conn:
         profile = (await get_profile(conn, pool)).profile
         rows, _ = await read_buckets(conn, from_s=from_s - longest_window_s(profile), queues=profile.queues)
         targets = await read_target_history(conn, pool=pool, from_s=from_s)
@@ -218,12 +218,12 @@ async def get_pool_history(
     tags=["queues"],
     responses=declared(Invalid, NotFound),
 )
-async def get_pool_behaviour(pool: PoolPath, door: AtDoor) -> BehaviourOut:
+async def get_pool_behaviour(pool: PoolPath, context: WithContext) -> BehaviourOut:
     """What was measured of the pool's workers and of the loop that scales them, and how far predictions were off.
 
     `headway simulate --behaviour FILE` takes this answer.
     """
-    async with transaction(door.engine) as conn:
+    async with transaction(context.engine) as conn:
         profile = (await get_profile(conn, pool)).profile
         learned, prediction = (await read_summaries(conn, [pool])).get(pool, (Behaviour(), None))
         timings = (await read_timings(conn, [profile.template])).get(profile.template)

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from headway.control.http.dependencies import AtDoor, PoolPath, body_of, model_of, takes
+from headway.control.http.dependencies import PoolPath, WithContext, body_of, model_of, takes
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.host_bodies import ReasonBody
 from headway.control.http.schemas.schema_base import Given
@@ -48,11 +48,11 @@ class RestartOut(Given):
     responses=declared(Invalid, NotFound, TooLarge),
     openapi_extra=takes(ReasonBody),
 )
-async def post_restart(pool: PoolPath, door: AtDoor, request: Request) -> RestartOut:
+async def post_restart(pool: PoolPath, context: WithContext, request: Request) -> RestartOut:
     """Replace every worker, one by one on a host and host by host; an old one leaves when its replacement runs."""
     reason = await body_of(request, lambda body: model_of(ReasonBody, body).reason)
-    async with transaction(door.engine) as conn:
-        return RestartOut.of(await restart_pool(conn, pool, reason=reason, actor=door.actor))
+    async with transaction(context.engine) as conn:
+        return RestartOut.of(await restart_pool(conn, pool, reason=reason, actor=context.actor))
 
 
 @router.get(
@@ -61,7 +61,7 @@ async def post_restart(pool: PoolPath, door: AtDoor, request: Request) -> Restar
     summary="Read how far a restart is",
     responses=declared(Invalid, NotFound),
 )
-async def get_restart(pool: PoolPath, door: AtDoor) -> RestartOut:
+async def get_restart(pool: PoolPath, context: WithContext) -> RestartOut:
     """How far the newest restart of a pool is."""
-    async with transaction(door.engine) as conn:
+    async with transaction(context.engine) as conn:
         return RestartOut.of(await read_restart(conn, pool))

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from headway.control.http.dependencies import AtDoor, body_of, model_of, takes
+from headway.control.http.dependencies import WithContext, body_of, model_of, takes
 from headway.control.http.middleware import TELEMETRY_PATH
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.requests import TelemetryBody
@@ -20,9 +20,9 @@ router = APIRouter(tags=["telemetry"])
     responses=declared(Invalid, TooLarge, Overloaded),
     openapi_extra=takes(TelemetryBody),
 )
-async def send(door: AtDoor, request: Request) -> ReceiptOut:
+async def send(context: WithContext, request: Request) -> ReceiptOut:
     """Accept one batch. It is answered when it is durable; sent again, it counts once."""
-    receipt = await door.ingest.accept(await body_of(request, _batch), door.caller)
+    receipt = await context.ingest.accept(await body_of(request, _batch), context.caller)
     return ReceiptOut.model_validate(receipt, from_attributes=True)
 
 

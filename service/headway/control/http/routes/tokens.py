@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response, status
 from pydantic import AfterValidator
 
-from headway.control.http.dependencies import AtDoor, body_of, model_of, takes
+from headway.control.http.dependencies import WithContext, body_of, model_of, takes
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.requests import storable_text
 from headway.control.http.schemas.token_bodies import HostCredentialOut, TokenBody, TokenMadeOut, TokenOut, TokensOut
@@ -21,11 +21,11 @@ NamePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterV
 
 
 @router.get("/tokens", operation_id="list_tokens", summary="List tokens", responses=declared())
-async def list_all_tokens(door: AtDoor) -> TokensOut:
+async def list_all_tokens(context: WithContext) -> TokensOut:
     """The tokens of people, programs and hosts that may join, valid or expired lately. Secrets are not told."""
-    async with transaction(door.engine) as conn:
+    async with transaction(context.engine) as conn:
         tokens = [TokenOut.of(token) for token in await list_tokens(conn)]
-    return TokensOut(tokens=tokens, refused_calls=dict(door.callers.refused))
+    return TokensOut(tokens=tokens, refused_calls=dict(context.callers.refused))
 
 
 @router.post(
@@ -36,11 +36,11 @@ async def list_all_tokens(door: AtDoor) -> TokensOut:
     responses=declared(Invalid, Conflict, TooLarge),
     openapi_extra=takes(TokenBody),
 )
-async def post_token(door: AtDoor, request: Request) -> TokenMadeOut:
+async def post_token(context: WithContext, request: Request) -> TokenMadeOut:
     """Make a token of a role, or a join token. Its secret is in the answer, and nowhere else ever again."""
     wanted = await body_of(request, lambda body: model_of(TokenBody, body).value())
-    async with transaction(door.engine) as conn:
-        return TokenMadeOut.made(*await create_token(conn, wanted, actor=door.actor))
+    async with transaction(context.engine) as conn:
+        return TokenMadeOut.made(*await create_token(conn, wanted, actor=context.actor))
 
 
 @router.delete(
@@ -50,10 +50,10 @@ async def post_token(door: AtDoor, request: Request) -> TokenMadeOut:
     status_code=status.HTTP_204_NO_CONTENT,
     responses=declared(Invalid, NotFound),
 )
-async def delete_token(name: NamePath, door: AtDoor) -> Response:
+async def delete_token(name: NamePath, context: WithContext) -> Response:
     """End a token. Within a second no control plane takes it any more."""
-    async with transaction(door.engine) as conn:
-        await revoke_token(conn, name, actor=door.actor)
+    async with transaction(context.engine) as conn:
+        await revoke_token(conn, name, actor=context.actor)
     return Response(status_code=status.HTTP_204_NO_CONTENT)
 
 
@@ -63,10 +63,10 @@ async def delete_token(name: NamePath, door: AtDoor) -> Response:
     summary="Replace a host's credential",
     responses=declared(Invalid, NotFound),
 )
-async def post_rotate(host: NamePath, door: AtDoor) -> HostCredentialOut:
+async def post_rotate(host: NamePath, context: WithContext) -> HostCredentialOut:
     """Have a host's credential replaced with its next report. The old one serves until the new one is used."""
-    async with transaction(door.engine) as conn:
-        await rotate(conn, host, actor=door.actor)
+    async with transaction(context.engine) as conn:
+        await rotate(conn, host, actor=context.actor)
     return HostCredentialOut(host=host, outcome="rotating")
 
 
@@ -76,8 +76,8 @@ async def post_rotate(host: NamePath, door: AtDoor) -> HostCredentialOut:
     summary="Revoke a host's credential",
     responses=declared(Invalid, NotFound),
 )
-async def post_revoke(host: NamePath, door: AtDoor) -> HostCredentialOut:
+async def post_revoke(host: NamePath, context: WithContext) -> HostCredentialOut:
     """Cut a host off within a second. Its workers run on; it is let in again with a join token made for it."""
-    async with transaction(door.engine) as conn:
-        await revoke_host(conn, host, actor=door.actor)
+    async with transaction(context.engine) as conn:
+        await revoke_host(conn, host, actor=context.actor)
     return HostCredentialOut(host=host, outcome="revoked")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from headway.control.http.dependencies import AtDoor, PoolPath, QueuePath
+from headway.control.http.dependencies import PoolPath, QueuePath, WithContext
 from headway.control.http.problems import declared
 from headway.control.http.schemas.queue_names import IN_PATH
 from headway.control.http.schemas.schema_base import Given
@@ -49,13 +49,13 @@ class WindowsOut(Given):
     tags=["queues"],
     responses=declared(Invalid, NotFound),
 )
-async def get_queue_metrics(queue: QueuePath, door: AtDoor) -> WindowsOut:
+async def get_queue_metrics(queue: QueuePath, context: WithContext) -> WindowsOut:
     """What a queue did over 1, 5, 15 and 60 minutes, and its job classes over the last.
 
     Utilization is known of a queue that has its pool for itself.
     """
-    now_s = door.clock()
-    async with transaction(door.engine) as conn:
+    now_s = context.clock()
+    async with transaction(context.engine) as conn:
         queues = await read_queues(conn)
         if queue not in queues:
             raise NotFound(f"queue {queue!r}: not seen, and no profile names it")
@@ -73,10 +73,10 @@ async def get_queue_metrics(queue: QueuePath, door: AtDoor) -> WindowsOut:
     tags=["queues"],
     responses=declared(Invalid, NotFound),
 )
-async def get_pool_metrics(pool: PoolPath, door: AtDoor) -> WindowsOut:
+async def get_pool_metrics(pool: PoolPath, context: WithContext) -> WindowsOut:
     """What all queues of a pool did together over 1, 5, 15 and 60 minutes, and how busy that kept its workers."""
-    now_s = door.clock()
-    async with transaction(door.engine) as conn:
+    now_s = context.clock()
+    async with transaction(context.engine) as conn:
         queues = (await get_profile(conn, pool)).profile.queues
         slots = await _slots(conn, pool, now_s=now_s)
         rows = await _rows(conn, queues, now_s=now_s)

@@ -80,7 +80,7 @@ class TokenOut(Given):
     @classmethod
     def of(cls, token: Token) -> "TokenOut":
         """``token`` as it is told."""
-        return cls(**_told(token))
+        return cls(**_fields_of(token))
 
 
 class TokensOut(Given):
@@ -100,7 +100,7 @@ class TokenMadeOut(TokenOut):
     @classmethod
     def made(cls, token: Token, secret: str) -> "TokenMadeOut":
         """``token`` with its secret."""
-        return cls(**_told(token), secret=secret)
+        return cls(**_fields_of(token), secret=secret)
 
 
 class HostCredentialOut(Given):
@@ -119,7 +119,7 @@ def _state(token: Token) -> TokenState:
     return "expires_soon" if left_s < min(SOON_S, SOON_SHARE * (token.expires_at_s - token.created_at_s)) else "valid"
 
 
-def _told(token: Token) -> dict[str, Any]:
+def _fields_of(token: Token) -> dict[str, Any]:
     return {
         "name": token.name,
         "role": token.role.value,

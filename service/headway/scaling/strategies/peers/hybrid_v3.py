@@ -10,7 +10,7 @@ from types import MappingProxyType
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.strategies.known_metrics import active_slots, failure_percent, served_per_s
-from headway.scaling.strategies.peers.formulas.arrivals import Look, Outlook
+from headway.scaling.strategies.peers.formulas.arrivals import Outlook, PolledSample
 from headway.scaling.strategies.peers.formulas.forecast import POLICIES
 from headway.scaling.strategies.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
 from headway.scaling.strategies.peers.scale_down_limits import anti_flapping
@@ -91,7 +91,7 @@ def _notes(sizing: Hybrid) -> tuple[str, ...]:
 
 def _learned(state: State) -> Learned:
     return Learned(
-        looks=tuple(Look(at_s, backlog_jobs) for at_s, backlog_jobs in state.get("looks", ())),
+        samples=tuple(PolledSample(at_s, backlog_jobs) for at_s, backlog_jobs in state.get("looks", ())),
         rates=tuple(state.get("rates", ())),
         workers=state.get("workers"),
     )
@@ -99,7 +99,7 @@ def _learned(state: State) -> Learned:
 
 def _state(learned: Learned) -> State:
     return {
-        "looks": [[look.at_s, look.backlog_jobs] for look in learned.looks],
+        "looks": [[sample.at_s, sample.backlog_jobs] for sample in learned.samples],
         "rates": list(learned.rates),
         "workers": learned.workers,
     }

@@ -9,7 +9,7 @@ from headway.scaling.strategies.peers.formulas.forecast import ForecastPolicy, T
 
 Source = Literal["no_history", "interval_too_short", "estimated", "forecast_blended"]
 
-LOOKS_MAX = 30
+SAMPLES_MAX = 30
 KEPT_S = 300.0
 SHORTEST_WINDOW_S = 1.0
 SHORTEST_PAIR_S = 0.001
@@ -19,7 +19,7 @@ CLEAR_CHANGE_JOBS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PolledSample:
     """The backlog at a moment."""
 
     at_s: float
@@ -43,31 +43,31 @@ class Outlook:
     horizon_s: float
 
 
-def kept_looks(looks: Sequence[Look], now: Look) -> tuple[Look, ...]:
+def kept_samples(samples: Sequence[PolledSample], now: PolledSample) -> tuple[PolledSample, ...]:
     """The looks that still count, ``now`` among them as the newest."""
-    young = [look for look in looks if now.at_s - look.at_s <= KEPT_S]
-    return (*young, now)[-LOOKS_MAX:]
+    young = [sample for sample in samples if now.at_s - sample.at_s <= KEPT_S]
+    return (*young, now)[-SAMPLES_MAX:]
 
 
 def estimated_arrivals(
-    looks: Sequence[Look], *, served_per_s: float, outlook: Outlook | None = None
+    samples: Sequence[PolledSample], *, served_per_s: float, outlook: Outlook | None = None
 ) -> ArrivalEstimate:
     """Arrivals per second from looks at the backlog, oldest first, and the throughput of now.
 
     Each pair of looks weighs twice as much as the pair before it.
     """
-    if len(looks) < 2:
+    if len(samples) < 2:
         return ArrivalEstimate(rate_per_s=served_per_s, confidence=UNSURE, source="no_history")
-    window_s = looks[-1].at_s - looks[0].at_s
+    window_s = samples[-1].at_s - samples[0].at_s
     if window_s < SHORTEST_WINDOW_S:
         return ArrivalEstimate(rate_per_s=served_per_s, confidence=UNSURE, source="interval_too_short")
-    growth = _growth(looks)
+    growth = _growth(samples)
     estimate = ArrivalEstimate(
         rate_per_s=max(0.0, served_per_s + _weighted(growth)),
-        confidence=_confidence(looks, window_s=window_s),
+        confidence=_confidence(samples, window_s=window_s),
         source="estimated",
     )
-    return estimate if outlook is None else _looking_ahead(estimate, growth, served_per_s, outlook)
+    return estimate if outlook is None else _with_outlook(estimate, growth, served_per_s, outlook)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class _Growth:
     weight: float
 
 
-def _growth(looks: Sequence[Look]) -> list[_Growth]:
+def _growth(samples: Sequence[PolledSample]) -> list[_Growth]:
     """One a pair of looks that are not one moment; the newest pair has half of all the weight."""
     return [
         _Growth(after.at_s, (after.backlog_jobs - before.backlog_jobs) / (after.at_s - before.at_s), 2.0**index)
-        for index, (before, after) in enumerate(pairwise(looks))
+        for index, (before, after) in enumerate(pairwise(samples))
         if after.at_s - before.at_s >= SHORTEST_PAIR_S
     ]
 
@@ -93,19 +93,19 @@ def _weighted(growth: Sequence[_Growth]) -> float:
     return sum(each.weight * each.jobs_per_s for each in growth) / weight if weight else 0.0
 
 
-def _confidence(looks: Sequence[Look], *, window_s: float) -> float:
+def _confidence(samples: Sequence[PolledSample], *, window_s: float) -> float:
     if 5.0 <= window_s <= 30.0:
         base = 0.9
     elif 2.0 <= window_s <= 60.0:
         base = 0.7
     else:
         base = 0.5
-    change_jobs = abs(looks[-1].backlog_jobs - looks[0].backlog_jobs)
-    told = 0.6 if change_jobs < SMALL_CHANGE_JOBS else 0.7 + 0.3 * min(change_jobs / CLEAR_CHANGE_JOBS, 1.0)
-    return base * (0.8 + 0.2 * min((len(looks) - 1) / 3, 1.0)) * told
+    change_jobs = abs(samples[-1].backlog_jobs - samples[0].backlog_jobs)
+    certainty = 0.6 if change_jobs < SMALL_CHANGE_JOBS else 0.7 + 0.3 * min(change_jobs / CLEAR_CHANGE_JOBS, 1.0)
+    return base * (0.8 + 0.2 * min((len(samples) - 1) / 3, 1.0)) * certainty
 
 
-def _looking_ahead(
+def _with_outlook(
     estimate: ArrivalEstimate, growth: Sequence[_Growth], served_per_s: float, outlook: Outlook
 ) -> ArrivalEstimate:
     """The estimate mixed with the line through the pairs' rates. Each takes the throughput of now, not of its time."""

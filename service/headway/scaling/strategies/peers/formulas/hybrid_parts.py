@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from headway.scaling.strategies.peers.formulas.arrivals import (
     ArrivalEstimate,
-    Look,
     Outlook,
+    PolledSample,
     estimated_arrivals,
-    kept_looks,
+    kept_samples,
 )
 from headway.scaling.strategies.peers.formulas.drain import backlog_drain
 from headway.scaling.strategies.peers.formulas.smoother import seen_rates, smoothed
@@ -57,7 +57,7 @@ class Sight:
 class Learned:
     """What is kept from one sight to the next."""
 
-    looks: tuple[Look, ...] = ()
+    samples: tuple[PolledSample, ...] = ()
     rates: tuple[float, ...] = ()
     workers: int | None = None
 
@@ -85,8 +85,8 @@ class Hybrid:
 
 def hybrid(sight: Sight, learned: Learned, settings: Settings) -> tuple[Hybrid, Learned]:
     """The target for what is seen, after what was learned, and what is learned now."""
-    looks = kept_looks(learned.looks, Look(sight.at_s, sight.backlog_jobs))
-    estimate = estimated_arrivals(looks, served_per_s=sight.served_per_s, outlook=settings.outlook)
+    samples = kept_samples(learned.samples, PolledSample(sight.at_s, sight.backlog_jobs))
+    estimate = estimated_arrivals(samples, served_per_s=sight.served_per_s, outlook=settings.outlook)
     sizing = _sized(sight, settings, raw_per_s=_counted_per_s(estimate, sight, settings))
 
     bounded = _bounded(math.ceil(sizing.wanted_workers), settings)
@@ -95,7 +95,7 @@ def hybrid(sight: Sight, learned: Learned, settings: Settings) -> tuple[Hybrid, 
     workers = _bounded(calm, settings)
     return (
         replace(sizing, workers=workers, is_smoothed=calm != bounded),
-        Learned(looks=looks, rates=rates, workers=calm),
+        Learned(samples=samples, rates=rates, workers=calm),
     )
 
 
