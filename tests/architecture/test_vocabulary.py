@@ -6,10 +6,10 @@ from vocabulary import FOLDERS, PRIVATE, counted, uses, uses_in
 
 # Folder -> word -> how many are left. A number may only fall: lower it when it has.
 LEFT = {
-    "service": {"tell": 575, "hear": 69, "door": 93, "harm": 1, "look": 278},
-    "sparkjobs": {"tell": 21, "hear": 4, "door": 1, "harm": 0, "look": 10},
-    "tests": {"tell": 551, "hear": 55, "door": 97, "harm": 19, "look": 217},
-    "benchmarks": {"tell": 19, "hear": 13, "door": 1, "harm": 0, "look": 24},
+    "service": {"tell": 349, "hear": 41, "door": 46, "harm": 1, "look": 182},
+    "sparkjobs": {"tell": 18, "hear": 4, "door": 1, "harm": 0, "look": 6},
+    "tests": {"tell": 515, "hear": 55, "door": 97, "harm": 19, "look": 210},
+    "benchmarks": {"tell": 18, "hear": 6, "door": 1, "harm": 0, "look": 24},
 }
 
 

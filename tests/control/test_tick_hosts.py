@@ -8,8 +8,8 @@ import pytest
 from control.test_tick import LATE, Database, leading
 from headway.scaling.model import Host, Mode
 from headway.store.engine import Connection, create_engine, transaction
-from headway.store.hosts.host_assignments import read_standing
 from headway.store.pools import evaluation_io
+from store.reporting import read_assignments
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ async def test_what_a_pinned_pool_runs_is_told_to_be_exclusive_for_as_long_as_it
         before = database.revision_of("a")
         await tick(migrated_url)
         async with transaction(engine) as connection:
-            (told,) = (await read_standing(connection, "a")).assignments
+            (told,) = (await read_assignments(connection, "a")).assignments
         assert (told.base_workers, told.is_exclusive) == (1, pinned is not None)
         assert database.revision_of("a") > before  # so that its agent hears of it
     await engine.dispose()

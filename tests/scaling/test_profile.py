@@ -108,8 +108,6 @@ def test_a_members_objective_takes_the_rest_from_the_pools() -> None:
     )
     assert made.objective_of("redis/news") == Objective(target_s=60.0, percentile=95.0)
     assert made.objective_of("redis/mail") == made.objective
-    assert made.for_member("redis/news").objective.target_s == 60.0
-    assert made.for_member("redis/mail") is made
 
 
 def test_every_mistake_is_reported_at_once() -> None:

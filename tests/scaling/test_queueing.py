@@ -11,7 +11,6 @@ from headway.scaling.planning.queueing import (
     delay_probability,
     erlang_b,
     erlang_c,
-    kingman_wait_s,
     mean_wait_s,
     slots_for,
     slots_for_burst,
@@ -162,7 +161,6 @@ def test_no_load_needs_no_slot():
 def test_without_a_steady_state_the_wait_has_no_end(slots):
     assert erlang_c(slots, 5.0) == wait_exceeds_probability(slots, 5.0, 1.0, 60.0) == 1.0
     assert mean_wait_s(slots, 5.0, 1.0) == allen_cunneen_wait_s(slots, 5.0, 1.0, 0.0, 0.0) == math.inf
-    assert kingman_wait_s(1.0, 1.0, 1.0, 1.0) == math.inf
 
 
 @given(delayed=st.floats(1e-9, 1))
@@ -194,12 +192,6 @@ def test_allen_and_cunneen_meet_the_forms_that_are_exact(slots, busy, service_s)
     assert allen_cunneen_wait_s(1, busy, service_s, 1.0, 0.0) == pytest.approx(busy / (1 - busy) * service_s / 2)
 
 
-@given(busy=st.floats(0, 0.99), service_s=SERVICE_S, arrival_cv2=st.floats(0, 50), service_cv2=st.floats(0, 50))
-def test_kingman_is_allen_and_cunneen_with_one_slot(busy, service_s, arrival_cv2, service_cv2):
-    several_s = allen_cunneen_wait_s(1, busy, service_s, arrival_cv2, service_cv2)
-    assert kingman_wait_s(busy, service_s, arrival_cv2, service_cv2) == pytest.approx(several_s)
-
-
 @given(slots=SLOTS, busy=st.floats(0.01, 0.99), cv2=st.floats(0, 50), more=st.floats(0, 50))
 def test_what_varies_more_waits_longer(slots, busy, cv2, more):
     assume(busy * slots < slots)
@@ -217,7 +209,7 @@ def test_what_no_queue_has_is_refused_by_name(nonsense):
         ("target_s", lambda: slots_for(1.0, 1.0, nonsense, 99.0)),
         ("percentile", lambda: slots_for(1.0, 1.0, 1.0, nonsense)),
         ("beta", lambda: square_root_staffing(1.0, nonsense)),
-        ("arrival_cv2", lambda: kingman_wait_s(0.5, 1.0, nonsense, 1.0)),
+        ("arrival_cv2", lambda: allen_cunneen_wait_s(1, 0.5, 1.0, nonsense, 1.0)),
         ("delay_probability_max", lambda: beta_for(nonsense)),
     ):
         with pytest.raises(Invalid, match=named):

@@ -8,7 +8,7 @@ from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import Exit, HostCapacity, StartUp
 from headway.store.engine import Engine, transaction
-from headway.store.hosts.host_reports import HostReport, record_report
+from headway.store.hosts.host_reports import HostReport
 from headway.store.hosts.hosts import enrol
 from headway.store.pools.behaviours import (
     Learned,
@@ -19,6 +19,7 @@ from headway.store.pools.behaviours import (
     save_learned,
     with_timings,
 )
+from store.reporting import record_report
 
 LEARNED = Learned(
     body={"sample_lag_s": [1.0, 2.0]},

@@ -10,10 +10,11 @@ from headway.errors import Conflict, NotFound
 from headway.scaling.model import HostCapacity, HostState, Worker, WorkerState
 from headway.store.engine import Connection, create_engine, transaction
 from headway.store.hosts.host_lifecycle import forget_host, set_host_state
-from headway.store.hosts.host_reports import HostReport, record_report
+from headway.store.hosts.host_reports import HostReport
 from headway.store.hosts.hosts import enrol, load_hosts
 from headway.store.overview import read_hosts
 from headway.store.tables import audit_log, workers
+from store.reporting import record_report
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from headway.errors import Conflict, NotFound
 from headway.scaling.model import Assignment, Exit, Hint, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.hosts.forced_kills import read_forced
-from headway.store.hosts.host_assignments import read_standing
-from headway.store.hosts.host_reports import HostReport, record_report, record_reports
+from headway.store.hosts.host_reports import HostReport, record_reports
 from headway.store.hosts.hosts import enrol, load_hosts, read_cluster_id
 from headway.store.overview import read_hosts
+from store.reporting import read_assignments, record_report
 
 NOW_S = 1_000.0  # of the receiver's clock, which only differences are taken from
 TEMPLATE = Template(name="rq", content_hash="h", slots=2, cpu_cores=0.5, memory_bytes=1_000)
@@ -202,7 +202,7 @@ async def test_a_host_that_nobody_knows_must_enrol(conn: Connection) -> None:
     with pytest.raises(NotFound, match="must enrol again"):
         await record_report(conn, report("nobody"))
     with pytest.raises(NotFound, match="must enrol again"):
-        await read_standing(conn, "nobody")
+        await read_assignments(conn, "nobody")
 
 
 async def test_no_host_can_touch_anothers_workers(conn: Connection) -> None:
@@ -310,8 +310,8 @@ async def active(conn: Connection, pid: int, *, host: str = "a", is_busy: bool =
 
 async def test_a_host_stands_at_its_own_assignments_and_its_own_workers_hints(conn: Connection) -> None:
     one, two = await enrolled(conn, "a"), await enrolled(conn, "b")
-    assert await read_standing(conn, one) == await read_standing(conn, two)
-    assert (await read_standing(conn, one)).revision == 0
+    assert await read_assignments(conn, one) == await read_assignments(conn, two)
+    assert (await read_assignments(conn, one)).revision == 0
     await assigned(conn, one, "web", 1)
     await assigned(conn, one, "mail", 2, 3)
     await assigned(conn, two, "mail", 9)
@@ -320,7 +320,7 @@ async def test_a_host_stands_at_its_own_assignments_and_its_own_workers_hints(co
     await active(conn, 9, host="b")
     await active(conn, 10, is_busy=False, seen_s=0.0)
     await conn.execute(text("update worker_activities set ended_jobs = 12 where pid = 7"))
-    standing = await read_standing(conn, one)
+    standing = await read_assignments(conn, one)
     assert (standing.epoch, standing.revision) == (5, 8)
     common = {"host_id": one, "template": "rq", "restart_generation": 1}
     assert standing.assignments == (

@@ -1,7 +1,7 @@
 """The policy of a pool, and how a mapping (YAML, JSON) becomes one. Every mistake is reported at once, by name."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import lru_cache
 from types import SimpleNamespace
@@ -173,12 +173,6 @@ class Profile:
     def objective_of(self, queue: str) -> Objective:
         """What is promised to the jobs of ``queue``."""
         return self.member_objectives.get(queue, self.objective)
-
-    def for_member(self, queue: str) -> "Profile":
-        """The profile as it would be if ``queue`` were alone in the pool: with the queue's own objective."""
-        if queue not in self.member_objectives:
-            return self
-        return replace(self, objective=self.member_objectives[queue])
 
 
 @lru_cache(maxsize=1024)  # asked for several times in a decision, and many pools have the same

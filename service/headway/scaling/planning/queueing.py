@@ -141,18 +141,6 @@ def allen_cunneen_wait_s(
     return wait_s * ((arrival_cv2 + service_cv2) / 2) if math.isfinite(wait_s) else math.inf
 
 
-def kingman_wait_s(offered_load: float, service_time_s: float, arrival_cv2: float, service_cv2: float) -> float:
-    """How long a job waits on average for one slot (G/G/1, approximate, good as the load nears 1).
-
-    Source: J. F. C. Kingman, "The single server queue in heavy traffic", Proceedings of the Cambridge Philosophical
-    Society 57 (1961): load / (1 − load) · (c²ₐ + c²ₛ) / 2 · service.
-    """
-    _check(offered_load=offered_load, service_time_s=service_time_s, arrival_cv2=arrival_cv2, service_cv2=service_cv2)
-    if offered_load >= 1:
-        return math.inf
-    return offered_load / (1 - offered_load) * (arrival_cv2 + service_cv2) / 2 * service_time_s
-
-
 def _delayed(slots: int, offered_load: float, blocked: float) -> float:
     if slots <= offered_load:
         return 1.0

@@ -26,18 +26,6 @@ class HostAssignments:
     hints: tuple[Hint, ...] = ()
 
 
-async def read_standing(conn: AsyncConnection, host_id: str) -> HostAssignments:
-    """What the host is to run.
-
-    Raises:
-        NotFound: no host has this id.
-    """
-    standing = (await read_standings(conn, [host_id])).get(host_id)
-    if standing is None:
-        raise unknown(host_id)
-    return standing
-
-
 async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> dict[str, HostAssignments]:
     """Host -> what it is to run, of those that are known, in one statement: a revision and its rows belong together."""
     rows = await conn.execute(_STANDINGS, {"host_ids": list(host_ids)})

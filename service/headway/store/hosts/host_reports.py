@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Text, TextClause, bindparam, func, select, text
+from sqlalchemy import Text, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -17,7 +17,6 @@ from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker,
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.forced_kills import count_forced
 from headway.store.hosts.host_allowance import admitted, allowance_of
-from headway.store.hosts.host_assignments import unknown
 from headway.store.hosts.hosts import LEASE_S, template_to_json
 from headway.store.hosts.start_timings import learn_exits, learn_start_ups
 from headway.store.tables import audit_log, hosts
@@ -79,37 +78,18 @@ class Pulse:
     capacity: HostCapacity
 
 
-async def record_report(conn: AsyncConnection, report: HostReport) -> bool:
-    """Make ``report`` what is known of its host, and hold the host for known for another lease.
-
-    Returns:
-        Whether it was: a report older than another one of the same boot changes nothing.
-
-    Raises:
-        NotFound: no host has this id.
-    """
-    recorded = await _recorded(conn, [report], _PATIENTLY)
-    if recorded.unknown:
-        raise unknown(report.host_id)
-    return report.host_id in recorded.taken
-
-
 async def record_reports(conn: AsyncConnection, received: Sequence[HostReport | Pulse]) -> Recorded:
     """Make each of ``received`` what is known of its host, and hold the host for known for another lease.
 
     At most one a host. None waits for whoever else writes to its host, so that this transaction and one that writes to
     many hosts cannot wait for each other.
     """
-    return await _recorded(conn, received, _UNLESS_LOCKED)
-
-
-async def _recorded(conn: AsyncConnection, received: Sequence[HostReport | Pulse], statement: TextClause) -> Recorded:
     bounds = await _bounds(conn, [each.host_id for each in received if isinstance(each, HostReport)])
     kept = [_within(each, bounds.get(each.host_id)) if isinstance(each, HostReport) else each for each in received]
     reports = [each for each in kept if isinstance(each, HostReport)]
     pulses = {each.host_id for each in received if isinstance(each, Pulse)}
     rows = [_host_to_json(each) if isinstance(each, HostReport) else _pulse_to_json(each) for each in kept]
-    found = (await conn.execute(statement, {"rows": rows, "lease_s": LEASE_S})).all()
+    found = (await conn.execute(_RECORD, {"rows": rows, "lease_s": LEASE_S})).all()
     left = {row.host_id for row in found if row.is_free and not row.is_taken}
     recorded = Recorded(
         taken=frozenset(row.host_id for row in found if row.is_taken),
@@ -168,14 +148,15 @@ async def _audit(conn: AsyncConnection, name: str, refused: Sequence[str], *, ad
         await record_act(conn, actor=by, action=REFUSED, subject=host, after={"refused": list(refused)})
 
 
-_RECORD = """
+_RECORD = text(
+    """
     with given as (
         select * from jsonb_to_recordset(:rows) as given(
             host_id text, boot_id text, sequence bigint, follows bigint, epoch_seen bigint, cpu_cores double precision,
             memory_bytes bigint, gpus integer, cpu_pressure double precision, memory_pressure double precision,
             labels jsonb, templates jsonb, refused jsonb, running jsonb, failing jsonb)
     ), free as (
-        select host_id from hosts where host_id in (select host_id from given) for no key update {locked}
+        select host_id from hosts where host_id in (select host_id from given) for no key update skip locked
     ), taken as (
         update hosts set
             boot_id = given.boot_id,
@@ -190,11 +171,11 @@ _RECORD = """
             templates = coalesce(given.templates, hosts.templates),
             refused = coalesce(given.refused, hosts.refused),
             -- Template -> when its workers were last seen to fail: now where all of them do, never where one runs.
-            failing = case when given.failing is null or hosts.failing = '{{}}' and given.failing = '[]'
+            failing = case when given.failing is null or hosts.failing = '{}' and given.failing = '[]'
                 then hosts.failing else
                 (hosts.failing - array(select jsonb_array_elements_text(given.running))) || coalesce(
                     (select jsonb_object_agg(failed.template, extract(epoch from now()))
-                     from jsonb_array_elements_text(given.failing) as failed(template)), '{{}}') end,
+                     from jsonb_array_elements_text(given.failing) as failed(template)), '{}') end,
             reported_at = now(),
             lease_ends_at = now() + make_interval(secs => :lease_s)
         from given join free using (host_id)
@@ -208,9 +189,7 @@ _RECORD = """
         hosts.host_id is not null as is_known
     from given left join free using (host_id) left join taken using (host_id) left join hosts using (host_id)
     """
-_PATIENTLY, _UNLESS_LOCKED = (
-    text(_RECORD.format(locked=locked)).bindparams(bindparam("rows", type_=JSONB)) for locked in ("", "skip locked")
-)
+).bindparams(bindparam("rows", type_=JSONB))
 
 
 def _host_to_json(report: HostReport) -> Mapping[str, Any]:
