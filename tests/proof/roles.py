@@ -19,7 +19,7 @@ from processes import end, javas_below
 from proof.logged import put_past
 from proof.producers import Door, Ledger, doors
 
-READY_WITHIN_S = 300.0
+READY_WITHIN_S = 600.0
 STOP_WITHIN_S = 120.0
 NOTICED_WITHIN_S = 15.0
 WORDS_SHOWN = 4000
@@ -29,10 +29,12 @@ PAST_FILES = 100  # of each hour that is to be merged
 class Role:
     """One role of Headway: a process, its log, and how often it was killed or came to its end by itself."""
 
-    def __init__(self, name: str, folder: Path, env: Mapping[str, str], *, says_when_ready: str) -> None:
+    def __init__(
+        self, name: str, folder: Path, env: Mapping[str, str], *, says_when_ready: str, python: str = sys.executable
+    ) -> None:
         self.log = folder / f"{name}.log"
         self.ends = 0
-        self._argv = [sys.executable, "-m", "headway", name.split("-")[0]]
+        self._argv = [python, "-m", "headway", name.split("-")[0]]
         self._env = {**os.environ, **env}
         self._says_when_ready = says_when_ready.encode()
         self._began = 0
