@@ -50,9 +50,10 @@ FULL = [row("small", "a", 4), row("small", "b", 4)]
 
 
 def test_a_floor_clears_the_host_on_which_the_fewest_work() -> None:
-    hosts = fleet({"a": 4, "b": 4}, FULL, {("small", "a"): 2, ("small", "b"): 3})
-    rows = allot([claim("small", "one", 8), claim("large", "four", 1, 1)], hosts, FULL).rows
-    assert counts(rows) == {("large", "a"): 1, ("small", "b"): 4}
+    there = [*FULL, row("small", "c", 4)]
+    hosts = fleet({"a": 4, "b": 4, "c": 4}, there, {("small", "a"): 4, ("small", "b"): 4, ("small", "c"): 2})
+    rows = allot([claim("small", "one", 12), claim("large", "four", 1, 1)], hosts, there).rows
+    assert counts(rows) == {("large", "c"): 1, ("small", "a"): 4, ("small", "b"): 4}
 
 
 def test_a_floor_leaves_idle_workers_where_they_are_not_in_its_way() -> None:
