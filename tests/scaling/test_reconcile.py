@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.scaling.model import Assignment, Worker, WorkerState
@@ -376,18 +376,29 @@ def is_current(found: Worker, wanted: Assignment, upkeep: Upkeep) -> bool:
     )
 
 
+def does_serve(found: Worker) -> bool:
+    """Whether it runs, or has a job though it is not known to be ready yet."""
+    return found.state is RUNNING or (found.state is STARTING and found.is_busy is True)
+
+
+ONE_STARTS_WITH_A_JOB = [
+    worker("a", template_hash="old", state=STARTING, is_busy=True),
+    *(worker(name, template_hash="old", is_busy=None) for name in "bc"),
+]
+
+
 @given(WORKERS, ROWS, UPKEEPS)
-def test_upkeep_takes_away_no_running_worker_before_another_runs_and_but_one_where_there_is_no_room(
+@example(ONE_STARTS_WITH_A_JOB, [row(3)], Upkeep(template_hashes={"rq": "new"}, cramped={"rq"}))
+def test_upkeep_takes_away_no_serving_worker_before_another_runs_and_but_one_where_there_is_no_room(
     workers: list[Worker], rows: list[Assignment], upkeep: Upkeep
 ) -> None:
     drained = set(drains(reconcile(workers, rows, upkeep=upkeep)))
     for each, is_burst in ((each, is_burst) for each in rows for is_burst in (False, True)):
         count = each.burst_workers if is_burst else each.base_workers
-        running = [
-            found for found in workers if (found.pool, found.is_burst, found.state) == (each.pool, is_burst, RUNNING)
-        ]
-        left = sum(found.worker_id not in drained or is_current(found, each, upkeep) for found in running)
-        assert left >= min(len(running), count - (each.template in upkeep.cramped))
+        serving = [found for found in workers if (found.pool, found.is_burst) == (each.pool, is_burst)]
+        serving = [found for found in serving if does_serve(found)]
+        left = sum(found.worker_id not in drained or is_current(found, each, upkeep) for found in serving)
+        assert left >= min(len(serving), count - (each.template in upkeep.cramped))
 
 
 @given(WORKERS, ROWS, UPKEEPS)
