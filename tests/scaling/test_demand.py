@@ -10,6 +10,7 @@ from headway.scaling.demands.deadlines import (
     Need,
     Supply,
     backlog_drain,
+    ceiling_slots,
     exposed_s,
     need,
     standing,
@@ -17,7 +18,7 @@ from headway.scaling.demands.deadlines import (
     waiting,
 )
 from headway.scaling.model import Arrivals, Objective
-from scaling.pools import profile, queue, view
+from scaling.pools import NOW_S, profile, queue, view
 
 
 def given_supply(**values: object) -> Supply:
@@ -173,3 +174,9 @@ def test_a_need_is_never_negative_and_keeps_no_more_than_is_idle(
     found = need(jobs, within_s, there, start_up_s=up_s)
     assert 0 <= found.kept_slots <= there.idle_slots
     assert found.new_slots >= 0
+
+
+@pytest.mark.parametrize(("capacity_workers", "slots"), [(None, 40), (3, 6), (30, 40)])
+def test_the_ceiling_is_what_profile_and_hosts_both_have_room_for(capacity_workers: int | None, slots: int) -> None:
+    pool = view(profile=profile(workers_max=20), slots_per_worker=2, capacity_workers=capacity_workers)
+    assert ceiling_slots(pool, NOW_S) == slots
