@@ -31,6 +31,7 @@ _OPTIONS = (
     # A control plane that vanished without a word is noticed within a minute.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 15_000),
+    ("grpc.http2.ping_timeout_ms", 15_000),
     # A proxy set up for the web has no way to the control plane, and loopback needs none.
     ("grpc.enable_http_proxy", 0),
 )

@@ -41,6 +41,7 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     # An agent that vanished without a word, or hangs, is shown 15 s later at the latest: 11 s, and those of `HangUps`.
     ("grpc.keepalive_time_ms", 6_000),
     ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),  # else gRPC waits a minute for the answer, whatever the line above says
     ("grpc.http2.max_pings_without_data", 0),  # else two after an answer, and then none for a minute
     # Agents may ping as often as they like, calls or none: a connection dropped as "too many pings" helps nobody.
     ("grpc.keepalive_permit_without_calls", 1),
