@@ -11,6 +11,7 @@ ARGS ?=
 FAST_AT_ONCE ?= auto
 SLOW_AT_ONCE ?= 3
 SLOW := spark or e2e or install or browser
+ONLY_SLOW := browser e2e install
 # The tests begin a thousand Pythons: what one has compiled, the others need not.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -67,10 +68,10 @@ types: install ## mypy, strict
 contracts: install ## who may import whom
 	@$(BIN)/lint-imports --no-logo
 
-# Two a core: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their own order short files come last; by how many tests
-# they have, the laws would, of which a few take long.
-fast: install ## the tests that start no JVM, no browser and no whole system, two at once on each core
-	@$(BIN)/pytest -m "not proof and not ($(SLOW))" --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
+# Three a core: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their
+# own order short files come last; by how many tests they have, the laws would, of which a few take long.
+fast: install ## the tests that start no JVM, no browser and no whole system, three at once on each core
+	@$(BIN)/pytest -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%) --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 # They wait more than they compute, and each may hold 3 GB. More at once starve those that look at processor time.
 slow: install ## the others, three at once; tests/side_by_side.py says which stay together

@@ -1,9 +1,9 @@
 """How tests run several at once, and what of the slow ones, with ``--dist loadgroup``, stays together and begins first.
 
-Fast tests wait about as long as they compute, for processes, calls and time limits: two run at once on each core.
+Fast tests wait longer than they compute, for processes, calls and time limits: three run at once on each core.
 
-The slow part collects only the files that can hold slow tests, by their text: that all slow tests are in such files is
-seen to wherever everything is collected.
+The fast part collects no folder that has slow tests only, and the slow part only files that can hold slow ones, by
+their text. A test that neither would collect ends every run that finds it.
 
 Tests that share something dear are a group, one after another in one process. Every other test stands alone: servers
 are a process's own, and so are folders, ports (``ports.py``), namespaces and cgroups (``lab/``). Groups begin first,
@@ -14,6 +14,7 @@ The groups are xdist's, but not its mark: that one is written into the name of a
 
 import os
 import re
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,10 @@ GROUPS = {
 
 SLOW = ("spark", "e2e", "install", "browser")
 NAMES_SLOW = re.compile(rf"mark\.({'|'.join(SLOW)})\b|\bIN_A_BROWSER\b")
-SPARK = Path(__file__).parent / "spark"  # marked by its conftest.py
-PROCESSES_A_CORE = 2
+TESTS = Path(__file__).parent
+ONLY_SLOW = ("browser", "e2e", "install")  # which `make fast` ignores
+WITHOUT_NAMING = (*ONLY_SLOW, "spark")  # whose conftest.py marks them
+PROCESSES_A_CORE = 3
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -48,7 +51,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def can_hold_slow(file: Path) -> bool:
     """Whether a file of tests may have slow ones, by its text."""
-    return file.is_relative_to(SPARK) or NAMES_SLOW.search(file.read_text()) is not None
+    return _is_in(WITHOUT_NAMING, file) or NAMES_SLOW.search(file.read_text()) is not None
 
 
 class InGroups(LoadScopeScheduling):
@@ -66,14 +69,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduli
     return InGroups(config, log)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
+    hidden = {str(item.path) for item in items if not is_seen(item.path, is_slow=_is_slow(item))}
+    if hidden:  # before marks that are not asked for take items away
+        raise pytest.UsageError(f"the part that should run them would not collect tests of {', '.join(sorted(hidden))}")
+    yield
     if _is_slow_part(config):
         items.sort(key=_turn)
-        return
-    slow = {item.path for item in items if any(item.get_closest_marker(mark) for mark in SLOW)}
-    if hidden := sorted(str(file) for file in slow if not can_hold_slow(file)):
-        raise pytest.UsageError(f"slow tests, of which the slow part would not know: {', '.join(hidden)}")
+
+
+def is_seen(file: Path, *, is_slow: bool) -> bool:
+    """Whether the part of the tests that a test belongs to collects its file."""
+    return can_hold_slow(file) if is_slow else not _is_in(ONLY_SLOW, file)
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(mark) for mark in SLOW)
+
+
+def _is_in(folders: tuple[str, ...], file: Path) -> bool:
+    return any(file.is_relative_to(TESTS / folder) for folder in folders)
 
 
 def _is_slow_part(config: pytest.Config) -> bool:

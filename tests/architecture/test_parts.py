@@ -1,0 +1,32 @@
+"""The fast and the slow part of the tests are all of them: what one does not collect, the other does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from architecture.tree import ROOT
+from side_by_side import ONLY_SLOW, SLOW, TESTS, is_seen
+
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize(
+    ("file", "is_slow", "seen"),
+    [
+        (TESTS / "e2e/test_demo.py", True, True),
+        (TESTS / "e2e/test_demo.py", False, False),  # a fast test that the fast part would not collect
+        (TESTS / "spark/test_buckets.py", True, True),  # marked by its folder
+        (TESTS / "spark/test_java.py", False, True),
+        (TESTS / "agent/test_loop.py", True, True),  # one of its tests is
+        (TESTS / "agent/test_loop.py", False, True),
+        (TESTS / "agent/test_fleet.py", True, False),  # nothing in it names a kind that is slow
+    ],
+)
+def test_a_test_is_where_its_part_is_collected(file: Path, is_slow: bool, seen: bool) -> None:
+    assert is_seen(file, is_slow=is_slow) is seen
+
+
+def test_the_recipes_leave_out_what_is_known_here() -> None:
+    assert re.search(r"^ONLY_SLOW := (.*)$", MAKEFILE, flags=re.MULTILINE)[1].split() == list(ONLY_SLOW)
+    assert set(re.search(r"^SLOW := (.*)$", MAKEFILE, flags=re.MULTILINE)[1].split(" or ")) == set(SLOW)
