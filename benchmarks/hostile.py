@@ -42,8 +42,8 @@ from headway.store.embedded import ensure_postgres
 from headway.wire.v1 import agent_pb2, telemetry_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 from headway.wire.v1.telemetry_pb2_grpc import TelemetryServiceStub
+from security.hosts import Host
 from security.planes import TOKEN, Plane, serving
-from security.test_reports import Host
 
 SHOWN = (("authorization", f"Bearer {TOKEN}"),)
 EACH_S = 0.05

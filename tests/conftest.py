@@ -30,9 +30,9 @@ import psycopg
 import pytest
 import redis
 
-from control.http.seed import Seed
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 from headway.store.engine import Engine, create_engine
+from support.seed import Seed
 
 pytest_plugins = ["side_by_side", "whole_run", "in_time"]
 

@@ -6,8 +6,8 @@ The fast part collects no folder that has slow tests only, and the slow part onl
 their text. A test that neither would collect ends every run that finds it.
 
 Tests that share something dear are a group, one after another in one process. Every other test stands alone: servers
-are a process's own, and so are folders, ports (``ports.py``), namespaces and cgroups (``lab/``). Groups begin first,
-and then what may take longest, so that the last to end is a short one.
+are a process's own, and so are folders, ports (``support/ports.py``), namespaces and cgroups (``lab/``). Groups
+begin first, and then what may take longest, so that the last to end is a short one.
 
 The groups are xdist's, but not its mark: that one is written into the name of a test, where pytest 9 looks no more.
 """

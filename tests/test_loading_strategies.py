@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT
 from headway.__main__ import main
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategies.fixed import FIXED
 from headway.strategies import GROUP, load_strategies, refuse_unknown
+from support.tree import ROOT
 
 HOW_TO = (ROOT / "docs" / "how-to" / "write-a-strategy.md").read_text()
 

@@ -23,7 +23,8 @@ PURE = ("tests/scaling", "tests/simulate")
 
 # What was changed -> the tests that judge it. The first that fits; a package has a folder of its name.
 TESTS = (
-    (r"tests/(\w+)/.*test_\w+\.py", r"\g<0>"),
+    (r"tests/(?:\w+/)*test_\w+\.py", r"\g<0>"),
+    (r"tests/support/.*|tests/\w+\.py", "tests/architecture"),
     (r"tests/(\w+)/.*", r"tests/\1"),
     (r"service/headway/(\w+)/.*", r"tests/\1"),
     (r"service/headway/(?:settings|__main__)\.py", "tests/architecture"),

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.workers import Stage
+from support.workers import Stage
 
 
 @pytest.fixture

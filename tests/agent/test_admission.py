@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.workers import template
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Ready
 from headway.agent.policy.start_throttle import STARTING_LEAST, STARTING_PER_CORE, admitted, starting_max, uncounted
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
+from support.workers import template
 
 
 def start(pool: str, template: str = "rq") -> Start:

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from agent.workers import SLEEP, Stage, eventually, look_until, start, template
 from headway.agent.config.templates import WORKER_ID, Stop, Template
 from headway.agent.system import procfs
 from headway.agent.workers import recovery
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Drain
+from support.waiting import eventually
+from support.workers import SLEEP, Stage, look_until, start, template
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a worker as another user")
 NOBODY = 65534
@@ -215,7 +216,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path[:0] = {paths!r}
-from agent.workers import SLEEP, Stage, start, template
+from support.workers import SLEEP, Stage, start, template
 from headway.agent.workers import worker_process as processes
 spawned = processes.spawn
 left = {after}

@@ -3,11 +3,11 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from agent.workers import eventually
-from agent.workers import record as a_record
 from headway.agent.model import NOT_KNOWN, Activity, Hint
 from headway.agent.monitoring.activity import HINT_FRESH_S, ActivityTracker, ProcessWatch, Sample, by_hint
 from headway.agent.system import procfs
+from support.waiting import eventually
+from support.workers import record as a_record
 
 NOW_S = 1_000.0
 CREW = frozenset({(11, 1), (12, 1)})

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.workers import SLEEP, template
-from agent.workers import record as a_record
 from headway.agent.monitoring.cost_model import (
     BAND,
     CPU_CORES_LEAST,
@@ -21,6 +19,8 @@ from headway.agent.monitoring.cost_model import (
 )
 from headway.agent.monitoring.resource_usage import ResourceUsage, WorkerUsage, weighed
 from headway.agent.system import procfs
+from support.workers import SLEEP, template
+from support.workers import record as a_record
 
 MB = 10**6
 

@@ -12,23 +12,19 @@ from typing import Any
 
 import pytest
 
-from agent.workers import BUSY, SLEEP, STUBBORN, Stage, eventually, look_until, start, template
-from flushed import Disk
 from headway.agent.config.templates import Ready, Stop
 from headway.agent.desired_state import DesiredState
 from headway.agent.system import procfs
 from headway.agent.workers.manager import WorkerManager
 from headway.scaling.model import Assignment, Worker, WorkerState
 from headway.scaling.reconcile import Drain, reconcile
-from processes import runs
+from support.flushed import Disk
+from support.processes import runs
+from support.waiting import eventually
+from support.workers import BUSY, PRINTS_READY, SLEEP, STUBBORN, Stage, look_until, printed, start, states, template
 
 # Runs on when a signal interrupts it.
 STAYS = "\nwhile True: time.sleep(600)"
-PRINTS_READY = Ready(pattern="ready", timeout_s=30.0)
-
-
-def states(fleet: WorkerManager) -> list[WorkerState]:
-    return [worker.state for worker in fleet.workers()]
 
 
 def drain(fleet: WorkerManager) -> None:
@@ -38,10 +34,6 @@ def drain(fleet: WorkerManager) -> None:
 def marked(name: str, value: str) -> list[int]:
     """The processes that bear this mark, once any does: in the middle of its start one has no environment."""
     return eventually(lambda: [pid for pid in procfs.pids() if procfs.environment(pid).get(name) == value])
-
-
-def printed(stage: Stage, worker_id: str) -> str:
-    return (stage.folder.logs / f"{worker_id}.log").read_text()
 
 
 # --- starting --------------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from flushed import Disk
 from headway.agent.model import Identity
 from headway.agent.state import instance_lock
 from headway.agent.state.instance_lock import as_host
 from headway.agent.state.state_dir import StateFolder
 from headway.errors import Misconfigured, Refused
+from support.flushed import Disk
 
 
 def test_one_agent_works_in_a_folder(tmp_path: Path) -> None:

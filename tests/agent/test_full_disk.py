@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.workers import SLEEP, Stage, look_until, start, template
 from headway.agent.config.templates import Ready
 from headway.agent.workers.manager import WorkerManager
 from headway.scaling.model import WorkerState
+from support.workers import SLEEP, Stage, look_until, start, template
 
 # As a library does whose log is lost: the line does not come again.
 SAYS = """

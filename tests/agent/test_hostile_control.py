@@ -9,12 +9,13 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fake_control import eventually, row
-from agent.test_loop import Host, one_host
 from headway.agent.desired_state import within
 from headway.scaling.model import Assignment
 from headway.wire.v1 import agent_pb2
-from processes import runs
+from support.agent_host import Host, one_host
+from support.fake_control import row
+from support.processes import runs
+from support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

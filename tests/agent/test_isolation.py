@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.workers import template
 from headway.agent.controlplane.isolation import FIRST_CALL_S, FORGETTABLE_S, Contact, Isolation
 from headway.agent.policy.rollout import held_back, unisolated
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import procfs
 from headway.scaling.model import Assignment, Worker, WorkerState
 from headway.store.hosts.hosts import LEASE_S
+from support.workers import template
 
 
 class Clock:

@@ -8,7 +8,6 @@ from typing import Any
 import grpc
 import pytest
 
-from agent.fake_control import FakeControl, eventually, row, serving
 from headway.agent.controlplane import rpc
 from headway.agent.controlplane import session as links
 from headway.agent.controlplane.client import ControlClient, HostUpdate
@@ -21,6 +20,8 @@ from headway.agent.workers.exit_log import Ended
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire import lines
 from headway.wire.v1 import agent_pb2
+from support.fake_control import FakeControl, row, serving
+from support.waiting import eventually
 
 NEWS = HostUpdate(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=())
 

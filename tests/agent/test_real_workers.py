@@ -8,9 +8,10 @@ import pytest
 from redis import Redis
 from rq import Queue
 
-from agent.fake_control import eventually, row
-from agent.test_loop import Host, ended, one_host
-from processes import runs
+from support.agent_host import Host, ended, one_host
+from support.fake_control import row
+from support.processes import runs
+from support.waiting import eventually
 
 JOBS = """
 import pathlib, time

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.fake_control import eventually, row
-from agent.test_loop import Host, one_host
-from processes import runs
+from support.agent_host import Host, one_host
+from support.fake_control import row
+from support.processes import runs
+from support.waiting import eventually
 
 
 @pytest.fixture

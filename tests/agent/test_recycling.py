@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.workers import record as a_record
-from agent.workers import template
 from headway.agent.config.templates import Recycle
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.policy.recycling import FAIR_TRIAL_S, JITTER, Recycling, worn_by
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
+from support.workers import record as a_record
+from support.workers import template
 
 NOW_S = 10_000.0
 FIRST, LAST = "00000000" + "0" * 24, "ffffffff" + "0" * 24  # whose lots are 0 and 1

@@ -5,13 +5,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agent.workers import SLEEP, Stage, eventually, look_until, start, template
 from headway.agent.config.templates import Stop
 from headway.agent.system import procfs
 from headway.agent.workers.manager import WorkerManager
 from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start, reconcile
-from processes import runs
+from support.processes import runs
+from support.waiting import eventually
+from support.workers import SLEEP, Stage, look_until, start, template
 
 # As RQ's worker and its work horse, or Celery's and its pool.
 CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True);"

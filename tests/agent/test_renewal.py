@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.workers import Stage, eventually, look_until, start, template
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Ready, Stop, Template
 from headway.agent.system import gpus, procfs
 from headway.agent.workers.manager import WorkerManager
 from headway.scaling.model import WorkerState
+from support.waiting import eventually
+from support.workers import Stage, look_until, start, template
 
 CRASHES = "raise SystemExit('no broker')"
 

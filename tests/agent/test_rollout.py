@@ -8,15 +8,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent.fake_control import FakeControl, eventually, row, serving
-from agent.test_loop import Host, one_host
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Template
 from headway.agent.policy.rollout import upkeep
 from headway.scaling import model
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire.v1 import agent_pb2
-from processes import runs
+from support.agent_host import Host, one_host
+from support.fake_control import FakeControl, row, serving
+from support.processes import runs
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.fake_control import FakeControl, eventually, row, serving
-from agent.test_loop import Host
-from processes import runs
+from support.agent_host import Host
+from support.fake_control import FakeControl, row, serving
+from support.processes import runs
+from support.waiting import eventually
 
 # A report is due every 15 s, and an answer is waited for for 10 s, twice.
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 CONTROL = """
 import time
-from agent.fake_control import FakeControl, row, serving
+from support.fake_control import FakeControl, row, serving
 control = FakeControl()
 control.assign(row(2))
 with serving(control) as port:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.test_fleet import PRINTS_READY, printed, states
-from agent.workers import Stage, eventually, look_until, template
 from headway.agent.config.templates import Stop, Template
 from headway.scaling.model import WorkerState
-from processes import runs
+from support.processes import runs
+from support.waiting import eventually
+from support.workers import PRINTS_READY, Stage, look_until, printed, states, template
 
 # Says each signal that it hears, and does its job all the same until the file is there.
 COUNTS = """
@@ -34,7 +34,7 @@ print('done', flush=True)
 KILLED = """
 import os, sys, time
 from pathlib import Path
-from agent.workers import Stage, start, template
+from support.workers import Stage, start, template
 from headway.agent.workers import worker_process as processes
 from headway.agent.config.templates import Ready, Stop
 from headway.scaling.model import WorkerState

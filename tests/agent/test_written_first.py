@@ -11,8 +11,6 @@ from typing import Any
 import grpc
 import pytest
 
-from agent.fake_control import FakeControl, eventually, serving
-from agent.test_loop import Host
 from headway.agent.controlplane.client import ControlClient, Proof
 from headway.agent.controlplane.enrolment import Membership
 from headway.agent.model import Identity
@@ -20,6 +18,9 @@ from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import procfs
 from headway.errors import Unavailable
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
+from support.agent_host import Host
+from support.fake_control import FakeControl, serving
+from support.waiting import eventually
 
 BEFORE = Identity(agent_id="a", cluster_id="c", host_id="h", credential="old")
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from architecture.tree import ROOT
 from headway.__main__ import COMMANDS, main
+from support.tree import ROOT
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from architecture.test_documents import read_by
-from architecture.tree import ROOT
+from architecture.roles import read_by
 from headway.__main__ import COMMANDS
 from headway.agent.config.host_file import load as templates_of
 from headway.cli.profiles_file import load_profiles_file
+from support.tree import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

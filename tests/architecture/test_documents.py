@@ -4,13 +4,13 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT, SERVICE, SPARK, modules
+from architecture.roles import NEEDED, read_by
 from headway import settings
 from headway.__main__ import COMMANDS
 from headway.agent.config.host_file import load as load_host_file
@@ -25,17 +25,10 @@ from headway.scaling.profile_keys.presets import PRESETS
 from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
+from support.tree import ROOT, SERVICE, SPARK, modules
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
-ROLES = {
-    "control": settings.ControlSettings,
-    "pipeline": settings.PipelineSettings,
-    "agent": settings.AgentSettings,
-    "collect": settings.CollectSettings,
-    "client": settings.ClientSettings,
-}
-NEEDED = {"HEADWAY_DATABASE_URL": "postgresql://h/d", "HEADWAY_BROKERS": "redis=redis://127.0.0.1:6379/0"}
 
 
 def rows(page: Path, after: str = "") -> Iterator[list[str]]:
@@ -46,29 +39,6 @@ def rows(page: Path, after: str = "") -> Iterator[list[str]]:
     assert table, f"{page} has no table"
     for line in table[0].splitlines()[2:]:
         yield [cell.strip() for cell in line.strip("|").split(" | ")]
-
-
-class Environment(dict[str, str]):
-    """Remembers which variables a role asked for."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        super().__init__(values)
-        self.asked: set[str] = set()
-
-    def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override]
-        self.asked.add(name)
-        return super().get(name, default)
-
-
-def read_by() -> dict[str, set[str]]:
-    """Variable -> the roles that read it."""
-    readers: dict[str, set[str]] = {}
-    for role, kind in ROLES.items():
-        environment = Environment(NEEDED)
-        kind.from_env(environment)
-        for name in environment.asked:
-            readers.setdefault(name, set()).add(role)
-    return readers
 
 
 def test_every_setting_is_documented_with_the_roles_that_read_it() -> None:

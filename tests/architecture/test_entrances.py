@@ -13,7 +13,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from architecture.tree import ROOT, SERVICE, SPARK
+from support.tree import ROOT, SERVICE, SPARK
 from vocabulary import PRIVATE
 
 ARCHITECTURE = ROOT / "docs" / "architecture.md"

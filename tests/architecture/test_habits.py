@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from architecture.tree import ROOT, SERVICE
+from support.tree import ROOT, SERVICE
 
 GITHUB = ROOT / ".github"
 FORMS = sorted(form for form in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if form.name != "config.yml")
@@ -65,3 +65,11 @@ def test_versions_agree() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f'\n__version__ = "{version}"\n' in (SERVICE / "__init__.py").read_text()
     assert f'\nname = "headway"\nversion = "{version}"\n' in (ROOT / "uv.lock").read_text()
+
+
+def test_no_test_imports_from_another() -> None:
+    """What several share is in ``tests/support``, or in a module of their folder that is no test."""
+    files = [file for folder in ("tests", "benchmarks", "tools") for file in (ROOT / folder).rglob("*.py")]
+    imports = re.compile(r"^ *(?:from|import) (?:\w+\.)*test_\w+", flags=re.MULTILINE)
+    found = {str(file.relative_to(ROOT)): imports.findall(file.read_text()) for file in files}
+    assert {file: lines for file, lines in found.items() if lines} == {}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT, SERVICE, SPARK
+from support.tree import ROOT, SERVICE, SPARK
 
 # File of the copy -> what is added to it, and what the report must then say.
 BREACHES = [

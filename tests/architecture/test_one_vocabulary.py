@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from architecture.tree import SERVICE
 from headway.cli.terminal import labels
 from headway.scaling import explain
 from headway.scaling.policy.limits import LIMITS
 from headway.scaling.strategies import BUILT_IN
-from scaling.pools import NOW_S, queue, view
+from support.pools import NOW_S, queue, view
+from support.tree import SERVICE
 
 SENTENCES = (SERVICE / "control" / "web" / "sentences.js").read_text()
 

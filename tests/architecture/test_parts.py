@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT
 from side_by_side import ONLY_SLOW, SLOW, TESTS, is_seen
+from support.tree import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 

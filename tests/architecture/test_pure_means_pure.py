@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import SERVICE, modules
+from support.tree import SERVICE, modules
 
 ACTING = {"open", "print", "input", "exec", "eval", "compile", "__import__", "globals", "setattr", "breakpoint"}
 MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)

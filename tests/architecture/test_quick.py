@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import quick
-from architecture.tree import ROOT, SERVICE
 from in_time import Durations
+from support.tree import ROOT, SERVICE
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,9 @@ from in_time import Durations
         (["service/headway/control/http/app.py", "service/headway/control/scheduler/ticker.py"], ["tests/control"]),
         (["tests/agent/test_loop.py"], ["tests/agent/test_loop.py"]),
         (["tests/agent/test_loop.py", "service/headway/agent/loop.py"], ["tests/agent"]),  # the folder has the file
-        (["tests/agent/workers.py"], ["tests/agent"]),
+        (["tests/collect/rq_jobs.py"], ["tests/collect"]),
+        (["tests/support/ports.py", "tests/conftest.py"], ["tests/architecture"]),
+        (["tests/test_loading_strategies.py"], ["tests/test_loading_strategies.py"]),
         (["docs/how-to/install.md", "Makefile", ".ci/run"], ["tests/architecture"]),
         (["sparkjobs/headway_spark/stream/buckets.py"], ["tests/spark"]),
         (["tests/agent/test_that_was_deleted.py"], []),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT
+from support.tree import ROOT
 
 SPHINX = Path(sys.executable).with_name("sphinx-build")
 API = ROOT / "docs" / "reference" / "python-api.md"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import SERVICE, SPARK, modules
 from shape import MODULES_MAX, ROOTS, classes_of, folders_of
+from support.tree import SERVICE, SPARK, modules
 
 PACKAGES = [folder for root in (SERVICE, SPARK) for folder in sorted({path.parent for path in root.rglob("*.py")})]
 OWN = tuple(f"{root}." for root in ROOTS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT, SERVICE
+from support.tree import ROOT, SERVICE
 
 BUF = Path(sys.executable).with_name("buf")
 

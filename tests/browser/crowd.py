@@ -1,8 +1,8 @@
 """An installation with many queues and hosts of which a few need looking at: rows of a database."""
 
-from control.http.seed import Seed
 from headway.scaling.model import Decision, Demand, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile
+from support.seed import Seed
 
 LATE = ("redis/mail-7", "redis/orders-3", "redis/search-9")
 UNKNOWN = ("redis/exports-2", "redis/orders-8")

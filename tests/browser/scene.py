@@ -4,10 +4,10 @@ import json
 import math
 from dataclasses import replace
 
-from control.http.seed import Seed
 from headway.scaling.measure import sketch_index
 from headway.scaling.model import Decision, Demand, Mode, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile
+from support.seed import Seed
 
 # A minute for all but the late one: a slow machine opens the page when the scene's newest readings are ten seconds old.
 SOON = Objective(target_s=60)

@@ -9,8 +9,8 @@ from playwright.async_api import Browser, expect
 
 from browser.crowd import LATE, SILENT, UNKNOWN, decide, gather
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
-from control.http.seed import Seed
 from headway.scaling.profile import Profile
+from support.seed import Seed
 
 NAMES = "[...document.querySelectorAll('tbody [data-part=name]')].map((each) => each.textContent)"
 NEIGHBOUR = """[...document.querySelectorAll('tbody tr')].find((each) => each.textContent.includes('redis/mail-8'))

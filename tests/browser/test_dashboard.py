@@ -9,12 +9,12 @@ from playwright.async_api import Browser, expect
 
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
 from browser.scene import SOON, play
-from control.http.seed import Seed
 from headway.scaling.allocation.host_demand import HostsWanted, Sign
 from headway.scaling.model import Decision
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
 from headway.store.pools.host_demand import save_hosts_wanted
+from support.seed import Seed
 
 CONTROLS = """[...document.querySelectorAll('a, button, input, summary, [tabindex="0"]')].filter(
     (each) => each.checkVisibility() && each.tabIndex >= 0)"""

@@ -18,7 +18,6 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 
-from flushed import Disk
 from headway.__main__ import main
 from headway.cli.local import backup_file, process_orphans, up
 from headway.cli.local.backup_file import About
@@ -33,6 +32,7 @@ from headway.store.events.telemetry import BatchKey, claim_batches, record_file
 from headway_spark.event_log.archive import Archive
 from headway_spark.event_log.log_files import files
 from headway_spark.stream.checkpoint import rebuilding
+from support.flushed import Disk
 
 pytestmark = pytest.mark.postgres
 

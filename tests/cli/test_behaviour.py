@@ -6,7 +6,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from control.http.seed import Seed
 from headway.__main__ import main
 from headway.cli.backtesting.history_source import Asked, past_of
 from headway.cli.rehearse import simulate as command
@@ -17,6 +16,7 @@ from headway.errors import Invalid
 from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.profile import Profile
 from headway.simulate.workloads.jobs import Jobs
+from support.seed import Seed
 
 MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq", workers_max=7)
 LEARNED = Behaviour(start_up=Spread(p50_s=1.5, p95_s=2.5), exit=Spread(p50_s=0.5, p95_s=1.0), dispatch_overhead_s=0.02)

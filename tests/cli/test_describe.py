@@ -6,8 +6,6 @@ import time
 
 import pytest
 
-from cli.test_client import Served, served  # noqa: F401 - a fixture
-from control.http.seed import Seed
 from headway.__main__ import main
 from headway.cli.operator import top as top_module
 from headway.cli.operator.top import refreshed
@@ -17,6 +15,7 @@ from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import DayBudget, Decision, Demand, QueueMetrics, Step
 from headway.scaling.profile import Profile
 from headway.store.pools.behaviours import Learned
+from support.seed import Seed
 
 pytestmark = pytest.mark.usefixtures("served")
 

@@ -6,13 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headway.cli.process.heartbeat import Heartbeat
-
-
-def eventually(holds: Callable[[], object], *, within_s: float = 30.0) -> None:
-    until_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < until_s, "it did not come true in time"
-        time.sleep(0.005)
+from support.waiting import eventually
 
 
 def beats(file: Path, number: int) -> Callable[[], bool]:

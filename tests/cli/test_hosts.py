@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_client import TOKEN, Served, profiles_file
-from control.http.seed import Seed
 from headway.__main__ import main
 from headway.cli.operator import queue, restart
 from headway.scaling.profile import Profile
+from support.seed import Seed
+from support.served import TOKEN, Served, profiles_file
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import json
 import psycopg
 import pytest
 
-from control.http.seed import Seed
 from headway.cli.backtesting.history_source import Asked, past_of
 from headway.scaling.measure import sketch_index
 from headway.scaling.profile import Profile
+from support.seed import Seed
 
 NOW_S = 1_760_000_040.0
 MAIL = Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq", workers_max=7)

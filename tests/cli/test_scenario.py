@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT
 from headway.__main__ import main
 from headway.cli.rehearse.scenario import load_scenario
 from headway.cli.rehearse.trace_files import Columns
 from headway.errors import Invalid, Misconfigured
+from support.tree import ROOT
 
 PROFILES = """
 pools:

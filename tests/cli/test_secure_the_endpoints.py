@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from ports import free_port
+from support.ports import free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

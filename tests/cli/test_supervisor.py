@@ -18,17 +18,11 @@ from headway.cli.local.data_dir import DataDir
 from headway.cli.local.supervisor import Child, Supervisor
 from headway.cli.process.shutdown import Stopped, Stopping
 from headway.errors import Refused, Unavailable
-from processes import runs
+from support.processes import runs
+from support.waiting import eventually
 
 SLEEP = "import time; time.sleep(60)"
 WATCH = "import os, time; from headway.cli.process import parent_watch as parent; parent.watch(lambda: os._exit(0)); "
-
-
-def eventually(holds: Callable[[], object], *, within_s: float = 60.0) -> None:
-    until_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < until_s, "it did not come true in time"
-        time.sleep(0.01)
 
 
 class FakeClock:

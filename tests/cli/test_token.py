@@ -5,12 +5,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from cli.test_client import TOKEN, Served, served  # noqa: F401 - a fixture
 from headway.__main__ import main
+from support.served import TOKEN, Served
 
 
 def test_a_token_is_made_used_listed_and_revoked(
-    served: Served,  # noqa: F811
+    served: Served,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -34,7 +34,7 @@ def test_a_token_is_made_used_listed_and_revoked(
 
 
 def test_a_join_token_is_made_with_an_hour_and_one_use(
-    served: Served,  # noqa: F811
+    served: Served,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["token", "create", "--join", "--host", "web-1", "--uses", "2"]) == 0
@@ -58,7 +58,7 @@ def test_a_join_token_is_made_with_an_hour_and_one_use(
     ],
 )
 def test_a_mistake_is_one_sentence(
-    served: Served,  # noqa: F811
+    served: Served,
     capsys: pytest.CaptureFixture[str],
     words: list[str],
     says: str,
@@ -68,7 +68,7 @@ def test_a_mistake_is_one_sentence(
 
 
 def test_a_hosts_credential_is_replaced_and_revoked(
-    served: Served,  # noqa: F811
+    served: Served,
     capsys: pytest.CaptureFixture[str],
     migrated_url: str,
     tmp_path: Path,

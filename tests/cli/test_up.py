@@ -18,7 +18,7 @@ from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.stack import Plan, where_to_look
 from headway.settings import Address
-from ports import free_port
+from support.ports import free_port
 
 PROFILES = """
 brokers: {{redis: '{url}'}}

@@ -4,9 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,7 @@ from emit.service import Service, serving
 from headway.__main__ import main
 from headway.cli.process.parent_watch import PARENT_FD
 from headway.scaling.model import EventKind
-
-
-def eventually(holds: Callable[[], object], *, within_s: float = 60.0) -> None:
-    until_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < until_s, "it did not come true in time"
-        time.sleep(0.02)
+from support.waiting import eventually
 
 
 @pytest.fixture

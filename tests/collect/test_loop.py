@@ -4,7 +4,6 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,7 @@ from headway.emit.outbox_folder import StateFolder
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.embedded import ensure_valkey
-
-
-def eventually(holds: Callable[[], object], *, within_s: float = 60.0) -> None:
-    until_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < until_s, "it did not come true in time"
-        time.sleep(0.01)
+from support.waiting import eventually
 
 
 class Control:

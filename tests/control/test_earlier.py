@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from control.test_tick import Database, leading
+from control.ticks import Database, leading
 from headway.control.scheduler import history_cache
 from headway.control.scheduler.history_cache import HistoryCache
 from headway.scaling.decisions.codec import decision_from_mapping
@@ -23,7 +23,7 @@ from headway.scaling.model import Memory
 from headway.scaling.profile_keys.schedule import hour_of_week
 from headway.store.engine import create_engine
 from headway.store.metrics.seasons import Trained, write_seasons
-from scaling.pools import NOW_S, queue
+from support.pools import NOW_S, queue
 
 MINUTE = math.floor(NOW_S / 60)  # has run for 40 s
 START_UP_S = 30.0  # jobs may wait for 10 s: whoever is asked for when they come is late

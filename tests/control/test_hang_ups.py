@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from control.test_report_line import beat_of
-from control.test_reports import enrolled, having, held
+from control.polls import enrolled, having, held
 from headway.control.agents.agent_service import AgentService
 from headway.control.agents.disconnects import CALLS_AGAIN_S, FORGOTTEN_S, Disconnects
 from headway.scaling.model import HostCapacity
@@ -13,6 +12,7 @@ from headway.store.engine import Engine, snapshot, transaction
 from headway.store.hosts.disconnects import note_hung_up
 from headway.store.hosts.host_reports import HostReport
 from headway.store.overview import read_hosts
+from support.reports import beat_of
 
 
 class Clock:

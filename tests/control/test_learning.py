@@ -16,7 +16,7 @@ from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Mode, Worker, WorkerState
 from headway.store.pools.behaviours import Learned
 from headway.store.pools.evaluation_io import Gathered
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
 POSTGRES_AHEAD_S = 1_000.0  # its clock is another one

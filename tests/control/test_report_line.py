@@ -6,17 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from headway.control.agents.report_writer import ReportHeartbeat, ReportWriter
+from headway.control.agents.report_writer import ReportWriter
 from headway.errors import Invalid, NotFound
-from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.store.engine import Engine, transaction
-from headway.store.hosts.host_reports import HostReport
 from headway.store.hosts.hosts import enrol, load_hosts
+from support.reports import beat_of, report
 
 BOUND_S = 60.0
-WORKER = Worker(
-    worker_id="w1", pool="mail", template="rq", pid=7, state=WorkerState.RUNNING, started_at_s=0.0, is_busy=False
-)
 
 
 @pytest.fixture
@@ -27,24 +23,6 @@ def line(engine: Engine) -> ReportWriter:
 async def enrolled(engine: Engine, name: str = "a") -> str:
     async with transaction(engine) as conn:
         return await enrol(conn, name=name, host_id="", boot_id="boot", agent_version="1")
-
-
-def report(host_id: str, sequence: int = 1, *, cpu_cores: float = 2.0, **values: Any) -> HostReport:
-    capacity = HostCapacity(cpu_cores=cpu_cores, memory_bytes=4_000)
-    given = {"boot_id": "boot", "epoch_seen": 0, "received_at_s": 60.0, "capacity": capacity, "workers": (WORKER,)}
-    return HostReport(host_id=host_id, sequence=sequence, **(given | values))
-
-
-def beat_of(report: HostReport) -> ReportHeartbeat:
-    """The beat of a report, its content told by its workers."""
-    return ReportHeartbeat(
-        host_id=report.host_id,
-        boot_id=report.boot_id,
-        sequence=report.sequence,
-        epoch_seen=report.epoch_seen,
-        capacity=report.capacity,
-        content=repr(report.workers).encode(),
-    )
 
 
 async def known(engine: Engine) -> Any:

@@ -6,30 +6,22 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from control.test_report_line import beat_of
-from headway.control.agents.agent_service import AgentService, AppliedAssignment, Enrolment
+from control.polls import BOUND_S, enrolled, having, held
+from headway.control.agents.agent_service import AgentService, AppliedAssignment
 from headway.errors import NotFound
 from headway.scaling.model import HostCapacity
 from headway.store.engine import WAKE, Engine, listen, transaction
 from headway.store.hosts.host_assignments import HostAssignments
 from headway.store.hosts.host_reports import HostReport
 from headway.store.hosts.hosts import load_hosts
+from support.reports import beat_of
 
-BOUND_S = 60.0
 OTHER = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
 def reports(engine: Engine) -> AgentService:
     return AgentService(engine=engine)
-
-
-async def enrolled(reports: AgentService, name: str = "a") -> str:
-    return await reports.enrol(Enrolment(name=name, host_id="", boot_id="boot", agent_version="1"))
-
-
-async def having(reports: AgentService, host_id: str, *, epoch: int = 0, revision: int = 0) -> AppliedAssignment:
-    return AppliedAssignment(cluster_id=await reports.cluster_id(), host_id=host_id, epoch=epoch, revision=revision)
 
 
 async def assign(engine: Engine, host_id: str, base_workers: int, *, epoch: int = 1) -> None:
@@ -49,13 +41,6 @@ async def assign(engine: Engine, host_id: str, base_workers: int, *, epoch: int 
             {"host_id": host_id, "epoch": epoch},
         )
         await connection.execute(text("select pg_notify('headway_assignments', :host_id)"), {"host_id": host_id})
-
-
-async def held(reports: AgentService, host_id: str, polls: int = 1) -> None:
-    """Return once so many polls of the host wait for a change."""
-    async with asyncio.timeout(BOUND_S):
-        while len(getattr(getattr(reports._held.get(host_id), "changed", None), "_waiters", ())) < polls:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 def target(standing: HostAssignments) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from control.test_tick import LATE, Database, leading
+from control.ticks import LATE, Database, leading
 from headway.scaling.model import Host, Mode
 from headway.store.engine import Connection, create_engine, transaction
 from headway.store.pools import evaluation_io

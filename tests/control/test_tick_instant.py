@@ -7,9 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from control.test_tick import Database, leading
+from control.ticks import Database, leading
 from headway.scaling.decisions.codec import decision_from_mapping
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 SAMPLED_AGO_S = 1.0
 WAITS: Any = {"waiting_jobs": 1, "oldest_age_s": 2.0}  # of an objective of 10 s

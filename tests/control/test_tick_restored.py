@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from control.test_tick import TEMPLATE, Database, leading
-from control.test_tick import database as database
+from control.ticks import TEMPLATE, Database, leading
 
 BACKUP = 3
 """The epoch of the last leader that the backup knows."""

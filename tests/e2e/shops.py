@@ -18,9 +18,10 @@ from celery import Celery
 from dramatiq.brokers.redis import RedisBroker
 from rq import Queue
 
-from agent.fake_control import FakeControl, eventually, row
-from agent.workers import Stage
 from headway.wire.v1 import agent_pb2
+from support.fake_control import FakeControl, row
+from support.waiting import eventually
+from support.workers import Stage
 
 APPS = Path(__file__).parent / "apps"
 QUEUE = "mail"

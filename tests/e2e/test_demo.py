@@ -20,8 +20,8 @@ import redis
 
 from headway.agent.system import procfs
 from headway_spark.event_log.log_files import held
-from ports import free_port
-from processes import runs
+from support.ports import free_port
+from support.processes import runs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 

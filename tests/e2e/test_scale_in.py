@@ -14,10 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent.fake_control import FakeControl, eventually, serving
 from e2e.shops import SHOPS, Shop, Site
 from headway.agent.system import procfs
-from processes import runs
+from support.fake_control import FakeControl, serving
+from support.processes import runs
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

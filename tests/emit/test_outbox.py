@@ -10,13 +10,13 @@ import grpc
 import pytest
 
 from emit.service import Service, serving
-from flushed import Disk
 from headway.emit import outbox as module
 from headway.emit.client import Receipt, TelemetryClient
 from headway.emit.outbox import RESERVED_AT_ONCE, Outbox
 from headway.emit.outbox_folder import StateFolder, write_json
 from headway.errors import Invalid, Misconfigured, Unavailable
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
+from support.flushed import Disk
 
 SAMPLE = QueueSample(queue="redis/mail", at_s=1.0, waiting_jobs=1)
 ACTIVITY = WorkerActivity(host="a", pid=7, is_busy=True)

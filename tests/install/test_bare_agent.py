@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from install.conftest import ROOT, Environment
-from ports import free_port
+from support.ports import free_port
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(1000)]
 

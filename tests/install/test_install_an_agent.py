@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.fake_control import FakeControl, eventually, row, serving
-from architecture.tree import ROOT
 from install.conftest import UV, Environment
-from processes import runs
+from support.fake_control import FakeControl, row, serving
+from support.processes import runs
+from support.tree import ROOT
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(1000)]
 

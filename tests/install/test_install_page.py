@@ -10,12 +10,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from architecture.tree import ROOT
 from headway import __version__
 from headway.cli.local.data_dir import DataDir
 from headway.store import migrate
 from headway.store.embedded import ensure_postgres
 from install.conftest import UV
+from support.tree import ROOT
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(1000)]
 

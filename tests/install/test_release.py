@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import release
-from architecture.tree import ROOT
+from support.tree import ROOT
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(600)]
 

@@ -9,7 +9,7 @@ import pytest
 from packaging.metadata import parse_email
 from packaging.requirements import Requirement
 
-from architecture.tree import ROOT, SERVICE
+from support.tree import ROOT, SERVICE
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(1000)]
 

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 import psutil
 
 from headway.agent.system import procfs
-from processes import end, runs
+from support.processes import end, runs
 
 PREFIX = "headway-lab-"
 CLONE_NEWNET = 0x40000000

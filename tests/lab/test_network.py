@@ -13,7 +13,7 @@ import pytest
 
 from lab.cgroups import Cgroup
 from lab.network import Loopback, Network, network
-from processes import runs
+from support.processes import runs
 
 PORT = 4711
 REACHED_WITHIN_S = 60.0

@@ -20,12 +20,12 @@ import psutil
 import redis
 import rq
 
-from architecture.tree import ROOT
 from headway.scaling.model import EventKind, JobEvent
 from pages.blocks import Block
-from ports import free_port
 from security.planes import serving
 from spark.events import publish, table
+from support.ports import free_port
+from support.tree import ROOT
 
 READY_S = 60.0
 ENDS_IN_S = 900.0

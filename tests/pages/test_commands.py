@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT
 from pages.blocks import Block, blocks_of, pages
 from pages.scenes import LONG, SCENES, SERVED, Servers, type_all
+from support.tree import ROOT
 
 pytestmark = pytest.mark.timeout(1000)
 

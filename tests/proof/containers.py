@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from architecture.tree import ROOT
+from support.tree import ROOT
 
 INIT = "catatonit"
 PROGRAMS = {name: name for name in ("podman", "runc", "debootstrap", INIT)} | {"ip": "iproute2"}

@@ -14,10 +14,10 @@ import psutil
 
 from headway.cli.process.parent_watch import PARENT_FD
 from headway.store.embedded import Server, ensure_postgres
-from ports import free_port
-from processes import end, javas_below
 from proof.logged import put_past
 from proof.producers import Door, Ledger, doors
+from support.ports import free_port
+from support.processes import end, javas_below
 
 READY_WITHIN_S = 600.0
 STOP_WITHIN_S = 120.0

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from proof.conftest import Proof
+from security.fuzz import DEFECTS, fuzzed
 from security.planes import serving
-from security.test_calls import DEFECTS, fuzzed
 
 pytestmark = pytest.mark.proof
 

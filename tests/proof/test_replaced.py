@@ -15,9 +15,9 @@ import pytest
 
 from headway.store.embedded import ensure_valkey
 from lab.programs import sees
-from ports import free_port
-from processes import javas_below
 from proof.conftest import Proof
+from support.ports import free_port
+from support.processes import javas_below
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1500)]
 

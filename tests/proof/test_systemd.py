@@ -14,10 +14,10 @@ from typing import Self
 
 import pytest
 
-from architecture.tree import ROOT
 from lab.programs import sees
 from proof.conftest import Proof
 from proof.containers import STAND_INS, Podman, Project, build_images, limits, namespace, why_not
+from support.tree import ROOT
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(3600)]
 

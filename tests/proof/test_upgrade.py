@@ -23,12 +23,12 @@ import pytest
 import redis
 from rq import Queue
 
-from architecture.tree import ROOT
 from headway.store.embedded import ensure_postgres, ensure_valkey
 from lab.programs import sees
-from ports import free_port
 from proof.conftest import Proof
 from proof.roles import Role
+from support.ports import free_port
+from support.tree import ROOT
 from upgrade.recorded import TOTALS, states
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(3600)]

@@ -11,7 +11,7 @@ from headway.scaling.decide import decide
 from headway.scaling.explain import explained
 from headway.scaling.model import Memory, Objective, QueueMetrics, QueueSample
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, held, profile, queue, view
+from support.pools import NOW_S, held, profile, queue, view
 
 ASLEEP = held(0)
 HOUR = Objective(target_s=3600.0)

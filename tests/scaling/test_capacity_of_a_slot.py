@@ -18,7 +18,7 @@ from headway.scaling.demands.deadlines import (
 from headway.scaling.measure import BATCH_JOBS, batch_mean_s
 from headway.scaling.metrics.rolling_estimate import DISPATCH_JOBS_MIN, RecentSpans, Span
 from headway.scaling.model import Memory, Objective
-from scaling.pools import NOW_S, held, profile, queue, view
+from support.pools import NOW_S, held, profile, queue, view
 
 TICK_S = 5.0
 

@@ -7,7 +7,7 @@ from headway.scaling.explain import explained
 from headway.scaling.model import Host, HostCapacity, HostState, Memory, Template
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.policy.limits import Ground, crash_loop
-from scaling.pools import NOW_S, held, profile, queue, view
+from support.pools import NOW_S, held, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1")
 LATE = queue(waiting_jobs=50, oldest_age_s=60.0)

@@ -20,7 +20,7 @@ from headway.scaling.profile import Override
 from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.schedule import day_of, span_s
 from headway.scaling.view import PoolView
-from scaling.pools import profile, queue, view
+from support.pools import profile, queue, view
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -11,7 +11,7 @@ from headway.scaling.model import LastMove, Memory, Objective, QueueSample, Want
 from headway.scaling.strategies.shared import steady_state
 from headway.scaling.strategy import Advice, Strategy
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, held, profile, queue, view
+from support.pools import NOW_S, held, profile, queue, view
 
 
 def target(seen: PoolView, memory: Memory | None = None) -> int:

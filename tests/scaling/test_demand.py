@@ -18,7 +18,7 @@ from headway.scaling.demands.deadlines import (
     waiting,
 )
 from headway.scaling.model import Arrivals, Objective
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 
 def given_supply(**values: object) -> Supply:

@@ -11,7 +11,7 @@ from headway.scaling.policy.deprecated_keys import deprecations
 from headway.scaling.profile import Forecast, profile_from_mapping
 from headway.scaling.profile_keys.presets import PRESETS
 from headway.scaling.strategies import BUILT_IN
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 POLICIES = ("hint", "moderate", "aggressive")
 BARE = {"queues": ["redis/mail"], "template": "mail"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.metrics.rolling_estimate import SERVICE_MEMORY_S, WINDOW_S, RecentSpans, Span
 from headway.scaling.model import Arrivals, QueueMetrics
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 TARGET_S, TICK_S = 10.0, 5.0
 QUIET: dict[str, Any] = {

@@ -14,7 +14,7 @@ from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Mem
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 TURNS_MAX = 60

@@ -13,9 +13,9 @@ from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategies.peers.scale_down_limits import at_once
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S as POOL_NOW_S
-from scaling.pools import queue
-from scaling.pools import view as pool_view
+from support.pools import NOW_S as POOL_NOW_S
+from support.pools import queue
+from support.pools import view as pool_view
 
 NOW_S = 1_800_000_000.0
 QUEUE = QueueMetrics(

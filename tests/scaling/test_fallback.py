@@ -12,7 +12,7 @@ from headway.scaling.model import Memory, QueueMetrics, QueueSample
 from headway.scaling.policy.fallback import missed_evaluations
 from headway.scaling.profile import Fallback, Profile, profile_from_mapping, profile_to_mapping
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, held, profile, queue, view
+from support.pools import NOW_S, held, profile, queue, view
 
 GONE = queue(sampled_at_s=NOW_S - 400.0)
 TICK_S = 5.0

@@ -10,7 +10,7 @@ from headway.scaling.model import Memory, Mode, Objective
 from headway.scaling.planning.feasibility import circumstances, feasibility, remembered_burst_jobs
 from headway.scaling.profile import Override, Pause
 from headway.scaling.profile_keys.schedule import Schedule
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 NOT_ALLOWED = "; workers_max=5 does not allow them"
 

@@ -23,7 +23,7 @@ from headway.scaling.model import (
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import placed_workers
 from scaling.floors import template
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 DRAIN_EVALUATIONS = 3  # for so long a busy worker that was asked to leave still has its place
 

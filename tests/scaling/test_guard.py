@@ -26,7 +26,7 @@ from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
 WINDOW_S = 60.0

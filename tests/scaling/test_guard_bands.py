@@ -12,7 +12,8 @@ from headway.scaling.demands.safety_stock import BAND_TIME_S, BANDS, SafetyStock
 from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, profile, queue, view
+from scaling.bands import watched
+from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
 
@@ -20,14 +21,6 @@ TICK_S = 5.0
 def pool() -> PoolView:
     """A pool with an objective of 10 s that starts in 8 s: it is exposed for 3.5 s."""
     return view(profile=profile(), start_up_s=8.0)
-
-
-def watched(*shortfalls_jobs: float, for_s: float = BAND_TIME_S) -> Shortfalls:
-    """A band that was watched for ``for_s`` and in which so many jobs came, once each."""
-    found = Shortfalls(jobs=100, time_s=for_s)
-    for jobs in shortfalls_jobs:
-        found = found.seen(jobs, jobs=0, span_s=0.0)
-    return found
 
 
 def spare(used_jobs: int | None, *by_use: Shortfalls, by_rate: float = 6.0) -> float:

@@ -10,8 +10,8 @@ from headway.scaling.demands.safety_stock import BAND_TIME_S, SafetyStock, guard
 from headway.scaling.model import Memory
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, profile, queue, view
-from scaling.test_guard_bands import watched
+from scaling.bands import watched
+from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
 EACH_TICKS = 24  # a burst each two minutes

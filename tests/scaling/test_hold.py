@@ -18,7 +18,7 @@ from headway.scaling.policy.stabilization import (
     start_cost_s,
     tried,
 )
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
 START = 40.0  # worker-seconds of a start

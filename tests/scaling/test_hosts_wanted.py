@@ -13,7 +13,7 @@ from headway.scaling.allocation.host_demand import HostsWanted, Sign, hosts_want
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, HostCapacity, HostState, Memory, Mode, Step, Template
 from headway.scaling.profile import Placement
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 VIDEO = Template(name="video", content_hash="1", cpu_cores=2.0, memory_bytes=0)

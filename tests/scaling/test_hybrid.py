@@ -17,7 +17,7 @@ from headway.scaling.strategies.hybrid import HYBRID
 from headway.scaling.strategy import State
 from headway.scaling.view import PoolView, pooled
 from scaling.laws.drawn import views
-from scaling.pools import NOW_S, held, profile, queue, view
+from support.pools import NOW_S, held, profile, queue, view
 
 TICK_S = 5.0
 HOUR_S = 3600.0

@@ -11,7 +11,7 @@ from headway.scaling.model import Arrivals, Memory, Wanted
 from headway.scaling.profile import Forecast
 from headway.scaling.strategies.hybrid import HYBRID, SILENT_S
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
 WAVE = (200, 200, 200, 0, 0, 0)

@@ -13,7 +13,7 @@ from headway.scaling.metrics.sampling_instant import (
     recent_of,
 )
 from headway.scaling.model import QueueMetrics, Worker, WorkerState
-from scaling.pools import queue
+from support.pools import queue
 
 AT_S = 1_000.0
 

@@ -15,7 +15,7 @@ from headway.scaling.profile import Override, Profile
 from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.view import SERVICE_TIME_GUESS_S, PoolView
 from scaling.laws.drawn import startable
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 COUNT = st.integers(0, 60)
 MAYBE_COUNT = st.none() | st.integers(1, 60)

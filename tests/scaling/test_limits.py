@@ -11,7 +11,7 @@ from headway.scaling.policy import limits
 from headway.scaling.policy.limits import Ground
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.schedule import Schedule
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 OF_THE_VIEW = {"capacity_workers", "unknown_workers", "assigned_workers", "leaving_workers"}
 

@@ -13,7 +13,7 @@ from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, HostState, Memory
 from headway.scaling.placement.host_capacity import HostCapacities
 from scaling.machines import Machine, done, machines_of
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 POOLS = ("mail", "news")
 CORES = 2.0  # of a host; each worker takes one

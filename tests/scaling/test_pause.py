@@ -18,7 +18,7 @@ from headway.scaling.profile import Pause, Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, held, profile, queue
+from support.pools import NOW_S, held, profile, queue
 
 PAUSES = (Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN)
 TICK_S = 5.0

@@ -14,7 +14,7 @@ from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, HostState, Memory
 from headway.scaling.placement.host_capacity import HostCapacities
 from scaling.machines import Machine, done, machines_of
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 DEEDS = ["cut off", "heal", "lose power", "forget", "drain", "cordon", "serve", "wait", "finish jobs", "restart"]
 

@@ -9,7 +9,7 @@ from headway.scaling.model import Mode, Objective
 from headway.scaling.profile import Forecast, Override, Pause, Profile, profile_from_mapping, profile_to_mapping
 from headway.scaling.profile_keys.presets import PRESETS
 from headway.scaling.profile_keys.schedule import Schedule
-from scaling.pools import profile
+from support.pools import profile
 
 SMALLEST = {"queues": ["redis/mail"], "template": "rq"}
 STORED_BY_0_1 = {

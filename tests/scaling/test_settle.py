@@ -21,7 +21,7 @@ from headway.scaling.model import (
 )
 from headway.scaling.placement.placement import placed_workers
 from headway.scaling.profile_keys.schedule import Schedule
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 

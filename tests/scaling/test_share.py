@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.allocation.fair_share import Claim, share, urgency, urgency_weight
 from headway.scaling.model import Assignment, Decision, Host, HostCapacity, Objective, Template
-from scaling.pools import queue
+from support.pools import queue
 
 ONE = Template(name="one", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 DOUBLE = Template(name="double", content_hash="1", cpu_cores=2.0, memory_bytes=0)

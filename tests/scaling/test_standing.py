@@ -27,7 +27,7 @@ from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategies.hybrid import SILENT_S
 from headway.scaling.strategy import Advice, Strategy
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 HYBRID = BUILT_IN["hybrid"]
 STANDING = Memory(target_workers=0)

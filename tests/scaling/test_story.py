@@ -11,7 +11,7 @@ from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.model import Decision, Memory, Mode
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
-from scaling.pools import NOW_S, held, profile, queue, view
+from support.pools import NOW_S, held, profile, queue, view
 
 EVALUATIONS = 100
 TICK_S = 5.0

@@ -13,7 +13,7 @@ from headway.scaling.model import Decision, LastMove, Memory, Objective
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategies.peers.horizon import shares, size, time_to_clear_s
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 
 def pool(name: str, metrics: dict[str, Any] | None = None, **values: Any) -> PoolView:

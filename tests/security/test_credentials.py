@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.fake_control import eventually, row
-from agent.test_loop import Host, one_host
 from headway.agent.config.redaction import masked, shown
 from headway.errors import Invalid
 from headway.settings import AgentSettings, CollectSettings
+from support.agent_host import Host, one_host
+from support.fake_control import row
+from support.waiting import eventually
 
 PR_SET_DUMPABLE, NOBODY = 4, 65534
 TOKEN = "t0ken-of-this-test"

@@ -8,11 +8,11 @@ import grpc
 import psycopg
 import pytest
 
-from agent.fake_control import eventually
 from headway.__main__ import main
 from headway.wire.v1 import telemetry_pb2
 from headway.wire.v1.telemetry_pb2_grpc import TelemetryServiceStub
 from security.planes import ANSWER_S, TOKEN, Plane, serving
+from support.waiting import eventually
 
 DAY_S = 86_400.0
 

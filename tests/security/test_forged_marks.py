@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.fake_control import eventually, row
-from agent.test_loop import Host, one_host
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import procfs
-from processes import runs
+from support.agent_host import Host, one_host
+from support.fake_control import row
+from support.processes import runs
+from support.waiting import eventually
 
 pytestmark = [
     pytest.mark.e2e,

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from architecture.tree import ROOT
 from headway.control.http.overview.health_reasons import health_of
 from headway.control.scheduler.maintenance import Maintenance, maintain
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
@@ -24,7 +23,8 @@ from headway.store.missing_rights import MissingRights
 from headway.store.overview import read_health
 from headway.store.retention import SERVED, forget_old
 from security.planes import serving
-from store.test_rollups import Progress
+from store.progress import Progress
+from support.tree import ROOT
 
 PAGE = ROOT / "docs/how-to/postgres-role.md"
 DATABASE = "least_role"

@@ -6,12 +6,12 @@ import time
 import httpx
 import pytest
 
-from cli.test_client import TOKEN, Served, served  # noqa: F401 - a fixture
-from control.http.seed import Seed
 from headway.__main__ import main
 from headway.cli.operator.apply_get import What
 from headway.cli.operator.describe import Kind
 from headway.scaling.profile import Profile
+from support.seed import Seed
+from support.served import TOKEN, Served
 
 HOSTILE = [
     "x\n2026-01-01T00:00:00Z INFO all is well",
@@ -23,7 +23,7 @@ POOL = "mail"
 
 
 @pytest.fixture(params=HOSTILE)
-def hostile(request: pytest.FixtureRequest, served: Served, seed: Seed) -> str:  # noqa: F811
+def hostile(request: pytest.FixtureRequest, served: Served, seed: Seed) -> str:
     name: str = request.param
     now_s = time.time()
     seed.profile(Profile(pool=POOL, queues=("redis/mail",), template="rq"))
@@ -81,7 +81,7 @@ def test_no_command_prints_what_a_name_chose(
         checked(capsys, *words)
 
 
-def test_scrapes_and_refusals_hold_no_control_character(hostile: str, served: Served) -> None:  # noqa: F811
+def test_scrapes_and_refusals_hold_no_control_character(hostile: str, served: Served) -> None:
     shown = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=served.url, headers=shown, timeout=30.0, trust_env=False) as client:
         text = client.get("/metrics").text

@@ -15,7 +15,7 @@ from headway.cli.local.supervisor import Child, Supervisor
 from headway.cli.process.shutdown import Stopping
 from headway.errors import Invalid
 from headway.settings import Address, CollectSettings, ControlSettings, PipelineSettings, database_url_of
-from ports import free_port
+from support.ports import free_port
 
 URL, SECRET = "postgresql://headway:s3cret-1@127.0.0.1:1/headway", "s3cret-2-of-this-test-k7Qm2vX9tL4p"
 BROKERS = "redis=redis://:s3cret-3@127.0.0.1:1/0"

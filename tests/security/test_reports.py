@@ -9,41 +9,16 @@ import grpc
 import psycopg
 import pytest
 
-from control.test_report_line import beat_of
-from control.test_report_line import report as report_of
 from headway.control.agents.report_writer import ReportWriter
 from headway.scaling.model import StartUp
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.hosts import enrol
 from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
-from security.planes import ANSWER_S, TOKEN, Plane, serving
-
-SHOWN = (("authorization", f"Bearer {TOKEN}"),)
-
-
-class Host:
-    """A host that reports what an attacker likes."""
-
-    def __init__(self, stub: AgentServiceStub, name: str) -> None:
-        self.stub = stub
-        self.known = stub.Enrol(
-            agent_pb2.EnrolRequest(host_name=name, boot_id=f"boot-{name}", agent_id=name), metadata=SHOWN
-        )
-        self.sequence = 0
-
-    def report(self, **more: object) -> agent_pb2.ReportResponse:
-        self.sequence += 1
-        request = agent_pb2.ReportRequest(
-            cluster_id=self.known.cluster_id,
-            host_id=self.known.host_id,
-            boot_id="boot",
-            sequence=self.sequence,
-            capacity=agent_pb2.HostCapacity(cpu_cores=1.0, memory_bytes=1),
-            **more,
-        )
-        shown = (("authorization", f"Bearer {self.known.credential}"),)
-        return self.stub.Report(request, metadata=shown, timeout=ANSWER_S)
+from security.hosts import Host
+from security.planes import ANSWER_S, Plane, serving
+from support.reports import beat_of
+from support.reports import report as report_of
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from architecture.tree import ROOT
 from security.planes import Plane, serving
+from support.tree import ROOT
 
 DESCRIBED = json.loads((ROOT / "docs/reference/openapi.json").read_text())
 OPERATIONS = [

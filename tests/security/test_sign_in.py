@@ -13,8 +13,8 @@ from headway.errors import Invalid, Overloaded
 from headway.settings import ControlSettings
 from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
+from security.hosts import Host
 from security.planes import ANSWER_S, Plane, serving
-from security.test_reports import Host
 
 
 @pytest.fixture

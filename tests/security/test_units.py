@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.fake_control import eventually, row
-from agent.test_loop import one_host
-from architecture.test_documents import read_by
-from architecture.tree import ROOT
+from architecture.roles import read_by
 from headway.agent.config.systemd_unit import ROOT_CAPABILITIES, Unit, unit_text
+from support.agent_host import one_host
+from support.fake_control import row
+from support.tree import ROOT
+from support.waiting import eventually
 
 PAGE = (ROOT / "docs/how-to/systemd-units.md").read_text()
 UNITS = dict(re.findall(r"```ini\n# ([\w-]+)\.service\n(.*?)```", PAGE, flags=re.DOTALL))

@@ -29,10 +29,10 @@ from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 from lab.disks import unmount
 from lab.hosts import skewed_by
 from lab.programs import Program, sees
-from ports import free_port
-from processes import javas_below
 from shown.hosts import JOBS, QUEUES, host_file
 from shown.proxy import Proxy, proxy
+from support.ports import free_port
+from support.processes import javas_below
 
 TOKEN = "k7Qm2vX9tL4pZ8sR3wN6yB1c"  # of these control planes alone
 WELL_WITHIN_S = 300.0

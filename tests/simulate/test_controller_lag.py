@@ -1,5 +1,5 @@
 from headway.simulate.controller import Controller, Observation
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 
 def test_jobs_are_as_old_as_they_are_when_it_is_decided() -> None:

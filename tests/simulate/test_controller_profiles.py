@@ -11,7 +11,7 @@ from headway.scaling.view import PoolView
 from headway.simulate import Controller, Observation
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
-from scaling.pools import profile
+from support.pools import profile
 
 
 def controller(wanted: Profile, **values: object) -> Controller:

@@ -13,8 +13,8 @@ from headway.simulate.controller import Controller, Observation
 from headway.simulate.engine.draws import drawn
 from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.engine.simulation_plan import PoolPlan
-from scaling.pools import profile
 from simulate.stepping import by_time, jobs
+from support.pools import profile
 
 MEASURED = Behaviour(
     start_up=Spread(p50_s=2.0, p95_s=5.0),

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flushed import Disk
 from headway.errors import Misconfigured
 from headway.scaling.model import EventKind, JobEvent
 from headway_spark.event_log import archive as module
 from headway_spark.event_log.archive import KEPT_MIN_S, MERGE_AFTER_S, Archive, Retention
 from headway_spark.event_log.log_files import HOUR_S, drop_left_holds, files, held
 from spark.events import publish, table
+from support.flushed import Disk
 
 HOUR = 1_763_758_800.0  # on the hour
 LATER = HOUR + HOUR_S + MERGE_AFTER_S + 1

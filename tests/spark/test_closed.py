@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headway_spark.stream.pipeline import Stream
-from processes import javas_below
 from spark.events import publish, table
-from spark.test_pipeline import Kept, jobs
+from spark.streams import Kept, jobs
+from support.processes import javas_below
 
 RPC_REQUEST, ANSWER_S = 3, 60.0
 

@@ -16,17 +16,17 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from architecture.tree import ROOT
 from headway.__main__ import main
 from headway.scaling.measure import BucketRow, bucket_rows, class_rows
 from headway.scaling.model import JobEvent, QueueSample
 from headway_spark.java import java_home
 from headway_spark.stream.pipeline import Progress, Stream
 from headway_spark.studies.bulk import packaged
-from ports import free_port
 from proof.producers import OVERDUE, Producer
 from proof.truth import COUNTS, Rows, differing, keyed, stored, totals
 from spark.events import publish, table
+from support.ports import free_port
+from support.tree import ROOT
 
 # Its own environment, as the containers have it: six JVMs with a quarter to half a GB each.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(480)]

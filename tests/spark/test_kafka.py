@@ -18,7 +18,7 @@ from headway_spark.event_log.schema import EVENTS
 from headway_spark.stream import checkpoint_storage, kafka
 from headway_spark.stream.buckets import bucket_row, buckets, with_bucket
 from headway_spark.stream.pipeline import Stream
-from spark.test_pipeline import Kept
+from spark.streams import Kept
 
 NOW_S = 1_763_758_800.0
 

@@ -16,8 +16,8 @@ import pytest
 
 from headway.cli.process.heartbeat import FILE
 from headway.scaling.model import EventKind, JobEvent
-from processes import end, javas_below, runs
 from spark.events import publish, table
+from support.processes import end, javas_below, runs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -14,7 +14,7 @@ from headway_spark.session import ask
 from headway_spark.stream.pipeline import Stream, file_events
 from lab.programs import sees
 from spark.events import publish, table
-from spark.test_pipeline import Kept, Waiting, jobs
+from spark.streams import Kept, Waiting, jobs
 
 
 def test_a_batch_that_hangs_in_spark_is_no_progress_though_the_jvm_answers(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from headway_spark.stream.keeper import Keeper
 from headway_spark.stream.pipeline import Progress
 from headway_spark.stream.rebuild import Rebuild, Rebuilt, Stopped, is_due
 from spark.events import publish, table
-from spark.test_pipeline import Kept, stream_until
+from spark.streams import Kept, stream_until
 
 
 class Written(Kept):

@@ -11,10 +11,10 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 import pytest
 
-from flushed import Disk
 from headway.errors import Overloaded, Unavailable
 from headway.store.events.event_files import SCHEMA
 from headway.store.events.event_log import EventLog, EventRow
+from support.flushed import Disk
 
 MARKER = uuid4()
 

@@ -4,7 +4,6 @@ import pytest
 from sqlalchemy import Table, insert
 from sqlalchemy.dialects.postgresql import JSONB
 
-from control.http.seed import Seed
 from headway.errors import Conflict, Forbidden, NotFound
 from headway.scaling.profile import Profile
 from headway.store.claimed_names import (
@@ -18,6 +17,7 @@ from headway.store.claimed_names import (
     queues_beginning,
 )
 from headway.store.engine import Engine, transaction
+from support.seed import Seed
 
 ONE, OTHER, SHARED = Sender(name="one", sha256="1"), Sender(name="other", sha256="2"), Sender(name="HEADWAY_TOKEN")
 ROOM = NameCapacity(one_max=3, all_max=5)

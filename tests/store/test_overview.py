@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from control.http.seed import Seed
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import Decision
 from headway.scaling.profile import Profile
@@ -19,6 +18,7 @@ from headway.store.overview import (
     read_target_history,
     read_targets,
 )
+from support.seed import Seed
 
 MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq")
 

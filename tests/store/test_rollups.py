@@ -17,15 +17,10 @@ from headway.store.metrics.metrics_sink import MetricsSink
 from headway.store.metrics.rollups import BUCKETS_KEPT_S, FINAL_S, HOURS_KEPT_S, MINUTES_KEPT_S, VALUES, levels, tend
 from headway.store.missing_rights import MissingRights
 from headway_spark.stream.pipeline import LATENESS_S
+from store.progress import Progress
 
 HOUR_S = 1_000_800.0  # on the hour
 DAY_S = 86_400.0
-
-
-class Progress:
-    """A micro-batch as the pipeline tells of it."""
-
-    batch_id, batch_s, newest_received_at_s = 1, 0.1, None
 
 
 class Database:

@@ -252,7 +252,7 @@ def _kept(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 def main(words: list[str]) -> None:
     """Record one state."""
-    from ports import free_port
+    from support.ports import free_port
 
     commit = subprocess.run(
         ["git", "rev-parse", "--short=7", "HEAD"], cwd=STATES.parent, capture_output=True, text=True, check=True

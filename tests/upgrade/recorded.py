@@ -24,7 +24,7 @@ import redis
 from rq import Queue
 
 from headway.store.embedded import dump, ensure_postgres, ensure_valkey
-from ports import free_port
+from support.ports import free_port
 
 STATES = Path(__file__).with_name("states")
 QUICK = "-XX:TieredStopAtLevel=1"  # ended before Java's thorough compiler pays

@@ -5,10 +5,10 @@ import re
 import httpx
 import pytest
 
-from architecture.tree import ROOT
-from control.http.seed import Seed
 from headway.control.http.schemas.responses import PoolState, ReasonKind
 from lab.alerts import Rule, rules, scraped
+from support.seed import Seed
+from support.tree import ROOT
 
 PAGE = ROOT / "docs/reference/metrics.md"
 ROW = re.compile(r"^\| `(.+?)` \| (?:(\d+) min )?\|", re.MULTILINE)

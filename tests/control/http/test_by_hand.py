@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from control.http.seed import Seed
 from headway.scaling.model import Decision, QueueMetrics
 from headway.scaling.profile import Profile
+from support.seed import Seed
 
 MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq", workers_min=1)
 OVERRIDE, PAUSE = "/v1/pools/mail/override", "/v1/pools/mail/pause"

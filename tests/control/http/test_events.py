@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from control.http.conftest import Bound
-from control.http.seed import Seed
 from headway.control.http.http_server import HttpServer
 from headway.control.http.overview.broadcaster import VIEWERS_MAX, Feed
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.profile import Profile
+from support.seed import Seed
 
 PROMPTLY_S = 30.0
 

@@ -11,10 +11,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from architecture.tree import ROOT
 from control.http.conftest import NOW_S
-from control.http.seed import Seed
-from control.http.test_reading import BATCH
+from control.http.values import BATCH
 from headway.control.http.overview import overview_builder
 from headway.scaling.allocation.host_demand import HostsWanted, Sign
 from headway.scaling.metrics.behaviour import Behaviour, Spread
@@ -25,6 +23,8 @@ from headway.store.engine import Connection, Engine, transaction
 from headway.store.overview import HostRow
 from headway.store.pools.behaviours import Learned
 from headway.store.pools.host_demand import save_hosts_wanted
+from support.seed import Seed
+from support.tree import ROOT
 
 DOCUMENT = ROOT / "docs/reference/metrics.md"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from control.http.seed import Seed
 from headway.scaling.allocation.host_demand import HostsWanted, Sign
 from headway.store.engine import Engine, transaction
 from headway.store.pools.host_demand import save_hosts_wanted
+from support.seed import Seed
 
 
 async def shown(client: httpx.AsyncClient, name: str = "a") -> dict:

@@ -9,14 +9,14 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from control.http.seed import Seed
-from control.http.test_reading import BATCH
+from control.http.values import BATCH
 from headway.control.auth.authenticator import ENDED_SHOWN_S, Authenticator
 from headway.control.auth.certificates import Certificates
 from headway.control.auth.pki import make_ca, make_server, write_pair
 from headway.control.http.overview.process_reasons import local_reasons
 from headway.control.ingest.ingest import Ingest
 from headway.control.scheduler.maintenance import Maintenance
+from support.seed import Seed
 
 TOKEN = "a-shared-token-of-32-characters!"
 

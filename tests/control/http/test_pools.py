@@ -8,11 +8,11 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from control.http.seed import Seed
 from headway.control.http.overview.pool_state import Condition, WorkerCounts, state_of
 from headway.scaling.metrics.job_failures import Failures
 from headway.scaling.model import Decision, Mode, Objective, QueueMetrics
 from headway.scaling.profile import Profile
+from support.seed import Seed
 
 PROFILE = Profile(pool="mail", queues=("q",), template="rq", objective=Objective(target_s=10), stale_after_s=20)
 MEASURED = {"pickup_objective_s": 1.0, "start_rate_per_s": 1.0}

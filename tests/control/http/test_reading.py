@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from control.http.seed import Seed
+from control.http.values import BATCH, decision
 from headway.control.http.middleware import TELEMETRY_BYTES_MAX
 from headway.control.http.overview import overview_builder
 from headway.control.scheduler.bucket_cache import RATE_WINDOW_S
@@ -16,25 +16,12 @@ from headway.errors import Overloaded
 from headway.scaling.measure import sketch_index
 from headway.scaling.metrics.behaviour import Behaviour, Spread, behaviour_from_mapping
 from headway.scaling.metrics.prediction_error import PredictionError
-from headway.scaling.model import Decision, Demand, Objective, Step
+from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 from headway.store.pools.behaviours import Learned
+from support.seed import Seed
 
 MAIL = Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq", objective=Objective(target_s=5))
-
-
-def decision(target_workers: int, **values: Any) -> Decision:
-    return Decision(
-        **{
-            "pool": "mail",
-            "at_s": NOW_S,
-            "target_workers": target_workers,
-            "binding": "steady_state",
-            "demands": (Demand(name="steady_state", slots=2.0),),
-            "steps": (Step(name="wanted", workers=2),),
-            **values,
-        }
-    )
 
 
 async def test_queues_are_those_seen_and_those_wanted(client: httpx.AsyncClient, seed: Seed) -> None:
@@ -143,19 +130,6 @@ async def test_a_history_adds_the_pools_queues_and_begins_with_what_held_before(
         (6, 3, 0),
         (6, 0, 0),  # now, as agents report
     ]
-
-
-BATCH = {
-    "producer": "app",
-    "sequence": 1,
-    "sent_at_s": NOW_S,
-    "events": [
-        {"queue": "redis/mail", "job_id": "1", "kind": "enqueued", "at_s": NOW_S},
-        {"queue": "redis/mail", "job_id": "1", "kind": "started", "at_s": NOW_S, "enqueued_at_s": NOW_S - 1},
-    ],
-    "samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": 3}],
-    "activities": [{"host": "a", "pid": 7, "is_busy": True}],
-}
 
 
 async def test_a_batch_is_received_once_however_often_it_is_sent(client: httpx.AsyncClient) -> None:

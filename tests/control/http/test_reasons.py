@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from control.http.seed import Seed
 from headway.control.http.overview.health_reasons import ailing_pools, health_of
 from headway.control.http.schemas.responses import TelemetryHealth
 from headway.store.overview import HealthRow, PipelineRow
+from support.seed import Seed
 
 
 def pipeline(**values: Any) -> PipelineRow:

@@ -2,8 +2,8 @@
 
 import httpx
 
-from control.http.seed import Seed
 from headway.scaling.profile import Profile
+from support.seed import Seed
 
 MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq")
 RESTART = "/v1/pools/mail/restart"

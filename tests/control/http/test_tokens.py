@@ -9,12 +9,12 @@ import httpx
 import pytest
 
 from control.http.conftest import Bound
-from control.http.seed import Seed
 from headway.control.auth.authenticator import Authenticator
 from headway.control.http.openapi import description
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.permissions import RIGHTS, allows, needed_for
 from headway.store.access.credentials import Role
+from support.seed import Seed
 
 SHARED = "shared"
 MAIL = {"queues": ["redis/mail"], "template": "rq"}

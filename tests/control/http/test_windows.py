@@ -7,10 +7,10 @@ import psycopg
 import pytest
 
 from control.http.conftest import NOW_S
-from control.http.seed import Seed
-from control.http.test_reading import decision
+from control.http.values import decision
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
+from support.seed import Seed
 
 MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=5))
 BOTH = Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq", objective=Objective(target_s=5))

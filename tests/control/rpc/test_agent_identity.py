@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from control.rpc.test_identity import SHARED, Door, eventually
+from control.rpc.identities import SHARED, Door
 from headway.agent.controlplane.client import ControlClient, Enrolled
 from headway.agent.controlplane.isolation import Contact
 from headway.agent.controlplane.session import ControlSession
@@ -29,6 +29,7 @@ from headway.errors import Unavailable
 from headway.settings import Address
 from headway.store.access.credentials import digest, revoke_host, rotate
 from headway.store.engine import create_engine, transaction
+from support.waiting import eventually_of as eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -3,15 +3,15 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from headway.agent.controlplane.client import ControlClient, Enrolled, HostUpdate, Proof, ReportAnswer
+from control.rpc.identities import SHARED, Door, as_dict, identity_of
+from headway.agent.controlplane.client import ControlClient, HostUpdate, Proof
 from headway.agent.model import Identity
-from headway.agent.system import procfs
 from headway.control.agents.agent_service import AgentService
 from headway.control.agents.host_authorization import HostAuthorization
 from headway.control.auth import authenticator as module
@@ -26,78 +26,11 @@ from headway.scaling.model import HostCapacity, TelemetryBatch
 from headway.settings import Address
 from headway.store.access.credentials import Role, digest, forget_ended, revoke_host, rotate
 from headway.store.access.tokens import TokenWanted, create_token, revoke_token
-from headway.store.engine import Engine, create_engine, transaction
+from headway.store.engine import create_engine, transaction
 from headway.wire.v1 import agent_pb2, telemetry_pb2, telemetry_pb2_grpc
+from support.waiting import eventually_of as eventually
 
-SHARED = "shared"
 BOUND_S = 60.0
-
-
-class Door:
-    """The agents' door, and what an administrator does. Calls run in threads: the agent's client is synchronous."""
-
-    def __init__(self, engine: Engine, callers: Authenticator, port: int) -> None:
-        self.engine = engine
-        self.callers = callers
-        self.address = f"127.0.0.1:{port}"
-        self._clients: list[ControlClient] = []
-
-    def client(self, token: str | None = None) -> ControlClient:
-        client = ControlClient(self.address, token=token, clock=procfs.since_boot_s)
-        self._clients.append(client)
-        return client
-
-    async def join_token(self, **values: Any) -> str:
-        wanted = TokenWanted(**{"name": f"join-{time.monotonic_ns()}", "role": Role.JOIN, "uses": 1, **values})
-        async with transaction(self.engine) as conn:
-            return (await create_token(conn, wanted, actor="test"))[1]
-
-    async def act(self, what: Callable[..., Any], name: str) -> None:
-        async with transaction(self.engine) as conn:
-            await what(conn, name, actor="test")
-
-    async def enrolled(self, name: str = "a", **values: Any) -> Identity:
-        """A host that has joined and shown its credential."""
-        client = self.client()
-        given = await self.enrol(client, Proof(join_token=await self.join_token()), name, **values)
-        identity = identity_of(given)
-        await self.report(client, identity)
-        return identity
-
-    async def enrol(self, client: ControlClient, proof: Proof, name: str = "a", **values: Any) -> Enrolled:
-        given = {"host_name": name, "host_id": "", "boot_id": f"boot-{name}", "agent_id": f"agent-{name}", **values}
-        return await asyncio.to_thread(lambda: client.enrol(**given, proof=proof))
-
-    async def report(self, client: ControlClient, identity: Identity, host_id: str | None = None) -> ReportAnswer:
-        news = HostUpdate(
-            capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
-            templates=(),
-            workers=(),
-            exit_codes={},
-            start_ups=(),
-        )
-        told = identity if host_id is None else Identity(**{**as_dict(identity), "host_id": host_id})
-        return await asyncio.to_thread(
-            lambda: client.report(
-                news, identity=told, host_name="a", boot_id="boot", sequence=time.monotonic_ns(), epoch_seen=0
-            )
-        )
-
-    async def rows(self, sql: str) -> list[Any]:
-        async with transaction(self.engine) as conn:
-            return list(await conn.execute(text(sql)))
-
-    def close(self) -> None:
-        for client in self._clients:
-            client.close()
-
-
-def as_dict(identity: Identity) -> dict[str, str]:
-    return {name: getattr(identity, name) for name in ("agent_id", "cluster_id", "host_id", "credential")}
-
-
-def identity_of(given: Enrolled) -> Identity:
-    return Identity(agent_id="agent", cluster_id=given.cluster_id, host_id=given.host_id, credential=given.credential)
 
 
 @pytest.fixture
@@ -566,16 +499,6 @@ async def test_what_ended_long_ago_is_forgotten_but_that_a_host_was_revoked_is_n
 
 async def renewed(door: Door, client: ControlClient, identity: Identity) -> str:
     return (await door.report(client, identity)).credential
-
-
-async def eventually(holds: Callable[[], Any]) -> Any:
-    async with asyncio.timeout(BOUND_S):
-        while True:
-            found = holds()
-            found = await found if asyncio.iscoroutine(found) else found
-            if found:
-                return found
-            await asyncio.sleep(0.01)
 
 
 async def eventually_refused(door: Door, identity: Identity) -> None:

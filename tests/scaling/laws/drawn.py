@@ -14,7 +14,7 @@ from headway.scaling.profile_keys.pauses import PAUSES
 from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 LAW = settings(max_examples=max(30, settings.default.max_examples))
 """For laws that decide for every strategy, a dozen times an example: thirty at least, whatever the profile."""

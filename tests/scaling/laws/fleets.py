@@ -12,7 +12,7 @@ from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.reconcile import Action, Drain, Start, reconcile
 from headway.scaling.view import PoolView
-from scaling.pools import NOW_S, queue
+from support.pools import NOW_S, queue
 
 TURNS_MAX = 50  # more than any host here has workers to replace one by one
 TEMPLATE = Template(name="rq", content_hash="1", cpu_cores=1.0, memory_bytes=100)

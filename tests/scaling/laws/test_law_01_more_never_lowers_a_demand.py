@@ -14,7 +14,7 @@ from headway.scaling.decide import decide
 from headway.scaling.model import Arrivals, Memory, QueueMetrics
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, by, views
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 FRESH_AGO_S = st.floats(0, 5)
 

@@ -16,7 +16,7 @@ from headway.scaling.policy import limits
 from headway.scaling.policy.limits import Ground
 from headway.scaling.strategies.shared import backlog_drain, steady_state
 from scaling.laws.drawn import RATES, SERVICE_S
-from scaling.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, profile, queue, view
 
 CLOCKS = st.sampled_from([1 / 60, 0.001, 4.0, 1_000.0])
 """How many of the other clock's seconds are one of ours."""

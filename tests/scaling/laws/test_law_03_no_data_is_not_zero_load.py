@@ -14,7 +14,7 @@ from headway.scaling.decide import decide
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView, metrics_age_s
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, startable, views
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 STALE_AGO_S = st.none() | st.floats(20.5, 100_000)
 

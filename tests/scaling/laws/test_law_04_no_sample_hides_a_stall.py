@@ -13,7 +13,7 @@ from headway.scaling.decide import decide, worst_wait_s
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView, pooled
 from scaling.laws.drawn import AGES_S, LAW, MEMORIES, by, by_every_strategy, maybe, views
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 
 @LAW

@@ -9,7 +9,7 @@ from headway.scaling.decide import decide
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by, views
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 FRESH_AGO_S = st.floats(0, 20)
 

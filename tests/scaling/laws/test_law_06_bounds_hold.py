@@ -14,7 +14,7 @@ from headway.scaling.model import Memory, Mode
 from headway.scaling.policy.limits import LIMITS, Ground, capacity
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, WORKERS, by_every_strategy, startable, views
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 
 def last_of(view: PoolView, memory: Memory) -> int:

@@ -22,7 +22,7 @@ from headway.scaling.reconcile import Drain, reconcile
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
 from scaling.laws.fleets import HOSTS, WORKERS, outcomes, pools, rows_of
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 
 @LAW

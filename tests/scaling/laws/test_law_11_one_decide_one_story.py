@@ -18,7 +18,7 @@ from headway.scaling.explain import explained
 from headway.scaling.model import DayPaid, HoldCosts, LastMove, Memory, Wanted
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 
 @LAW

@@ -13,7 +13,7 @@ from headway.scaling.decide import decide, predicted_pickup_s
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, WORKERS, by_every_strategy, views
-from scaling.pools import NOW_S
+from support.pools import NOW_S
 
 
 @LAW

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -11,18 +11,10 @@ import grpc
 
 from headway.wire.channel import ANSWERED
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
-from ports import free_port
+from support.ports import free_port
+from support.waiting import eventually
 
 WAIT_S = 60.0
-
-
-def eventually(holds: Callable[[], Any], *, within_s: float = WAIT_S) -> Any:
-    """What ``holds`` returns once that is true."""
-    until_s = time.monotonic() + within_s
-    while not (found := holds()):
-        assert time.monotonic() < until_s, "it did not come true in time"
-        time.sleep(0.01)
-    return found
 
 
 class FakeControl(agent_pb2_grpc.AgentServiceServicer):

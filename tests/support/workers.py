@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 from headway.scaling.reconcile import Start
+from support.waiting import eventually
 
 SLEEP = "import time; time.sleep(600)"
 STUBBORN = (
@@ -35,15 +35,6 @@ while not pathlib.Path({done!r}).exists():
     time.sleep(0.01)
 print('done', flush=True)
 """
-
-
-def eventually(holds: Callable[[], Any], *, within_s: float = 60.0) -> Any:
-    """What ``holds`` returns once that is true."""
-    until_s = time.monotonic() + within_s
-    while not (found := holds()):
-        assert time.monotonic() < until_s, "it did not come true in time"
-        time.sleep(0.01)
-    return found
 
 
 def template(code: str = SLEEP, *, name: str = "py", **values: Any) -> Template:
@@ -118,3 +109,14 @@ def record(worker_id: str, *, pid: int, started_ticks: int, pool: str = "mail") 
         pid=pid,
         started_ticks=started_ticks,
     )
+
+
+PRINTS_READY = Ready(pattern="ready", timeout_s=30.0)
+
+
+def states(fleet: WorkerManager) -> list[WorkerState]:
+    return [worker.state for worker in fleet.workers()]
+
+
+def printed(stage: Stage, worker_id: str) -> str:
+    return (stage.folder.logs / f"{worker_id}.log").read_text()

@@ -1,0 +1,3 @@
+"""What ticks find."""
+
+from control.ticks import database as database

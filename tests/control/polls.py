@@ -1,0 +1,22 @@
+"""Hosts whose polls are held."""
+
+import asyncio
+
+from headway.control.agents.agent_service import AgentService, AppliedAssignment, Enrolment
+
+BOUND_S = 60.0
+
+
+async def enrolled(reports: AgentService, name: str = "a") -> str:
+    return await reports.enrol(Enrolment(name=name, host_id="", boot_id="boot", agent_version="1"))
+
+
+async def having(reports: AgentService, host_id: str, *, epoch: int = 0, revision: int = 0) -> AppliedAssignment:
+    return AppliedAssignment(cluster_id=await reports.cluster_id(), host_id=host_id, epoch=epoch, revision=revision)
+
+
+async def held(reports: AgentService, host_id: str, polls: int = 1) -> None:
+    """Return once so many polls of the host wait for a change."""
+    async with asyncio.timeout(BOUND_S):
+        while len(getattr(getattr(reports._held.get(host_id), "changed", None), "_waiters", ())) < polls:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)

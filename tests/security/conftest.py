@@ -1,0 +1,3 @@
+"""What tests of the command line call."""
+
+from support.served import served as served
