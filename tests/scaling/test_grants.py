@@ -56,6 +56,13 @@ def test_a_floor_clears_the_host_on_which_the_fewest_work() -> None:
     assert counts(rows) == {("large", "c"): 1, ("small", "a"): 4, ("small", "b"): 4}
 
 
+def test_on_one_host_a_floor_takes_the_place_of_who_is_idle_whatever_its_name() -> None:
+    there = [row("aa", "a", 1), row("zz", "a", 1)]
+    hosts = fleet({"a": 3, "b": 1}, there, {("aa", "a"): 1})
+    rows = allot([claim("aa", "one", 1), claim("zz", "one", 1), claim("new", "two", 1, 1)], hosts, there).rows
+    assert counts(rows) == {("aa", "a"): 1, ("new", "a"): 1, ("zz", "b"): 1}
+
+
 def test_a_floor_leaves_idle_workers_where_they_are_not_in_its_way() -> None:
     """Of two small workers one is enough, the one without a job."""
     rows = [row("small", "a", 2), row("middle", "b", 2, "two")]
