@@ -38,7 +38,8 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.absolute_max_metadata_size", 16_384),
     # Nor are they dropped for having waited: who is dropped comes again, and waits anew.
     ("grpc.server_max_unrequested_time_in_server", 300),
-    # An agent that vanished without a word, or hangs, is shown 15 s later at the latest: 11 s, and those of `HangUps`.
+    # An agent that vanished without a word, or hangs, is often noticed after 11 s, and else by its missing report: gRPC
+    # may stop to ping a connection once a frame has come while a ping was due.
     ("grpc.keepalive_time_ms", 6_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.http2.ping_timeout_ms", 5_000),  # else gRPC waits a minute for the answer, whatever the line above says
