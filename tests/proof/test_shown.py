@@ -62,7 +62,7 @@ def test_it_is_shown_wherever_one_looks(sites: Sites, cause: Cause) -> None:
         pytest.skip("of Spark's own JVM")
     try:
         there = sites.of(cause.group)
-        if cause.needs_disk and not there.has_small_disk:
+        if cause.needs_disk and not there.disks.are_small:
             pytest.skip("only who may mount has a small disk")
         row = judged(cause, there)
         _record(row, pipeline="spark" if there.has_spark else "stand-in")

@@ -12,10 +12,8 @@ from shown.acts import (
     fail,
     flush,
     killed,
-    lock_buckets,
     mend_upkeep,
     renew_collector,
-    replaced,
     revoke_collector,
     served,
     short_lived,
@@ -26,105 +24,19 @@ from shown.acts import (
     started,
     to_all,
     together,
-    unlock_buckets,
     with_errands,
     with_reports,
     without_errands,
 )
 from shown.cause import HOST_WITHIN_S, SHARE_WITHIN_S, Cause
+from shown.roles import ROLES, UNREAD
 from shown.site import HOSTS, end
 
-SILENT = r"not responding: no heartbeat|crashed|was stopped|hangs in a batch"
-UNREAD = r"no queue that a profile names has been read for|were last read .* ago: see whether `headway collect`"
 AWAY = r"unreachable|no host is reachable|no reachable host"
 NO_ANSWER = "no answer|Connection lost"
 
 CAUSES = (
-    Cause(
-        name="pipeline-jvm-stopped",
-        about="the pipeline's JVM is stopped (SIGSTOP)",
-        begin=lambda site: end(site.jvm(), signal.SIGSTOP),
-        end=lambda site: end(site.jvm(), signal.SIGCONT),
-        says=r"not responding: no heartbeat",
-        kind="pipeline",
-        needs_spark=True,
-    ),
-    Cause(
-        name="pipeline-jvm-killed",
-        about="the pipeline's JVM is killed",
-        begin=lambda site: end(site.jvm(), signal.SIGKILL),
-        end=replaced("pipeline"),
-        says=r"crashed",
-        kind="pipeline",
-        needs_spark=True,
-    ),
-    Cause(
-        name="pipeline-killed",
-        about="the pipeline is killed, its JVM with it",
-        begin=killed("pipeline"),
-        end=started("pipeline"),
-        says=r"not responding: no heartbeat",
-        kind="pipeline",
-    ),
-    Cause(
-        name="pipeline-stopped",
-        about="the pipeline's own process is stopped (SIGSTOP)",
-        begin=signalled("pipeline", signal.SIGSTOP),
-        end=signalled("pipeline", signal.SIGCONT),
-        says=r"not responding: no heartbeat",
-        kind="pipeline",
-    ),
-    Cause(
-        name="batch-hangs",
-        about="the pipeline answers, and a micro-batch hangs: its table is locked",
-        begin=lock_buckets,
-        end=unlock_buckets,
-        says=r"hangs in a batch: it answers",
-        kind="pipeline",
-    ),
-    Cause(
-        name="collector-killed",
-        about="the collectors are killed",
-        begin=killed("collect"),
-        end=started("collect"),
-        says=UNREAD,
-        kind="broker",
-    ),
-    Cause(
-        name="collector-stopped",
-        about="the collectors are stopped (SIGSTOP)",
-        begin=signalled("collect", signal.SIGSTOP),
-        end=signalled("collect", signal.SIGCONT),
-        says=UNREAD,
-        kind="broker",
-    ),
-    Cause(
-        name="agent-killed",
-        about="the agent of one of two hosts is killed",
-        begin=killed("agent-beta"),
-        end=started("agent-beta"),
-        says="unreachable",
-        kind="host|silent",
-        named_within_s=HOST_WITHIN_S,
-    ),
-    Cause(
-        name="agent-stopped",
-        about="the agent of one of two hosts is stopped (SIGSTOP)",
-        begin=signalled("agent-beta", signal.SIGSTOP),
-        end=signalled("agent-beta", signal.SIGCONT),
-        says="unreachable",
-        kind="host|silent",
-        named_within_s=HOST_WITHIN_S,
-    ),
-    Cause(
-        name="agent-partitioned",
-        about="one of two hosts is cut off from the control plane",
-        begin=lambda site: site.proxy.cut(),
-        end=lambda site: site.proxy.mend(),
-        says="unreachable",
-        kind="host|silent",
-        named_within_s=HOST_WITHIN_S,
-    ),
+    *ROLES,
     Cause(
         name="broker-stopped",
         about="one of two brokers does not answer (SIGSTOP)",
@@ -177,8 +89,8 @@ CAUSES = (
     Cause(
         name="disk-full",
         about="the disk of the event log is full",
-        begin=lambda site: site.fill_log_disk(),
-        end=lambda site: site.free_log_disk(),
+        begin=lambda site: site.disks.fill_log(),
+        end=lambda site: site.disks.free_log(),
         says=r"telemetry is refused: the disk of the event log",
         kind="event_log",
         needs_disk=True,

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -26,9 +25,9 @@ from rq import Queue
 
 from headway.control.auth.pki import make_ca, make_server, write_pair
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
-from lab.disks import unmount
 from lab.hosts import skewed_by
 from lab.programs import Program, sees
+from shown.disks import Disks, disks
 from shown.hosts import JOBS, QUEUES, host_file
 from shown.proxy import Proxy, proxy
 from support.ports import free_port
@@ -38,7 +37,6 @@ TOKEN = "k7Qm2vX9tL4pZ8sR3wN6yB1c"  # of these control planes alone
 WELL_WITHIN_S = 300.0
 ANSWER_S = 10.0
 HOSTS = ("alpha", "beta")
-LOG_DISK_MB, KEPT_FREE_MB = 300, 256  # ingest refuses where less is free
 
 
 class Site:
@@ -60,6 +58,7 @@ class Site:
         """Of a cause that keeps others from a table."""
         self.brokers: dict[str, Server] = {}
         self.proxy: Proxy
+        self.disks: Disks
         self._over = threading.Event()
         self._clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}
 
@@ -136,7 +135,7 @@ class Site:
         if self.is_encrypted:
             self.certify()
         (self.folder / "jobs.py").write_text(JOBS)
-        self._mount(stack)
+        self.disks = stack.enter_context(disks(self.folder / "log"))
         self._make_programs()
         stack.callback(self._stop)
         for name in ("control", "pipeline", *(f"agent-{host}" for host in HOSTS)):
@@ -181,29 +180,9 @@ class Site:
         certificate, key = self.folder / "server.crt", self.folder / "server.key"
         write_pair(pair, certificate=certificate, key=key, is_replacing=True)
 
-    def fill_log_disk(self) -> None:
-        """Leave less free than ingest wants, on the disk of the event log."""
-        left_mb = LOG_DISK_MB - KEPT_FREE_MB
-        with (self.folder / "log" / "filler").open("wb") as file:
-            file.write(b"\1" * ((left_mb + 10) << 20))
-
-    def free_log_disk(self) -> None:
-        (self.folder / "log" / "filler").unlink()
-
     def _state(self, name: str) -> Path:
         """The state folder of a role."""
         return self.folder / f"{name}.state"
-
-    def _mount(self, stack: ExitStack) -> None:
-        """Give the event log a small disk of its own, where this machine lets us."""
-        folder = self.folder / "log"
-        folder.mkdir(mode=0o700)
-        words = ["mount", "-t", "tmpfs", "-o", f"size={LOG_DISK_MB}m,mode=700", "headway-shown", str(folder)]
-        self.has_small_disk = (
-            os.geteuid() == 0 and subprocess.run(words, capture_output=True, check=False).returncode == 0
-        )
-        if self.has_small_disk:
-            stack.callback(unmount, folder)
 
     def _make_programs(self) -> None:
         headway = [sys.executable, "-m", "headway"]
