@@ -152,7 +152,7 @@ def test_a_mistake_is_one_clear_line(words: list[str], says: str, capsys: pytest
         (count, "1e6", 1e6),
         (count, ".5", 0.5),
         (seconds, "200ms", 0.2),
-        (seconds, "90", 90.0),
+        (seconds, "90s", 90.0),
         (seconds, "1.5h", 5400.0),
         (bytes_, "256M", 256 * 2**20),
         (bytes_, "1.5GiB", 3 * 2**29),
