@@ -164,12 +164,12 @@ export class Chart {
         ["pickup-line", `${objective} started within`, duration(wait?.pickup_objective_s)],
         ["median", "half within", duration(wait?.pickup_p50_s)],
         ["oldest", "longest wait", duration(wait?.oldest_age_s)],
-        ["objective", "promised", `${objective} within ${duration(target_s)}`],
+        ["objective", "objective", `${objective} within ${duration(target_s)}`],
       ],
       waiting: [["edge", "Jobs waiting", count(wait?.waiting_jobs)]],
       workers: [
         ["edge", "Workers running", count(worker?.running_workers)],
-        ["target", "wanted", count(worker?.target_workers)],
+        ["target", "desired", count(worker?.target_workers)],
       ],
     };
     say(this.reading, this.at === null ? `Newest values, ${clock(until_s)}` : `At ${clock(at_s)}`);

@@ -1,4 +1,4 @@
-// The hosts: what they have, what their workers take of it, whether they are heard of and what people said of them.
+// The hosts: what they have, what their workers take of it, whether they report and what people said of them.
 
 import { el, keep, mark, part, say } from "./dom.js";
 import { byName, FEW, Finder } from "./find.js";
@@ -74,7 +74,7 @@ function showHost(element, host, now_s) {
   say(badge, word);
   mark(badge, "data-state", colour);
   mark(badge, "title", title);
-  say(part(element, "when"), host.reported_at_s === null ? "never heard of" : `heard of ${ago(now_s - host.reported_at_s)}`);
+  say(part(element, "when"), host.reported_at_s === null ? "never reported" : `reported ${ago(now_s - host.reported_at_s)}`);
   fill(element, "cpu", host.used.cpu_cores, host.capacity.cpu_cores, (value) => decimal(value), "cores");
   fill(element, "memory", host.used.memory_bytes, host.capacity.memory_bytes, bytes, "");
   say(part(element, "workers"), workers(host));
@@ -134,5 +134,5 @@ function workers(host) {
   for (const worker of host.workers) states[worker.state] = (states[worker.state] ?? 0) + 1;
   const told = Object.entries(states).map(([state, number]) => `${number} ${STATES[state] ?? state.replaceAll("_", " ")}`).join(", ");
   if (host.is_known) return host.workers.length ? `${counted(host.workers.length, "worker")}: ${told}` : "no workers";
-  return told ? `workers unknown; ${told} when last heard of` : "workers unknown";
+  return told ? `workers unknown; ${told} at the last report` : "workers unknown";
 }

@@ -162,7 +162,7 @@ function makeRow(row, select) {
     el("td", { role: "cell", class: "state", "data-label": "State" }, el("span", { class: "badge", "data-part": "badge" }), el("span", { class: "tag", "data-part": "mode" })),
     cell("waiting", "Waiting"),
     cell("oldest", "Longest wait"),
-    cell("flight", "At work"),
+    cell("flight", "In flight"),
     cell("pickup", "Started within"),
     el(
       "td",
@@ -251,7 +251,7 @@ function showWorkers(element, { kind, pool }) {
     return;
   }
   const { running_workers: running, starting_workers: starting, target_workers: target } = pool;
-  say(part(element, "figures"), target === null ? `${running} running` : `${running} running, ${count(target)} wanted`);
+  say(part(element, "figures"), target === null ? `${running} running` : `${running} running, ${count(target)} desired`);
   const moving = [
     [starting, "starting"],
     [pool.draining_workers, "finishing"],
