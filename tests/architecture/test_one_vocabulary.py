@@ -35,7 +35,7 @@ def test_tables_of_the_command_line_call_demands_and_limits_as_the_dashboard_doe
     assert dict(re.findall(r'^  (\w+): "([^"]+)",$', found[1], flags=re.MULTILINE)) == labels.NAMES
 
 
-@pytest.mark.parametrize("column", [labels.LONGEST_WAIT, labels.AT_WORK, labels.WITHIN])
+@pytest.mark.parametrize("column", [labels.LONGEST_WAIT, labels.IN_FLIGHT, labels.WITHIN])
 def test_tables_of_the_command_line_have_columns_of_the_dashboard(column: str) -> None:
     page = (SERVICE / "control" / "web" / "index.html").read_text()
     headings = re.findall(r"<th .*?</th>", page, flags=re.DOTALL)

@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 
 from headway.cli.terminal.cells import within
-from headway.cli.terminal.labels import AT_WORK, LONGEST_WAIT, WANTED, WITHIN, named
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WANTED, WITHIN, named
 from headway.cli.terminal.screen import Screen, Text
 
 FRAMES_PER_S = 4.0
@@ -183,7 +183,7 @@ def _queues(progress: Progress, columns: int) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     wide = columns >= NARROW_COLUMNS
     table.add_column("queue", overflow="ellipsis", no_wrap=True)
-    for name in ("waiting", LONGEST_WAIT, *((AT_WORK, WITHIN) if wide else ()), "workers", WANTED):
+    for name in ("waiting", LONGEST_WAIT, *((IN_FLIGHT, WITHIN) if wide else ()), "workers", WANTED):
         table.add_column(name, justify="right", no_wrap=True)
     pools = {pool["pool"]: pool for pool in (progress.overview or {}).get("pools", [])}
     for queue in (progress.overview or {}).get("queues", []):

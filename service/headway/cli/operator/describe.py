@@ -15,7 +15,7 @@ from headway.cli.operator.apply_get import behaviour_path
 from headway.cli.operator.queue import queues_of
 from headway.cli.operator.top import running_of
 from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
-from headway.cli.terminal.labels import AT_WORK, LONGEST_WAIT, STATES, WITHIN
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WITHIN
 from headway.cli.terminal.live_behaviour import predicted
 from headway.cli.terminal.mode_labels import mode_of, paused
 from headway.cli.terminal.printing import say_json
@@ -248,7 +248,7 @@ def facts(*rows: tuple[str, str]) -> Table:
 def depths(rows: Sequence[Body]) -> Table | str:
     """How it stands in each queue."""
     return table(
-        ("queue", "waiting", LONGEST_WAIT, AT_WORK, "delayed", "read"),
+        ("queue", "waiting", LONGEST_WAIT, IN_FLIGHT, "delayed", "read"),
         (
             (
                 row["queue"],

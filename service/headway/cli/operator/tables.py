@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
-from headway.cli.terminal.labels import AT_WORK, LONGEST_WAIT, WITHIN, named
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WITHIN, named
 from headway.cli.terminal.mode_labels import mode_of, paused
 
 CERTIFICATE_WARNING_S = 7 * 86_400.0  # before it ends: time enough for whoever reads the list once a week
@@ -52,7 +52,7 @@ def queues(answer: dict[str, Any]) -> Table | str:
             "pool",
             "waiting",
             LONGEST_WAIT,
-            AT_WORK,
+            IN_FLIGHT,
             "arriving",
             "p50",
             WITHIN,

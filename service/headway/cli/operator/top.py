@@ -13,7 +13,7 @@ from rich.live import Live
 from headway.cli.api_client import Api, api_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.cells import UNKNOWN, count, duration, failed, promised, rate, table, within
-from headway.cli.terminal.labels import AT_WORK, LONGEST_WAIT, STATES, WANTED, WITHIN, named
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
 from headway.cli.terminal.screen import Text, output
 from headway.cli.terminal.units import seconds
 from headway.cli.typer_app import run
@@ -95,7 +95,7 @@ COLUMNS = (
     "p50",
     WITHIN,
     "failed",
-    AT_WORK,
+    IN_FLIGHT,
     "arriving",
     "as of",
     "because",

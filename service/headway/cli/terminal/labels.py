@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 LONGEST_WAIT = "longest wait"
-AT_WORK = "at work"
+IN_FLIGHT = "in flight"
 WITHIN = "started within"
 WANTED = "wanted"
 
