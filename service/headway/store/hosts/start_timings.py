@@ -3,11 +3,11 @@
 Of each the mean is kept, in which the newest counts most, and the last observations, whose spread rehearsals need.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Text, bindparam, text
+from sqlalchemy import Text, TextClause, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -41,25 +41,28 @@ def folded(values: Sequence[float]) -> Folded:
 
 async def learn_start_ups(conn: AsyncConnection, reported: Iterable[tuple[str, Iterable[StartUp]]]) -> None:
     """Fold new starts of hosts, by their ids, into what is known: one statement for all."""
-    rows = []
-    for host_id, start_ups in reported:
-        for template, each in _by_template(start_ups).items():
-            rows.append(_row(host_id, template, each, [one.start_up_s for one in each]))
-    if rows:
-        await conn.execute(_LEARN_START_UPS, {"rows": rows})
-        await conn.execute(_FORGET_START_UPS, {"host_ids": sorted({row["host_id"] for row in rows})})
+    rows = _rows(reported, took_s=lambda start_up: start_up.start_up_s)
+    await _learn(conn, rows, learn=_LEARN_START_UPS, forget=_FORGET_START_UPS)
 
 
 async def learn_exits(conn: AsyncConnection, reported: Iterable[tuple[str, Iterable[Exit]]]) -> None:
     """Fold new ends of idle workers of hosts, by their ids, into what is known: one statement for all."""
-    rows = [
-        _row(host_id, template, each, [one.exit_s for one in each])
-        for host_id, exits in reported
-        for template, each in _by_template(exits).items()
-    ]
+    rows = _rows(reported, took_s=lambda one: one.exit_s)
+    await _learn(conn, rows, learn=_LEARN_EXITS, forget=_FORGET_EXITS)
+
+
+async def _learn(conn: AsyncConnection, rows: list[dict[str, Any]], *, learn: TextClause, forget: TextClause) -> None:
     if rows:
-        await conn.execute(_LEARN_EXITS, {"rows": rows})
-        await conn.execute(_FORGET_EXITS, {"host_ids": sorted({row["host_id"] for row in rows})})
+        await conn.execute(learn, {"rows": rows})
+        await conn.execute(forget, {"host_ids": sorted({row["host_id"] for row in rows})})
+
+
+def _rows(reported: Iterable[tuple[str, Iterable[Each]]], *, took_s: Callable[[Each], float]) -> list[dict[str, Any]]:
+    return [
+        _row(host_id, template, each, [took_s(one) for one in each])
+        for host_id, observed in reported
+        for template, each in _by_template(observed).items()
+    ]
 
 
 def _row(host_id: str, template: str, each: Sequence[StartUp | Exit], took_s: Sequence[float]) -> dict[str, Any]:
@@ -90,55 +93,56 @@ def _by_template(observed: Iterable[Each]) -> dict[str, list[Each]]:
     return dict(sorted(grouped.items()))
 
 
-# A row of a host is written by one transaction at a time: each holds the lock on its host.
-_LEARN_START_UPS = text(
-    f"""
-    with told as (
-        select * from jsonb_to_recordset(:rows) as told(
+_REPORTED = """
+    reported as (
+        select * from jsonb_to_recordset(:rows) as reported(
             host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
             count bigint, recent_s double precision[], recent_alone_s double precision[], cpu_s double precision,
             cpu_kept double precision, cpu_added_s double precision)
-    ), learned as (
+    )
+"""
+"""What ``_row`` makes of start-ups and of exits alike."""
+
+# A row of a host is written by one transaction at a time: each holds the lock on its host.
+_LEARN_START_UPS = text(
+    f"""
+    with {_REPORTED}, learned as (
         update template_start_ups as known set
-            start_up_s = known.start_up_s * told.kept + told.added_s,
-            starts = known.starts + told.count,
-            recent_s = (told.recent_s || known.recent_s)[1:{RECENT_MAX}],
-            recent_alone_s = (told.recent_alone_s || known.recent_alone_s)[1:{RECENT_MAX}],
+            start_up_s = known.start_up_s * reported.kept + reported.added_s,
+            starts = known.starts + reported.count,
+            recent_s = (reported.recent_s || known.recent_s)[1:{RECENT_MAX}],
+            recent_alone_s = (reported.recent_alone_s || known.recent_alone_s)[1:{RECENT_MAX}],
             start_up_cpu_s = coalesce(
-                known.start_up_cpu_s * told.cpu_kept + told.cpu_added_s, told.cpu_s, known.start_up_cpu_s),
+                known.start_up_cpu_s * reported.cpu_kept + reported.cpu_added_s, reported.cpu_s, known.start_up_cpu_s),
             start_up_p95_s = (
                 select percentile_disc(0.95) within group (order by each)
-                from unnest((told.recent_s || known.recent_s)[1:{RECENT_MAX}]) as each)
-        from told where known.host_id = told.host_id and known.template = told.template
+                from unnest((reported.recent_s || known.recent_s)[1:{RECENT_MAX}]) as each)
+        from reported where known.host_id = reported.host_id and known.template = reported.template
         returning known.host_id, known.template
     )
     insert into template_start_ups (
         host_id, template, start_up_s, starts, recent_s, recent_alone_s, start_up_cpu_s, start_up_p95_s)
     select host_id, template, mean_s, count, recent_s, recent_alone_s, cpu_s,
         (select percentile_disc(0.95) within group (order by each) from unnest(recent_s) as each)
-    from told where (host_id, template) not in (select host_id, template from learned)
-    """  # noqa: S608 - a number of ours
+    from reported where (host_id, template) not in (select host_id, template from learned)
+    """  # noqa: S608 - numbers and text of ours
 ).bindparams(bindparam("rows", type_=JSONB))
 _LEARN_EXITS = text(
     f"""
-    with told as (
-        select * from jsonb_to_recordset(:rows) as told(
-            host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
-            count bigint, recent_s double precision[], recent_alone_s double precision[], cpu_s double precision,
-            cpu_kept double precision, cpu_added_s double precision)
-    ), learned as (
+    with {_REPORTED}, learned as (
         update template_exits as known set
-            exit_s = known.exit_s * told.kept + told.added_s,
-            exits = known.exits + told.count,
-            recent_s = (told.recent_s || known.recent_s)[1:{RECENT_MAX}],
-            recent_alone_s = (told.recent_alone_s || known.recent_alone_s)[1:{RECENT_MAX}],
-            exit_cpu_s = coalesce(known.exit_cpu_s * told.cpu_kept + told.cpu_added_s, told.cpu_s, known.exit_cpu_s)
-        from told where known.host_id = told.host_id and known.template = told.template
+            exit_s = known.exit_s * reported.kept + reported.added_s,
+            exits = known.exits + reported.count,
+            recent_s = (reported.recent_s || known.recent_s)[1:{RECENT_MAX}],
+            recent_alone_s = (reported.recent_alone_s || known.recent_alone_s)[1:{RECENT_MAX}],
+            exit_cpu_s = coalesce(
+                known.exit_cpu_s * reported.cpu_kept + reported.cpu_added_s, reported.cpu_s, known.exit_cpu_s)
+        from reported where known.host_id = reported.host_id and known.template = reported.template
         returning known.host_id, known.template
     )
     insert into template_exits (host_id, template, exit_s, exits, recent_s, recent_alone_s, exit_cpu_s)
     select host_id, template, mean_s, count, recent_s, recent_alone_s, cpu_s
-    from told where (host_id, template) not in (select host_id, template from learned)
+    from reported where (host_id, template) not in (select host_id, template from learned)
     """  # noqa: S608 - as above
 ).bindparams(bindparam("rows", type_=JSONB))
 # Names of templates come and go: what was learned of one stays while a host has few of them.
