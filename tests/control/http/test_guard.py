@@ -101,7 +101,7 @@ async def test_a_refusal_waits_for_its_turn_and_nothing_else_does(door) -> None:
             held.append(f"{who} {port} {status}")
 
     callers = Authenticator(token=TOKEN)
-    callers.brake = Noting()
+    callers.throttle = Noting()
     app = door(token=TOKEN, address=Bound(host="0.0.0.0"), callers=callers)
     transport = httpx.ASGITransport(app, client=("192.0.2.7", 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://headway.example") as client:

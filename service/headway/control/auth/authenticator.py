@@ -107,7 +107,7 @@ class Authenticator:
         self._revision: int | None = None
         self._told_at_s: dict[str, float] = {}
         self.attempts = FailedSignIns(engine=engine, clock=clock)
-        self.brake = RefusalThrottle()
+        self.throttle = RefusalThrottle()
         """Of the refusals at both ports."""
         self.refused: Counter[str] = Counter()
         """Calls that were refused, by why."""

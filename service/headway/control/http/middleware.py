@@ -64,7 +64,7 @@ class RequestGuard:
                 if message["status"] in HELD_BACK:
                     who = _who(scope.get(CALLER), scope)
                     took_s = time.monotonic() - began_s
-                    await self._callers.brake.hold(who, took_s=took_s, port="http", status=str(message["status"]))
+                    await self._callers.throttle.hold(who, took_s=took_s, port="http", status=str(message["status"]))
             await send(message)
 
         try:

@@ -149,7 +149,7 @@ class CallerCheck(grpc.aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
 
         async def answer(_messages: Any, context: Context) -> Any:
-            paced = PacedCall(context, brake=self._callers.brake, who=address_of_call(context))
+            paced = PacedCall(context, throttle=self._callers.throttle, who=address_of_call(context))
             try:
                 return await self._answer(method, secret, handler, paced)
             except grpc.aio.AbortError as aborted:

@@ -23,9 +23,9 @@ HELD_BACK = frozenset(
 class PacedCall:
     """The context of a call, for its servicer."""
 
-    def __init__(self, context: grpc.aio.ServicerContext[Any, Any], *, brake: RefusalThrottle, who: str) -> None:
+    def __init__(self, context: grpc.aio.ServicerContext[Any, Any], *, throttle: RefusalThrottle, who: str) -> None:
         self._context = context
-        self._brake = brake
+        self._throttle = throttle
         self._began_s = time.monotonic()
         self.who = who
         """With whose its refusal is counted together."""
@@ -37,5 +37,5 @@ class PacedCall:
         """End the call with ``code``; of a refusal, when the caller's earlier ones have been paid for."""
         if code in HELD_BACK:
             took_s = time.monotonic() - self._began_s
-            await self._brake.hold(self.who, took_s=took_s, port="grpc", status=code.name)
+            await self._throttle.hold(self.who, took_s=took_s, port="grpc", status=code.name)
         await self._context.abort(code, details, trailing)

@@ -51,7 +51,7 @@ async def get_prometheus_metrics(context: WithContext) -> Response:
         replace(context.ingest.counts),
         measured,
         refused=refused,
-        refusals=dict(context.callers.brake.refusals),
+        refusals=dict(context.callers.throttle.refusals),
         series_max=series_max,
     )
     exposed = await asyncio.to_thread(_exposed, seen)
