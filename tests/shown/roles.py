@@ -83,7 +83,6 @@ ROLES = (
         end=signalled("agent-beta", signal.SIGCONT),
         says="unreachable",
         kind="host|silent",
-        red_within_s=HOST_WITHIN_S,
         named_within_s=HOST_WITHIN_S,
     ),
     Cause(
@@ -93,7 +92,6 @@ ROLES = (
         end=lambda site: site.proxy.mend(),
         says="unreachable",
         kind="host|silent",
-        red_within_s=HOST_WITHIN_S,
         named_within_s=HOST_WITHIN_S,
     ),
 )

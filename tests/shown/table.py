@@ -26,9 +26,8 @@ Postgres and the pipeline. `top` is the command's own output, `health` the answe
 what its page is sent. Alerts are those of [alerts.yml](../reference/alerts.yml), from when on they are pending; each
 says after which time it fires.
 
-Nothing is green after 15 s, but for a host that hangs or is cut off (its report is overdue after 26 s at most), and
-each view names the cause within 15 s: an unreachable host within its lease and 5 s, the share of failures and crash
-loops within 60 s.
+Nothing is green after 15 s, and each view names the cause within 15 s: an unreachable host within its lease and 5 s,
+the share of failures and crash loops within 60 s.
 """
 
 

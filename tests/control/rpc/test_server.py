@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import signal
+import sys
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,13 +14,21 @@ import grpc.aio
 import pytest
 
 from headway import errors
+from headway.control.agents.disconnects import CALLS_AGAIN_S, WRITE_EVERY_S
 from headway.control.rpc.grpc_errors import STATUSES, status_of, with_status
-from headway.control.rpc.grpc_server import RpcServer, serve
+from headway.control.rpc.grpc_server import OPTIONS, RpcServer, serve
 from headway.settings import Address
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
 
 ANY_PORT = Address(host="127.0.0.1", port=0)
 BOUND_S = 30.0
+SHOWN_WITHIN_S = 15.0  # no view is green for longer on a host that hangs
+READ_S = 3.0  # from Postgres to a dashboard, a terminal, a scrape
+CALLER = """
+import sys, grpc
+channel = grpc.insecure_channel(sys.argv[1])
+channel.unary_unary("/headway.wire.v1.TelemetryService/Ingest")(b"", timeout=600)
+"""
 
 
 class Raising(telemetry_pb2_grpc.TelemetryServiceServicer):
@@ -177,3 +187,44 @@ async def test_what_a_refused_call_has_brought_is_not_kept() -> None:
         assert [each() for each in kept] == [None] * 3
     finally:
         gc.enable()
+
+
+class Holding(Raising):
+    """Holds each call until it ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_call, self.has_ended = asyncio.Event(), asyncio.Event()
+
+    @with_status
+    async def Ingest(self, request: Any, context: Any) -> telemetry_pb2.IngestResponse:  # noqa: N802
+        self.has_call.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.has_ended.set()
+        raise AssertionError("it waits for ever")
+
+
+async def test_the_call_of_a_client_that_hangs_is_ended_soon() -> None:
+    """Its kernel still takes what it is sent: only that it answers no ping shows that it hangs."""
+    holding = Holding()
+    server = await serve([holding], address=ANY_PORT, token=None)
+    client = await asyncio.create_subprocess_exec(sys.executable, "-c", CALLER, f"127.0.0.1:{server.port}")
+    try:
+        async with asyncio.timeout(BOUND_S):
+            await holding.has_call.wait()
+        client.send_signal(signal.SIGSTOP)
+        async with asyncio.timeout(BOUND_S):
+            await holding.has_ended.wait()
+    finally:
+        client.kill()
+        await client.wait()
+        await server.stop(0)
+
+
+def test_a_host_that_hangs_is_shown_in_time_at_worst() -> None:
+    """Its last word comes just before it hangs, and gRPC pings only after a while without one."""
+    options = dict(OPTIONS)
+    ended_s = (options["grpc.keepalive_time_ms"] + options["grpc.http2.ping_timeout_ms"]) / 1000.0
+    assert ended_s + CALLS_AGAIN_S + WRITE_EVERY_S + READ_S <= SHOWN_WITHIN_S
