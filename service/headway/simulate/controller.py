@@ -66,6 +66,7 @@ class Controller:
         self._behaviour = measured = behaviour or Behaviour()
         known_s = of_late_s(measured)
         self._start_up_s = start_up_s if known_s is None else known_s
+        self._start_up_p95_s = None if measured.start_up is None else measured.start_up.p95_s
         self._exit_s = None if measured.exit is None else mean_s(measured.exit)
         self._lag_s = 0.0 if behaviour is None else LAG_S
         self._ceiling_workers = ceiling_workers(self.profile)
@@ -164,7 +165,7 @@ class Controller:
             queues=(queue,),
             slots_per_worker=self._slots_per_worker,
             start_up_s=self._start_up_s if seen.start_up_s is None else seen.start_up_s,
-            start_up_p95_s=None if measured.start_up is None else measured.start_up.p95_s,
+            start_up_p95_s=self._start_up_p95_s if seen.start_up_p95_s is None else seen.start_up_p95_s,
             start_up_cpu_s=measured.start_up_cpu_s,
             exit_s=self._exit_s,
             dispatch_overhead_s=self._overhead_s(seen),
@@ -174,6 +175,7 @@ class Controller:
             starting_workers=seen.starting,
             busy_workers=seen.busy,
             leaving_workers=seen.leaving,
+            taken_jobs=seen.taken,
             recalled_jobs=past.jobs,
             recalled_weeks=past.weeks,
             worker_hours_today=0.0,

@@ -38,6 +38,10 @@ class Observation:
     """Workers of this pool that the hosts can hold, present ones included; ``None``: there is room for all."""
     start_up_s: float | None = None
     """How long workers took to start of late; ``None``: as long as the controller was given."""
+    start_up_p95_s: float | None = None
+    """What 95 % of the newest start-ups took at most; ``None``: as the controller was given."""
+    taken: int = 0
+    """Jobs that running workers have begun since the queue was sampled, as far as that is known."""
     dispatch_overhead_s: float | None = None
     """What a slot needs beside the service of each job, as measured; ``None``: as the controller was given."""
     rows: tuple[BucketRow, ...] | None = None
@@ -49,6 +53,7 @@ class Observation:
         counts = (self.waiting, self.arrived, self.started, self.finished, self.workers, self.busy, self.idle)
         others = (
             self.retried,
+            self.taken,
             self.starting,
             self.leaving,
             self.service_sum_s,
@@ -56,7 +61,7 @@ class Observation:
             self.pickup_max_s,
             self.in_flight,
         )
-        facts = (self.capacity_workers, self.start_up_s, self.dispatch_overhead_s)
+        facts = (self.capacity_workers, self.start_up_s, self.start_up_p95_s, self.dispatch_overhead_s)
         known = (*counts, *(value for value in (*others, *facts) if value is not None))
         # What is not finite makes the sum so. Engines look millions of times: names are found only if it is needed.
         if min(known) < 0 or not math.isfinite(sum(known)) or not math.isfinite(self.at_s):

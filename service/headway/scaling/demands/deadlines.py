@@ -14,6 +14,7 @@ from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, PoolVie
 
 MARGIN_S = 0.5  # from a ready worker to its first job
 START_UP_SPREAD = 0.5  # of the start-up: at p99, a start that takes half as long again is still in time
+SLOW_START_TRUST = 1.5  # times the confidence, at most 1: from p95 on the slow starts that were measured count whole
 PLAIN_LATE_PERCENT = 1.0  # what p99 lets be late: every figure here was measured with it
 SHORTEST_S = 0.001
 DISPATCH_GUESS_S = 0.05  # between two jobs of a slot, until it is measured: a client that forks takes 30 ms
@@ -171,7 +172,7 @@ def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Du
     Jobs start in the order in which they came, so those that wait are the newest arrivals. What the counts of arrivals
     do not explain has waited as long as the oldest.
     """
-    margin_s = MARGIN_S + START_UP_SPREAD * confidence(view.profile) * start_up_s(view)
+    margin_s = MARGIN_S + slow_start_s(view.profile, start_up_s=start_up_s(view), start_up_p95_s=view.start_up_p95_s)
     waiting_jobs, oldest_s = queue.waiting_jobs or 0, queue.oldest_age_s
     found: list[Due] = []
     left_jobs = waiting_jobs
@@ -279,6 +280,18 @@ def ceiling_slots(view: PoolView, now_s: float) -> int:
     if view.capacity_workers is not None:
         workers = min(workers, view.capacity_workers)
     return workers * view.slots_per_worker
+
+
+def slow_start_s(profile: Profile, *, start_up_s: float, start_up_p95_s: float | None) -> float:
+    """How much longer than ``start_up_s`` a start may take for its job to be in time all the same.
+
+    Starts beside each other share cores. The mean follows the newest, so a lone quick start lowers it just before many
+    start at once: 95 % of those measured must be in time as well. Those that take more than twice the mean are no rule:
+    one cold start says nothing of the next ones.
+    """
+    trust = confidence(profile)
+    measured_s = 0.0 if start_up_p95_s is None else min(start_up_p95_s, 2 * start_up_s) - start_up_s
+    return max(START_UP_SPREAD * trust * start_up_s, min(1.0, SLOW_START_TRUST * trust) * measured_s)
 
 
 def service_time_s(queue: QueueMetrics, view: PoolView) -> float:

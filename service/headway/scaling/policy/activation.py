@@ -1,6 +1,6 @@
 """A pool at zero that wakes only for more than a few jobs, or once one of them has waited for long enough."""
 
-from headway.scaling.demands.deadlines import MARGIN_S, START_UP_SPREAD, confidence
+from headway.scaling.demands.deadlines import MARGIN_S, slow_start_s
 from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import START_UP_GUESS_S, PoolView
@@ -30,12 +30,14 @@ def held_since_s(seen: PoolView, memory: Memory, *, is_held: bool, now_s: float)
     return now_s if memory.held_since_s is None else memory.held_since_s
 
 
-def wait_s(profile: Profile, queue: str, *, start_up_s: float | None, tick_s: float) -> float:
+def wait_s(
+    profile: Profile, queue: str, *, start_up_s: float | None, start_up_p95_s: float | None = None, tick_s: float
+) -> float:
     """How long a job of ``queue`` may wait at zero: as the profile says, else as long as its objective lets it."""
     if profile.activation_wait_s is not None:
         return profile.activation_wait_s
     known_s = START_UP_GUESS_S if start_up_s is None else start_up_s
-    ready_s = known_s * (1 + START_UP_SPREAD * confidence(profile))
+    ready_s = known_s + slow_start_s(profile, start_up_s=known_s, start_up_p95_s=start_up_p95_s)
     return max(0.0, profile.objective_of(queue).target_s - tick_s - ready_s - MARGIN_S - profile.hold_up_s)
 
 
@@ -63,7 +65,9 @@ def in_vain(profile: Profile, *, start_up_s: float | None, tick_s: float) -> str
 
 
 def _wait_s(view: PoolView, queue: str) -> float:
-    return wait_s(view.profile, queue, start_up_s=view.start_up_s, tick_s=view.tick_s)
+    return wait_s(
+        view.profile, queue, start_up_s=view.start_up_s, start_up_p95_s=view.start_up_p95_s, tick_s=view.tick_s
+    )
 
 
 def _jobs(queue: QueueMetrics) -> int:

@@ -2,9 +2,10 @@
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
+from operator import itemgetter
 from typing import Any
 
 from headway.scaling.decisions.outcome import Outcome
@@ -22,6 +23,8 @@ from headway.simulate.engine.simulated_pool import RunningPool
 from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.engine.unplaced import UnplacedRecorder
 from headway.simulate.observation import Observation, Stepping, Target, together
+
+POLL_S = 0.5  # from one poll of a collector to the next, as in headway.collect.collector_loop
 
 
 class Lane:
@@ -69,37 +72,51 @@ class Lane:
             self._unlooked = seen if before is None else together(before, seen)
 
     def _seen_late(self, now_s: float, *, from_s: float) -> Observation:
-        """The queue as it was some moments before, and the workers as they were some other moments before."""
+        """The queue as it was some moments before, and the workers as they were some other moments before.
+
+        Live, what workers do comes to the control plane straight from a collector, and samples by way of the pipeline:
+        the collector has polled again since the newest sample that is known.
+        """
         queue_s = max(from_s, now_s - self._lag.queue_s())
         workers_s = max(from_s, now_s - self._lag.workers_s())
-        if workers_s < queue_s:
-            workers = self._workers_at(workers_s)
-            seen = self._sampled_at(queue_s)
-        else:
-            seen = self._sampled_at(queue_s)
-            workers = self._workers_at(workers_s)
+        reads: list[tuple[float, Callable[[float], Any]]] = [(queue_s, self._sampled_at), (workers_s, self._workers_at)]
+        if self._rows:
+            reads.append((queue_s + POLL_S * ((now_s - queue_s) // POLL_S), self._begun_at))
+        found = {read: read(at_s) for at_s, read in sorted(reads, key=itemgetter(0))}
         self.pool.advance(now_s)
         self._sampled_s = queue_s
-        seen = replace(seen, **workers)
-        return self._at_one_instant(seen, queue_s, workers_s) if self._rows else seen
+        seen = replace(found[self._sampled_at], **found[self._workers_at])
+        return self._at_one_instant(seen, queue_s, workers_s, found[self._begun_at]) if self._rows else seen
 
     def _workers_at(self, at_s: float) -> dict[str, Any]:
         self.pool.advance(at_s)
         return self.pool.crew.count()
 
-    def _at_one_instant(self, seen: Observation, queue_s: float, workers_s: float) -> Observation:
+    def _begun_at(self, at_s: float) -> tuple[float, ...]:
+        self.pool.advance(at_s)
+        return self.pool.begun_s(at_s)
+
+    def _at_one_instant(
+        self, seen: Observation, queue_s: float, workers_s: float, begun_s: tuple[float, ...]
+    ) -> Observation:
         """The workers as they were when the queue was sampled, as the control plane counts them."""
         crew = self.pool.crew
         ready_s = tuple(worker.ready_s for worker in crew.running if queue_s < worker.ready_s <= workers_s)
         there = counted(
             [QueueMetrics(queue=self.profile.queues[0], sampled_at_s=queue_s, in_flight_jobs=seen.in_flight)],
-            RecentStarts(ready_at_s=ready_s),
+            RecentStarts(ready_at_s=ready_s, begun_at_s=begun_s),
             running_workers=seen.busy + seen.idle,
             starting_workers=seen.starting,
             slots_per_worker=crew.slots,
         )
         busy = min(seen.busy, there.running_workers)
-        return replace(seen, busy=busy, idle=there.running_workers - busy, starting=there.starting_workers)
+        return replace(
+            seen,
+            busy=busy,
+            idle=there.running_workers - busy,
+            starting=there.starting_workers,
+            taken=there.taken_jobs,
+        )
 
     def _sampled_at(self, until_s: float) -> Observation:
         if self._rows is None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from heapq import heappop, heappush, heapreplace
 from itertools import accumulate
 
-from headway.scaling.metrics.behaviour import of_late_s
 from headway.simulate.engine.draws import chance, drawn
 from headway.simulate.engine.faults import is_covered, job_failures, worker_lives
 from headway.simulate.engine.simulated_workers import (
@@ -23,7 +22,7 @@ from headway.simulate.engine.simulated_workers import (
     Crew,
     Worker,
 )
-from headway.simulate.engine.simulation_plan import PoolPlan, merged, start_ups
+from headway.simulate.engine.simulation_plan import PoolPlan, learned_starts, merged, start_ups
 from headway.simulate.engine.waiting_jobs import InOrder, Waiting, heads
 from headway.simulate.observation import Observation
 
@@ -51,7 +50,7 @@ class RunningPool:
             start_up_cpu_s=plan.behaviour.start_up_cpu_s or 0.0,
             exit_cpu_s=plan.behaviour.exit_cpu_s or 0.0,
             starting_leave_first=plan.is_live,
-            late_start_up_s=of_late_s(plan.behaviour) if plan.is_live else None,
+            learned_starts=learned_starts(plan, chance(seed, f"{plan.name}/known start-ups")) if plan.is_live else None,
         )
         self.sees_leaving = plan.is_live
         """Whether a look shows the workers that were told to leave and still run."""
@@ -287,6 +286,15 @@ class RunningPool:
             seen, busy=busy, idle=seen.busy + seen.idle - busy, in_flight=in_flight, dispatch_overhead_s=measured_s
         )
 
+    def begun_s(self, now_s: float) -> tuple[float, ...]:
+        """When running workers began the jobs that they have now."""
+        begun_s = (
+            end_s - self._in_use_s[job] + self._overhead_s
+            for end_s, _, worker, job in self.crew.events
+            if job >= 0 and worker.state == RUNNING
+        )
+        return tuple(at_s for at_s in begun_s if at_s <= now_s)
+
     def _given_retries(self) -> int:
         """Retries among the jobs that came since the last look."""
         known = self._retries
@@ -294,7 +302,7 @@ class RunningPool:
 
     def observe(self, now_s: float, *, at_s: float) -> Observation:
         """What can be measured now; the counts begin anew."""
-        crew, waiting = self.crew, self._waiting
+        crew, waiting, known = self.crew, self._waiting, self.crew.learned_starts
         running, starting, idle = len(crew.running), len(crew.starting), crew.idle_workers
         seen = Observation(
             at_s=at_s,
@@ -312,7 +320,8 @@ class RunningPool:
             leaving=len(crew.leaving) if self.sees_leaving else 0,
             pickup_max_s=self._pickup_max_s if self._pickup_max_s >= 0.0 else None,
             in_flight=crew.jobs_in_flight if crew.slots > 1 or self.plan.is_live else None,
-            start_up_s=crew.late_start_up_s if self.plan.is_live else None,
+            start_up_s=None if known is None else known.mean_s,
+            start_up_p95_s=None if known is None else known.p95_s,
         )
         self._seen_job = self._next_job
         self._again = self._started = self._finished = 0

@@ -14,8 +14,7 @@ from itertools import chain, count
 from typing import Final
 
 from headway.simulate.engine.cores import Machines, Work
-
-START_UP_WEIGHT: Final = 0.3  # of the newest start-up
+from headway.simulate.engine.learned_starts import LearnedStarts
 
 STARTING: Final = 0
 RUNNING: Final = 1
@@ -70,7 +69,7 @@ class Crew:
         start_up_cpu_s: float = 0.0,
         exit_cpu_s: float = 0.0,
         starting_leave_first: bool = False,
-        late_start_up_s: float | None = None,
+        learned_starts: LearnedStarts | None = None,
     ) -> None:
         self.slots = slots
         self.events: list[Event] = []
@@ -84,8 +83,8 @@ class Crew:
         self.deaths = 0
         self.crashes = 0
         self.burst_workers = 0
-        self.late_start_up_s = late_start_up_s
-        """How long workers took to start of late, as the control plane learns it."""
+        self.learned_starts = learned_starts
+        """What the control plane knows of start-ups, where it learns of them."""
         self._start_up_s = start_up_s
         self._life_s = life_s
         self._exit_s = exit_s
@@ -183,10 +182,8 @@ class Crew:
     def is_ready(self, worker: Worker) -> None:
         """Its start-up is over: it can take jobs."""
         del self.starting[worker]
-        if not worker.crashes:
-            took_s = worker.ready_s - worker.spawned_s
-            before_s = took_s if self.late_start_up_s is None else self.late_start_up_s
-            self.late_start_up_s = before_s + START_UP_WEIGHT * (took_s - before_s)
+        if self.learned_starts is not None and not worker.crashes:
+            self.learned_starts.add(worker.ready_s - worker.spawned_s)
         worker.state = RUNNING  # starting -> running
         self.running[worker] = None
         self.available.append(worker)

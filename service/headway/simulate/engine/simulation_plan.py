@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from headway.errors import Invalid
-from headway.scaling.metrics.behaviour import Behaviour
+from headway.scaling.metrics.behaviour import Behaviour, Spread, of_late_s
 from headway.simulate.engine.draws import Draw, drawn, lognormal
 from headway.simulate.engine.faults import Faults
+from headway.simulate.engine.learned_starts import LearnedStarts
 from headway.simulate.workloads.jobs import Jobs
 
 
@@ -24,6 +25,8 @@ class PoolPlan:
     """Sigma of a lognormal start-up with the mean ``start_up_s``; 0 is always the same."""
     behaviour: Behaviour = field(default_factory=Behaviour)
     """What was measured of such workers. What is unknown takes no time, and a start-up takes ``start_up_s``."""
+    known_start_up: Spread | None = None
+    """How long starts took before, beside each other; ``None``: as ``behaviour`` says that they take."""
     is_live: bool = False
     """Whether this pool is seen as the live loop sees one, rather than exactly: its queue by buckets of the clock, jobs
     of leaving workers among those in flight, start-ups as they were of late; and starting workers leave first.
@@ -68,6 +71,12 @@ def start_ups(plan: PoolPlan, draws: Random) -> Draw:
     if measured is None:
         return lognormal(plan.start_up_s, plan.start_up_spread, draws)
     return drawn(measured, draws) or (lambda: 0.0)
+
+
+def learned_starts(plan: PoolPlan, draws: Random) -> LearnedStarts:
+    """What the control plane knows of the start-ups of ``plan`` at the beginning."""
+    known = plan.known_start_up or plan.behaviour.start_up
+    return LearnedStarts(known, of_late_s=of_late_s(plan.behaviour), draws=draws)
 
 
 def merged(queues: Sequence[Jobs]) -> tuple[Jobs, list[int]]:

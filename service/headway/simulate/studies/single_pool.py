@@ -146,6 +146,7 @@ def controller_of(
 def plan_of(jobs: Jobs, profile: Profile, setting: Setting) -> PoolPlan:
     """The jobs and the workers of the pool of ``profile``."""
     behaviour = setting.behaviour or Behaviour()
+    known_start_up = behaviour.start_up
     if setting.host_cores is not None:
         behaviour = alone(behaviour)  # the rehearsal makes them wait for cores
     return PoolPlan(
@@ -159,6 +160,7 @@ def plan_of(jobs: Jobs, profile: Profile, setting: Setting) -> PoolPlan:
         priority=profile.priority,
         faults=setting.faults,
         behaviour=behaviour,
+        known_start_up=known_start_up,
         is_live=setting.behaviour is not None,
         job_cores=setting.job_cores,
         objective_s=profile.objective.target_s,
