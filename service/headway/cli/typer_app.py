@@ -1,11 +1,36 @@
 """Running a typer application as a command of ``headway``."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from functools import wraps
+from typing import Any
+
 import typer
 
 from headway.errors import Refused
 
 # What a wrong call raises. It is click's, which typer brings along under a private name.
 WrongCall: type[Exception] = typer.BadParameter.__base__  # type: ignore[assignment]
+
+
+def takes_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` for typer: each parameter that is a dataclass stands there as its fields, and is handed over whole.
+
+    So options that several commands share are declared once, with their defaults.
+    """
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    groups: dict[str, Any] = {each.name: each.annotation for each in own if is_dataclass(each.annotation)}
+    fields = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+
+    @wraps(command)
+    def flat(**given: Any) -> None:
+        whole = {name: groups[name](**{key: given.pop(key) for key in keys}) for name, keys in fields.items()}
+        command(**whole, **given)
+
+    expanded = [part for each in own for part in (fields[each.name].values() if each.name in fields else (each,))]
+    flat.__signature__ = inspect.Signature(expanded)  # type: ignore[attr-defined]
+    return flat
 
 
 def run(app: typer.Typer, words: list[str]) -> int:

@@ -3,25 +3,23 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import typer
 from rich.table import Table
 
 from headway import __version__
-from headway.cli.backtesting.candidate_files import read_candidates, read_grid, refuse_unfit
-from headway.cli.backtesting.history_source import Asked, past_of
-from headway.cli.backtesting.spark_runs import Bench, bench, check_cores, rehearsed, rows_of
+from headway.cli.backtesting.backtest_options import CandidateOptions, PastOptions, SparkOptions
+from headway.cli.backtesting.candidate_files import refuse_unfit
+from headway.cli.backtesting.history_source import past_of
+from headway.cli.backtesting.spark_runs import Bench, bench, rehearsed, rows_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.rehearse import shared_options as options
-from headway.cli.rehearse.behaviour_source import given_behaviour, takes_learned
-from headway.cli.rehearse.figures import check_writable, write
+from headway.cli.rehearse.figures import write
 from headway.cli.rehearse.rehearsal_table import SPREADS_SHOWN, phases_text, start_up_text
 from headway.cli.rehearse.rehearsal_table import table as rehearsals_table
 from headway.cli.terminal.screen import Text, errors, lined, output
-from headway.cli.terminal.units import moment_s, seconds
-from headway.cli.typer_app import run
+from headway.cli.typer_app import run, takes_groups
 from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.behaviour import behaviour_to_mapping
 from headway.scaling.profile import Profile
@@ -29,7 +27,7 @@ from headway.simulate.report.fleet import Total, totals
 from headway.simulate.report.past import TOTAL_COLUMNS, past_page, total_cells, total_extremes
 from headway.simulate.report.rows import Row
 from headway.simulate.studies.candidates import Candidate, with_base
-from headway.simulate.studies.phases import PHASES, phased
+from headway.simulate.studies.phases import phased
 from headway.simulate.studies.single_pool import Setting
 from headway.strategies import load_strategies
 from headway_spark.studies.backtest import Work
@@ -43,149 +41,40 @@ def main(words: list[str]) -> int:
 
 
 @app.command("backtest")
+@takes_groups
 def backtest(
-    files: options.Files = None,
     *,
-    event_log: options.EventLog = None,
-    database_url: options.DatabaseUrl = None,
-    trace: options.Traces = None,
-    columns: options.Columns = None,
-    from_: options.From = None,
-    until: options.Until = None,
-    pools: options.Pools = None,
-    profile: options.ProfileFile = None,
-    candidates: options.CandidatesFile = None,
-    grid: options.Grid = None,
-    master: options.Master = None,
-    cores: options.Cores = None,
-    slots: options.Slots = 1,
-    start_up: options.StartUp = None,
-    jitter: options.Jitter = 0.0,
-    tick: options.Tick = "5s",
-    phases: options.Phases = PHASES,
-    behaviour: options.BehaviourSource = None,
-    host_cores: options.HostCores = None,
-    starting_max: options.StartingMax = None,
-    job_cores: options.JobCores = 0.0,
+    recorded: PastOptions,
+    candidates: CandidateOptions,
+    spark: SparkOptions,
+    workers: options.WorkerOptions,
     weeks: options.Weeks = True,
     seed: options.Seed = 0,
-    report: options.Report = None,
-    json_: options.Json = None,
+    written: options.OutputOptions,
 ) -> None:
     """Play recorded jobs of many pools under many candidate policies, in parallel on Spark."""
-    asked = asked_of(
-        traces=(*(trace or ()), *(files or ())),
-        event_log=event_log,
-        database_url=database_url,
-        columns=columns,
-        from_=from_,
-        until=until,
-        pools=pools,
-        profile=profile,
-        seed=seed,
-    )
-    setting = setting_of(
-        tick=tick,
-        start_up=start_up,
-        jitter=jitter,
-        slots=slots,
-        weeks=weeks,
-        seed=seed,
-        behaviour=behaviour,
-        host_cores=host_cores,
-        starting_max=starting_max,
-        job_cores=job_cores,
-    )
-    phased(setting, phases)
-    compared = with_base((*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ())))
-    prepare(cores, report, json_)
-    past = past_of(asked, with_behaviours=learns_of(asked, behaviour, start_up=start_up, jitter=jitter))
+    asked = recorded.asked(seed=seed)
+    setting = workers.setting(recalls_weeks=weeks, seed=seed)
+    phased(setting, workers.phases)
+    compared = with_base(candidates.read())
+    spark.check()
+    written.refuse_unwritable()
+    past = past_of(asked, with_behaviours=workers.takes_learned(asked.database_url))
     known = dict(load_strategies())
     refuse_unfit(compared, past.profiles or _any_profile(), known)
-    with bench(asked, past, master=master, cores=cores) as on:
-        work = on.work(Work(profiles={}, candidates=compared, setting=setting, strategies=known, phases=phases))
+    with bench(asked, past, spark) as on:
+        given = Work(profiles={}, candidates=compared, setting=setting, strategies=known, phases=workers.phases)
+        work = on.work(given)
         outcomes, is_whole = rehearsed(on, work, doing=doing(on, compared))
     rows, failures = rows_of(outcomes, work)
     skipped = {**on.skipped, **failures}
     _print(rows, skipped)
-    if json_ is not None and rows:
-        write(json_, json.dumps(figures(rows, skipped, work), indent=2, allow_nan=False) + "\n")
-    if report is not None and rows:
+    if written.json_ is not None and rows:
+        write(written.json_, json.dumps(figures(rows, skipped, work), indent=2, allow_nan=False) + "\n")
+    if written.report is not None and rows:
         title = f"Back-test of {counted(len(rows), 'pool')} under {counted(len(compared), 'candidate')}"
-        write(report, past_page(rows, skipped, title=title, facts=facts(setting)))
+        write(written.report, past_page(rows, skipped, title=title, facts=facts(setting)))
     end(is_whole, done=len(outcomes), asked=sum(len(work.rehearsals_of(size.pool)) for size in on.sizes))
-
-
-def asked_of(
-    *,
-    traces: Sequence[str],
-    event_log: Path | None,
-    database_url: str | None,
-    columns: str | None,
-    from_: str | None,
-    until: str | None,
-    pools: str | None,
-    profile: Path | None,
-    seed: int,
-) -> Asked:
-    """Which past is meant, of the options' words."""
-    return Asked(
-        event_log=event_log,
-        database_url=database_url,
-        traces=tuple(map(Path, traces)),
-        columns=columns,
-        from_s=moment_s(from_, option="--from"),
-        until_s=moment_s(until, option="--until"),
-        pools=pools_of(pools),
-        profiles_file=profile,
-        seed=seed,
-    )
-
-
-def setting_of(
-    *,
-    tick: str,
-    start_up: str | None,
-    jitter: float,
-    slots: int,
-    seed: int,
-    weeks: bool = True,
-    behaviour: str | None = None,
-    host_cores: float | None = None,
-    starting_max: int | None = None,
-    job_cores: float = 0.0,
-) -> Setting:
-    """How workers behave and how often is decided, of the options' words."""
-    return Setting(
-        tick_s=seconds(tick, option="--tick"),
-        start_up_s=seconds(start_up or options.START_UP, option="--start-up"),
-        start_up_spread=jitter,
-        slots=slots,
-        recalls_weeks=weeks,
-        seed=seed,
-        behaviour=given_behaviour(behaviour),
-        host_cores=host_cores,
-        starting_max=starting_max,
-        job_cores=job_cores,
-    )
-
-
-def learns_of(asked: Asked, behaviour: str | None, *, start_up: str | None, jitter: float) -> bool:
-    """Whether each pool is rehearsed as the control plane has learned that it behaves."""
-    is_given = start_up is not None or bool(jitter)
-    return takes_learned(behaviour, is_start_up_given=is_given, source=asked.database_url)
-
-
-def pools_of(text: str | None) -> tuple[str, ...]:
-    """The names that ``--pools`` or ``--queues`` lists, each once."""
-    return tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
-
-
-def prepare(cores: int | None, *files: Path | None) -> None:
-    """Refuse now what would be refused after the work."""
-    check_cores(cores)
-    for file in filter(None, files):
-        check_writable(file)
 
 
 def doing(on: Bench, compared: Sequence[Candidate]) -> str:

@@ -1,22 +1,19 @@
 """`headway seasons`: what each hour of the week brings to a queue, learned on Spark (`train`) and shown (`show`)."""
 
 import os
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from headway.cli.backtesting.backtest import pools_of
-from headway.cli.backtesting.spark_runs import check_cores
+from headway.cli.backtesting.backtest_options import EventLog, From, SparkOptions, Until, names_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
-from headway.cli.rehearse import shared_options as options
 from headway.cli.terminal.screen import Text, errors, lined, output
 from headway.cli.terminal.units import moment_s
-from headway.cli.typer_app import run
+from headway.cli.typer_app import run, takes_groups
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.explain import counted as counted_of
 from headway.scaling.history.weekly import HOUR_MINUTES, WEEKS_MIN, Season
@@ -35,7 +32,6 @@ from headway.store.metrics.seasons import (
     write_seasons,
 )
 from headway.zones import zone_of
-from headway_spark.studies.bulk import bulk_session
 from headway_spark.studies.history import fresh, held_events, jobs_of
 from headway_spark.studies.seasons import counts_of, given_counts, learned
 
@@ -56,27 +52,27 @@ def main(words: list[str]) -> int:
 
 
 @app.command("train")
+@takes_groups
 def train(
     *,
     database_url: DatabaseUrl = None,
-    event_log: options.EventLog = None,
-    from_: options.From = None,
-    until: options.Until = None,
+    event_log: EventLog = None,
+    from_: From = None,
+    until: Until = None,
     queues: Queues = None,
     time_zone: Annotated[
         str | None, typer.Option(metavar="ZONE", help="Whose hours, as in Europe/Berlin; else HEADWAY_TIME_ZONE, UTC.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what is learned and store nothing.")] = False,
-    master: options.Master = None,
-    cores: options.Cores = None,
+    spark: SparkOptions,
 ) -> None:
     """Learn the weeks of all queues now, in parallel on Spark, and store them for the live forecast.
 
     From the event log where it is named, else from the counts by minute and hour that Postgres keeps.
     """
-    check_cores(cores)
+    spark.check()
     zone = zone_of(time_zone or os.environ.get("HEADWAY_TIME_ZONE", "") or UTC_NAME)
-    wanted = pools_of(queues)
+    wanted = names_of(queues)
     url = _database_url(database_url, is_needed=event_log is None or not dry_run)
     if event_log is None and (from_ or until):
         raise Invalid("--from and --until take a part of an event log: name it with --event-log")
@@ -88,7 +84,7 @@ def train(
             until_s=moment_s(until, option="--until"),
             wanted=wanted,
             zone=zone,
-            spark={"master": master, "cores": cores},
+            spark=spark,
         )
     except KeyboardInterrupt:
         raise typer.Exit(ENDED_BY_CTRL_C) from None
@@ -142,7 +138,7 @@ def _learned(
     until_s: float | None,
     wanted: Sequence[str],
     zone: Zone,
-    spark: Mapping[str, Any],
+    spark: SparkOptions,
 ) -> list[Trained]:
     known = {}
     if event_log is None:
@@ -153,11 +149,10 @@ def _learned(
             return []
     with (
         errors().status("starting Spark and learning weeks"),
-        tempfile.TemporaryDirectory(prefix="headway-") as folder,
-        bulk_session(os.environ, work_dir=Path(folder), **spark) as session,
+        spark.session() as (session, folder),
     ):
         if event_log is None:
-            source, found = ROLLUPS, learned(given_counts(session, known, folder=Path(folder)), zone=zone)
+            source, found = ROLLUPS, learned(given_counts(session, known, folder=folder), zone=zone)
         else:
             source = f"event log {event_log}"
             with held_events(session, event_log, from_s=from_s, until_s=until_s) as events:

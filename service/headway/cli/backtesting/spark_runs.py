@@ -1,7 +1,5 @@
 """A back-test from its sources to its outcomes: what `backtest` and `tune` have in common."""
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,9 +8,10 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from headway.cli.backtesting.backtest_options import SparkOptions
 from headway.cli.backtesting.history_source import Asked, Past, profile_of_queue
 from headway.cli.terminal.screen import errors
-from headway.errors import Invalid, Misconfigured
+from headway.errors import Invalid
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
 from headway.simulate.engine.results import Result
@@ -20,7 +19,6 @@ from headway.simulate.report.rows import Row
 from headway.simulate.studies.phases import middle, phased
 from headway.zones import zones_of
 from headway_spark.studies.backtest import Outcome, Size, Work, backtest, sizes_of
-from headway_spark.studies.bulk import bulk_session
 from headway_spark.studies.history import given_loads, held_events, jobs_of, loads_of
 
 DRAWN_MAX = 12  # pools whose rehearsals are kept over time: each weighs some 100 kB
@@ -49,16 +47,15 @@ class Bench:
 
 
 @contextmanager
-def bench(asked: Asked, past: Past, *, master: str | None, cores: int | None) -> Iterator[Bench]:
+def bench(asked: Asked, past: Past, spark: SparkOptions) -> Iterator[Bench]:
     """Spark with the jobs of ``past``; the session is closed at the end.
 
     Raises:
         HeadwayError: Spark does not start, or there is nothing to rehearse.
     """
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-")))
         with errors().status("starting Spark and reading the jobs"):
-            session = stack.enter_context(bulk_session(os.environ, work_dir=folder, master=master, cores=cores))
+            session, folder = stack.enter_context(spark.session())
             found = _bench(session, asked, past, stack, folder)
         yield found
 
@@ -149,9 +146,3 @@ def rows_of(outcomes: Sequence[Outcome], work: Work) -> tuple[dict[str, list[Row
                     )
                 )
     return rows, failures
-
-
-def check_cores(cores: int | None) -> None:
-    """Refuse a number of cores that is none."""
-    if cores is not None and cores < 1:
-        raise Misconfigured(f"--cores={cores} must be 1 or more")

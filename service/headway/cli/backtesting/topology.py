@@ -1,8 +1,6 @@
 """`headway topology`: job classes that share a queue and should not, and the split that cures it."""
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
@@ -12,7 +10,8 @@ from typing import Annotated
 import typer
 
 from headway import __version__
-from headway.cli.backtesting.backtest import facts, pools_of, prepare, setting_of
+from headway.cli.backtesting.backtest import facts
+from headway.cli.backtesting.backtest_options import From, ProfileFile, SparkOptions, Until, names_of
 from headway.cli.backtesting.history_source import Asked, past_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.rehearse import shared_options as options
@@ -20,11 +19,10 @@ from headway.cli.rehearse.figures import write
 from headway.cli.rehearse.rehearsal import base_profile
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s, seconds
-from headway.cli.typer_app import run
+from headway.cli.typer_app import run, takes_groups
 from headway.errors import Invalid
 from headway.scaling.explain import counted
 from headway.simulate.report.page import document
-from headway_spark.studies.bulk import bulk_session
 from headway_spark.studies.history import held_events, jobs_of
 from headway_spark.studies.topology import Finding, Question, findings
 
@@ -42,26 +40,25 @@ def main(words: list[str]) -> int:
 
 
 @app.command("topology")
+@takes_groups
 def topology(
     event_log: Annotated[Path, typer.Option(metavar="DIR", help="The event log: it knows the class of each job.")],
     *,
-    from_: options.From = None,
-    until: options.Until = None,
+    from_: From = None,
+    until: Until = None,
     queues: Annotated[str | None, typer.Option(metavar="QUEUE,…", help="Only these queues.")] = None,
-    profile: options.ProfileFile = None,
+    profile: ProfileFile = None,
     objective: Annotated[
         list[str] | None,
         typer.Option(metavar="CLASS=DURATION", help="The objective of a class, if it differs from its pool's."),
     ] = None,
-    master: options.Master = None,
-    cores: options.Cores = None,
+    spark: SparkOptions,
     slots: options.Slots = 1,
     start_up: options.StartUp = None,
     jitter: options.Jitter = 0.0,
     tick: options.Tick = "5s",
     seed: options.Seed = 0,
-    report: options.Report = None,
-    json_: options.Json = None,
+    written: options.OutputOptions,
 ) -> None:
     """Find job classes that keep each other waiting in one queue, and rehearse them apart."""
     asked = Asked(
@@ -71,22 +68,24 @@ def topology(
         profiles_file=profile,
         seed=seed,
     )
-    setting = setting_of(tick=tick, start_up=start_up, jitter=jitter, slots=slots, seed=seed)
+    workers = options.WorkerOptions(tick=tick, start_up=start_up, jitter=jitter, slots=slots)
+    setting = workers.setting(seed=seed)
     targets_s = targets_of(objective or ())
-    prepare(cores, report, json_)
+    spark.check()
+    written.refuse_unwritable()
     profiles = {queue: each for each in past_of(asked).profiles.values() for queue in each.queues}
     question = Question(profiles=profiles, default=base_profile(None), setting=setting, targets_s=targets_s)
     try:
-        found = _found(asked, question, pools_of(queues), master=master, cores=cores)
+        found = _found(asked, question, names_of(queues), spark)
     except KeyboardInterrupt:
         raise typer.Exit(ENDED_BY_CTRL_C) from None
     _print(found)
-    if json_ is not None:
+    if written.json_ is not None:
         told = {"headway": __version__, "queues": [asdict(each) for each in found]}
-        write(json_, json.dumps(told, indent=2) + "\n")
-    if report is not None:
+        write(written.json_, json.dumps(told, indent=2) + "\n")
+    if written.report is not None:
         title = f"Topology of {counted(len(found), 'queue')}"
-        write(report, page(found, title=title, told=facts(setting)))
+        write(written.report, page(found, title=title, told=facts(setting)))
 
 
 def targets_of(texts: Sequence[str]) -> dict[str, float]:
@@ -100,14 +99,11 @@ def targets_of(texts: Sequence[str]) -> dict[str, float]:
     return targets_s
 
 
-def _found(
-    asked: Asked, question: Question, wanted: Sequence[str], *, master: str | None, cores: int | None
-) -> tuple[Finding, ...]:
+def _found(asked: Asked, question: Question, wanted: Sequence[str], spark: SparkOptions) -> tuple[Finding, ...]:
     assert asked.event_log is not None
     with (
         errors().status("starting Spark, reading the jobs and rehearsing their classes apart"),
-        tempfile.TemporaryDirectory(prefix="headway-") as folder,
-        bulk_session(os.environ, work_dir=Path(folder), master=master, cores=cores) as session,
+        spark.session() as (session, _),
         held_events(session, asked.event_log, from_s=asked.from_s, until_s=asked.until_s) as events,
     ):
         jobs = jobs_of(events, from_s=asked.from_s, until_s=asked.until_s)

@@ -10,17 +10,9 @@ import yaml
 from rich.table import Table
 
 from headway import __version__
-from headway.cli.backtesting.backtest import (
-    asked_of,
-    end,
-    facts,
-    learns_of,
-    prepare,
-    print_skipped,
-    rehearsal_figures,
-    setting_of,
-)
-from headway.cli.backtesting.candidate_files import read_candidates, read_grid, refuse_unfit
+from headway.cli.backtesting.backtest import end, facts, print_skipped, rehearsal_figures
+from headway.cli.backtesting.backtest_options import CandidateOptions, PastOptions, SparkOptions
+from headway.cli.backtesting.candidate_files import refuse_unfit
 from headway.cli.backtesting.history_source import past_of
 from headway.cli.backtesting.spark_runs import bench
 from headway.cli.backtesting.tuning_rounds import tuned
@@ -28,12 +20,12 @@ from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.figures import write
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import fraction
-from headway.cli.typer_app import run
+from headway.cli.typer_app import run, takes_groups
 from headway.errors import Invalid
 from headway.scaling.explain import counted
 from headway.scaling.profile import Profile, profile_to_mapping
 from headway.simulate.studies.candidates import Candidate, with_base
-from headway.simulate.studies.phases import PHASES, phased
+from headway.simulate.studies.phases import phased
 from headway.simulate.studies.tuned_page import BEFORE_AFTER, change_of, shown_cells, tuned_page
 from headway.simulate.studies.tuning import DEFAULT_GRID, TUNED_KEYS, Suggestion, Verdict
 from headway.strategies import load_strategies
@@ -48,89 +40,51 @@ def main(words: list[str]) -> int:
 
 
 @app.command("tune")
+@takes_groups
 def tune(
-    files: options.Files = None,
     *,
-    event_log: options.EventLog = None,
-    database_url: options.DatabaseUrl = None,
-    trace: options.Traces = None,
-    columns: options.Columns = None,
-    from_: options.From = None,
-    until: options.Until = None,
-    pools: options.Pools = None,
-    profile: options.ProfileFile = None,
-    candidates: options.CandidatesFile = None,
-    grid: options.Grid = None,
+    recorded: PastOptions,
+    candidates: CandidateOptions,
     train: Annotated[
         str, typer.Option(metavar="SHARE", help="Of the time, from its beginning, that is chosen on.")
     ] = "67%",
-    master: options.Master = None,
-    cores: options.Cores = None,
-    slots: options.Slots = 1,
-    start_up: options.StartUp = None,
-    jitter: options.Jitter = 0.0,
-    tick: options.Tick = "5s",
-    phases: options.Phases = PHASES,
-    behaviour: options.BehaviourSource = None,
-    host_cores: options.HostCores = None,
-    starting_max: options.StartingMax = None,
-    job_cores: options.JobCores = 0.0,
+    spark: SparkOptions,
+    workers: options.WorkerOptions,
     weeks: options.Weeks = True,
     seed: options.Seed = 0,
     patch: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what is to change in profiles.yaml, as YAML.")
     ] = None,
-    report: options.Report = None,
-    json_: options.Json = None,
+    written: options.OutputOptions,
 ) -> None:
     """Suggest a policy for each pool: chosen on the earlier part of its past, shown on the later part."""
-    asked = asked_of(
-        traces=(*(trace or ()), *(files or ())),
-        event_log=event_log,
-        database_url=database_url,
-        columns=columns,
-        from_=from_,
-        until=until,
-        pools=pools,
-        profile=profile,
-        seed=seed,
-    )
-    setting = setting_of(
-        tick=tick,
-        start_up=start_up,
-        jitter=jitter,
-        slots=slots,
-        weeks=weeks,
-        seed=seed,
-        behaviour=behaviour,
-        host_cores=host_cores,
-        starting_max=starting_max,
-        job_cores=job_cores,
-    )
-    phased(setting, phases)
-    given = (*(read_candidates(candidates) if candidates else ()), *read_grid(grid or ()))
-    compared = with_base(given or DEFAULT_GRID)
+    asked = recorded.asked(seed=seed)
+    setting = workers.setting(recalls_weeks=weeks, seed=seed)
+    phased(setting, workers.phases)
+    compared = with_base(candidates.read() or DEFAULT_GRID)
     refuse_untunable(compared)
     trained_fraction = fraction(train, option="--train")
     if not 0.1 <= trained_fraction <= 0.9:
         raise Invalid(f"--train={train} must lie in 10%..90%: both parts need jobs")
-    prepare(cores, report, json_, patch)
-    past = past_of(asked, with_behaviours=learns_of(asked, behaviour, start_up=start_up, jitter=jitter))
+    spark.check()
+    written.refuse_unwritable(patch)
+    past = past_of(asked, with_behaviours=workers.takes_learned(asked.database_url))
     known = dict(load_strategies())
     refuse_unfit(compared, past.profiles, known)
-    with bench(asked, past, master=master, cores=cores) as on:
-        work = on.work(Work(profiles={}, candidates=compared, setting=setting, strategies=known, phases=phases))
+    with bench(asked, past, spark) as on:
+        given = Work(profiles={}, candidates=compared, setting=setting, strategies=known, phases=workers.phases)
+        work = on.work(given)
         found, failures, is_whole = tuned(on, work, trained_fraction=trained_fraction)
     skipped = {**on.skipped, **failures}
     _print(found)
     print_skipped(skipped)
     if patch is not None:
         write(patch, patch_of(found, work.profiles))
-    if json_ is not None:
-        write(json_, json.dumps(figures(found, skipped), indent=2, allow_nan=False) + "\n")
-    if report is not None:
+    if written.json_ is not None:
+        write(written.json_, json.dumps(figures(found, skipped), indent=2, allow_nan=False) + "\n")
+    if written.report is not None:
         title = f"Tuning of {counted(len(found), 'pool')} with {counted(len(compared) - 1, 'candidate')}"
-        write(report, tuned_page(found, skipped, title=title, facts=facts(setting)))
+        write(written.report, tuned_page(found, skipped, title=title, facts=facts(setting)))
     end(is_whole, done=len(found), asked=len(on.sizes), what="pools")
 
 

@@ -1,63 +1,93 @@
-"""The options that `simulate`, `backtest` and `tune` share."""
+"""The options that commands which rehearse share, in groups: see ``typer_app.takes_groups``."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-Files = Annotated[list[str] | None, typer.Argument(metavar="FILE", help="More traces.")]
-EventLog = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="The event log: every job, as far back as it is kept.")
-]
-DatabaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="Postgres of a control plane: two weeks, by 5 s and by minutes.")
-]
-Traces = Annotated[list[str] | None, typer.Option("--trace", metavar="FILE", help="Recorded jobs, a pool a file.")]
-Columns = Annotated[
-    str | None, typer.Option(metavar="ARRIVAL,SERVICE", help="The traces' columns, if not t_arrival,service_s.")
-]
-From = Annotated[
-    str | None, typer.Option("--from", metavar="MOMENT", help="As in 2026-03-02T06:00 (UTC), or 24h for a day ago.")
-]
-Until = Annotated[str | None, typer.Option(metavar="MOMENT", help="The end of it, in the same words.")]
-Pools = Annotated[str | None, typer.Option(metavar="POOL,…", help="Only these pools.")]
-ProfileFile = Annotated[
-    Path | None, typer.Option("--profile", metavar="FILE", help="The policies now, a profiles.yaml.")
-]
-CandidatesFile = Annotated[
-    Path | None, typer.Option("--candidates", metavar="FILE", help="What to compare them with: name -> keys, in YAML.")
-]
-Grid = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE,…", help="Every combination, as in --grid risk=0.5,1,2.")
-]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="A Spark cluster, as in spark://host:7077.")]
-Cores = Annotated[int | None, typer.Option(metavar="COUNT", help="Of this machine; without it all of them.")]
+from headway.cli.rehearse.behaviour_source import given_behaviour, takes_learned
+from headway.cli.rehearse.figures import check_writable
+from headway.cli.terminal.units import seconds
+from headway.scaling.metrics.behaviour import Behaviour
+from headway.simulate.studies.phases import PHASES
+from headway.simulate.studies.single_pool import Setting
+
 Slots = Annotated[int, typer.Option(metavar="COUNT", help="Jobs that one worker runs at once.")]
 StartUp = Annotated[
     str | None, typer.Option(metavar="DURATION", help="From a worker's spawn to its first job, if not 2 s.")
 ]
 Jitter = Annotated[float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")]
-Phases = Annotated[
-    int, typer.Option(metavar="COUNT", help="Each rehearsal so often, with ticks at other moments; 1: once.")
-]
-BehaviourSource = Annotated[
-    str | None,
-    typer.Option(
-        "--behaviour",
-        metavar="FILE|learned|plain",
-        help="How workers and control plane behave: as a file says, as was learned live, or exactly.",
-    ),
-]
-StartingMax = Annotated[int | None, typer.Option(metavar="COUNT", help="So many workers start on a host at once.")]
-JobCores = Annotated[float, typer.Option(metavar="COUNT", help="Of a core, that a job takes from workers that start.")]
-HostCores = Annotated[
-    float | None, typer.Option(metavar="COUNT", help="Of a host, shared by workers that start and end.")
-]
 Tick = Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")]
 Weeks = Annotated[
     bool, typer.Option("--weeks/--no-weeks", help="Recall hours of the week as the live loop does, or days only.")
 ]
 Seed = Annotated[int, typer.Option(help="Of everything random.")]
-Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write plots and tables as one HTML file.")]
-Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures for a program.")]
 START_UP = "2s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """How workers behave, and how often is decided."""
+
+    slots: Slots = 1
+    start_up: StartUp = None
+    jitter: Jitter = 0.0
+    tick: Tick = "5s"
+    phases: Annotated[
+        int, typer.Option(metavar="COUNT", help="Each rehearsal so often, with ticks at other moments; 1: once.")
+    ] = PHASES
+    behaviour: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|learned|plain",
+            help="How workers and control plane behave: as a file says, as was learned live, or exactly.",
+        ),
+    ] = None
+    host_cores: Annotated[
+        float | None, typer.Option(metavar="COUNT", help="Of a host, shared by workers that start and end.")
+    ] = None
+    starting_max: Annotated[
+        int | None, typer.Option(metavar="COUNT", help="So many workers start on a host at once.")
+    ] = None
+    job_cores: Annotated[
+        float, typer.Option(metavar="COUNT", help="Of a core, that a job takes from workers that start.")
+    ] = 0.0
+
+    def takes_learned(self, source: str | None) -> bool:
+        """Whether each pool is rehearsed as the control plane at ``source`` has learned that it behaves."""
+        is_given = self.start_up is not None or bool(self.jitter)
+        return takes_learned(self.behaviour, is_start_up_given=is_given, source=source)
+
+    def setting(self, *, learned: Behaviour | None = None, **others: Any) -> Setting:
+        """What these options say, with ``others`` of a setting; workers behave as ``learned``, where that is given.
+
+        Raises:
+            Invalid: with every value that is wrong.
+        """
+        return Setting(
+            tick_s=seconds(self.tick, option="--tick"),
+            start_up_s=seconds(self.start_up or START_UP, option="--start-up"),
+            start_up_spread=self.jitter,
+            slots=self.slots,
+            host_cores=self.host_cores,
+            starting_max=self.starting_max,
+            job_cores=self.job_cores,
+            behaviour=learned or given_behaviour(self.behaviour),
+            **others,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """Where a command writes what it found, besides printing it."""
+
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write plots and tables as one HTML file.")] = None
+    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures for a program.")] = (
+        None
+    )
+
+    def refuse_unwritable(self, *others: Path | None) -> None:
+        """Refuse now, of these files and ``others``, what could not be written after the work."""
+        for file in filter(None, (self.report, self.json_, *others)):
+            check_writable(file)

@@ -16,10 +16,10 @@ from headway import __version__
 from headway.cli.api_client import api_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.rehearse import shared_options as options
-from headway.cli.rehearse.behaviour_source import given_behaviour, learned_behaviour, takes_learned
+from headway.cli.rehearse.behaviour_source import learned_behaviour
 from headway.cli.rehearse.fault_options import KINDS as FAULTS
 from headway.cli.rehearse.fault_options import wrongs_of
-from headway.cli.rehearse.figures import check_writable, figures_of, write
+from headway.cli.rehearse.figures import figures_of, write
 from headway.cli.rehearse.recorded_history import MINUTES_MAX, Recorded, read_history
 from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
 from headway.cli.rehearse.rehearsal_table import phases_text, start_up_text, table
@@ -37,7 +37,7 @@ from headway.cli.rehearse.trace_files import Workload, columns_of, read_trace
 from headway.cli.rehearse.workload_options import drawn
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import seconds
-from headway.cli.typer_app import run
+from headway.cli.typer_app import run, takes_groups
 from headway.errors import Invalid
 from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.behaviour import Behaviour
@@ -46,7 +46,7 @@ from headway.scaling.strategy import Strategy
 from headway.settings import ClientSettings
 from headway.simulate.report.page import page
 from headway.simulate.report.rows import Row, offered_load
-from headway.simulate.studies.phases import PHASES, phased
+from headway.simulate.studies.phases import phased
 from headway.simulate.studies.single_pool import Setting
 from headway.simulate.workloads.loads import LOADS
 from headway.simulate.workloads.synthetic import KINDS
@@ -61,6 +61,7 @@ def main(words: list[str]) -> int:
 
 
 @app.command("simulate")
+@takes_groups
 def simulate(
     files: Annotated[list[str] | None, typer.Argument(metavar="FILE", help="More traces.")] = None,
     *,
@@ -87,17 +88,7 @@ def simulate(
     percentile: Annotated[float | None, typer.Option(metavar="PERCENT", help="In place of the profile's.")] = None,
     floor: Annotated[int | None, typer.Option(metavar="WORKERS", help="In place of the profile's workers_min.")] = None,
     cap: Annotated[int | None, typer.Option(metavar="WORKERS", help="In place of the profile's workers_max.")] = None,
-    slots: Annotated[int, typer.Option(metavar="COUNT", help="Jobs that one worker runs at once.")] = 1,
-    start_up: options.StartUp = None,
-    jitter: Annotated[
-        float, typer.Option(metavar="SIGMA", help="Spread of the start-up around that mean (lognormal).")
-    ] = 0.0,
-    tick: Annotated[str, typer.Option(metavar="DURATION", help="From one decision to the next.")] = "5s",
-    phases: options.Phases = PHASES,
-    behaviour: options.BehaviourSource = None,
-    host_cores: options.HostCores = None,
-    starting_max: options.StartingMax = None,
-    job_cores: options.JobCores = 0.0,
+    workers: options.WorkerOptions,
     hosts: Annotated[
         str | None,
         typer.Option(metavar="HOSTSxWORKERS", help="Room for workers, as in 3x8; without it there is room for all."),
@@ -109,22 +100,17 @@ def simulate(
         list[str] | None, typer.Option(metavar="KIND:KEY=VALUE,…", help=f"What goes wrong: {', '.join(FAULTS)}.")
     ] = None,
     weeks: options.Weeks = True,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    seed: options.Seed = 0,
     begins_at: Annotated[
         str | None, typer.Option(metavar="MOMENT", help="When it begins by the clock, as in 2026-03-02T06:00.")
     ] = None,
     risk: Annotated[
         str | None, typer.Option(metavar="sweep|NUMBER,…", help="Places of the risk knob to try (hybrid).")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write plots and tables as one HTML file.")
-    ] = None,
-    json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the figures for a program.")
-    ] = None,
+    written: options.OutputOptions,
 ) -> None:
     """Rehearse workloads on a virtual clock, with the core that decides in the live loop."""
-    is_learned = takes_learned(behaviour, is_start_up_given=start_up is not None or bool(jitter), source=history)
+    is_learned = workers.takes_learned(history)
     recorded = None if history is None else _recorded(history, minutes=minutes, seed=seed)
     learned = _learned(history) if is_learned and history is not None else None
     policy = base_profile(
@@ -137,28 +123,20 @@ def simulate(
     host_count, workers_per_host = hosts_of(hosts)
     beside = None if scenario is None else load_scenario(scenario, columns_of(columns))
     wrongs = wrongs_of(fault or (), hosts=host_count if beside is None else len(beside.hosts))
-    setting = Setting(
+    setting = workers.setting(
+        learned=learned,
         faults=wrongs.faults,
         host_outages=wrongs.host_outages if beside is None else on_hosts(wrongs.host_outages, beside),
         control_outages=wrongs.control_outages,
         hosts=host_count,
         workers_per_host=workers_per_host,
-        tick_s=seconds(tick, option="--tick"),
-        start_up_s=seconds(start_up or options.START_UP, option="--start-up"),
-        start_up_spread=jitter,
-        slots=slots,
         recalls_weeks=weeks,
         seed=seed,
-        behaviour=learned or given_behaviour(behaviour),
-        host_cores=host_cores,
-        starting_max=starting_max,
-        job_cores=job_cores,
     )
-    settings = phased(setting, phases)
+    settings = phased(setting, workers.phases)
     known = load_strategies()
     strategies = ",".join(strategy) if strategy else None
-    for file in filter(None, (report, json_)):
-        check_writable(file)
+    written.refuse_unwritable()
     if beside is not None:
         of_one: dict[str, object] = {
             "--trace": trace or files,
@@ -166,14 +144,14 @@ def simulate(
             "--history": history,
             "--profile": profile,
         }
-        of_one |= {"--hosts": hosts, "--slots": slots != 1, "--risk": risk, "--target": target}
+        of_one |= {"--hosts": hosts, "--slots": workers.slots != 1, "--risk": risk, "--target": target}
         of_one |= {"--percentile": percentile, "--floor": floor is not None, "--cap": cap is not None}
         refuse_beside_scenario(of_one)
         begun = beside if begins_at is None else replace(beside, begins_at_s=_moment_s(begins_at))
         wanted_beside = beside_cases(begun, strategies, known)
         found, is_whole = _rehearse(wanted_beside, settings, known, rehearsed_beside)
         if found:
-            print_rehearsals(by_pool(found), begun, settings[0], report=report, json_=json_)
+            print_rehearsals(by_pool(found), begun, settings[0], report=written.report, json_=written.json_)
         if not is_whole:
             _interrupted(len(found), len(wanted_beside))
         return
@@ -189,11 +167,11 @@ def simulate(
     wanted = cases(workloads, profiles, risks)
     rows, is_whole = _rehearse(wanted, settings, known, rehearsed)
     _print(rows, policy, setting)
-    if json_ is not None and rows:
-        write(json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
-    if report is not None and rows:
-        offered = [offered_load(each.name, each.jobs, slots=slots) for each in workloads]
-        write(report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting, fault or ())))
+    if written.json_ is not None and rows:
+        write(written.json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
+    if written.report is not None and rows:
+        offered = [offered_load(each.name, each.jobs, slots=workers.slots) for each in workloads]
+        write(written.report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting, fault or ())))
     if not is_whole:
         _interrupted(len(rows), len(wanted))
 
