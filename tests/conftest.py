@@ -34,7 +34,7 @@ from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 from headway.store.engine import Engine, create_engine
 from support.seed import Seed
 
-pytest_plugins = ["side_by_side", "whole_run", "in_time"]
+pytest_plugins = ["side_by_side", "whole_run", "in_time", "gc_pauses"]
 
 FOLDER_PREFIX = "headway-tests-"
 MEMORY_BYTES_MIN = 2_000_000_000

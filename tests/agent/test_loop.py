@@ -24,6 +24,8 @@ from support.fake_control import FakeControl, row, serving
 from support.processes import runs
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 FINISHES = """
 import signal, time
 told = []
@@ -155,7 +157,6 @@ def test_idle_workers_go_first_by_the_brokers_word(host: Host) -> None:
 # --- cut off, refused, elsewhere -------------------------------------------------------------------------------------
 
 
-@pytest.mark.e2e  # it takes its time: a worker that ends within 10 s backs off, and outages make agents patient
 def test_cut_off_it_keeps_what_runs_replaces_what_dies_and_tells_of_it_afterwards(host: Host) -> None:
     control = FakeControl()
     with serving(control) as port:

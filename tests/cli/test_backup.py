@@ -34,7 +34,7 @@ from headway_spark.event_log.log_files import files
 from headway_spark.stream.checkpoint import rebuilding
 from support.flushed import Disk
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.e2e, pytest.mark.postgres]
 
 HOUR_AGO_S = 3_600.0
 

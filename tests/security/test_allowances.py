@@ -15,6 +15,8 @@ from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 from security.planes import ANSWER_S, TOKEN, Plane, serving
 
+pytestmark = pytest.mark.e2e
+
 LABELS = {"zone": "a", "tier": "pci"}
 TEMPLATES = ("rq", "payments", "mail-1")
 

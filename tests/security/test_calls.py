@@ -14,6 +14,8 @@ from security.fuzz import DEFECTS, METHODS, SHOWN, fuzzed
 from security.hosts import Host
 from security.planes import ANSWER_S, Plane, serving
 
+pytestmark = pytest.mark.e2e
+
 ENROL, _, POLL, INGEST = METHODS
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
 

@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from security.planes import Plane, serving
 
+pytestmark = pytest.mark.e2e
+
 BOUNDS = {"HEADWAY_QUEUES": "60", "HEADWAY_QUEUES_PER_TOKEN": "40", "HEADWAY_METRICS_SERIES": "200"}
 
 

@@ -17,6 +17,8 @@ from headway.errors import Invalid
 from headway.settings import Address, CollectSettings, ControlSettings, PipelineSettings, database_url_of
 from support.ports import free_port
 
+pytestmark = pytest.mark.e2e
+
 URL, SECRET = "postgresql://headway:s3cret-1@127.0.0.1:1/headway", "s3cret-2-of-this-test-k7Qm2vX9tL4p"
 BROKERS = "redis=redis://:s3cret-3@127.0.0.1:1/0"
 CREDENTIALS = {"HEADWAY_TOKEN": SECRET, "HEADWAY_DATABASE_URL": URL, "HEADWAY_BROKERS": BROKERS}

@@ -13,6 +13,8 @@ from headway.store.embedded import ensure_postgres, ensure_valkey
 from headway.store.embedded.server_folder import prepared
 from headway.store.embedded.waiting import Deadline
 
+pytestmark = pytest.mark.e2e
+
 ENSURE = {"postgres": ensure_postgres, "valkey": ensure_valkey}
 
 

