@@ -177,8 +177,60 @@ def test_a_host_that_has_less_than_it_runs_lets_idle_workers_go_first() -> None:
 
 def test_what_there_is_no_room_for_is_asked_of_claims_and_only_then() -> None:
     targets = [PoolTarget(pool="small", template="one", workers=4)]
-    allotment = allotted(targets, [host("a", 4, templates=SIZES)], [], claims=lambda: pytest.fail("nobody is short"))
+    allotment = allotted(targets, [host("a", 4, templates=SIZES)], [], claims=nobody_short)
     assert placed_workers(allotment.rows) == {"small": 4}
+
+
+def nobody_short() -> Sequence[Claim]:
+    pytest.fail("nobody is short")
+
+
+SSD = {"disk": "ssd"}
+
+
+@pytest.mark.parametrize(
+    ("cores", "targets"),
+    [
+        ((2, 2), [("a", "one", 2), ("b", "two", 1)]),  # spread, the small ones leave one core on each
+        ((10, 10), [("a", "five", 2), ("b", "two", 5)]),  # spread, the large ones leave five cores on each: 2 + 2
+    ],
+)
+def test_where_there_is_room_for_all_no_size_is_in_the_way_of_another(
+    cores: Sequence[int], targets: Sequence[tuple[str, str, int]]
+) -> None:
+    wanted = [PoolTarget(pool=pool, template=size, workers=workers) for pool, size, workers in targets]
+    hosts = [host(f"h{number}", size, templates=SIZES) for number, size in enumerate(cores)]
+    assert allotted(wanted, hosts, [], claims=nobody_short).short == {}
+
+
+def test_who_may_be_anywhere_leaves_the_few_hosts_of_another_to_it() -> None:
+    wanted = [
+        PoolTarget(pool="any", template="one", workers=4),
+        PoolTarget(pool="ssd", template="one", workers=4, labels=SSD),
+    ]
+    hosts = [replace(host("a", 4, templates=SIZES), labels=SSD), host("b", 4, templates=SIZES)]
+    assert counts(allotted(wanted, hosts, [], claims=nobody_short).rows) == {("any", "b"): 4, ("ssd", "a"): 4}
+
+
+def test_what_fits_without_a_move_moves_nobody() -> None:
+    """Two small ones and a large one come; the busy one that is there stays, and so does the idle one."""
+    there = [row("there", "a", 1), row("there", "b", 1)]
+    hosts = fleet({"a": 3, "b": 3}, there, {("there", "a"): 1})
+    targets = [
+        target_of(claim("small", "one", 2)),
+        target_of(claim("there", "one", 2)),
+        target_of(claim("z", "two", 1)),
+    ]
+    after = counts(allotted(targets, hosts, there, claims=nobody_short).rows)
+    assert (after["there", "a"], after["there", "b"]) == (1, 1)
+    assert sum(after.values()) == 5
+
+
+def test_where_room_is_short_small_workers_leave_the_large_ones_their_share() -> None:
+    """Both have room for what they are granted, though not for what a third wants."""
+    hosts = [host(name, 2, templates=SIZES) for name in "ab"]
+    allotment = allot([claim("a", "one", 2), claim("b", "two", 1), claim("c", "five", 1)], hosts, [])
+    assert (allotment.short, allotment.in_pieces) == ({"c": 0}, {})
 
 
 GPU = template("gpu", 1.0, 3 * 2**30, gpus=2)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.allocate import settled
@@ -122,6 +122,7 @@ def test_between_two_looks_spare_hosts_are_told_as_before() -> None:
     assert told([host("a")], outcome("mail", 9), before=before, scan_for_spare=False)[0].sign is Sign.MISSING
 
 
+@example(sizes=[1], counts=[(2, "mail"), (1, "video")])  # small ones spread over both hosts
 @given(
     sizes=st.lists(st.integers(0, 6), max_size=5),
     counts=st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["mail", "video"])), max_size=3),
@@ -131,7 +132,8 @@ def test_with_the_hosts_that_are_missing_all_have_a_place_and_so_they_have_witho
 ) -> None:
     hosts = [host(f"h{number}", 2 * size) for number, size in enumerate(sizes)]
     pools = [outcome(f"p{number}", count, template=template) for number, (count, template) in enumerate(counts)]
-    for wanted in told(hosts, *pools):
+    outcomes, rows = settled(pools, hosts, [])
+    for wanted in hosts_wanted(outcomes, rows, hosts, now_s=NOW_S):
         if wanted.hosts is None:
             continue
         if wanted.sign is Sign.SPARE:
@@ -139,5 +141,6 @@ def test_with_the_hosts_that_are_missing_all_have_a_place_and_so_they_have_witho
         else:
             typical = sorted(size for size in sizes if size)[(sum(size > 0 for size in sizes) - 1) // 2]
             then = [*hosts, *(host(f"new{number}", 2 * typical) for number in range(wanted.hosts))]
-        after, _ = settled(pools, then, [])
-        assert [each.decision.target_workers for each in after] == [each.decision.target_workers for each in pools]
+        for current in ([], rows):
+            after, _ = settled(pools, then, current)
+            assert [each.decision.target_workers for each in after] == [each.decision.target_workers for each in pools]

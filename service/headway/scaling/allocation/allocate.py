@@ -183,7 +183,11 @@ def _with_note(outcome: Outcome, put_off: int) -> Outcome:
 
 
 def _target(outcome: Outcome, move: _Move | None) -> PoolTarget:
-    workers = outcome.decision.target_workers if move is None else move.elsewhere_workers
+    return pool_target(outcome, outcome.decision.target_workers if move is None else move.elsewhere_workers)
+
+
+def pool_target(outcome: Outcome, workers: int) -> PoolTarget:
+    """So many ``workers`` of a pool, to be placed as its profile says."""
     return PoolTarget(
         pool=outcome.decision.pool,
         template=outcome.view.profile.template,

@@ -103,7 +103,8 @@ class Realising:
     def _grant(self, takeover: Takeover) -> int:
         """Give the other grants their places. Returns how many got one."""
         gained = 0
-        for part in self._placing.parts:
+        # Where small ones spread first, no host might be left to a large one that was granted its place beside them.
+        for part in sorted(self._placing.hardest_first(), key=lambda part: -part.target.priority):
             granted = self._grant_of(part)
             while part.placed < granted:
                 if self._placing.add_home(part) is None and takeover.take(part, is_guarantee=False) is None:

@@ -12,7 +12,7 @@ from headway.scaling.allocation.fair_share import Claim, Shares, shared
 from headway.scaling.allocation.grant_placement import Realising
 from headway.scaling.allocation.refusals import MORE_MOVES, Refusals
 from headway.scaling.model import Assignment, Host
-from headway.scaling.placement.pool_parts import PoolTarget
+from headway.scaling.placement.pool_parts import Part, PoolTarget
 from headway.scaling.placement.worker_placer import Placing
 
 
@@ -51,8 +51,7 @@ def allotted(
         held: rows of other pools, and whatever else takes room and stays. They are not returned.
     """
     held = tuple(held)
-    placing = Placing(targets, hosts, current, held=held)
-    if _is_all_placed(placing):
+    if (placing := all_placed(targets, hosts, current, held=held)) is not None:
         return Allotment(rows=tuple(placing.rows()))
     placing = Placing(targets, hosts, current, held=held)
     asked = tuple(claims())
@@ -99,12 +98,36 @@ def _refusals(
     return {claim.pool: reason(claim) for claim in refused}
 
 
-def _is_all_placed(placing: Placing) -> bool:
+def all_placed(
+    targets: Sequence[PoolTarget],
+    hosts: Sequence[Host],
+    current: Sequence[Assignment],
+    *,
+    held: Sequence[Assignment] = (),
+) -> Placing | None:
+    """All of ``targets`` in their places, where nobody need move for it; ``None`` where somebody has none.
+
+    Workers spread over the hosts by priority. Where that leaves no place for a large one, or for one that only few
+    hosts may run, those come first; and at last they are packed.
+    """
+    placing = Placing(targets, hosts, current, held=held)
+    if _have_places(placing, placing.parts, placing.add):
+        return placing
+    for is_tight in (False, True):
+        placing = Placing(targets, hosts, current, held=held)
+        if not placing.could_place_all():
+            return None
+        if _have_places(placing, placing.hardest_first(), placing.add_tightly if is_tight else placing.add):
+            return placing
+    return None
+
+
+def _have_places(placing: Placing, parts: Iterable[Part], add: Callable[[Part], str | None]) -> bool:
     """Whether there is room for all that is missing, which is placed where there is."""
     placing.leave_ailing()
-    for part in placing.parts:
+    for part in parts:
         while part.missing > 0:
-            if placing.add(part) is None:
+            if add(part) is None:
                 return False
     return True
 

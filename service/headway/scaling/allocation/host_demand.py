@@ -4,13 +4,12 @@ A sort of host is told by what it can run: pools whose workers may be on the sam
 is of this moment; for how long it has been so is told beside it, and who adds or removes hosts goes by that.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from statistics import median_low
 
-from headway.scaling.allocation.fair_share import Claim, share
+from headway.scaling.allocation.allocate import pool_target
+from headway.scaling.allocation.grants import all_placed
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Mode
 from headway.scaling.placement.host_capacity import PROCESSES_MAX, HostCapacities, RemainingCapacity, is_open
@@ -50,8 +49,8 @@ class HostsWanted:
 @dataclass(slots=True, kw_only=True)
 class _Sort:
     labels: Mapping[str, str]
-    workers: int = 0
-    hosts: float | None = None
+    workers: dict[str, int] = field(default_factory=dict)
+    """By kind."""
     templates: set[str] = field(default_factory=set)
     pools: set[str] = field(default_factory=set)
 
@@ -85,7 +84,7 @@ def missing(outcomes: Iterable[Outcome], rows: Iterable[Assignment], hosts: Sequ
     """The hosts for which there is work and no room, by what they must be able to run."""
     known = {host.host_id for host in hosts if host.is_known}
     placed = placed_workers(row for row in rows if row.host_id in known)
-    sizes = _Sizes(hosts)
+    empty = _EmptyHosts(hosts)
     sorts: dict[object, _Sort] = {}
     for outcome in outcomes:
         workers = _lacking(outcome.decision, placed.get(outcome.decision.pool, 0))
@@ -93,21 +92,18 @@ def missing(outcomes: Iterable[Outcome], rows: Iterable[Assignment], hosts: Sequ
             continue
         profile = outcome.view.profile
         labels = profile.placement.labels
-        fitting = sizes.of(profile.template, labels)
-        key: object = frozenset(fitting) or (profile.template, tuple(sorted(labels.items())))
-        sort = sorts.setdefault(key, _Sort(labels=labels))
-        sort.workers += workers
+        kind, able = empty.able(profile.template, labels)
+        sort = sorts.setdefault(able or kind, _Sort(labels=labels))
+        sort.workers[kind] = sort.workers.get(kind, 0) + workers
         sort.templates.add(profile.template)
         sort.pools.add(profile.pool)
-        if fitting:
-            sort.hosts = (sort.hosts or 0.0) + workers / median_low(fitting.values())
     return tuple(
         sorted(
             (
                 HostsWanted(
                     sign=Sign.MISSING,
-                    hosts=None if sort.hosts is None else math.ceil(sort.hosts - 1e-9),
-                    workers=sort.workers,
+                    hosts=empty.hosts_for(sort.workers),
+                    workers=sum(sort.workers.values()),
                     labels=dict(sort.labels),
                     templates=tuple(sorted(sort.templates)),
                     pools=tuple(sorted(sort.pools)),
@@ -130,43 +126,68 @@ def _lacking(decision: Decision, placed: int) -> int:
     return max(0, wanted - placed)
 
 
-class _Sizes:
-    """How many workers of a kind a host could hold if it were empty. Hosts that are silent or shut count."""
+class _EmptyHosts:
+    """What hosts could hold if they were empty. Hosts that are unreachable or shut count."""
 
     def __init__(self, hosts: Sequence[Host]) -> None:
         self._hosts = hosts
         self._rooms: HostCapacities | None = None
-        self._known: dict[str, dict[str, int]] = {}
+        self._able: dict[str, frozenset[str]] = {}
 
-    def of(self, template: str, labels: Mapping[str, str]) -> Mapping[str, int]:
-        """Host id -> workers, of hosts that could hold one."""
-        if self._rooms is None:  # most ticks leave nobody without a place
+    def able(self, template: str, labels: Mapping[str, str]) -> tuple[str, frozenset[str]]:
+        """The kind of such a worker, and the ids of the hosts that could hold one."""
+        if self._rooms is None:  # most evaluations leave nobody without a place
             self._rooms = HostCapacities([replace(host, is_known=True) for host in self._hosts])
         kind = self._rooms.kind(template, labels)
-        if kind not in self._known:
-            sizes = {host_id: room.fitting(kind) for host_id, room in self._rooms.by_host.items()}
-            self._known[kind] = {host_id: size for host_id, size in sizes.items() if 0 < size < PROCESSES_MAX}
-        return self._known[kind]
+        if kind not in self._able:
+            rooms = self._rooms.by_host.values()
+            self._able[kind] = frozenset(room.host_id for room in rooms if 0 < room.fitting(kind) < PROCESSES_MAX)
+        return kind, self._able[kind]
+
+    def hosts_for(self, workers: Mapping[str, int]) -> int | None:
+        """How many hosts of the typical size hold so many of each kind, all of which may be on the same hosts."""
+        rooms = [] if self._rooms is None else list(self._rooms.by_host.values())
+        sizes = {
+            room: sum(count / room.fitting(kind) for kind, count in workers.items())
+            for room in rooms
+            if all(room.host_id in self._able[kind] for kind in workers)
+        }
+        if not sizes:
+            return None
+        by_size = sorted(sizes, key=lambda room: (-sizes[room], room.left))
+        return _filled(by_size[(len(by_size) - 1) // 2], workers)
+
+
+def _filled(typical: RemainingCapacity, workers: Mapping[str, int]) -> int:
+    """How many hosts like ``typical`` are filled: the largest workers come first, each where it leaves the least."""
+    rooms: list[RemainingCapacity] = []
+    for kind in sorted(workers, key=lambda kind: (typical.fitting(kind), kind)):
+        left = workers[kind]
+        rooms.sort(key=lambda room: -room.load)
+        for room in rooms:
+            left -= room.keep(kind, left)
+        while left:
+            room = RemainingCapacity(typical.host)
+            room.costs = typical.costs
+            left -= room.keep(kind, left)
+            rooms.append(room)
+    return len(rooms)
 
 
 def spare(outcomes: Sequence[Outcome], rows: Sequence[Assignment], hosts: Sequence[Host]) -> tuple[HostsWanted, ...]:
-    """The hosts without which every worker would still have a place: as many as can be, those with the least first."""
+    """The hosts without which every worker would still have a place, and no other worker would move for it.
+
+    As many as can be, those with the least on them first.
+    """
     acting = [
         outcome
         for outcome in outcomes
         if outcome.decision.mode is not Mode.RECOMMEND and outcome.decision.target_workers
     ]
-    claims = [
-        Claim(
-            pool=outcome.decision.pool,
-            template=outcome.view.profile.template,
-            workers=outcome.decision.target_workers,
-            labels=outcome.view.profile.placement.labels,
-        )
-        for outcome in acting
-    ]
-    pools = {claim.pool for claim in claims}
+    targets = [pool_target(outcome, outcome.decision.target_workers) for outcome in acting]
+    pools = {target.pool for target in targets}
     held = [row for row in rows if row.pool not in pools]
+    current = [row for row in rows if row.pool in pools]
     serving = [host for host in hosts if is_open(host)]
     needed = {row.host_id for row in held}
     candidates = [host for host in _least_first(serving, rows) if host.host_id not in needed]
@@ -174,10 +195,9 @@ def spare(outcomes: Sequence[Outcome], rows: Sequence[Assignment], hosts: Sequen
     def do_fit(without: int) -> bool:
         gone = {host.host_id for host in candidates[:without]}
         left = [host for host in serving if host.host_id not in gone]
-        granted = share(claims, left, held=held)
-        return all(granted[claim.pool] == claim.workers for claim in claims)
+        return all_placed(targets, left, current, held=held) is not None
 
-    count = _most(len(candidates) if claims else max(0, len(candidates) - 1), do_fit)
+    count = _most(len(candidates) if targets else max(0, len(candidates) - 1), do_fit)
     if not count:
         return ()
     names = tuple(sorted(host.name for host in candidates[:count]))

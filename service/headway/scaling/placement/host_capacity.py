@@ -275,6 +275,24 @@ class HostCapacities:
         rooms = [room for room in self.by_host.values() if kind in room.costs]
         return sum(room.fitting(kind) for room in rooms if room not in self.shut) if rooms else None
 
+    def open_hosts(self, kind: str) -> int:
+        """On how many hosts one more worker of ``kind`` has room now."""
+        return sum(room.fitting(kind) > 0 for room in self.by_host.values() if room not in self.shut)
+
+    def could_hold(self, counts: Mapping[str, int]) -> bool:
+        """Whether there is enough of everything for so many of each kind, were all hosts one."""
+        rooms = [room for room in self.by_host.values() if room not in self.shut]
+        left = [
+            sum(max(0, amount) for amount in amounts) for amounts in zip(*(room.left for room in rooms), strict=True)
+        ]
+        for kind, workers in counts.items():
+            costs = [(*room.costs[kind], 1) for room in rooms if room.fitting(kind)]
+            if not costs:
+                return False
+            for resource, amounts in enumerate(zip(*costs, strict=True)):
+                left[resource] -= min(amounts) * workers
+        return min(left, default=0) >= 0
+
     def does_fail(self, kind: str) -> bool:
         """Whether workers of ``kind`` fail wherever one could be."""
         rooms = [room for room in self.by_host.values() if kind in room.costs and room not in self.shut]

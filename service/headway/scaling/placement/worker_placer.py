@@ -180,6 +180,30 @@ class Placing:
             self._count(part, host_id, 1)
         return host_id
 
+    def add_tightly(self, part: Part) -> str | None:
+        """Like ``add``, but where it leaves the least, whatever its pool's workers are to be spread across."""
+        host_id = self.rooms.add_tightly(part.kind)
+        if host_id is not None:
+            self._count(part, host_id, 1)
+        return host_id
+
+    def hardest_first(self) -> list[Part]:
+        """The parts that lack a place: those first for which the fewest hosts have one, then the largest."""
+        missing = [part for part in self.parts if part.missing > 0]
+        hosts = {kind: self.rooms.open_hosts(kind) for kind in {part.kind for part in missing}}
+        return sorted(missing, key=lambda part: (hosts[part.kind], -self.rooms.part_of(part.kind)))
+
+    def could_place_all(self) -> bool:
+        """Whether what lacks a place is of several kinds, and the hosts, were they one, had room for all of it.
+
+        Of one kind as many have a place in any order.
+        """
+        counts: dict[str, int] = {}
+        for part in self.parts:
+            if part.missing > 0:
+                counts[part.kind] = counts.get(part.kind, 0) + part.missing
+        return len(counts) > 1 and self.rooms.could_hold(counts)
+
     def add_home(self, part: Part) -> str | None:
         """Like ``add``, but where it was before if that is still free."""
         for host_id, workers in part.before.items():
