@@ -15,17 +15,21 @@ from py_compile import PycInvalidationMode
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SEED = ROOT / "tests" / "control" / "http" / "seed.py"  # of a fixture that tests of every folder may use
 LIVED, GONE = "lived", "does not apply"
 PROFILE = "finding"  # of tests/whole_run.py
+CORE_TESTS = "tests/scaling"
+CORE_FOLDERS = ("service", CORE_TESTS, "tests/support")
+GUARD_FOLDERS = ("service", "sparkjobs", "migrations", "tools", "tests")
+TEST_S_MAX = 300.0  # of one test of the core: a mutant that never comes to an end is found, too
+# The core needs none of the servers of conftest, whose imports take longer than most of its tests.
+OF_CORE = ("--noconftest", "-p", "whole_run", f"--timeout={TEST_S_MAX:.0f}")
 
 
 def copied(folders: Iterable[str], copy: Path) -> None:
-    """Copy these folders of the tree, and what every test needs beside its own folder."""
+    """Copy these folders of the tree, those of tests among them, and what pytest reads beside them."""
     for folder in folders:
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in (ROOT / "pyproject.toml", SEED, *(ROOT / "tests").glob("*.py")):
-        (copy / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+    for file in (ROOT / "pyproject.toml", *(ROOT / "tests").glob("*.py")):
         shutil.copy(file, copy / file.relative_to(ROOT))
     # By what is in the file, not by its time: a mistake may be as long as what is right, and made within its second.
     compileall.compile_dir(copy / "service", quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)

@@ -19,7 +19,7 @@ from pathlib import Path
 from copies import GONE, LIVED, copied, mistaken, run_on
 from harms import CARE, HARMS, Harm
 
-COPIED = ("service", "migrations", "tests/lab", "tests/proof")
+COPIED = ("service", "migrations", "tools", "tests/lab", "tests/proof", "tests/support")
 SEED = 1
 SETTLES_WITHIN_S = 40.0  # half of what the proof grants, and longer than a settling ever took
 RUN_S_MAX = 400.0

@@ -3,8 +3,8 @@
     .venv/bin/python tests/mutants/run.py [--only limits.py] [--page docs/proofs/mutants.md]
     .venv/bin/python tests/mutants/run.py --guards [--only manager.py] [--page docs/proofs/guards.md]
 
-The core takes a quarter of an hour on two cores, the guards half an hour. It ends with 1 if a mistake lives or no
-longer applies to the code.
+The core takes a quarter of an hour on two cores, the guards half an hour. The page is written after each mistake:
+``--untried`` goes on where a run was ended. It ends with 1 if a mistake lives or no longer applies to the code.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,13 +21,10 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from by_hand import MUTANTS, Mutant
-from copies import GONE, LIVED, copied, mistaken, run_on, tested_on
+from copies import CORE_FOLDERS, CORE_TESTS, GONE, GUARD_FOLDERS, LIVED, OF_CORE, copied, mistaken, run_on, tested_on
 from guards import GUARDS, Guard
 
-CORE_TESTS = "tests/scaling"
-CORE_FOLDERS, GUARD_FOLDERS = ("service", CORE_TESTS), ("service", "sparkjobs", "migrations", "tests")
 UNTRIED = "not tried yet"
-TEST_S_MAX = 300.0  # of one test of the core: a mutant that never comes to an end is found, too
 RUN_S_MAX = 1_800.0
 
 
@@ -43,13 +40,17 @@ def main(argv: Sequence[str]) -> int:
     options = _options(argv)
     known = GUARDS if options.guards else MUTANTS
     mutants = [mutant for mutant in known if options.only is None or options.only in f"{mutant.root}/{mutant.module}"]
-    found = _all_tried(mutants, GUARD_FOLDERS if options.guards else CORE_FOLDERS, at_once=options.at_once)
+    page = _Page(options.page, GUARDS_HEAD if options.guards else HEAD, known)
+    if options.untried:
+        mutants = [mutant for mutant in mutants if page.is_untried(mutant)]
+    found = []
+    for each in _all_tried(mutants, GUARD_FOLDERS if options.guards else CORE_FOLDERS, at_once=options.at_once):
+        found.append(each)
+        page.write(each)
+        sys.stdout.write(f"{_row(each)}\n")
+        sys.stdout.flush()
     lived = [each for each in found if each.by in {LIVED, GONE}]
     sys.stdout.write(f"{len(found) - len(lived)} of {len(found)} found\n")
-    if options.page:
-        page = options.page.read_text(encoding="utf-8") if options.page.exists() else ""
-        head, untried = (GUARDS_HEAD if options.guards else HEAD), [Found(mutant, UNTRIED) for mutant in known]
-        options.page.write_text(_page(head, found, untried, before=page), encoding="utf-8")
     return 1 if lived else 0
 
 
@@ -57,12 +58,13 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--guards", action="store_true", help="those of guards, in place of those of the core")
     parser.add_argument("--only", metavar="MODULE", help="the mistakes of one module")
+    parser.add_argument("--untried", action="store_true", help="those that the page says are not tried yet")
     parser.add_argument("--at-once", metavar="COUNT", type=int, default=2, help="how many are tried at a time (2)")
     parser.add_argument("--page", metavar="FILE", type=Path, help="write the table there; what is not tried now stays")
     return parser.parse_args(argv)
 
 
-def _all_tried(mutants: Sequence[Mutant | Guard], folders: Sequence[str], *, at_once: int) -> list[Found]:
+def _all_tried(mutants: Sequence[Mutant | Guard], folders: Sequence[str], *, at_once: int) -> Iterator[Found]:
     """What became of each, in their order. Each one at a time has a copy of the tree to itself."""
     free: SimpleQueue[Path] = SimpleQueue()
 
@@ -78,13 +80,8 @@ def _all_tried(mutants: Sequence[Mutant | Guard], folders: Sequence[str], *, at_
             copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headway-mutants-")))
             copied(folders, copy)
             free.put(copy)
-        found = []
         with ThreadPoolExecutor(at_once) as pool:
-            for each in pool.map(tried, mutants):
-                found.append(each)
-                sys.stdout.write(f"{_row(each)}\n")
-                sys.stdout.flush()
-        return found
+            yield from pool.map(tried, mutants)
 
 
 def _tried(mutant: Mutant | Guard, copy: Path) -> Found:
@@ -101,8 +98,6 @@ def _tried(mutant: Mutant | Guard, copy: Path) -> Found:
 
 
 WORDS = ("-q", "-x", "--tb=no", "-p", "no:cacheprovider")
-# The core needs none of the servers of conftest, whose imports take longer than most of its tests.
-OF_CORE = ("--noconftest", "-p", "whole_run", f"--timeout={TEST_S_MAX:.0f}")
 
 
 def _finder(tests: Sequence[str], copy: Path, *, is_of_core: bool) -> str | None:
@@ -127,21 +122,42 @@ def _row(found: Found) -> str:
     return f"| `{found.mutant.name}` | `{right}` | {f'`{wrong}`' if wrong else 'left out'} | {by} |"
 
 
-def _page(head: str, found: Sequence[Found], untried: Sequence[Found], *, before: str) -> str:
-    """The page anew; what was not tried this time stays as the page said ``before``."""
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    said = {line.rpartition(" | ")[0]: line for line in before.splitlines() if line.startswith("| `")}
-    said |= {row.rpartition(" | ")[0]: row for row in map(_row, found)}
-    table = [said.get(row.rpartition(" | ")[0], row) for row in map(_row, untried)]
-    missed = sum(line.endswith((f"| {LIVED} |", f"| {GONE} |", f"| {UNTRIED} |")) for line in table)
-    lines = "\n".join(table)
-    return f"""{head}
-{len(table) - missed} of {len(table)} found ({machine}).
+def _key(row: str) -> str:
+    return row.rpartition(" | ")[0]
+
+
+class _Page:
+    """The table of all mistakes that are known; what is not tried this time stays as the page says."""
+
+    def __init__(self, file: Path | None, head: str, known: Sequence[Mutant | Guard]) -> None:
+        self._file, self._head = file, head
+        before = file.read_text(encoding="utf-8") if file is not None and file.exists() else ""
+        rows = {_key(line): line for line in before.splitlines() if line.startswith("| `")}
+        untried = [_row(Found(mutant, UNTRIED)) for mutant in known]
+        self._rows = {_key(row): rows.get(_key(row), row) for row in untried}
+
+    def is_untried(self, mutant: Mutant | Guard) -> bool:
+        return self._rows[_key(_row(Found(mutant, UNTRIED)))].endswith(f"{UNTRIED} |")
+
+    def write(self, found: Found) -> None:
+        """Have ``found`` in its row, and the page on the disk."""
+        row = _row(found)
+        self._rows[_key(row)] = row
+        if self._file is None:
+            return
+        machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+        missed = sum(line.endswith((f"| {LIVED} |", f"| {GONE} |", f"{UNTRIED} |")) for line in self._rows.values())
+        lines = "\n".join(self._rows.values())
+        self._file.write_text(
+            f"""{self._head}
+{len(self._rows) - missed} of {len(self._rows)} found ({machine}).
 
 | module | right | wrong | found by |
 | --- | --- | --- | --- |
 {lines}
-"""
+""",
+            encoding="utf-8",
+        )
 
 
 HEAD = """# Mistakes that the tests find
