@@ -28,7 +28,7 @@ from headway.control.scheduler import evaluator
 from headway.control.scheduler.bucket_cache import KEPT_S, RATE_WINDOW_S
 from headway.control.scheduler.evaluator import Evaluator
 from headway.control.scheduler.view_builder import ViewBuilder
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.fair_share import Claim, share
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
@@ -131,7 +131,7 @@ class Made:
         seen, views = timed(lambda: self.views(rows, gathered))
         evaluator.ViewBuilder = lambda *_, **__: views  # type: ignore[misc, assignment]
         decided, (outcomes, self.assignments) = timed(
-            lambda: self.evaluation.settled(gathered, due=gathered.profiles, now_s=self.now_s)
+            lambda: self.evaluation.evaluate(gathered, due=gathered.profiles, now_s=self.now_s)
         )
         assert len(outcomes) == len(self.pools), "a pool could not be decided"
         self.states = {
@@ -266,7 +266,7 @@ def parts(pools: int, runs: int) -> dict[str, Spent]:
         f"place {workers} workers that are in place": repeated(lambda: place(targets, made.hosts, rows_in_place), runs),
         f"share room for half of {workers} workers": repeated(lambda: share(claims, scarce), runs),
         "decide, share and place, room for half": repeated(
-            lambda: settled(outcomes(seen), scarce, rows_in_place), runs
+            lambda: allocate(outcomes(seen), scarce, rows_in_place), runs
         ),
     }
 
@@ -356,16 +356,18 @@ class Mixed:
 
 
 def mixed(pools: int, hosts: int, runs: int) -> dict[str, Spent]:
-    """What settling costs where workers and hosts have many sizes, with room for all and without."""
+    """What allocation costs where workers and hosts have many sizes, with room for all and without."""
     found = {}
     for name, part in (("room for all", 0.8), ("room for three quarters", 1.3)):
         made = Mixed(pools, hosts, wanted_part=part)
-        _, rows = settled(made.outcomes, made.hosts, [])
+        _, rows = allocate(made.outcomes, made.hosts, [])
         running = made.running(rows)
         lost = [replace(host, is_known=number % 10 != 0) for number, host in enumerate(running)]
-        found[f"{name}: from nothing"] = repeated(partial(settled, made.outcomes, made.hosts, []), runs)
-        found[f"{name}: again"] = repeated(partial(settled, made.outcomes, running, rows), runs)
-        found[f"{name}: a tenth of the hosts unreachable"] = repeated(partial(settled, made.outcomes, lost, rows), runs)
+        found[f"{name}: from nothing"] = repeated(partial(allocate, made.outcomes, made.hosts, []), runs)
+        found[f"{name}: again"] = repeated(partial(allocate, made.outcomes, running, rows), runs)
+        found[f"{name}: a tenth of the hosts unreachable"] = repeated(
+            partial(allocate, made.outcomes, lost, rows), runs
+        )
     return found
 
 
@@ -408,11 +410,11 @@ def main() -> int:
     for name, spent in parts(1_000, args.runs).items():
         print(f"{name:<58}{spent.wall_ms:>9.0f}{spent.cpu_ms:>9.0f}")
         figures["parts_of_1000_pools_ms"][name] = asdict(spent)
-    print(f"\nsettle, 10,000 pools on {MIXED_HOSTS:,} hosts of mixed sizes")
-    figures["settle_mixed_sizes"] = {"goal_ms": MIXED_GOAL_MS}
+    print(f"\nallocate, 10,000 pools on {MIXED_HOSTS:,} hosts of mixed sizes")
+    figures["allocate_mixed_sizes"] = {"goal_ms": MIXED_GOAL_MS}
     for name, spent in mixed(10_000, MIXED_HOSTS, args.runs).items():
         print(f"{name:<58}{spent.wall_ms:>9.0f}{spent.cpu_ms:>9.0f}{MIXED_GOAL_MS:>8}")
-        figures["settle_mixed_sizes"][name] = asdict(spent)
+        figures["allocate_mixed_sizes"][name] = asdict(spent)
     yardstick = repeated(lambda: sum(number for number in range(5_000_000)), 3)
     figures["machine"]["yardstick"] = asdict(yardstick)
     print(f"\n{'yardstick':<58}{yardstick.wall_ms:>9.0f}{yardstick.cpu_ms:>9.0f}")

@@ -201,14 +201,14 @@ async def test_a_host_that_is_forgotten_while_a_tick_decides_costs_no_tick(
         database.host(host)
     database.bucket(**LATE)
     async with leading(migrated_url) as (ticker, epoch):
-        decide = ticker._evaluation.settled
+        decide = ticker._evaluation.evaluate
 
         def meanwhile(*args: Any, **kwargs: Any) -> Any:
             decided = decide(*args, **kwargs)
             database.run("delete from hosts where host_id = 'a'")
             return decided
 
-        ticker._evaluation.settled = meanwhile  # type: ignore[method-assign]
+        ticker._evaluation.evaluate = meanwhile  # type: ignore[method-assign]
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {("mail", "b"): 2}
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 DEMAND = ("test_demand.py", "test_capacity_of_a_slot.py", "test_percentile.py", "test_hybrid.py")
 HYBRID = ("test_hybrid.py", "test_capacity_of_a_slot.py", "test_percentile.py", "test_decide.py")
-HANDOVER = ("test_handover.py", "test_never_above_the_ceiling.py", "test_settle.py")
+HANDOVER = ("test_handover.py", "test_never_above_the_ceiling.py", "test_allocate.py")
 INSTANT = ("test_instant.py",)
 LIMITS = ("test_limits.py", "test_limit_laws.py", "laws/test_law_06_bounds_hold.py")
 PAUSES = ("test_pause.py", "test_limits.py")
-SHARE = ("test_share.py", "test_settle.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
+SHARE = ("test_share.py", "test_allocate.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
 FLOORS = ("test_grants.py", "test_packing.py", "test_floor_scenarios.py", "test_floors.py", "test_floors_of_many.py")
 PERIOD = ("test_period.py",)
 PLACEMENT = ("test_placement.py", "test_share.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Memory, Template, Worker, WorkerState
@@ -64,7 +64,7 @@ class Fleet:
         memory = Memory(target_workers=self.last)
         decision, after = decide(seen, memory, now_s=NOW_S)
         outcome = Outcome(view=seen, before=memory, decision=decision, memory=after)
-        _, self.rows = settled([outcome], self.hosts, self.rows)
+        _, self.rows = allocate([outcome], self.hosts, self.rows)
 
     def turn(self) -> None:
         """Every agent acts once; what starts runs at the next turn, what drains is gone then."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import (
     Assignment,
@@ -48,7 +48,7 @@ class Fleet:
     def evaluate(self, times: int = 1) -> None:
         for _ in range(times):
             outcomes = [self.outcome(pool) for pool in self.wanted]
-            self.outcomes, rows = settled(outcomes, self.reported(), self.rows)
+            self.outcomes, rows = allocate(outcomes, self.reported(), self.rows)
             self.targets = {each.decision.pool: each.decision.target_workers for each in self.outcomes}
             self._follow(rows)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.host_demand import HostsWanted, Sign, hosts_wanted
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, HostCapacity, HostState, Memory, Mode, Step, Template
@@ -43,7 +43,7 @@ def outcome(
 
 
 def told(hosts: Sequence[Host], *pools: Outcome, **values: Any) -> list[HostsWanted]:
-    outcomes, rows = settled(pools, hosts, [])
+    outcomes, rows = allocate(pools, hosts, [])
     return list(hosts_wanted(outcomes, rows, hosts, now_s=NOW_S, **values))
 
 
@@ -104,7 +104,7 @@ def test_a_host_that_is_on_its_way_out_is_not_spare_again() -> None:
 def test_who_only_gets_advice_keeps_the_hosts_that_it_has() -> None:
     held = [Assignment(pool="news", host_id="a", template="mail", base_workers=1)]
     pools = [outcome("mail", 1), outcome("news", 1, mode=Mode.RECOMMEND)]
-    outcomes, rows = settled(pools, [host("a"), host("b")], [], held=held)
+    outcomes, rows = allocate(pools, [host("a"), host("b")], [], held=held)
     (wanted,) = hosts_wanted(outcomes, (*held, *rows), [host("a"), host("b")], now_s=NOW_S)
     assert wanted.host_names == ("b",)
 
@@ -132,7 +132,7 @@ def test_with_the_hosts_that_are_missing_all_have_a_place_and_so_they_have_witho
 ) -> None:
     hosts = [host(f"h{number}", 2 * size) for number, size in enumerate(sizes)]
     pools = [outcome(f"p{number}", count, template=template) for number, (count, template) in enumerate(counts)]
-    outcomes, rows = settled(pools, hosts, [])
+    outcomes, rows = allocate(pools, hosts, [])
     for wanted in hosts_wanted(outcomes, rows, hosts, now_s=NOW_S):
         if wanted.hosts is None:
             continue
@@ -142,5 +142,5 @@ def test_with_the_hosts_that_are_missing_all_have_a_place_and_so_they_have_witho
             typical = sorted(size for size in sizes if size)[(sum(size > 0 for size in sizes) - 1) // 2]
             then = [*hosts, *(host(f"new{number}", 2 * typical) for number in range(wanted.hosts))]
         for current in ([], rows):
-            after, _ = settled(pools, then, current)
+            after, _ = allocate(pools, then, current)
             assert [each.decision.target_workers for each in after] == [each.decision.target_workers for each in pools]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
@@ -35,7 +35,7 @@ class Installation:
         hosts = [each.known for each in self.machines.values()]
         self.rows = [row for row in self.rows if row.host_id in self.machines]
         outcomes = [self._decided(pool, min(wanted[pool], self.ceilings[pool])) for pool in POOLS]
-        left, placed = settled(outcomes, hosts, self.rows)
+        left, placed = allocate(outcomes, hosts, self.rows)
         self.memories = {outcome.decision.pool: outcome.memory for outcome in left}
         self.rows = list(placed)
         for machine in self.machines.values():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.unreachable_hosts import unknown_workers
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
@@ -153,7 +153,7 @@ def test_a_pool_that_shares_its_room_is_guaranteed_its_paused_count() -> None:
         Outcome(view=view, before=before, decision=decision, memory=memory),
         Outcome(view=wants, before=Memory(), decision=taken, memory=kept),
     )
-    left, _ = settled(outcomes, [host("a", 12)], [])
+    left, _ = allocate(outcomes, [host("a", 12)], [])
     assert [each.decision.target_workers for each in left] == [10, 2]
 
 
@@ -164,7 +164,7 @@ def test_a_pool_that_others_leave_less_does_not_keep_what_it_never_had() -> None
     view = seen(4, capacity_workers=20, queues=(queue(in_flight_jobs=20),), profile=upwards)
     decision, memory = decide(view, before, now_s=NOW_S)
     assert (decision.target_workers, memory.paused_workers) == (20, 20)
-    (left,), _ = settled([Outcome(view=view, before=before, decision=decision, memory=memory)], [host("a", 6)], [])
+    (left,), _ = allocate([Outcome(view=view, before=before, decision=decision, memory=memory)], [host("a", 6)], [])
     assert (left.decision.target_workers, left.memory.paused_workers) == (6, 6)
 
 
@@ -173,7 +173,7 @@ def test_a_paused_pool_exchanges_no_base_worker_for_a_burst_worker() -> None:
     view, before = seen(3, capacity_workers=9), Memory(target_workers=3, paused_workers=3)
     decision, memory = decide(view, before, now_s=NOW_S)
     asked = replace(decision, burst_workers=3)
-    (left,), placed = settled([Outcome(view=view, before=before, decision=asked, memory=memory)], [host("a", 9)], rows)
+    (left,), placed = allocate([Outcome(view=view, before=before, decision=asked, memory=memory)], [host("a", 9)], rows)
     assert (left.decision.burst_workers, list(placed)) == (1, rows)
 
 
@@ -209,7 +209,7 @@ class Fleet:
         decision, memory = decide(view, self.memory, now_s=self.now_s)
         outcome = Outcome(view=view, before=self.memory, decision=decision, memory=memory)
         before = self.rows
-        (outcome,), self.rows = settled((outcome,), seen, before)
+        (outcome,), self.rows = allocate((outcome,), seen, before)
         self.memory = outcome.memory
         self._note_dismissals(before)
         self.lost |= unheard

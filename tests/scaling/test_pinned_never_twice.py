@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.rollout import rolled
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.decide import decide
@@ -38,7 +38,7 @@ def ticked(
         leaving_workers=leaving_workers(hosts, rows)["mail"],
     )
     decision, after = decide(seen, memory, now_s=NOW_S)
-    (outcome,), placed = settled([Outcome(view=seen, before=memory, decision=decision, memory=after)], hosts, rows)
+    (outcome,), placed = allocate([Outcome(view=seen, before=memory, decision=decision, memory=after)], hosts, rows)
     exclusive = [replace(row, is_exclusive=True) for row in placed]
     return list(rolled(exclusive, hosts, {"mail": generation})), outcome.memory
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.unreachable_hosts import (
     ISOLATION_MARGIN_S,
     found_rows,
@@ -105,7 +105,7 @@ def decided(policy: Profile, hosts: list[Host], rows: list[Assignment], *, last:
     )
     memory = Memory(target_workers=last)
     decision, after = decide(seen, memory, now_s=NOW_S)
-    (outcome,), placed = settled([Outcome(view=seen, before=memory, decision=decision, memory=after)], hosts, rows)
+    (outcome,), placed = allocate([Outcome(view=seen, before=memory, decision=decision, memory=after)], hosts, rows)
     return outcome, {each.host_id: each.workers for each in placed}
 
 

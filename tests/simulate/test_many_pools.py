@@ -96,7 +96,7 @@ def test_the_next_decision_goes_on_from_what_sharing_left() -> None:
         for at_s in (0.0, 5.0):
             controller.step(Observation(at_s=at_s, waiting=50, oldest_age_s=9.0, arrived=50))
     assert had.outcome is not None
-    had.settle(replace(had.outcome.memory, target_workers=3))
+    had.continue_from(replace(had.outcome.memory, target_workers=3))
     look = Observation(at_s=10.0, waiting=50, oldest_age_s=14.0, workers=3, starting=3)
     assert [controller.step(look).target_workers for controller in (wanted, had)] == [6, 5]
 

@@ -107,16 +107,18 @@ class Controller:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What the last decision made of this pool alone, to be settled with other pools; ``None`` before the first."""
+        """What the last decision made of this pool alone, to be allocated beside others; ``None`` before the first."""
         if self._last is None:
             return None
         view, before, decision, memory = self._last
         return Outcome(view=view, before=before, decision=decision, memory=memory)
 
-    def settle(self, memory: Memory) -> None:
+    def continue_from(self, memory: Memory) -> None:
         """Go on from ``memory``: what is to be remembered of the last decision now that other pools had their part."""
         if memory is not self._memory:
             self._memory, self._standing = memory, None
+
+    settle = continue_from  # deprecated: the next version is without this name
 
     def _is_fresh(self, observation: Observation, now_s: float | None) -> bool:
         """Whether the observation is new enough for a decision that stands to stand: stale metrics are said of."""

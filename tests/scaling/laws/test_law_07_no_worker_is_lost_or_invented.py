@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.model import Host
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import placed_workers
@@ -21,7 +21,7 @@ from scaling.laws.fleets import HOSTS, TEMPLATE, pools
 def test_what_was_decided_stands_somewhere_and_nothing_else_does(hosts: list[Host], data: st.DataObject) -> None:
     """Where no known host can run it, the target is held and nothing stands: unknown is not zero."""
     before = data.draw(pools(hosts))
-    outcomes, rows = settled(before, hosts, [])
+    outcomes, rows = allocate(before, hosts, [])
     placed = placed_workers(rows)
     for was, outcome in zip(before, outcomes, strict=True):
         is_placeable = outcome.view.capacity_workers is not None
@@ -36,7 +36,7 @@ def test_what_was_decided_stands_somewhere_and_nothing_else_does(hosts: list[Hos
 @given(hosts=HOSTS, data=st.data())
 def test_who_was_cut_was_cut_for_want_of_room_and_says_so(hosts: list[Host], data: st.DataObject) -> None:
     before = data.draw(pools(hosts))
-    after, rows = settled(before, hosts, [])
+    after, rows = allocate(before, hosts, [])
     for was, now in zip(before, after, strict=True):
         # A floor that no host can hold gets a note beside the count that the capacity left.
         assert replace(now.decision, notes=was.decision.notes) == was.decision or (
@@ -51,8 +51,8 @@ def test_who_was_cut_was_cut_for_want_of_room_and_says_so(hosts: list[Host], dat
 @LAW
 @given(hosts=HOSTS, data=st.data())
 def test_no_worker_moves_while_what_is_wanted_stays(hosts: list[Host], data: st.DataObject) -> None:
-    outcomes, rows = settled(data.draw(pools(hosts)), hosts, [])
-    again, same = settled(outcomes, hosts, rows)
+    outcomes, rows = allocate(data.draw(pools(hosts)), hosts, [])
+    again, same = allocate(outcomes, hosts, rows)
     assert (again, same) == (outcomes, rows)
 
 
@@ -60,9 +60,9 @@ def test_no_worker_moves_while_what_is_wanted_stays(hosts: list[Host], data: st.
 @given(hosts=HOSTS, data=st.data())
 def test_as_few_workers_move_as_the_new_targets_ask_for(hosts: list[Host], data: st.DataObject) -> None:
     """A pool never loses a worker on one host and gains one on another, where nobody had to make way."""
-    _, rows = settled(data.draw(pools(hosts)), hosts, [])
+    _, rows = allocate(data.draw(pools(hosts)), hosts, [])
     before = data.draw(pools(hosts))
-    after, moved = settled(before, hosts, rows)
+    after, moved = allocate(before, hosts, rows)
     if any(now.decision != was.decision for was, now in zip(before, after, strict=True)):
         return  # room was short, and places were taken over
     for outcome in after:
@@ -77,6 +77,6 @@ def test_as_few_workers_move_as_the_new_targets_ask_for(hosts: list[Host], data:
 @given(hosts=HOSTS, data=st.data())
 def test_the_same_is_placed_the_same_in_whatever_order_it_comes(hosts: list[Host], data: st.DataObject) -> None:
     outcomes = data.draw(pools(hosts))
-    _, rows = settled(outcomes, hosts, [])
-    _, shuffled = settled(data.draw(st.permutations(outcomes)), data.draw(st.permutations(hosts)), [])
+    _, rows = allocate(outcomes, hosts, [])
+    _, shuffled = allocate(data.draw(st.permutations(outcomes)), data.draw(st.permutations(hosts)), [])
     assert shuffled == rows

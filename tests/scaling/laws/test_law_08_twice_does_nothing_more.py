@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.model import Host, Worker, WorkerState
 from headway.scaling.reconcile import COUNTED, reconcile
 from scaling.laws.drawn import LAW
@@ -18,7 +18,7 @@ from scaling.laws.fleets import HOSTS, WORKERS, begun, come_up, pools, rows_of
 @LAW
 @given(hosts=HOSTS, workers=WORKERS, data=st.data())
 def test_what_has_begun_is_not_begun_again(hosts: list[Host], workers: list[Worker], data: st.DataObject) -> None:
-    _, rows = settled(data.draw(pools(hosts)), hosts, [])
+    _, rows = allocate(data.draw(pools(hosts)), hosts, [])
     for host in hosts:
         mine = rows_of(host.host_id, rows)
         after = begun(workers, reconcile(workers, mine))
@@ -34,7 +34,7 @@ def test_a_host_comes_to_rest_at_what_it_was_assigned(
 
     What is not known to be a worker stays, and takes a place that nothing is started for.
     """
-    _, rows = settled(data.draw(pools(hosts)), hosts, [])
+    _, rows = allocate(data.draw(pools(hosts)), hosts, [])
     for host in hosts[:1]:
         mine = rows_of(host.host_id, rows)
         there = come_up(workers, mine)

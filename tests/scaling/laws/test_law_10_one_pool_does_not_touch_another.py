@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.decide import decide
 from headway.scaling.model import Host, Memory, Worker
 from headway.scaling.placement.placement import placed_workers
@@ -29,11 +29,11 @@ from support.pools import NOW_S
 @given(hosts=HOSTS, data=st.data())
 def test_a_pool_that_could_not_be_decided_keeps_its_workers(hosts: list[Host], data: st.DataObject) -> None:
     """Its rows are held: whatever the others want, they stay, and the others get what is left."""
-    _, rows = settled(data.draw(pools(hosts)), hosts, [])
+    _, rows = allocate(data.draw(pools(hosts)), hosts, [])
     failing = data.draw(st.sampled_from(["mail", "news", "video"]))
     held = [row for row in rows if row.pool == failing]
     others = tuple(each for each in data.draw(pools(hosts)) if each.decision.pool != failing)
-    after, placed = settled(others, hosts, [row for row in rows if row.pool != failing], held=held)
+    after, placed = allocate(others, hosts, [row for row in rows if row.pool != failing], held=held)
     assert failing not in placed_workers(placed)
     for outcome in after:
         if outcome.view.capacity_workers is not None:
@@ -50,8 +50,8 @@ def test_a_pool_of_lower_priority_takes_nothing_that_is_not_guaranteed(hosts: li
     high = replace(mine, view=replace(mine.view, profile=replace(mine.view.profile, priority=9)))
     greedy = data.draw(outcomes("news", hosts))
     greedy = replace(greedy, view=replace(greedy.view, profile=replace(greedy.view.profile, workers_min=0)))
-    (alone,), _ = settled([high], hosts, [])
-    (beside, _), _ = settled([high, greedy], hosts, [])
+    (alone,), _ = allocate([high], hosts, [])
+    (beside, _), _ = allocate([high, greedy], hosts, [])
     assert beside.decision == alone.decision
 
 
@@ -60,7 +60,7 @@ def test_a_pool_of_lower_priority_takes_nothing_that_is_not_guaranteed(hosts: li
 def test_one_pools_crash_loop_starts_and_stops_nobody_elses_workers(
     workers: list[Worker], hosts: list[Host], data: st.DataObject
 ) -> None:
-    _, rows = settled(data.draw(pools(hosts)), hosts, [])
+    _, rows = allocate(data.draw(pools(hosts)), hosts, [])
     crashing = data.draw(st.sampled_from(["mail", "news", "video"]))
     pool_of = {worker.worker_id: worker.pool for worker in workers}
 

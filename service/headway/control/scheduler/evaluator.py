@@ -1,4 +1,4 @@
-"""What becomes of every pool at a tick: decided where anything could have changed, then settled with all others."""
+"""What becomes of every pool at a tick: decided where anything could have changed, then allocated beside all others."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from headway.control.scheduler.history_cache import HistoryCache
 from headway.control.scheduler.learning import Learning
 from headway.control.scheduler.view_builder import ViewBuilder
 from headway.errors import HeadwayError
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.rollout import rolled
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
@@ -34,7 +34,7 @@ class Evaluator:
         self._strategies = strategies
         self._profiles: dict[str, tuple[Mapping[str, Any], Profile]] = {}
         self._outcomes: dict[str, Outcome] = {}
-        """By pool, as they were decided: before they were settled with the others."""
+        """By pool, as they were decided: before the others had their part."""
         self._failures: dict[str, str] = {}
 
     def forget(self) -> None:
@@ -60,7 +60,7 @@ class Evaluator:
                 found.update(dict.fromkeys(profile.queues, ahead_s))
         return found
 
-    def settled(
+    def evaluate(
         self, gathered: Gathered, *, due: Mapping[str, Mapping[str, Any]], now_s: float
     ) -> tuple[tuple[Outcome, ...], tuple[Assignment, ...]]:
         """The outcomes beside each other, and where every worker goes. Of pools that are not ``due``, the last.
@@ -77,7 +77,7 @@ class Evaluator:
         self._profiles = {pool: self._profiles[pool] for pool in outcomes}
         acting = {pool for pool, outcome in outcomes.items() if outcome.decision.mode is not Mode.RECOMMEND}
         held = [row for row in gathered.assignments if row.pool in gathered.profiles and row.pool not in acting]
-        left, rows = settled(tuple(outcomes.values()), gathered.hosts, gathered.assignments, held=held)
+        left, rows = allocate(tuple(outcomes.values()), gathered.hosts, gathered.assignments, held=held)
         return left, rolled(tuple(self._marked((*held, *rows))), gathered.hosts, gathered.restarts)
 
     def _marked(self, rows: Iterable[Assignment]) -> Iterator[Assignment]:

@@ -126,7 +126,7 @@ class Ticker:
             return
 
         await self._recall(gathered, now_s=now_s)
-        outcomes, assignments = await asyncio.to_thread(self._evaluation.settled, gathered, due=due, now_s=now_s)
+        outcomes, assignments = await asyncio.to_thread(self._evaluation.evaluate, gathered, due=due, now_s=now_s)
 
         wanted = await asyncio.to_thread(self._hosts.of, outcomes, assignments, gathered, now_s=now_s)
         learned = await self._learned(outcomes, assignments, gathered, now_s=now_s, is_whole=is_all_due)

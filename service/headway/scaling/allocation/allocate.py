@@ -25,7 +25,7 @@ from headway.scaling.profile_keys.pauses import NEVER_DOWN
 CUT_FOR_ROOM = frozenset({"capacity", "share"})
 
 
-def settled(
+def allocate(
     outcomes: Sequence[Outcome],
     hosts: Sequence[Host],
     current: Sequence[Assignment],

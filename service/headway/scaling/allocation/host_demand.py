@@ -67,7 +67,7 @@ def hosts_wanted(
     """What is missing; where nothing is, what is spare.
 
     Args:
-        outcomes: one a pool, settled.
+        outcomes: one a pool, as ``allocate`` left them.
         rows: where their workers are.
         hosts: all hosts.
         before: what was told last; its times are gone on from.

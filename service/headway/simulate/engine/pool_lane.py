@@ -203,11 +203,11 @@ class Lane:
         )
         return Outcome(view=view, before=Memory(), decision=decision, memory=Memory())
 
-    def settle(self, outcome: Outcome) -> None:
+    def take(self, outcome: Outcome) -> None:
         """Go on with what was left of ``outcome`` beside the other pools."""
         self.wanted = outcome.decision.target_workers, outcome.decision.burst_workers
         if self._controller is not None:
-            self._controller.settle(outcome.memory)
+            self._controller.continue_from(outcome.memory)
 
     @property
     def quiet_until_s(self) -> float:

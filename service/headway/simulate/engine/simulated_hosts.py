@@ -1,13 +1,13 @@
 """The hosts of a rehearsal: what room they have, which of them are gone for a while, and who gets how much of them.
 
-Room is shared and workers are placed by the very function of the live loop: pools are settled beside each other.
+Room is shared and workers are placed by the very function of the live loop: pools are allocated beside each other.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from headway.scaling.allocation.allocate import settled
+from headway.scaling.allocation.allocate import allocate
 from headway.scaling.model import Assignment, Host, WorkerState
 from headway.scaling.model import Worker as Reported
 from headway.scaling.placement.host_capacity import HostCapacities
@@ -49,20 +49,20 @@ class Hosts:
         return self._rooms.capacity(self._rooms.kind(lane.profile.template, lane.profile.placement.labels)) or 0
 
     def apply(self, lanes: Sequence[Lane], now_s: float) -> None:
-        """Settle what the pools want with each other, and let workers start and leave accordingly."""
+        """Allocate what the pools want beside each other, and let workers start and leave accordingly."""
         reported = _by_host(lanes)
         hosts = [self._seen(host, reported.get(host.host_id, ())) for host in self._hosts]
         rows = [row for lane in lanes for row in self._rows(lane)]
         alone = [lane.outcome(now_s) for lane in lanes]
-        outcomes, placed = settled(alone, hosts, rows)
+        outcomes, placed = allocate(alone, hosts, rows)
         left = _Left(hosts, placed)
         for lane, before, outcome in zip(lanes, alone, outcomes, strict=True):
-            lane.settle(outcome)
+            lane.take(outcome)
             lane.unplaced.take(
                 now_s,
                 asked_workers=min(asked_workers(before.decision), lane.pool.plan.workers_max),
                 alone=before.decision,
-                settled=outcome.decision,
+                allocated=outcome.decision,
                 is_in_pieces=partial(left.is_in_pieces, lane.profile),
             )
         self._change(lanes, rows, placed, now_s)

@@ -49,18 +49,24 @@ class UnplacedRecorder:
         """Reason without its figures -> the most workers it was told of, and its words then."""
 
     def take(
-        self, now_s: float, *, asked_workers: int, alone: Decision, settled: Decision, is_in_pieces: Callable[[], bool]
+        self,
+        now_s: float,
+        *,
+        asked_workers: int,
+        alone: Decision,
+        allocated: Decision,
+        is_in_pieces: Callable[[], bool],
     ) -> None:
-        """From ``now_s`` on the pool has what ``settled`` says; alone it would have had what ``alone`` does.
+        """From ``now_s`` on the pool has what ``allocated`` says; alone it would have had what ``alone`` does.
 
         ``asked_workers`` is what it wanted before the hosts had their say; ``is_in_pieces`` says whether what they have
         left would be enough for one worker more, were it in one place.
         """
         self.close(now_s)
-        self._workers = max(0, asked_workers - settled.target_workers)
+        self._workers = max(0, asked_workers - allocated.target_workers)
         if not self._workers:
             return
-        self._text = _reason(alone, settled, is_in_pieces)
+        self._text = _reason(alone, allocated, is_in_pieces)
         kind = without_figures(self._text)
         self._workers_max = max(self._workers_max, self._workers)
         self._recorded[kind] = max(self._recorded.get(kind, (0, "")), (self._workers, self._text))
@@ -106,11 +112,11 @@ def is_in_pieces(rooms: HostCapacities, kind: str) -> bool:
     return all(have >= amount for have, amount in zip(left, able[0].costs[kind], strict=True))
 
 
-def _reason(alone: Decision, settled: Decision, is_in_pieces: Callable[[], bool]) -> str:
-    """The note that settling left of it, else which limit it was."""
-    news = [note for note in settled.notes if note not in alone.notes]
-    if news and settled.binding in CUT_FOR_ROOM:
+def _reason(alone: Decision, allocated: Decision, is_in_pieces: Callable[[], bool]) -> str:
+    """The note that allocation left of it, else which limit it was."""
+    news = [note for note in allocated.notes if note not in alone.notes]
+    if news and allocated.binding in CUT_FOR_ROOM:
         return news[0]
-    if settled.binding == "share":
+    if allocated.binding == "share":
         return IN_PIECES if is_in_pieces() else SHARED
     return FULL
