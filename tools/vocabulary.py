@@ -27,7 +27,11 @@ PRIVATE = {
 _WORD_OF = {form: word for word, (forms, _) in PRIVATE.items() for form in forms}
 
 # Where the word has its ordinary meaning.
-ALLOWED = re.compile(r"look(?:s|ed|ing)?[ _]up|looks like|harmless", flags=re.IGNORECASE)
+ALLOWED = re.compile(
+    r"look(?:s|ed|ing)?[ _]up|looks? like|harmless"
+    r"|is_being_told",  # a key of the agent's state folder, which older versions wrote and read
+    flags=re.IGNORECASE,
+)
 # Contents of other people's protocols.
 LEFT_OUT = ("service/headway/wire/v1/",)
 

@@ -1,4 +1,4 @@
-"""The one entry point: it looks at the first word and imports that command only.
+"""The one entry point: it reads the first word and imports that command only.
 
 So a role needs its own extra and no more.
 """
@@ -28,7 +28,7 @@ class Command:
 
 
 GRPC_SETTINGS = {
-    # A line of its own for each failed handshake, which ours tells once and in words for a person.
+    # A line of its own for each failed handshake, which ours logs once, in words for a person.
     "GRPC_VERBOSITY": "ERROR",
     # What it would do in each child before that is another program: some of those that become another user's die of it.
     "GRPC_ENABLE_FORK_SUPPORT": "0",
@@ -135,9 +135,9 @@ def main(argv: list[str] | None = None) -> int:
 
 @contextmanager
 def _grpc_settings() -> Iterator[None]:
-    """Keep gRPC from what it does unasked, unless the environment says otherwise.
+    """Keep gRPC from what it does unasked, unless the environment sets it.
 
-    It looks at its variables when it is imported; workers, which get this environment, shall not have them.
+    gRPC reads its variables when it is imported; workers, which get this environment, shall not have them.
     """
     ours = {name: value for name, value in GRPC_SETTINGS.items() if name not in os.environ}
     os.environ.update(ours)

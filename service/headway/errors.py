@@ -9,9 +9,9 @@
     │   ├── Forbidden      whoever asks is known, and may not do this
     │   └── Misconfigured  this process cannot start as it was set up
     └── Unavailable        the request is right, the moment is not; retry later
-        └── Overloaded     accepting more would break a promise; retry after a pause
+        └── Overloaded     accepting more would break a guarantee; retry after a pause
 
-A message names the thing, what is wrong with it and what would do. Doors turn these into their own status codes, each
+A message names the thing, what is wrong with it and what would do. Servers turn these into their own status codes, each
 in one table; no other file knows a code.
 """
 
@@ -64,4 +64,4 @@ class Unavailable(HeadwayError):
 
 
 class Overloaded(Unavailable):
-    """Accepting more now would break a promise already given; retry after a pause."""
+    """Accepting more now would break a guarantee already given; retry after a pause."""

@@ -74,7 +74,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTls:
-    """The files of the certificate that both doors show. With ``client_ca``, the gRPC door asks for one, too."""
+    """The files of the certificate that both servers show. With ``client_ca``, the gRPC server asks for one, too."""
 
     certificate: Path
     key: Path
@@ -111,7 +111,7 @@ class ControlSettings:
 
         Raises:
             Invalid: with every value that is missing or wrong.
-            Misconfigured: a door would be open to the network without a token, or without TLS.
+            Misconfigured: a listener would be open to the network without a token, or without TLS.
         """
         read = _Reader(env)
         settings = cls(
@@ -280,7 +280,7 @@ class ClientSettings:
 
 
 def database_url_of(env: Mapping[str, str]) -> str | None:
-    """Where ``env`` says that Postgres is, itself or by a file; ``None``: nowhere. Raises ``Invalid``."""
+    """Where ``env`` places Postgres, itself or by a file; ``None``: nowhere. Raises ``Invalid``."""
     read = _Reader(env)
     url = read.secret("HEADWAY_DATABASE_URL", holds="where Postgres is")
     read.close()
@@ -355,7 +355,7 @@ class _Reader:
         return self.secret("HEADWAY_TOKEN", holds="the token, as `headway token create` prints it")
 
     def secret(self, name: str, *, holds: str) -> str | None:
-        """A credential: what the variable ``name`` says, or the file that ``name_FILE`` names."""
+        """A credential: the value of the variable ``name``, or the file that ``name_FILE`` names."""
         given, file = self._env.get(name) or None, self.file(f"{name}_FILE")
         if file is None:
             return given
@@ -388,7 +388,7 @@ class _Reader:
         certificate, key = self.pair()
         ca = self._env.get("HEADWAY_TLS_CA")
         if not ca:
-            # A certificate alone says nothing of TLS here: on one machine it may be the control plane's.
+            # A certificate alone does not ask for TLS here: on one machine it may be the control plane's.
             return None
         trusted = None if ca == "system" else self.file("HEADWAY_TLS_CA")
         return ClientTls(ca=trusted, certificate=certificate, key=key)

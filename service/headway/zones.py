@@ -26,7 +26,7 @@ def refuse_unknown_zones(profile: Profile) -> None:
 
 
 def zone_of(name: str, *, of: str = "time zone") -> tzinfo:
-    """The zone that is called ``name``, which ``of`` says. Raises ``Invalid`` where this machine knows none."""
+    """The zone that is called ``name``, given by ``of``. Raises ``Invalid`` where this machine knows none."""
     zone = UTC if name == UTC_NAME else _zone(name)
     if zone is None:
         raise Invalid(f"{of} {name!r} is not known; write it as Europe/Berlin")

@@ -24,7 +24,9 @@ Session = SparkSession
 
 HEAP_MB = 768
 JVM_END_BOUND_S = 5.0
-POLL_MS = 200  # how long a stream without news waits before it looks again: a fifth of the latency goal, little CPU
+POLL_MS = (
+    200  # how long a stream without new files waits before it polls again: a fifth of the latency goal, little CPU
+)
 
 # The thorough compiler begins ten times later than by default: during a start it would take as much time as Spark does,
 # and what repeats for minutes still gets it.
@@ -50,7 +52,7 @@ _STREAM: Mapping[str, str] = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
-    # Each job's plan is written down for a user interface that is not looked at: in the shortest way.
+    # Each job's plan is written down for a user interface that nobody opens: in the shortest way.
     "spark.sql.ui.explainMode": "simple",
     # The list of files read is written anew every so many batches, and old versions of it live so long.
     "spark.sql.streaming.fileSource.log.compactInterval": "50",
@@ -119,11 +121,11 @@ def embedded(
         "spark.sql.ui.retainedExecutions": "2",
         # Relies on rename being atomic, as it is on a local disk, and halves a micro-batch.
         "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_CHECKPOINTS,
-        # Above so many files a batch, Spark runs a job with a task a file only to look at them: on a local disk that is
+        # Above so many files a batch, Spark runs a job with a task a file only to list them: on a local disk that is
         # twice the work of catching up.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         # The few files of a micro-batch are one task's, those of catching up some tasks'; by default they are split
-        # among as many as there are cores. All of them are new, so looking for what could be skipped finds nothing.
+        # among as many as there are cores. All of them are new, so searching for what could be skipped finds nothing.
         "spark.sql.files.minPartitionNum": "1",
         "spark.sql.files.maxPartitionBytes": "8m",
         "spark.sql.parquet.filterPushdown": "false",

@@ -6,8 +6,8 @@ from vocabulary import FOLDERS, PRIVATE, counted, uses, uses_in
 
 # Folder -> word -> how many are left. A number may only fall: lower it when it has.
 LEFT = {
-    "service": {"tell": 349, "hear": 41, "door": 46, "harm": 1, "look": 182},
-    "sparkjobs": {"tell": 18, "hear": 4, "door": 1, "harm": 0, "look": 6},
+    "service": {"tell": 0, "hear": 0, "door": 0, "harm": 0, "look": 0},
+    "sparkjobs": {"tell": 0, "hear": 0, "door": 0, "harm": 0, "look": 0},
     "tests": {"tell": 515, "hear": 55, "door": 97, "harm": 19, "look": 210},
     "benchmarks": {"tell": 18, "hear": 6, "door": 1, "harm": 0, "look": 24},
 }

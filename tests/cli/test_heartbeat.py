@@ -24,7 +24,7 @@ def beats(file: Path, number: int) -> Callable[[], bool]:
 def test_a_heart_beats_until_what_it_asks_does_not_answer(tmp_path: Path) -> None:
     file, is_hung, is_asked = tmp_path / "heartbeat", threading.Event(), threading.Event()
     told: list[float] = []
-    heart = Heartbeat(file, tell=lambda: told.append(time.monotonic()), every_s=0.01)
+    heart = Heartbeat(file, write_row=lambda: told.append(time.monotonic()), every_s=0.01)
     heart.start()
     try:
         eventually(beats(file, 3))
@@ -53,7 +53,7 @@ def test_a_question_that_fails_is_no_beat(tmp_path: Path) -> None:
         asked.release()
         raise OSError("the JVM has hung up")
 
-    heart = Heartbeat(file, tell=lambda: None, every_s=0.01)
+    heart = Heartbeat(file, write_row=lambda: None, every_s=0.01)
     heart.asks(ask)
     heart.start()
     try:
@@ -66,7 +66,7 @@ def test_a_question_that_fails_is_no_beat(tmp_path: Path) -> None:
 
 def test_a_database_that_hangs_stops_no_heart(tmp_path: Path) -> None:
     file, is_hung = tmp_path / "heartbeat", threading.Event()
-    heart = Heartbeat(file, tell=lambda: is_hung.wait(60), every_s=0.01)
+    heart = Heartbeat(file, write_row=lambda: is_hung.wait(60), every_s=0.01)
     heart.start()
     try:
         eventually(beats(file, 5))

@@ -65,7 +65,7 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
         "  redis/emails  waiting jobs: 1  workers: 0\n"
         "  redis/reports  waiting jobs: 0  workers: 0\n"
         f"wrote {tmp_path}/profiles.yaml and {tmp_path}/host.toml\n"
-        "next: look both files over, then type\n"
+        "next: check both files, then type\n"
         f"  headway up --profiles {tmp_path}/profiles.yaml --host-file {tmp_path}/host.toml\n"
     )
 

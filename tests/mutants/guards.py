@@ -71,10 +71,14 @@ GUARDS = (
         AGENT,
         WRITTEN,
         ("state/state_dir.py", "            os.fsync(folder)\n", "            pass\n"),
-        ("controlplane/session.py", "        self._contact.commit_to(promises(batch.news.templates))\n", ""),
         (
             "controlplane/session.py",
-            "self._contact.commit_to(promises",
+            "        self._contact.commit_to(isolation_limits_s(batch.update.templates))\n",
+            "",
+        ),
+        (
+            "controlplane/session.py",
+            "self._contact.commit_to(isolation_limits_s",
             "self._pending.reported(batch)\n        self._contact.commit_to(promises",
         ),
         ("controlplane/enrolment.py", "                self._folder.save_identity(fresh)", "                pass"),

@@ -47,7 +47,7 @@ HARMS: Sequence[Harm] = (
     Harm(
         what="an agent takes silence for zero: cut off for three seconds it lets all workers go",
         module="agent/controlplane/isolation.py",
-        right="return _least(promises(known.values()), self._promised)",
+        right="return _least(isolation_limits_s(known.values()), self._promised)",
         wrong="return dict.fromkeys(known, 3.0)",
         kinds=("host parted",),
     ),

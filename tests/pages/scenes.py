@@ -139,18 +139,29 @@ def everything(servers: Servers) -> Iterator[Scene]:
 @contextmanager
 def recorded_past(servers: Servers) -> Iterator[Scene]:
     """Two hours of jobs in the event log of `headway up`, a profile for them, and a database."""
-    began_s = time.time() - 7200 - time.time() % 5
+    yield _recorded(servers, every_s=17.0, jobs=400)
+
+
+@contextmanager
+def recorded_weeks(servers: Servers) -> Iterator[Scene]:
+    """The same with a job each half hour of three weeks, of which two are whole whatever today is."""
+    yield _recorded(servers, every_s=1800.0, jobs=21 * 48)
+
+
+def _recorded(servers: Servers, *, every_s: float, jobs: int) -> Scene:
+    began_s = time.time() - every_s * (jobs + 20) - time.time() % 5
     for queue, classes in (("redis/mail", ("mail",)), ("redis/media", ("image", "video"))):
-        rows = [event for number in range(400) for event in _lived(queue, classes, number, began_s)]
+        moments_s = [began_s + number * every_s for number in range(jobs)]
+        rows = [each for number, at_s in enumerate(moments_s) for each in _lived(queue, classes, number, at_s)]
         publish(servers.folder / ".headway/events", f"{queue.replace('/', '-')}.parquet", table(rows))
     (servers.folder / "profiles.yaml").write_text(PROFILES.replace("emails", "mail"))
-    yield Scene(folder=servers.folder, env={"HEADWAY_DATABASE_URL": servers.migrated_url()})
+    return Scene(folder=servers.folder, env={"HEADWAY_DATABASE_URL": servers.migrated_url()})
 
 
-def _lived(queue: str, classes: tuple[str, ...], number: int, began_s: float) -> Iterator[JobEvent]:
+def _lived(queue: str, classes: tuple[str, ...], number: int, at_s: float) -> Iterator[JobEvent]:
     """One job's events: it came, it began a second later, and it ended; videos take long."""
     job_class = classes[number % len(classes)]
-    at_s, ran_s = began_s + number * 17.0, 60.0 if job_class == "video" else 1.5
+    ran_s = 60.0 if job_class == "video" else 1.5
     about = {"queue": queue, "job_id": f"{number}", "job_class": job_class}
     yield JobEvent(kind=EventKind.ENQUEUED, at_s=at_s, **about)
     yield JobEvent(kind=EventKind.STARTED, at_s=at_s + 1, enqueued_at_s=at_s, **about)
@@ -167,9 +178,11 @@ SCENES = {
     "minutes of time": minutes,
     "everything installed": everything,
     "a recorded past": recorded_past,
+    "recorded weeks": recorded_weeks,
 }
 SERVED = {"a control plane", "hosts"}
-LONG = {"minutes of time", "everything installed", "a recorded past"}  # `make docs-run` alone runs them
+# `make docs-run` alone runs these.
+LONG = {"minutes of time", "everything installed", "a recorded past", "recorded weeks"}
 
 
 @contextmanager

@@ -53,9 +53,9 @@ class Machine:
                 )
 
     def report(self) -> None:
-        is_heard = self.is_reachable and self.has_power
-        workers = tuple(self.workers) if is_heard else self.known.workers
-        self.known = replace(self.known, workers=workers, is_known=is_heard, silent_s=0.0 if is_heard else 60.0)
+        does_report = self.is_reachable and self.has_power
+        workers = tuple(self.workers) if does_report else self.known.workers
+        self.known = replace(self.known, workers=workers, is_known=does_report, silent_s=0.0 if does_report else 60.0)
 
 
 def done(what: str, machine: Machine, machines: dict[str, Machine]) -> None:

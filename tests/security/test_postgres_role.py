@@ -159,7 +159,7 @@ async def test_the_documented_role_runs_the_pipelines_writer_for_eight_days_and_
             tend(writer, is_stopping=lambda: False, lacks=lacks)
             assert lacks.text is None
             train_due(writer, UTC, is_stopping=lambda: False)
-            beat.tell()
+            beat.write()
             assert len((await keep_partitions(engine))[0]) == 1
             for table in SERVED:
                 await forget_old(engine, table)

@@ -33,7 +33,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     parent_watch.watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
     beat = PipelineHeartbeat(database_url)
-    heart = Heartbeat(work_dir / FILE, tell=beat.tell)
+    heart = Heartbeat(work_dir / FILE, write_row=beat.write)
     heart.start()
     sink, stage = MetricsSink(database_url), CRASHED
     try:

@@ -48,7 +48,7 @@ def test_what_should_be_apart_is_found_and_what_fits_together_is_left(spark: Spa
     assert next(iter(found)) == "redis/media", "what should be divided comes first"
     assert found["redis/media"].is_cure
     assert (found["redis/media"].quick, found["redis/media"].slow) == (("thumbnail",), ("video",))
-    assert "Give `video` a queue and a pool of its own." in found["redis/media"].told
+    assert "Give `video` a queue and a pool of its own." in found["redis/media"].text
     assert not found["redis/mail"].is_cure
-    assert "leave them together" in found["redis/mail"].told
+    assert "leave them together" in found["redis/mail"].text
     assert "fewer than two classes" in found["redis/one"].why

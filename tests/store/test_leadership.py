@@ -111,7 +111,7 @@ async def test_an_epoch_far_ahead_of_the_clock_was_no_leaders_and_moves_nothing(
         engine = create_engine(migrated_url)
         async with engine.begin() as told:
             (host,) = await load_hosts(told)
-        assert (host.is_undecided, host.is_heard) == (False, True)  # what is decided anew it would not take
+        assert (host.is_undecided, host.is_confirmed) == (False, True)  # what is decided anew it would not take
         await engine.dispose()
     await session.close()
 
@@ -244,7 +244,7 @@ async def test_a_lease_does_not_run_while_nobody_leads(
 
 
 @pytest.mark.parametrize(
-    ("has", "has_reported", "is_undecided", "is_heard"),
+    ("has", "has_reported", "is_undecided", "is_confirmed"),
     [
         ((5, 9), True, True, True),  # the backup is of the same epoch: what it runs is the truth
         ((6, 2), True, True, True),  # of an earlier one
@@ -255,7 +255,7 @@ async def test_a_lease_does_not_run_while_nobody_leads(
     ],
 )
 async def test_a_host_that_acts_on_lost_orders_is_decided_anew_from_what_it_reports(
-    migrated_url: str, *, has: tuple[int, int], has_reported: bool, is_undecided: bool, is_heard: bool
+    migrated_url: str, *, has: tuple[int, int], has_reported: bool, is_undecided: bool, is_confirmed: bool
 ) -> None:
     engine = create_engine(migrated_url)
     async with engine.begin() as connection:
@@ -269,7 +269,7 @@ async def test_a_host_that_acts_on_lost_orders_is_decided_anew_from_what_it_repo
         if has_reported:
             await connection.exec_driver_sql("update hosts set reported_at = now()")
         (host,) = await load_hosts(connection)
-        assert (host.is_undecided, host.is_heard) == (is_undecided, is_heard)
+        assert (host.is_undecided, host.is_confirmed) == (is_undecided, is_confirmed)
     await engine.dispose()
 
 
@@ -292,27 +292,27 @@ async def test_hosts_are_heard_anew_where_the_database_may_have_been_restored(
         session = await LeaderSession.open(migrated_url)
         first = await session.try_lead("first")
         assert first is not None
-        assert await _is_heard(migrated_url), "nobody has led before: there is nothing that was lost"
+        assert await _is_confirmed(migrated_url), "nobody has led before: there is nothing that was lost"
         await session.close()
         connection.execute(f"update leader_heartbeat set renewed_at = {renewed}")
         following = await LeaderSession.open(migrated_url)
         await _led(following, "following")
-        assert await _is_heard(migrated_url) is not is_perhaps_restored
+        assert await _is_confirmed(migrated_url) is not is_perhaps_restored
         await following.close()
         third = await LeaderSession.open(migrated_url)
         await _led(third, "third")
-        assert await _is_heard(migrated_url) is not is_perhaps_restored, "its successor knows as much"
+        assert await _is_confirmed(migrated_url) is not is_perhaps_restored, "its successor knows as much"
         connection.execute("update hosts set reported_at = now()")
-        assert await _is_heard(migrated_url)
+        assert await _is_confirmed(migrated_url)
         await third.close()
 
 
-async def _is_heard(url: str) -> bool:
+async def _is_confirmed(url: str) -> bool:
     engine = create_engine(url)
     async with engine.begin() as connection:
         (host,) = await load_hosts(connection)
     await engine.dispose()
-    return host.is_heard
+    return host.is_confirmed
 
 
 async def test_a_leader_that_hangs_inside_a_transaction_does_not_hold_the_next_one_up(

@@ -271,10 +271,10 @@ def test_a_sign_of_life_waits_for_no_batch_and_a_missing_database_is_no_error(
         connection.execute("update pipeline_health set beat_at = now() - interval '1 hour'")
         connection.commit()
         with sink._lock:
-            beat.tell()
+            beat.write()
     assert beat_age_s() < 600
     with closing(PipelineHeartbeat(f"{migrated_url}_that_is_not_there")) as beat:
-        beat.tell()
+        beat.write()
 
 
 def test_what_the_pipeline_is_at_and_how_old_its_events_were_is_told(migrated_url: str, sink: MetricsSink) -> None:

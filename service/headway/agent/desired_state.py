@@ -1,4 +1,4 @@
-"""What the control plane told this host to run, and what counts as newer."""
+"""What the control plane assigned to this host, and what counts as newer."""
 
 import logging
 from collections.abc import Container, Iterable
@@ -17,22 +17,22 @@ class DesiredState:
     cluster_id: str = ""
     epoch: int = 0
     revision: int = 0
-    """0: nothing was ever told."""
+    """0: no assignment was ever received."""
     assignments: tuple[Assignment, ...] | None = None
-    """``None``: nothing was ever told, so nothing is started and nothing stopped."""
+    """``None``: no assignment was ever received, so the agent starts and stops nothing."""
 
     def are_outdated_by(self, *, epoch: int, revision: int) -> bool:
         """Whether an answer of this cluster is newer. An older one, of a leader that was replaced, changes nothing."""
         return (epoch, revision) > (self.epoch, self.revision)
 
     def are_confirmed_by(self, *, epoch: int, revision: int) -> bool:
-        """Whether such an answer says that these hold. Of a host that nobody has decided about it says nothing, and
-        where the orders were lost with a database it is of long ago.
+        """Whether such an answer confirms this assignment. For a host without a decision an answer confirms nothing.
+        Where a database was lost with its assignments, an answer is out of date.
         """
         return revision > 0 and (epoch, revision) == (self.epoch, self.revision)
 
     def moved_to(self, cluster_id: str) -> "DesiredState":
-        """After enrolling anew: what was told stays in force, and whatever is told there is newer."""
+        """After a new enrolment: the assignment stays in force, and any assignment received there is newer."""
         return replace(self, cluster_id=cluster_id, epoch=0, revision=0)
 
 
@@ -55,7 +55,7 @@ def within(assignments: Iterable[Assignment], *, workers_max: int, templates: Co
 
 
 class Bound:
-    """Says once when more was asked for than the host's owner allows, and once when that is over."""
+    """Logs on change whether the control plane asks for more workers than the host's owner allows."""
 
     def __init__(self) -> None:
         self._is_logged = False

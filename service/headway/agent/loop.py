@@ -1,8 +1,8 @@
 """The agent of one host: compares what runs with what is wanted, and acts. Its main thread never waits for anybody.
 
-main     looks after the workers; woken by ends, answers and signals, else twice a second
+main     maintains the workers; woken by ends, answers and signals, else twice a second
 poll     waits for orders                       } see link
-report   tells what the host has and runs       }
+report   sends what the host has and runs       }
 """
 
 import logging
@@ -46,7 +46,7 @@ class AgentSetup:
     host_file: WatchedFile
     host_name: str
     control: Sequence[str]
-    """Addresses of the gRPC doors of one control plane or several."""
+    """Addresses of the gRPC endpoints of one control plane or several."""
     token: str | None
     environment: Mapping[str, str]
     """What workers inherit, less what is the agent's own."""
@@ -61,7 +61,7 @@ class AgentSetup:
 
 
 class Agent:
-    """Runs the workers of one host until it is told to stop."""
+    """Runs the workers of one host until it is asked to stop."""
 
     def __init__(self, setup: AgentSetup, *, wakes: WakePipe, clock: Callable[[], float] = procfs.since_boot_s) -> None:
         self._setup = setup
@@ -81,7 +81,7 @@ class Agent:
         return self._setup.host_file.now
 
     def run(self) -> tuple[Record, ...]:
-        """Work until told to stop. Returns the workers that still run.
+        """Work until asked to stop. Returns the workers that still run.
 
         Raises:
             Refused: another agent works in the state folder, or is this host.
@@ -157,7 +157,7 @@ class Agent:
             return False
         if self._ends_by_s is None:
             return not self._setup.stops_workers
-        # Asked a second time by a person who has no patience: the workers have been told, and end without us.
+        # Asked a second time by a person who has no patience: the workers have their stop signal, and end without us.
         is_pressed = self._wakes.stops_asked > 1
         return not (fleet.running() or fleet.remains.left) or is_pressed or self._clock() > self._ends_by_s
 
@@ -245,7 +245,7 @@ def _within(assignments: Iterable[Assignment], host_file: HostFile) -> tuple[Ass
 
 
 def stop_left(folder: StateFolder, *, wakes: WakePipe, clock: Callable[[], float] = procfs.since_boot_s) -> int:
-    """End every worker that an agent has left behind. Returns how many still run: when told to stop, or of no record.
+    """End every worker that an agent has left behind. Returns how many still run: when asked to stop, or of no record.
 
     Raises:
         Refused: an agent works there, which would start them again; or none ever did.
@@ -269,6 +269,6 @@ def stop_left(folder: StateFolder, *, wakes: WakePipe, clock: Callable[[], float
 
 
 def drain_bound_s(fleet: WorkerManager, *, now_s: float) -> float:
-    """Seconds after which every worker that was told to stop has ended, by force if need be, and what was left."""
+    """Seconds after which every worker that was asked to stop has ended, by force if need be, and what was left."""
     drains_s = (record.stop.drain_timeout_s * (1 + record.life.is_being_told) for record in fleet.running())
     return max([*drains_s, *fleet.remains.time_left_s(now_s=now_s)], default=0.0) + END_MARGIN_S

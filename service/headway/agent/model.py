@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """What the broker said of one process, and how old that was when it was heard at ``received_at_s``."""
+    """What the broker reported of one process, and how old that was on receipt at ``received_at_s``."""
 
     pid: int
     is_busy: bool

@@ -108,7 +108,7 @@ class Api:
 
 
 def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:
-    """What keeps the control plane at ``url`` from answering, as far as ``error`` tells."""
+    """What keeps the control plane at ``url`` from answering, as far as ``error`` shows."""
     if isinstance(error, httpx.UnsupportedProtocol):
         return Misconfigured(f"HEADWAY_URL={url!r} is no address of HTTP: expected one as http://127.0.0.1:8460")
     if "certificate has expired" in str(error):

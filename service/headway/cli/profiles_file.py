@@ -1,4 +1,4 @@
-"""``profiles.yaml``: brokers by connection name, and what is wanted of each pool. Every mistake is told at once."""
+"""``profiles.yaml``: brokers by connection name, and the profile of each pool. All mistakes are reported together."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -82,7 +82,7 @@ def _int(loader: _Loader, node: yaml.ScalarNode) -> int | str:
 
 
 def _timestamp(_: _Loader, node: yaml.ScalarNode) -> str:
-    """Dates stay as they are written: their zone is told beside them."""
+    """Dates stay as they are written: their zone stands beside them."""
     return str(node.value)
 
 

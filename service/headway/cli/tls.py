@@ -1,4 +1,4 @@
-"""What settings say of TLS, as the clients of the two doors take it."""
+"""The TLS settings, as the clients of the two servers take them."""
 
 import ssl
 
@@ -8,7 +8,7 @@ from headway.wire.channel import Tls, read_tls
 
 
 def grpc_tls(tls: ClientTls | None) -> Tls | None:
-    """For the gRPC door; ``None``: it is called without TLS. Raises ``Misconfigured``."""
+    """For the gRPC server; ``None``: it is called without TLS. Raises ``Misconfigured``."""
     return None if tls is None else read_tls(tls.ca, certificate=tls.certificate, key=tls.key)
 
 

@@ -56,7 +56,7 @@ def called(app: typer.Typer, arguments: list[str], *, name: str = "headway") -> 
 
 
 def _sentence(error: Exception) -> str:
-    """What typer says over several lines, and where the right words are told; empty where it has printed the help."""
+    """What typer prints over several lines, and where to find the right words; empty where it has printed the help."""
     message: str = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")  # type: ignore[attr-defined]
     if not message:
         return ""

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from headway.scaling.model import QueueSample, WorkerActivity
 
 HEARTBEAT_S = 5.0  # one metric bucket: whatever is quiet is still known to be
-AGEING_S = 1.0  # while jobs wait, their age is news although nothing moves
+AGEING_S = 1.0  # while jobs wait, their age is a change although nothing moves
 
 
 class ChangeFilter:
-    """What the control plane knows, so that only what differs is told."""
+    """What the control plane knows, so that only differences are sent."""
 
     def __init__(self) -> None:
         self._samples: dict[str, QueueSample] = {}

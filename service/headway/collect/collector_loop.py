@@ -1,4 +1,4 @@
-"""Collectors at work: one thread a broker connection looks, tells, waits. One that fails does not touch another."""
+"""Collectors at work: one thread a broker connection polls, sends, waits. One that fails does not touch another."""
 
 import logging
 import random
@@ -15,8 +15,8 @@ from headway.emit.outbox_folder import BEGIN_ANEW, StateFolder
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
-POLL_S = 0.5  # a queue that wakes from nothing is seen within this; a look costs the broker well under a millisecond
-CATCH_UP_S = 0.05  # the pause between looks that cannot take everything that is new: a third of the processor is left
+POLL_S = 0.5  # a queue that wakes from nothing is seen within this; a poll costs the broker well under a millisecond
+CATCH_UP_S = 0.05  # the pause between polls that cannot take everything that is new: a third of the processor is left
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 5.0
 BATCH_ITEMS_MAX = 9_000  # ingest takes 10,000
@@ -40,7 +40,7 @@ class Collector:
         self._queues: tuple[str, ...] | None = None
 
     def turn(self) -> float:
-        """Look once and tell what is new; before that, what could not be told yet. Returns the pause until the next."""
+        """Poll once and send what is new; before that, what could not be sent yet. Returns the pause until the next."""
         began_s = time.monotonic()
         if not self._outbox.is_empty and not self._outbox.push():
             return self._outbox.pause_s
@@ -59,7 +59,7 @@ class Collector:
             try:
                 pause_s = self.turn()
             except Exception:
-                # A bug. What was half taken in is forgotten, and read again from the last that was told.
+                # A bug. What was half taken in is forgotten, and read again from the last that was sent.
                 log.exception("collector failed connection=%s", self._connection)
                 self._broker, self._news = self._new_broker(), ChangeFilter()
                 pause_s = PAUSE_MAX_S
@@ -81,7 +81,7 @@ class Collector:
     def _send(self, poll_once: PollResult) -> bool:
         """Get what is new of ``poll_once`` out. Returns whether all of it was answered."""
         if self._outbox.cursor is None:
-            self._outbox.keep(self._broker.cursor())  # from now on it is known where the telling began
+            self._outbox.keep(self._broker.cursor())  # from now on it is known where the reports began
         samples, activities = self._news.due(poll_once.samples, poll_once.activities, at_s=poll_once.at_s)
         cursor = self._broker.cursor() if poll_once.events else None
         for events, some_samples, some_activities in _batches(poll_once.events, samples, activities):
@@ -142,7 +142,7 @@ class Collectors:
         self._threads: dict[str, threading.Thread] = {}
 
     def start(self) -> None:
-        """Start looking."""
+        """Start polling."""
         for connection, collector in self._collectors.items():
             # A daemon: a broker that does not answer cannot hold up the end, and the file is whole at any moment.
             thread = threading.Thread(target=collector.run, args=(self._stop,), name=connection, daemon=True)

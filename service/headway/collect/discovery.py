@@ -10,7 +10,7 @@ from headway.collect.broker import connect, unavailable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundQueue:
-    """A queue in a broker, as it looked for a moment."""
+    """A queue in a broker, as it was at one moment."""
 
     library: str
     name: str

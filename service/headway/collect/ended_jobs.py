@@ -52,7 +52,7 @@ class EndedJobs:
                 kept.read_until_s = until_s if until_s > kept.read_until_s else kept.read_until_s + 1.0
 
     def learn(self, kept_s: float, *, since_s: float) -> None:
-        """Look at jobs that are kept for ``kept_s``, too, those that ended since ``since_s`` included."""
+        """Poll jobs that are kept for ``kept_s``, too, those that ended since ``since_s`` included."""
         is_known = any(abs(kept.kept_s - kept_s) <= ALIKE_S for kept in self._kept)
         if math.isfinite(kept_s) and kept_s >= 0 and not is_known and len(self._kept) < KEPT_TIMES_MAX:
             self._kept.append(Kept(kept_s, since_s))

@@ -1,13 +1,13 @@
-"""The life of a job as RQ records it, and what of it has been told. Pure: readings in, events out.
+"""The life of a job as RQ records it, and what of it has been reported. Pure: readings in, events out.
 
-A job's record says only how things stand. What is told of a job therefore depends on what was told before:
+A job's record holds only the present state. The events of a job therefore depend on what was reported before:
 
     -> enqueued          it waits
     enqueued -> started  a worker has it
     started -> ended     it finished or failed
     ended -> enqueued    the same id was put into the queue again: a new life, known by its new ``enqueued_at``
 
-Moves that happened between two looks are told together, each at its own time.
+Moves that happened between two polls are reported together, each at its own time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ _IN_QUEUE = _BEGUN | {"queued"}
 
 
 class Stage(IntEnum):
-    """How far a job's life has been told."""
+    """How far a job's life has been reported."""
 
     ENQUEUED = 1
     STARTED = 2
@@ -47,7 +47,7 @@ class Stage(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """What the broker says of a job."""
+    """The broker's record of a job."""
 
     status: str
     enqueued_at_s: float
@@ -70,13 +70,13 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedLife:
-    """What has been told of a job's present life."""
+    """What has been reported of a job's present life."""
 
     stage: Stage
     enqueued_at_s: float
     started_at_s: float | None = None
     ended_before_at_s: float | None = None
-    """The end that its record still shows from the life before: not news."""
+    """The end that its record still shows from the life before: nothing new."""
     attempt: int | None = None
     """Which attempt of the job this life is; ``None``: the first, as far as is known."""
     retries_left: int | None = None
@@ -88,7 +88,7 @@ class ReportedLife:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """One look at one job."""
+    """One reading of one job."""
 
     queue: str
     job_id: str
@@ -96,9 +96,9 @@ class Sighting:
     is_in_finished: bool = False
     """Whether it is in the queue's registry of finished jobs."""
     is_enqueued_reported: bool = False
-    """Whether its entry into the queue is known to be told, though nothing else of it is remembered."""
+    """Whether its entry into the queue is known to be reported, though nothing else of it is remembered."""
     polled_at_s: float | None = None
-    """When the look before was; ``None``: this is the first."""
+    """When the poll before was; ``None``: this is the first."""
 
 
 def record_from(values: list[str | None]) -> JobRecord | None:
@@ -137,7 +137,7 @@ def _seconds(value: str | None) -> float | None:
 def progress(
     reported: ReportedLife | None, record: JobRecord, sighting: Sighting
 ) -> tuple[list[JobEvent], ReportedLife | None]:
-    """What is new of a job since ``reported``, in the order it happened, and what is told now.
+    """What is new of a job since ``reported``, in the order it happened, and what is reported now.
 
     ``None`` comes back of a job that does not concern the queue: scheduled for later, deferred, cancelled.
     """
@@ -183,7 +183,7 @@ def vanished(reported: ReportedLife, sighting: Sighting) -> tuple[list[JobEvent]
 def _moves(
     reported: ReportedLife, record: JobRecord, sighting: Sighting, events: list[JobEvent]
 ) -> tuple[list[JobEvent], ReportedLife]:
-    """``events`` and the moves of the present life, and what is told with them."""
+    """``events`` and the moves of the present life, and what is reported with them."""
     # RQ may give a job up before it begins again: its record still shows the life before.
     is_of_before = record.is_ended and record.ended_at_s is not None and record.ended_at_s == reported.ended_before_at_s
     started_at_s = record.started_at_s if record.status in _BEGUN and not is_of_before else None
@@ -232,10 +232,10 @@ def _attempt(
     """Which attempt of its job the life that begins is; ``None`` of the first, and of what may be.
 
     Args:
-        before: What was told of the life before, if it is remembered.
-        ended: What is told now of its end.
+        before: What was reported of the life before, if it is remembered.
+        ended: What is reported now of its end.
         record: The job as it is in the life that begins.
-        sighting: The look.
+        sighting: The reading.
     """
     if record.retries:
         return record.retries + 1
@@ -246,13 +246,13 @@ def _attempt(
     shows_end_before = record.status not in _ENDED and record.ended_at_s is not None
     if not shows_end_before or record.retries_left is None or record.is_repeated:
         return None
-    # What came and failed since the look before was never told: its retry is the first that is told of it.
+    # A job that came and failed since the poll before was never reported: its retry is its first event.
     is_first_reported = sighting.polled_at_s is not None and (record.created_at_s or 0.0) > sighting.polled_at_s
     return None if is_first_reported else 2
 
 
 def _retries_used(before: ReportedLife, record: JobRecord) -> int:
-    """How often RQ has put the job back since ``before``: several times between two looks, if it fails at once."""
+    """How often RQ has put the job back since ``before``: several times between two polls, if it fails at once."""
     is_over_well = before.stage is Stage.ENDED and not before.has_failed
     if is_over_well or before.retries_left is None or record.retries_left is None:
         return 0
@@ -260,7 +260,7 @@ def _retries_used(before: ReportedLife, record: JobRecord) -> int:
 
 
 def _kind_of_end(record: JobRecord, sighting: Sighting, *, is_end_shown: bool) -> EventKind:
-    """How a life ended that was followed by another. The record does not say; these are the traces of each way."""
+    """How a life ended that was followed by another. The record does not show it; these are the traces of each way."""
     if sighting.is_in_finished:
         return EventKind.FINISHED
     if is_end_shown:  # it ended, and not well: a retry

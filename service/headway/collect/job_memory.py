@@ -1,8 +1,8 @@
 """What is remembered of the jobs of one queue, within bounds.
 
-Of waiting jobs the newest are remembered one by one, the others by the moment up to which entries were told. Of ended
-jobs the last half minute is remembered one by one, the others by the moment up to which ends were told. A job that
-turns up later is news only if it is younger than that.
+Of waiting jobs the newest are remembered one by one, the others by the moment up to which entries were reported. Of
+ended jobs the last half minute is remembered one by one, the others by the moment up to which ends were reported. A job
+that turns up later is new only if it is younger than that.
 """
 
 from collections import deque
@@ -15,8 +15,8 @@ from headway.collect.job_lifecycle import ReportedLife, Stage
 WAITING_KEPT = 2_000
 RUNNING_KEPT = 10_000
 ENDED_KEPT = 20_000
-ASIDE_KEPT = 5_000  # of more, their records tell that they came back, and not how often
-ENDED_KEPT_S = 30.0  # well above the slack by which the spans of two looks overlap
+ASIDE_KEPT = 5_000  # of more, their records show that they came back, and not how often
+ENDED_KEPT_S = 30.0  # well above the slack by which the spans of two polls overlap
 ANCHORS_KEPT = 16  # some of them may be cancelled
 
 
@@ -35,7 +35,7 @@ class _Ended:
 
 
 class JobMemory:
-    """The jobs of one queue as far as they were told."""
+    """The jobs of one queue as far as they were reported."""
 
     def __init__(self, *, begins_at_s: float) -> None:
         self.waiting: dict[str, ReportedLife] = {}
@@ -44,12 +44,12 @@ class JobMemory:
         self._aside: dict[str, ReportedLife] = {}
         """Jobs that have failed and wait elsewhere until their retry is due, which may be long."""
         self.anchors: deque[str] = deque(maxlen=ANCHORS_KEPT)
-        """The last jobs at the end of the list that were told: what stands behind them is new."""
+        """The last jobs at the end of the list that were reported: what stands behind them is new."""
         self.entries_reported_until_s = 0.0
         self.ends_reported_until_s = begins_at_s
 
     def reported(self, job_id: str) -> ReportedLife | None:
-        """What was told of a job; None where it is not remembered."""
+        """What was reported of a job; None where it is not remembered."""
         if job_id in self.waiting:
             return self.waiting[job_id]
         if job_id in self._running:
@@ -60,11 +60,11 @@ class JobMemory:
         return ended.reported if ended else None
 
     def running(self) -> Iterator[str]:
-        """The jobs that were told to run."""
+        """The jobs that were reported as running."""
         yield from self._running
 
     def is_running(self, job_id: str, *, member: str | None = None) -> bool:
-        """Whether a job was told to run, in the execution that ``member`` names if one is given."""
+        """Whether a job was reported as running, in the execution that ``member`` names if one is given."""
         running = self._running.get(job_id)
         return running is not None and (member is None or running.member == member)
 
@@ -74,12 +74,12 @@ class JobMemory:
         return running.reported.started_at_s if running else None
 
     def has_ended(self, job_id: str, *, score: float) -> bool:
-        """Whether the end that stands at ``score`` of a registry was told."""
+        """Whether the end that stands at ``score`` of a registry was reported."""
         ended = self._ended.get(job_id)
         return ended is not None and ended.score == score
 
     def put(self, job_id: str, reported: ReportedLife, *, at_s: float, member: str | None, score: float | None) -> None:
-        """Remember what was told of a job."""
+        """Remember what was reported of a job."""
         self.forget(job_id)
         if reported.stage is Stage.ENQUEUED:
             self.waiting[job_id] = reported
@@ -131,7 +131,9 @@ class JobMemory:
             "ended": {job: [each.enqueued_at_s, each.noticed_at_s, each.score] for job, each in self._ended.items()},
             "aside": {job: reported.enqueued_at_s for job, reported in self._aside.items()},
             "attempts": {
-                job: _attempt_to_state(reported) for job, reported in self._told() if _is_worth_noting(reported)
+                job: _attempt_to_state(reported)
+                for job, reported in self._reported_lives()
+                if _is_worth_noting(reported)
             },
             "anchors": list(self.anchors),
             "entries_told_until_s": self.entries_reported_until_s,
@@ -170,7 +172,7 @@ class JobMemory:
             )
         return self
 
-    def _told(self) -> Iterator[tuple[str, ReportedLife]]:
+    def _reported_lives(self) -> Iterator[tuple[str, ReportedLife]]:
         yield from self.waiting.items()
         yield from ((job, each.reported) for job, each in self._running.items())
         yield from ((job, each.reported) for job, each in self._ended.items())

@@ -1,4 +1,4 @@
-"""What one look at a queue of RQ finds, which job records it then asks for, and what it is answered. Values only."""
+"""What one poll of a queue of RQ finds, which job records it then requests, and the replies. Values only."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class EndedSpans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What one look at the keys of a queue found. Ids stand in the list's order, the next one to be taken first."""
+    """What one poll of the keys of a queue found. Ids stand in the list's order, the next one to be taken first."""
 
     waiting_jobs: int
     in_flight_jobs: int
@@ -41,18 +41,18 @@ class Reading:
 
 @dataclass(slots=True)
 class RecordRequests:
-    """Jobs whose records a look has to read, the most urgent first, and never more than ``room``."""
+    """Jobs whose records a poll has to read, the most urgent first, and never more than ``room``."""
 
     room: int
     is_behind: bool
-    """Whether what entered is told bit by bit, so that the list's end was not looked at."""
+    """Whether new entries are reported bit by bit, so that the list's end was not read."""
     jobs: dict[str, None] = field(default_factory=dict)
     new: set[str] = field(default_factory=set)
-    """Those whose place in the list says that they entered after everything that was told."""
+    """Those whose place in the list shows that they entered after everything reported."""
     ended: set[str] = field(default_factory=set)
     """Those that may have ended: their scores in the registries are wanted as well."""
     only_read: set[str] = field(default_factory=set)
-    """Those whose record says how long the queue's jobs wait, and is no news yet."""
+    """Those whose record shows how long the queue's jobs wait, and is not to be reported yet."""
     has_all_ends: bool = True
 
     def add(self, job_ids: Iterable[str]) -> bool:

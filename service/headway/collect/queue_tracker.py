@@ -1,4 +1,4 @@
-"""One queue from look to look: which job records are worth reading, and what they tell that is new."""
+"""One queue from poll to poll: which job records are worth reading, and what in them is new."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ NAME_CHARS_MAX = 500  # ingest takes no longer ones
 
 
 class TrackedQueue:
-    """One queue, told up to a point."""
+    """One queue, reported up to a point."""
 
     def __init__(self, queue: str, *, begins_at_s: float) -> None:
-        """Begin at ``begins_at_s``: jobs that ended before are not told."""
+        """Begin at ``begins_at_s``: jobs that ended before are not reported."""
         self.queue = queue
         self.jobs = JobMemory(begins_at_s=begins_at_s)
         self.finished = EndedJobs(begins_at_s=begins_at_s, kept_s=(FINISHED_KEPT_S,))
@@ -33,18 +33,18 @@ class TrackedQueue:
     # --- what to read -------------------------------------------------------------------------------------------------
 
     def must_poll_deeper(self, reading: Reading) -> bool:
-        """Whether more jobs entered since the last look than ``reading.tail`` shows."""
+        """Whether more jobs entered since the last poll than ``reading.tail`` shows."""
         return not (self._behind or reading.is_whole_list or self._last_anchor(reading.tail) is not None)
 
     def poll_deeper(self, tail: list[str], *, entries_reported_until_s: float | None = None) -> None:
-        """Take a longer tail, to be told bit by bit. With a time, what waits before the tail counts as told."""
+        """Take a longer tail, to be reported bit by bit. With a time, what waits before the tail counts as reported."""
         anchor = self._last_anchor(tail)
         self._behind.extend(tail if anchor is None else tail[anchor + 1 :])
         if entries_reported_until_s is not None:
             self.jobs.entries_reported_until_s = entries_reported_until_s
 
     def asks(self, reading: Reading, *, room: int) -> RecordRequests:
-        """The jobs whose records tell what is new, ``room`` at most."""
+        """The jobs whose records show what is new, ``room`` at most."""
         asked = RecordRequests(room, is_behind=bool(self._behind))
         gone = [job for job in self.jobs.running() if job not in reading.members]
         left = self._left(reading)
@@ -59,7 +59,7 @@ class TrackedQueue:
             asked.add(job for job in reading.tail if job not in self.jobs.waiting)
         asked.add(left)
         asked.add((*reading.finished.sampled, *reading.failed.sampled))
-        # Only for their age: told out of turn, they would stand for everything that entered before them.
+        # Only for their age: reported out of turn, they would stand for everything that entered before them.
         edges = {job for job in _edges(reading) if job not in self.jobs.waiting and job not in self._edge_s}
         asked.only_read = edges - asked.jobs.keys()
         asked.add(asked.only_read)
@@ -70,7 +70,7 @@ class TrackedQueue:
             yield from (job for job, score in ends.scores.items() if not self.jobs.has_ended(job, score=score))
 
     def _entered(self, reading: Reading, room: int) -> Iterator[str]:
-        """Jobs behind everything that was told, in their order."""
+        """Jobs behind everything that was reported, in their order."""
         if self._behind:
             yield from islice(self._behind, room)
             return
@@ -83,7 +83,7 @@ class TrackedQueue:
         return next((index for index in range(len(tail) - 1, -1, -1) if tail[index] in anchors), None)
 
     def _left(self, reading: Reading) -> list[str]:
-        """Jobs that were told to wait and seem not to wait any more."""
+        """Jobs that were reported as waiting and seem not to wait any more."""
         waiting = self.jobs.waiting
         left: Iterator[str]
         if reading.is_whole_list:
@@ -103,9 +103,9 @@ class TrackedQueue:
     def take(
         self, reading: Reading, asked: RecordRequests, answers: Answers, *, at_s: float, polled_at_s: float | None
     ) -> list[JobEvent]:
-        """What is new of this queue, each job's events in their order. All of it counts as told from now on.
+        """What is new of this queue, each job's events in their order. All of it counts as reported from now on.
 
-        ``polled_at_s`` is when the look before was.
+        ``polled_at_s`` is when the poll before was.
         """
         events: list[JobEvent] = []
         for job_id in asked.jobs:
@@ -122,7 +122,7 @@ class TrackedQueue:
         return [event for event in events if event.at_s >= at_s - REPORTED_WITHIN_S]
 
     def sample(self, reading: Reading, *, at_s: float) -> QueueSample:
-        """How the queue looks. To be called after ``take``."""
+        """The state of the queue. To be called after ``take``."""
         known_s = [self._edge_s[job] for job in _edges(reading) if job in self._edge_s]
         oldest_age_s = max(0.0, at_s - min(known_s)) if known_s else None
         return QueueSample(
@@ -135,7 +135,7 @@ class TrackedQueue:
         )
 
     def is_left(self, reading: Reading) -> bool:
-        """Whether there is a job of the queue, or one was told of that has not been told gone. After ``take``."""
+        """Whether there is a job of the queue, or one was reported whose end was not. After ``take``."""
         is_there = reading.waiting_jobs or reading.in_flight_jobs or reading.delayed_jobs
         return bool(is_there or self.jobs.waiting or any(self.jobs.running()))
 
@@ -187,7 +187,7 @@ class TrackedQueue:
         return record.enqueued_at_s <= self.jobs.entries_reported_until_s
 
     def _is_old(self, record: JobRecord, *, is_new: bool) -> bool:
-        """Whether a job that is not remembered is no news: it was told before, and forgotten."""
+        """Whether a job that is not remembered is not new: it was reported before, and forgotten."""
         if record.is_ended:
             ended_at_s = record.ended_at_s or record.started_at_s or record.enqueued_at_s
             return ended_at_s <= self.jobs.ends_reported_until_s
@@ -225,7 +225,7 @@ class TrackedQueue:
 
     @classmethod
     def from_state(cls, queue: str, state: Any) -> "TrackedQueue":
-        """The queue as far as it was told."""
+        """The queue as far as it was reported."""
         self = cls(queue, begins_at_s=0.0)
         self.jobs = JobMemory.from_state(state["jobs"])
         self.finished = EndedJobs.from_state(state["finished"])

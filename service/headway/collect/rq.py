@@ -1,7 +1,7 @@
 """RQ's queues in Redis or Valkey, read with commands that change nothing. RQ itself is not needed.
 
-A look is two or three round trips, however many queues there are: the keys of all queues, a longer tail of those that
-much entered, then the records of jobs and workers that may be news. Within a look keys are read in the direction in
+A poll is two or three round trips, however many queues there are: the keys of all queues, a longer tail of those that
+much entered, then the records of jobs and workers that may be new. Within a poll keys are read in the direction in
 which jobs move (waiting, running, ended), so that a job on its way is seen twice rather than not at all.
 
 Of a job's record only ``lives.FIELDS`` are read, never its data, meta or result: those are pickles.
@@ -29,7 +29,7 @@ WORKER_FIELDS = ("state", "pid", "hostname", "current_job", "successful_job_coun
 
 HEAD_JOBS = 4
 TAIL_JOBS = 200  # 400 jobs a second enter before a longer tail is asked for
-DEEP_JOBS = 50_000  # of more that enter between two looks, the first are told when a worker takes them
+DEEP_JOBS = 50_000  # of more that enter between two polls, the first are reported when a worker takes them
 RUNNING_MAX = 5_000
 ENDED_MAX = 5_000
 RECORDS_MAX = 1_500  # some 0.2 s of work, and at most 7,500 events: ingest takes 10,000 things at once
@@ -43,21 +43,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollResult:
-    """What one look at a broker found."""
+    """What one poll of a broker found."""
 
     at_s: float
     events: tuple[JobEvent, ...]
     samples: tuple[QueueSample, ...]
     activities: tuple[WorkerActivity, ...]
     has_more: bool
-    """Whether more is known to be news than one look takes: look again at once."""
+    """Whether more is known to be new than one poll takes: poll again at once."""
 
 
 class RqBroker:
-    """The queues of one connection, told up to a point. One thread looks."""
+    """The queues of one connection, reported up to a point. One thread polls."""
 
     def __init__(self, client: "redis.Redis", *, url: str, connection: str, cursor: Mapping[str, Any] | None) -> None:
-        """Go on from ``cursor``; without one, tell what waits and runs now, and not what ended before."""
+        """Go on from ``cursor``; without one, report what waits and runs now, and not what ended before."""
         self._client = client
         self._url = url
         self._connection = connection
@@ -67,13 +67,13 @@ class RqBroker:
         self._queues = {queue: TrackedQueue.from_state(self._name(queue), state) for queue, state in states.items()}
         # Deleted while the broker answers, as by FLUSHALL: nothing waits there, which is known, unlike silence.
         self._gone = dict.fromkeys(cursor.get("gone", ()) if cursor else ())
-        """The queues that were told of and are no more, the one that went first, first."""
+        """The queues that were reported and are no more, the one that went first, first."""
         self._unreadable: dict[str, str] = {}
         self._missing: set[str] = set()
         """Those that are tracked, and which the broker does not name any more."""
 
     def cursor(self) -> dict[str, Any]:
-        """How far everything was told."""
+        """How far everything was reported."""
         return {
             "looked_at_s": self._polled_at_s,
             "queues": {queue: tracked.to_state() for queue, tracked in self._queues.items()},
@@ -81,10 +81,10 @@ class RqBroker:
         }
 
     def poll_once(self, *, at_s: float) -> PollResult:
-        """Look at everything once.
+        """Poll everything once.
 
         Raises:
-            Unavailable: the broker does not answer. Nothing was told, nothing is known to be zero.
+            Unavailable: the broker does not answer. Nothing was reported, nothing is known to be zero.
         """
         try:
             return self._poll(at_s)
@@ -98,7 +98,7 @@ class RqBroker:
         self._poll_deeper(readings, at_s)
         asked = self._asks(readings)
         answers, workers = self._read_records(asked, worker_keys)
-        # Nothing is raised from here on: what is told and what is remembered as told stay one.
+        # Nothing is raised from here on: what is reported and what is remembered as reported stay one.
         events: list[JobEvent] = []
         for queue, reading in readings.items():
             events += self._queues[queue].take(
@@ -150,7 +150,7 @@ class RqBroker:
             del self._gone[queue]
 
     def _empty(self, readings: Mapping[str, Reading], *, at_s: float) -> Iterator[QueueSample]:
-        """Readings of those that are no more; one that went in this look has been read."""
+        """Readings of those that are no more; one that went in this poll has been read."""
         for queue in self._gone.keys() - readings.keys():
             yield QueueSample(
                 queue=self._name(queue), at_s=at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0
@@ -212,7 +212,7 @@ class RqBroker:
     def _read_records(
         self, asked: dict[str, RecordRequests], worker_keys: list[str]
     ) -> tuple[dict[str, Answers], list[list[str | None]]]:
-        """Last trip, where anything may be news or workers are there."""
+        """Last trip, where anything may be new or workers are there."""
         with self._client.pipeline(transaction=False) as pipe:
             for queue, each in asked.items():
                 for job_id in each.jobs:
@@ -260,7 +260,7 @@ class _Plan:
         return 6 + sum(self.spans) + 2 * self.is_sampled
 
     def reading(self, replies: list[Any]) -> Reading:
-        """What the replies say. Raises ``ResponseError`` where one is an error."""
+        """The contents of the replies. Raises ``ResponseError`` where one is an error."""
         waiting_jobs, head, tail, members, in_flight_jobs, delayed_jobs, *registries = replies
         rest = iter(registries)
         finished, failed = (self._ends(rest, spans) for spans in self.spans)
@@ -308,7 +308,7 @@ def _answers(asked: RecordRequests, replies: Iterator[Any]) -> Answers:
 
 
 def _checked(reply: Any) -> Any:
-    """``reply``, None of a key that holds something else. Any other error is raised: it says nothing of the job."""
+    """``reply``, None of a key that holds something else. Any other error is raised: it is not about the job."""
     if isinstance(reply, Exception):
         if str(reply).startswith("WRONGTYPE"):
             return None

@@ -55,4 +55,4 @@ class DatabaseTimeout:
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._left.discard(task)
         if not task.cancelled():
-            task.exception()  # told to whoever still waited; nobody else asks
+            task.exception()  # raised to whoever still waited; nobody else asks

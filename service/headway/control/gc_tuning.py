@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 # What a tick makes has no cycles and lives until the next one or, in the buckets, for minutes. With the thresholds of
 # Python (700, 10, 10) every second tick of 10,000 pools walks through a million objects, half a second of CPU, to no
-# avail. So many more must be new before it looks; what requests leave in cycles goes a little later.
+# avail. So many more must be new before it searches; what requests leave in cycles goes a little later.
 THRESHOLDS = (50_000, 10, 10)
 
 
 def collect_rarely() -> None:
-    """Let this process look for cycles as befits many long-lived values: seldom, and not in what it has begun with."""
+    """Let this process search for cycles as suits many long-lived values: seldom, and not in its first objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

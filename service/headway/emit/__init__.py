@@ -1,1 +1,1 @@
-"""What tells the control plane of jobs. Light: it is installed beside other people's programs."""
+"""Reports jobs to the control plane. Light: it is installed beside other people's programs."""

@@ -83,7 +83,7 @@ class TelemetryClient:
 
         Raises:
             Refused: repeating it cannot help: the batch or the token is wrong (``Invalid``, ``Unauthenticated``, …).
-            Unavailable: no answer, or one that says "later". The batch may have been taken all the same.
+            Unavailable: no answer, or one that asks to retry later. The batch may have been taken all the same.
         """
         line = self._lines.now
         try:
@@ -93,7 +93,7 @@ class TelemetryClient:
         except grpc.RpcError as error:
             self._lines.failed(line, error)
             raise self._failure(line, error) from error
-        except ValueError as error:  # how gRPC says that the channel is closed
+        except ValueError as error:  # gRPC's error for a closed channel
             raise Unavailable(f"control plane at {line.address}: this client is closed") from error
         self._lines.answered(line)
         return Receipt(

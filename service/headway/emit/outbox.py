@@ -1,4 +1,4 @@
-"""What is to be told to the control plane, told exactly once whatever ends in between.
+"""Telemetry on its way to the control plane, delivered exactly once whatever ends in between.
 
     empty -> pending        offer: events and the source's cursor behind them are in the file before they are sent
     pending -> pending      push: no answer; again after a pause, under the same number, also by the next process
@@ -73,7 +73,7 @@ class Outbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits to be told, so that something new may be offered."""
+        """Whether nothing waits to be sent, so that something new may be offered."""
         return self._pending is None
 
     @property
@@ -92,7 +92,7 @@ class Outbox:
         activities: Iterable[WorkerActivity] = (),
         cursor: dict[str, Any] | None = None,
     ) -> None:
-        """Take what is to be told. ``cursor``: how far the source was read for ``events``; stored with them."""
+        """Take what is to be sent. ``cursor``: how far the source was read for ``events``; stored with them."""
         assert self.is_empty, "one batch at a time"
         if cursor is not None:
             self.keep(cursor)
@@ -118,7 +118,7 @@ class Outbox:
         try:
             self._write()
             if self._pending is not None:
-                # The moment of this attempt: from an old one the clock's offset would look like minutes.
+                # The moment of this attempt: from an old one the clock's offset would appear as minutes.
                 self._answered(self._send(replace(self._pending, sent_at_s=self._clock())))
         except Invalid as error:
             log.error("telemetry dropped producer=%s: the control plane will never take it: %s", self._producer, error)  # noqa: TRY400
@@ -175,7 +175,7 @@ class Outbox:
         self._failures += 1
         self._log_change(str(error))
         if self._pending is not None and not self._pending.events:
-            self._pending = None  # the next reading says more
+            self._pending = None  # the next reading holds more
 
     def _log_change(self, problem: str | None) -> None:
         """Log a change."""

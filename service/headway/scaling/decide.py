@@ -286,7 +286,7 @@ def _hold_costs(view: PoolView, memory: Memory, *, wanted_workers: int, now_s: f
 def _lows(
     view: PoolView, memory: Memory, *, last_workers: int, wanted_workers: int, now_s: float
 ) -> tuple[Wanted, ...]:
-    """Wants of the last ``hold_up_s`` that no later one was below. The first look follows the last target."""
+    """Wants of the last ``hold_up_s`` that no later one was below. The first evaluation follows the last target."""
     if not view.profile.hold_up_s:
         return ()
     since_s = now_s - view.profile.hold_up_s

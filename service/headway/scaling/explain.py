@@ -1,4 +1,4 @@
-"""A decision in sentences. They are read off the decided value: nothing is told that it does not hold."""
+"""A decision in sentences. They are read off the decided value: they say nothing that it does not hold."""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -88,7 +88,7 @@ def _age(age_s: float | None) -> str:
 
 
 def _recalled(decision: Decision) -> Sentences:
-    """What the past tells of this time: weeks whatever it is, because it may be why nobody stands; days if anything."""
+    """What the past predicts for this time: weeks also none, as it may be why no worker is pre-warmed; days if any."""
     jobs, weeks = decision.recalled_jobs, decision.recalled_weeks
     if jobs is None or (weeks is None and round(jobs) == 0):
         return ()
@@ -151,7 +151,7 @@ DEMANDS: Mapping[str, str] = MappingProxyType(
         "time_of_day": "the workers for this hour have {slots}",
     }
 )
-"""A demand's name and what it says, with its slots to be filled in; one that is not here is told by its name."""
+"""A demand's name and what it says, with its slots to be filled in; one that is not here is shown by its name."""
 
 
 def _demands(decision: Decision) -> Sentences:
@@ -277,7 +277,7 @@ def _fewer(step: Step) -> str:
 
 
 def _day_budget(decision: Decision) -> Sentences:
-    """What is paid of it; that it is passed, a note tells."""
+    """What is paid of it; a note reports that it is passed."""
     spent = decision.day_budget
     if spent is None:
         return ()
@@ -298,8 +298,8 @@ def _prediction(decision: Decision) -> Sentences:
         return (f"A job that arrives now should start {when}.",)
     target_s, percentile = decision.objective.target_s, decision.objective.percentile
     verdict = "in time" if seconds <= target_s else "too late"
-    promise = f"{percentile:g} % are to start within {duration(target_s)}"
-    return (f"A job that arrives now should start {when}, {verdict}: {promise}.",)
+    objective = f"{percentile:g} % are to start within {duration(target_s)}"
+    return (f"A job that arrives now should start {when}, {verdict}: {objective}.",)
 
 
 def _sentence(note: str) -> str:
@@ -313,7 +313,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``seconds`` in the unit that a reader thinks in, in round numbers: two digits tell enough."""
+    """``seconds`` in the unit that a reader thinks in, in round numbers: two digits are enough."""
     if seconds < 0.9995:
         return f"{float(f'{seconds * 1000:.2g}'):.0f} ms"
     if seconds < 9.95:

@@ -1,4 +1,4 @@
-"""How keys and values (YAML, JSON) become the fields of a value, and back. Every mistake is told, none is the last."""
+"""How keys and values (YAML, JSON) become the fields of a value, and back. All mistakes are reported together."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -21,7 +21,7 @@ class Reading:
     ) -> tuple[dict[str, Any], frozenset[str]]:
         """The fields of ``kind`` that ``values`` give, and the names of those that are given wrongly.
 
-        A field says with the metadata ``read`` how it is read where its type does not tell.
+        A field's metadata ``read`` gives the reader where its type does not imply one.
         """
         if not isinstance(values, Mapping):
             self.breaches.append(f"{where}: expected keys and values, got {type(values).__name__}")

@@ -4,9 +4,9 @@ A bucket is a span of 5 s of one queue. Its row is absolute: written twice, it c
 sums over buckets, and quantiles come from sketches that merge by adding. Each job class of a queue has a row a minute
 beside the queue's own rows, of the jobs of that class alone.
 
-What is told twice counts twice: a batch that is sent again is refused where it enters, and an event inside it is what
-its producer says. What is at no time, or in no queue, belongs to no bucket and is left out; a duration that ends before
-it begins is 0, because two clocks stamped it; and one whose beginning is at no time is not known.
+What is reported twice counts twice: a batch that is sent again is refused where it enters, and an event inside it is
+what its producer says. What is at no time, or in no queue, belongs to no bucket and is left out; a duration that ends
+before it begins is 0, because two clocks stamped it; and one whose beginning is at no time is not known.
 """
 
 import math
@@ -111,7 +111,7 @@ class MovingSketch:
 
 
 class Moving:
-    """What is kept between two looks at the rows of one queue, so that the next need not go through all of them."""
+    """What is kept between two reads of the rows of one queue, so that the next need not go through all of them."""
 
     def __init__(self) -> None:
         self.services = MovingSketch()
@@ -122,7 +122,7 @@ class Moving:
 class BucketRow:
     """One queue in one bucket, or one job class of it. Samples are the bucket's newest; ``None`` where none was taken.
 
-    A class has no samples: a broker tells of queues.
+    A class has no samples: a broker reports queues.
     """
 
     queue: str
@@ -209,7 +209,7 @@ def class_rows(events: Iterable[JobEvent]) -> tuple[BucketRow, ...]:
 
 
 def rolled_up(rows: Iterable[BucketRow], *, span_s: float) -> tuple[BucketRow, ...]:
-    """``rows`` merged into longer buckets: one row a queue, job class and span in which they tell of anything.
+    """``rows`` merged into longer buckets: one row a queue, job class and span in which they hold anything.
 
     A span in which nothing happened, and nothing waited, was delayed or in flight when it was last sampled, has no row.
     """
@@ -290,7 +290,7 @@ def queue_metrics(
 
     Rates are of (now - window, now]: the running bucket counts as far as it has come, and of the bucket that the window
     begins in, the part inside. Waits are of every bucket that the objective's window touches. Everything stays ``None``
-    where nothing was ever seen. ``moving`` of the last look at the same queue makes this one cheaper and no different.
+    where nothing was ever seen. ``moving`` of the last read of the same queue makes this one cheaper and no different.
     """
     if not rows:
         return QueueMetrics(queue=queue, window_s=window_s)
@@ -331,7 +331,7 @@ def queue_metrics(
         pickup_p95_s=p95_s,
         pickup_p99_s=p99_s,
         pickup_objective_s=objective_s,
-        # What came longer ago tells no ages: what waits is then taken for as old as the oldest.
+        # Earlier arrivals give no ages: what waits is then taken for as old as the oldest.
         arrivals=_arrivals(served, waiting_jobs=(sampled.waiting_jobs if sampled else None) or 0, now_s=now_s),
     )
 
@@ -371,7 +371,7 @@ def batch_mean_s(ended: Iterable[tuple[int, float]]) -> float | None:
 
 
 def _late_jobs(row: BucketRow, target_s: float) -> int:
-    """Starts of the bucket that came later than the objective allows, as its sketch tells."""
+    """Starts of the bucket that came later than the objective allows, by its sketch."""
     if row.pickup_max_s is None or row.pickup_max_s <= target_s:
         return 0
     longest_in_time = sketch_index(target_s)
@@ -405,7 +405,7 @@ def read_again(metrics: QueueMetrics, row: BucketRow) -> QueueMetrics:
 
 
 def is_uneventful(row: BucketRow) -> bool:
-    """Whether a row tells of a sample only: but for the newest such, ``queue_metrics`` says the same without it."""
+    """Whether a row holds a sample only: but for the newest such, ``queue_metrics`` is the same without it."""
     return not (
         row.arrived_jobs
         or row.started_jobs
@@ -441,8 +441,8 @@ def _mean(total: float, count: int) -> float | None:
 def _trend_per_s2(rows: Sequence[BucketRow], *, now_s: float, window_s: float) -> float:
     """Slope of the least-squares line through the rates of the window's complete buckets, retries left out.
 
-    A bucket without a row is one in which nothing happened, as it is for the rates: both then tell of the same line.
-    The running bucket is left out: what has not arrived yet would look like a fall.
+    A bucket without a row is one in which nothing happened, as it is for the rates: both then describe the same queue.
+    The running bucket is left out: what has not arrived yet would appear as a fall.
     """
     count = int(window_s / BUCKET_S)
     running_s = bucket_start_s(now_s)

@@ -136,7 +136,7 @@ class TelemetryBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """The promise: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
+    """The objective: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
 
     target_s: float = 10.0
     percentile: float = 99.0
@@ -202,7 +202,7 @@ class QueueMetrics:
     pickup_objective_s: float | None = None
     """The objective's percentile of finished waits over the objective's window."""
     arrivals: tuple[Arrivals, ...] = ()
-    """Recent arrivals by span, newest first: with the depth they tell the age of every waiting job."""
+    """Recent arrivals by span, newest first: with the depth they give the age of every waiting job."""
 
     @property
     def fresh_jobs(self) -> int | None:
@@ -336,7 +336,7 @@ class Host:
     """Templates whose workers, of late, have done nothing here but end too early."""
     is_undecided: bool = False
     """Nobody has decided yet what it is to run: it is new, was forgotten, or acts on orders that were lost."""
-    is_heard: bool = True
+    is_confirmed: bool = True
     """False: the database was perhaps restored since its last report, and what is known of it may be of long ago."""
 
 
@@ -398,7 +398,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayBudget:
-    """What a decision tells of the day's budget, in worker-seconds."""
+    """A decision's figures of the day's budget, in worker-seconds."""
 
     day: str
     """As ``2026-11-27``, of the profile's ``budget_time_zone``."""
@@ -426,14 +426,14 @@ class Decision:
     mode: Mode = Mode.ACT
     """What Headway was allowed to do with the pool."""
     objective: Objective | None = None
-    """The promise it was decided for."""
+    """The objective it was decided for."""
     demands: tuple[Demand, ...] = ()
     steps: tuple[Step, ...] = ()
     metrics: tuple[QueueMetrics, ...] = ()
     recalled_jobs: float | None = None
-    """What the past tells of this time and has not come yet, where the pool is exposed."""
+    """Jobs that the past predicts for this time and that have not come yet, where the pool is exposed."""
     recalled_weeks: int | None = None
-    """How many weeks tell so; ``None`` where earlier days do."""
+    """How many weeks predict them; ``None`` where earlier days do."""
     running_workers: int = 0
     starting_workers: int = 0
     unknown_workers: int = 0
@@ -499,7 +499,7 @@ class DayPaid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What deciding must remember between two looks at a pool.
+    """What deciding must remember between two evaluations of a pool.
 
     Stored when it changes; a version that does not fit is dropped, and deciding holds.
     """

@@ -88,7 +88,7 @@ class Profile:
     override: Override | None = None
     objective: Objective = field(default_factory=Objective)
     member_objectives: Mapping[str, Objective] = field(default_factory=dict)
-    """Of queues that promise something else than the pool."""
+    """Of queues with an objective other than the pool's."""
     workers_min: int = 0
     workers_max: int = 20
     activation_jobs: int = 0
@@ -193,7 +193,7 @@ def profile_from_mapping(pool: str, values: Mapping[str, Any]) -> Profile:
     reading = Reading()
     taken, wrong = reading.fields_of(Profile, _whole(values), where=where, left_out=("pool",))
     draft = SimpleNamespace(**{**_defaults(), **taken, "pool": pool})
-    # A rule about a key that cannot be read would tell of a value that nobody wrote.
+    # A rule about a key that cannot be read would report a value that nobody wrote.
     broken = [breach.text for breach in breaches_of(draft) if not breach.keys & wrong]
     breaches = [*reading.breaches, *(f"{where}: {text}" for text in broken)]
     if breaches:
@@ -213,7 +213,7 @@ def _whole(values: Mapping[str, Any]) -> dict[str, Any]:
     whole = with_preset(values)
     members, objective = whole.get("member_objectives"), whole.get("objective", {})
     if isinstance(members, Mapping) and isinstance(objective, Mapping):
-        # What is wrong with the pool's objective is told there, and not again for each member.
+        # What is wrong with the pool's objective is reported there, and not again for each member.
         sound = {item.name: objective[item.name] for item in fields(Objective) if _is_number(objective.get(item.name))}
         whole["member_objectives"] = {
             queue: {**sound, **given} if isinstance(given, Mapping) else given for queue, given in members.items()

@@ -17,7 +17,7 @@ A dataclass comes back as itself, or, once it was stored, as a mapping.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What a strategy makes of one look at a pool."""
+    """What a strategy makes of one evaluation of a pool."""
 
     demands: tuple[Demand, ...]
     """In slots; they compete and the greatest wins. At least one."""

@@ -1,4 +1,4 @@
-"""What deciding looks at: one pool, its queues, its workers and the room there is for more."""
+"""What deciding reads: one pool, its queues, its workers and the room there is for more."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from headway.scaling.profile_keys.schedule import Zones
 SERVICE_TIME_GUESS_S = 1.0  # where a number has to be shown and nothing is known
 START_UP_GUESS_S = 3.0  # until one worker of the template has been seen to start
 LAG_S = 1.0  # from a job in the broker to a row that deciding reads, at the 95th percentile (benchmarks/wake.py)
-TICK_S = 5.0  # two looks at a pool inside the tightest sensible objective, 10 s
+TICK_S = 5.0  # two evaluations of a pool inside the tightest sensible objective, 10 s
 
 
 Number = TypeVar("Number", int, float)
@@ -69,7 +69,7 @@ class PoolView:
     recalled_jobs: float | None = None
     """Jobs that earlier days had at this time and today has not had yet; ``None`` without such days."""
     recalled_weeks: int | None = None
-    """How many weeks tell of them by the hour of the week; ``None`` where it is earlier days that do."""
+    """How many weeks predict them by the hour of the week; ``None`` where it is earlier days that do."""
     lag_s: float = 0.0
     """How old what is seen may be: the way from the broker to the decision."""
     options: Mapping[str, float] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
 
 
 def is_seen(queue: QueueMetrics) -> bool:
-    """Whether its broker has ever told of this queue. One that was never seen has no jobs to promise anything to."""
+    """Whether its broker has ever reported this queue. A queue that was never seen has no jobs with an objective."""
     return queue.sampled_at_s is not None
 
 

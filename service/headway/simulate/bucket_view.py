@@ -157,7 +157,7 @@ class KeptRows:
         for row in rows:
             self._rows[row.bucket_s] = row
         newest_s = max(self._rows, default=-math.inf)
-        # A row in which nothing happened tells of a sample only, and of these the newest counts.
+        # A row in which nothing happened holds a sample only, and of these the newest counts.
         self._rows = {
             bucket_s: row
             for bucket_s, row in sorted(self._rows.items())

@@ -1,4 +1,4 @@
-"""The stepping interface: the core driven one look at a time, from any simulator.
+"""The stepping interface: the core driven one evaluation at a time, from any simulator.
 
 It holds the memory between steps and runs the ``decide`` of the live loop. It sees what can be measured and no more.
 """
@@ -125,7 +125,7 @@ class Controller:
         return now_s is None or now_s - observation.at_s <= self.profile.stale_after_s
 
     def stands(self, observation: Observation) -> bool:
-        """Whether every look like ``observation``, whenever it is, gets the decision that was given last."""
+        """Whether every evaluation like ``observation``, whenever it is, gets the decision that was given last."""
         return self._standing is not None and _is_quiet(observation) and observation.workers == self._standing[0]
 
     def _is_still(self, decision: Decision) -> bool:
@@ -195,7 +195,7 @@ class Controller:
         return self._recent.dispatch_overhead_s if known_s is None else known_s
 
     def _recalled(self, seen: Observation, queue: QueueMetrics) -> Recalled:
-        """What weeks or earlier days tell, where the pool is exposed: nobody else asks."""
+        """What weeks or earlier days predict, where the pool is exposed: nobody else asks."""
         ahead_s = self._exposed_s
         if ahead_s == 0:
             return Recalled()

@@ -11,7 +11,7 @@ from headway.scaling.measure import BucketRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One look at a queue and its workers. Counts are since the last look; ``at_s`` is Unix seconds."""
+    """One observation of a queue and its workers. Counts are since the last one; ``at_s`` is Unix seconds."""
 
     at_s: float
     waiting: int
@@ -22,16 +22,16 @@ class Observation:
     started: int = 0
     finished: int = 0
     service_sum_s: float = 0.0
-    """Over the jobs that finished since the last look."""
+    """Over the jobs that finished since the last observation."""
     workers: int = 0
-    """Busy, idle and starting together; one that was told to leave is no longer counted."""
+    """Busy, idle and starting together; one that was asked to leave is no longer counted."""
     busy: int = 0
     idle: int = 0
     starting: int = 0
     leaving: int = 0
-    """Workers that were told to leave and still run."""
+    """Workers that were asked to leave and still run."""
     pickup_max_s: float | None = None
-    """The longest wait among the jobs that started since the last look."""
+    """The longest wait among the jobs that started since the last observation."""
     in_flight: int | None = None
     """Jobs that are being worked on; ``None``: one a busy worker."""
     capacity_workers: int | None = None
@@ -45,8 +45,8 @@ class Observation:
     dispatch_overhead_s: float | None = None
     """What a slot needs beside the service of each job, as measured; ``None``: as the controller was given."""
     rows: tuple[BucketRow, ...] | None = None
-    """The queue by buckets of the clock, those that have changed since the last look; ``None``: the counts above say
-    it. A controller takes one or the other from its first look to its last.
+    """The queue by buckets of the clock, those that have changed since the last observation; ``None``: the counts above
+    hold. A controller takes one or the other from its first observation to its last.
     """
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Observation:
         )
         facts = (self.capacity_workers, self.start_up_s, self.start_up_p95_s, self.dispatch_overhead_s)
         known = (*counts, *(value for value in (*others, *facts) if value is not None))
-        # What is not finite makes the sum so. Engines look millions of times: names are found only if it is needed.
+        # What is not finite makes the sum so. Engines observe millions of times: names are found only if it is needed.
         if min(known) < 0 or not math.isfinite(sum(known)) or not math.isfinite(self.at_s):
             raise Invalid(*self._breaches())
 
@@ -86,7 +86,7 @@ class Target(Protocol):
 
 
 class Stepping(Protocol):
-    """Anything that decides from one look to the next: a ``Controller`` is one.
+    """Anything that decides from one observation to the next: a ``Controller`` is one.
 
     ``now_s`` is given only where metrics are late: it is then later than ``observation.at_s``.
     """
@@ -95,7 +95,7 @@ class Stepping(Protocol):
 
 
 def together(earlier: Observation, later: Observation) -> Observation:
-    """Two looks as if there had been only the later one."""
+    """Two observations as if there had been only the later one."""
     waits = [wait_s for wait_s in (earlier.pickup_max_s, later.pickup_max_s) if wait_s is not None]
     return replace(
         later,

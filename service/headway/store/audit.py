@@ -1,6 +1,6 @@
 """The audit log: who did what, when, with before and after; refused calls and failed sign-ins included.
 
-Lines are only ever added. ``retention`` says which of them go, and when.
+Lines are only ever added. ``retention`` decides which of them go, and when.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How this program reaches Postgres: the pool, the first look at a server, and the ear for notifications.
+"""How this program reaches Postgres: the pool, the first check of a server, and the listener for notifications.
 
 A URL is read by libpq's own rules, so that whatever ``psql`` takes works here too. No message ever contains the
 password.
@@ -38,13 +38,14 @@ IDLE_TRANSACTION_TIMEOUT_S = 60  # a transaction left open by a hung process mus
 CONTROL_IDLE_TRANSACTION_TIMEOUT_S = 10
 # How Postgres notices that a client has vanished without a word; its own defaults take two hours.
 VANISHED = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10000"
-# Nobody sends anything on the connection that listens, and what Postgres says to a dead one is lost: polls are held on.
+# Nobody sends anything on the connection that listens, and what Postgres sends to a dead one is lost: polls are held
+# on.
 LISTENING = {"keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3, "tcp_user_timeout": 5_000}
 LISTEN_RETRY_MIN_S = 0.1
 LISTEN_RETRY_MAX_S = 5.0
 
 WAKE = ""
-"""The payload that means "anything may have changed": ``listen`` yields it whenever it begins to hear."""
+"""The payload that means "anything may have changed": ``listen`` yields it whenever it begins to listen."""
 
 
 def connect_parameters(database_url: str, *, idle_transaction_s: int = IDLE_TRANSACTION_TIMEOUT_S) -> dict[str, Any]:
@@ -133,7 +134,7 @@ async def snapshot(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 
 
 async def probe(database_url: str) -> None:
-    """Look whether the database can be used; return when it can.
+    """Check whether the database can be used; return when it can.
 
     Raises:
         Misconfigured: it never will as it is set up: a wrong URL, password, database or version.
@@ -176,7 +177,7 @@ async def listen(database_url: str, channels: Sequence[str]) -> AsyncIterator[tu
     """The notifications on ``channels`` as (channel, payload), for ever, over a connection of their own.
 
     Notifications sent while the connection is down are lost, so each channel yields ``(channel, WAKE)`` whenever it
-    begins to be heard, the first time included: read everything then, and nothing is missed.
+    begins to be received, the first time included: read everything then, and nothing is missed.
 
     Raises:
         Misconfigured: the URL cannot be read. An absent server is waited for instead.

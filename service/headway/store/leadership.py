@@ -3,15 +3,15 @@
 The lock lives on a connection of its own, never one of a pool: it is lost exactly when that session ends. TCP settings
 end a session that the network has cut off within seconds, on both sides; the defaults take up to two hours.
 
-A database that was restored from a backup knows older epochs and revisions than its hosts do. The hosts tell: a leader
-takes an epoch above every one they have seen. What it knows of a host counts once that has reported to the restored
-database; of one that acts on orders which were lost, deciding starts from what it runs (``store.hosts``).
+A database that was restored from a backup knows older epochs and revisions than its hosts do. The hosts report theirs:
+a leader takes an epoch above every one they have seen. What it knows of a host counts once that has reported to the
+restored database; of one that acts on orders which were lost, deciding starts from what it runs (``store.hosts``).
 
-A host that is broken, or in the wrong hands, may tell any epoch. So what a host tells is bounded twice. Epochs follow
+A host that is broken, or in the wrong hands, may report any epoch. So a host's report is bounded twice. Epochs follow
 the clock: one more than ``AHEAD_MAX_S`` ahead of it was no leader's and moves nothing. It cannot use the numbers up,
 nor carry them away from the time, which keeps a restored database from giving one twice. And one host moves the lead
 ``MOVES_AT_ONCE`` times at once, as when a database is restored again and again, and from then on once in
-``MOVE_EVERY_S``, however often it tells of a later epoch: each time costs the second that a take-over takes.
+``MOVE_EVERY_S``, however often it reports a later epoch: each time costs the second that a take-over takes.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ FENCED_IDLE_S = 5
 FENCED_LOCK_S = 3  # rather miss one tick than the lease: what holds a host's row is a report, or hangs and is ended
 NAMED_MAX = 3  # hosts, in a line of the log
 HOSTS_A_NOTICE = 100  # their ids with commas between: half of the 8,000 bytes that Postgres takes
-REVISION_MAX = 1 << 62  # a host that tells nonsense of its own orders must not use the numbers up
+REVISION_MAX = 1 << 62  # a host that reports a nonsensical revision must not use the numbers up
 # A restored database may run by another clock than the lost one did: a day is more than a wrong time zone.
 AHEAD_MAX_S = 86_400.0
 # A leader that hangs is replaced within ten seconds. Where nobody has led for longer, the database may be a backup's.
@@ -74,10 +74,10 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """What a leader hears when it shows that it lives."""
+    """The answer to a leader's heartbeat."""
 
     doubted: tuple[str, ...] = ()
-    """Hosts that tell of a later epoch and are not believed: they take no orders."""
+    """Hosts that report a later epoch and are not believed: they take no assignment."""
 
 
 class LeaderSession:
@@ -106,8 +106,8 @@ class LeaderSession:
         know which epochs were taken on the day that is lost, and the same number twice would hold two orders for one.
 
         Hosts that were known when the last leader fell silent are held for known as long as they were then: while
-        nobody led, perhaps nobody could hear them. What they run they have to tell anew, if this may be a backup: where
-        Postgres was started since the last sign of life, or that is long ago.
+        nobody led, perhaps nobody could receive their reports. They must report anew what they run, if this may be a
+        backup: where Postgres was started since the last sign of life, or that is long ago.
         """
         ((is_mine,),) = await self._rows("select pg_try_advisory_lock(%s)", LEADER_LOCK)
         if not is_mine:
@@ -166,7 +166,7 @@ class LeaderSession:
     async def end_silent_leader(self, *, lease_s: float) -> bool:
         """End the session of a leader that has not renewed for ``lease_s``. Returns whether one was ended.
 
-        One that has just got the lock and waits for its epoch has not renewed either: it is told by what it asks.
+        One that has just got the lock and waits for its epoch has not renewed either: its query identifies it.
         """
         ended = await self._rows(
             """
@@ -209,13 +209,13 @@ class LeaderSession:
 
 
 def _parameters(database_url: str) -> dict[str, Any]:
-    """As everybody's, so that what the URL's own options say holds for the leader as well, but with less patience."""
+    """As everybody's, so that the URL's own options hold for the leader as well, but with less patience."""
     parameters = connect_parameters(database_url)
     options = f"{parameters['options']} {SESSION_OPTIONS}"  # of one that is named twice the last counts
     return {**parameters, **OUR_SIDE, "options": options, "application_name": "headway leader"}
 
 
-# Hosts whose rows are locked are looked at the next time: renewing waits for nobody. What counts for longer than all
+# Hosts whose rows are locked are read the next time: renewing waits for nobody. What counts for longer than all
 # moves together do was written by another clock, and is no reason to leave a host alone.
 _RENEW: LiteralString = """
     with ahead as (
@@ -261,7 +261,7 @@ async def fence(connection: AsyncConnection, *, epoch: int) -> None:
 
 
 async def notify_hosts(connection: AsyncConnection, host_ids: Sequence[str]) -> None:
-    """Tell, when this commits, whoever holds the polls of these hosts that their orders have changed."""
+    """Notify, when this commits, whoever holds the polls of these hosts that their assignments have changed."""
     packs = [",".join(host_ids[begin : begin + HOSTS_A_NOTICE]) for begin in range(0, len(host_ids), HOSTS_A_NOTICE)]
     channels = func.unnest(cast(packs, ARRAY(Text)))
     await connection.execute(select(func.pg_notify("headway_assignments", channels)))
@@ -270,7 +270,7 @@ async def notify_hosts(connection: AsyncConnection, host_ids: Sequence[str]) -> 
 async def note_ahead(connection: AsyncConnection, host_id: str, *, epoch: int, revision: int) -> None:
     """A host acts on orders that this database does not know, since it was restored.
 
-    Its orders here are nobody's then, and it is told none, until the leader has decided anew, from what it runs.
+    Its assignment here is void then, and it receives none, until the leader has decided anew, from what it runs.
     """
     if max(epoch, revision) >= REVISION_MAX:
         return

@@ -1,4 +1,4 @@
-"""Brings a database to this program's tables, and says when it is not there."""
+"""Brings a database to this program's tables, and reports when it is not there."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,7 +101,7 @@ def _one_at_a_time(connection: Connection) -> Iterator[None]:
 
 
 def _difference(connection: Connection, scripts: ScriptDirectory) -> tuple[str, str] | None:
-    """How the database differs from this program: which is ahead, and the sentence to say. None: they agree."""
+    """How the database differs from this program: which is ahead, and the message for a person. None: they agree."""
     current = MigrationContext.configure(connection).get_current_revision()
     connection.rollback()
     head = scripts.get_current_head()

@@ -1,4 +1,4 @@
-"""What people look at: queues, pools, buckets for a chart, and how the installation itself is.
+"""What people see: queues, pools, buckets for a chart, and how the installation itself is.
 
 Only reads. Times are Unix seconds; whether something is still alive is Postgres's clock's to say.
 """
@@ -34,7 +34,7 @@ _SKETCHES = ("service_sketch", "pickup_sketch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """A host, when it was last heard of, and since when, by whom and why it gets nothing new."""
+    """A host, when it last reported, and since when, by whom and why it gets nothing new."""
 
     host: Host
     agent_version: str
@@ -45,7 +45,7 @@ class HostRow:
     forced_workers: Mapping[str, int] = field(default_factory=dict)
     """Pool -> workers that were ended by force at their drain deadline, since the host enrolled."""
     epoch_ahead: int | None = None
-    """The epoch it tells of that is later than the leader's, so that it takes no orders; ``None``: it takes them."""
+    """The epoch it reports that is later than the leader's, so that it takes no assignment; ``None``: it takes one."""
     refused: tuple[str, ...] = ()
     """A sentence for each label and template that it reports and that its join token does not allow."""
     hung_up_s: float | None = None
@@ -217,25 +217,25 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             case((hosts.c.hung_up_at > hosts.c.reported_at, age_s(hosts.c.hung_up_at))).label("hung_up_s"),
         )
     )
-    told = {row.host_id: row for row in rows}
+    by_id = {row.host_id: row for row in rows}
     forced = await read_forced(conn)
     known = sorted(await load_hosts(conn), key=lambda host: host.name)
     return [
         HostRow(
             host=host,
-            agent_version=told[host.host_id].agent_version,
-            reported_at_s=_float(told[host.host_id].reported_at_s),
-            cordoned_at_s=_float(told[host.host_id].cordoned_at_s),
-            cordoned_by=told[host.host_id].cordoned_by,
-            cordon_reason=told[host.host_id].cordon_reason,
+            agent_version=by_id[host.host_id].agent_version,
+            reported_at_s=_float(by_id[host.host_id].reported_at_s),
+            cordoned_at_s=_float(by_id[host.host_id].cordoned_at_s),
+            cordoned_by=by_id[host.host_id].cordoned_by,
+            cordon_reason=by_id[host.host_id].cordon_reason,
             forced_workers=forced.get(host.host_id, {}),
-            epoch_ahead=told[host.host_id].epoch_ahead,
-            refused=tuple(told[host.host_id].refused),
-            hung_up_s=_float(told[host.host_id].hung_up_s),
-            certificate_left_s=_float(told[host.host_id].certificate_left_s),
+            epoch_ahead=by_id[host.host_id].epoch_ahead,
+            refused=tuple(by_id[host.host_id].refused),
+            hung_up_s=_float(by_id[host.host_id].hung_up_s),
+            certificate_left_s=_float(by_id[host.host_id].certificate_left_s),
         )
         for host in known
-        if host.host_id in told
+        if host.host_id in by_id
     ]
 
 
@@ -271,7 +271,7 @@ _PARTITION_DAYS = text(
 )
 
 
-# Both ends are found by their index. A clock that is ahead must not make it look late.
+# Both ends are found by their index. A clock that is ahead must not make it seem late.
 _ROLLUPS_BEHIND = text(
     """
     select least(newest_s, extract(epoch from now()))
@@ -326,11 +326,11 @@ def bucket_row(row: RowMapping, *, span_s: float = BUCKET_S) -> BucketRow:
     return BucketRow(**values, job_class=row.get("job_class") or None, span_s=span_s)
 
 
-_TOLD = tuple(column for column in queue_buckets.c if column.name not in {"revision", "written_at"})
-_NAMES = tuple(column.name for column in _TOLD)
+_SHOWN_COLUMNS = tuple(column for column in queue_buckets.c if column.name not in {"revision", "written_at"})
+_NAMES = tuple(column.name for column in _SHOWN_COLUMNS)
 # Sketches come as text, so that they are read in the thread that makes the rows.
 _BUCKETS = select(
-    queue_buckets.c.revision, *(cast(column, Text) if column.name in _SKETCHES else column for column in _TOLD)
+    queue_buckets.c.revision, *(cast(column, Text) if column.name in _SKETCHES else column for column in _SHOWN_COLUMNS)
 ).order_by(queue_buckets.c.queue, queue_buckets.c.bucket_s)
 
 

@@ -1,7 +1,7 @@
 """Every table, once. Migrations are proven equal to this module by a test.
 
-Columns ending ``_at`` are Postgres's clock; columns ending ``_s`` are seconds: a duration, or Unix seconds told by a
-producer. Leases and ages use the former only.
+Columns ending ``_at`` are Postgres's clock; columns ending ``_s`` are seconds: a duration, or Unix seconds reported by
+a producer. Leases and ages use the former only.
 """
 
 from datetime import datetime
@@ -187,7 +187,7 @@ queue_samples = Table(
 worker_activities = Table(
     "worker_activities",
     metadata,
-    # What the broker says of worker processes; joined to a host's workers by host name and pid.
+    # What the broker reports of worker processes; joined to a host's workers by host name and pid.
     Column("host_name", Text, nullable=False),
     Column("pid", BigInteger, nullable=False),
     Column("is_busy", Boolean, nullable=False),
@@ -331,9 +331,9 @@ hosts = Table(
     Column("hung_up_at", DateTime(timezone=True)),
     # Of the certificate that its agent last showed, where hosts are asked for one.
     Column("certificate_ends_at", DateTime(timezone=True)),
-    # What its agent says of it beside what it has.
+    # What its agent reports of it beside what it has.
     Column("labels", JSONB, nullable=False, server_default="{}"),
-    # Which labels and templates its join token allows, any where it says nothing; what it was refused, in sentences.
+    # Which labels and templates its join token allows, any where it lists none; what it was refused, in sentences.
     Column("allowed", JSONB(none_as_null=True)),
     Column("refused", JSONB, nullable=False, server_default="[]"),
     Column("gpus", Integer, nullable=False, server_default="0"),
@@ -464,7 +464,7 @@ decisions = Table(
 assignments = Table(
     "assignments",
     metadata,
-    # No foreign key: the rows of a deleted profile stay until the leader has told their hosts to let go.
+    # No foreign key: the rows of a deleted profile stay until the leader has released them from their hosts.
     Column("pool", Text, nullable=False),
     Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
     Column("template", Text, nullable=False),
@@ -498,7 +498,8 @@ credentials = Table(
     # Of a host's credential: the join token that it was given for, and the secret of the agent that asked.
     Column("joined_by", Uuid),
     Column("agent_id", Text, nullable=False, server_default=""),
-    # Of a join token, and of a credential of a host that it let in: what that may say of itself. A host is forgotten.
+    # Of a join token, and of a credential of a host that it let in: what that may report of itself. A host is
+    # forgotten.
     Column("allowed", JSONB(none_as_null=True)),
     Column("created_by", Text, nullable=False),
     _stamp("created_at"),
@@ -506,7 +507,7 @@ credentials = Table(
     Column("renew_at", DateTime(timezone=True)),
     Column("expires_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
-    # Of the last change that those must hear of who know this row: the revision of credential_changes.
+    # Of the last change that those must receive who know this row: the revision of credential_changes.
     Column("changed", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("(role = 'host') = (host_id is not null)", name="host"),
     CheckConstraint("(role = 'join') = (uses_left is not null)", name="join"),

@@ -1,4 +1,4 @@
-"""A channel to the control plane's gRPC door, plain or with TLS, and what a failed handshake means."""
+"""A channel to the control plane's gRPC server, plain or with TLS, and what a failed handshake means."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ SYSTEM = "system"
 """In the place of a file of certificates: those that gRPC trusts by itself."""
 
 ANSWERED = ("headway-answered", "1")
-"""Goes with every failure that a control plane tells itself; one that the network tells has nothing with it."""
+"""Goes with every failure that a control plane itself reports; a failure of the network comes without it."""
 
 _NAME = (
     "shows a certificate that is not for this name: call it by a name that is in it, or make one with `headway keys "
     "server NAME`"
 )
-_SAID = (
-    # What gRPC says of a handshake, in its own words, and what that means for whoever set it up.
+_HANDSHAKE_FAILURES = (
+    # gRPC's own words for a failed handshake, and their meaning for the operator.
     (
         "CERTIFICATE_VERIFY_FAILED: certificate has expired",
         "shows a certificate that has expired: make another one there, as with `headway keys server NAME`",
@@ -46,7 +46,7 @@ _SAID = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """What a client of the gRPC door trusts, and what it shows of itself."""
+    """What a client of the gRPC server trusts, and what it shows of itself."""
 
     ca: bytes | None
     """Certificates of those who may sign the server's; ``None``: those that gRPC trusts by itself."""
@@ -74,8 +74,8 @@ def open_channel(address: str, *, options: Sequence[tuple[str, int]], tls: Tls |
 
 
 def handshake_failure(details: str) -> str | None:
-    """What is wrong where ``details`` of a failed call tell of a handshake; else ``None``."""
-    return next((meaning for said, meaning in _SAID if said in details), None)
+    """What is wrong where ``details`` of a failed call name a handshake; else ``None``."""
+    return next((meaning for words, meaning in _HANDSHAKE_FAILURES if words in details), None)
 
 
 def _read(file: Path | None, setting: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Messages to the core's values and back. The only module besides the doors and clients that reads generated code.
+"""Messages to the core's values and back. The only module besides the servers and clients that reads generated code.
 
 Durations cross the wire, times do not, where a host's clock is concerned: whoever receives an age subtracts it from its
 own clock.
@@ -270,7 +270,7 @@ def capacity_to_message(capacity: HostCapacity) -> agent_pb2.HostCapacity:
 
 
 def assignments_to_messages(assignments: Iterable[Assignment]) -> list[agent_pb2.Assignment]:
-    """The messages that tell a host what to run."""
+    """The messages that assign work to a host."""
     return [
         agent_pb2.Assignment(
             pool=assignment.pool,
@@ -285,7 +285,7 @@ def assignments_to_messages(assignments: Iterable[Assignment]) -> list[agent_pb2
 
 
 def hints_to_messages(hints: Iterable[Hint]) -> list[agent_pb2.WorkerHint]:
-    """The messages that tell a host what the broker says of its workers."""
+    """The messages with the broker's hints about a host's workers."""
     return [
         agent_pb2.WorkerHint(
             pid=hint.pid,
@@ -299,7 +299,7 @@ def hints_to_messages(hints: Iterable[Hint]) -> list[agent_pb2.WorkerHint]:
 
 
 def assignments_from_messages(messages: Iterable[agent_pb2.Assignment], *, host_id: str) -> tuple[Assignment, ...]:
-    """What ``messages`` tell the host ``host_id`` to run."""
+    """What ``messages`` assign to the host ``host_id``."""
     return tuple(
         Assignment(
             pool=message.pool,

@@ -4,8 +4,8 @@ Begun with any of them, so that clients spread, and kept for as long as it serve
 
 - one that gives no answer in time: it hangs, and its connection may go on for ever;
 - one whose handshake fails: certificates are read anew for each line;
-- where there are several, or other certificates by now, one whose connection broke, and one that has said for a while
-  that it cannot serve.
+- where there are several, or other certificates by now, one whose connection broke, and one that has reported for a
+  while that it cannot serve.
 
 gRPC itself would do a part of this for several numbers of one name. Here each address is called by its own name, as its
 certificate wants it.
@@ -52,7 +52,7 @@ class _Patience:
     unanswered: int = 0
     """Calls in a row that got no answer in time."""
     ailing_since_s: float | None = None
-    """Since when it says that it cannot serve."""
+    """Since when it reports that it cannot serve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

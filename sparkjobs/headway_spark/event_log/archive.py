@@ -27,7 +27,7 @@ OPEN_HOURS_MAX = 100  # remembered; files come in the order of their hours, but 
 GROUP_ROWS = 100_000  # rows in memory while merging: some 20 MB
 KEPT_MIN_S = 3 * 3_600.0  # the 5 s rows of two hours can always be rebuilt
 FREE_BYTES_MIN = 1 << 30  # the archive gives way long before ingest must refuse
-DAMAGED_BYTES_MAX = 1 << 30  # what nothing can read is kept for people to look at, not for ever
+DAMAGED_BYTES_MAX = 1 << 30  # what nothing can read is kept for people to inspect, not for ever
 
 log = logging.getLogger(__name__)
 

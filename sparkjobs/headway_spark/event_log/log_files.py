@@ -97,7 +97,7 @@ def _linked(log_dir: Path, folder: Path, *, from_s: float, until_s: float) -> tu
                 with suppress(FileExistsError):
                     os.link(path, links[-1])
         except FileNotFoundError:
-            # Moved between the look and the link. Whatever it had become part of, the next look finds.
+            # Moved between the scan and the link. Whatever it had become part of, the next scan finds.
             _empty(folder)
             continue
         except OSError as error:
@@ -121,7 +121,7 @@ def drop_left_holds(log_dir: Path) -> None:
 def written_s(path: Path) -> float:
     """When a file was written, Unix seconds, and of a merged one from when on its files were.
 
-    By its name, or by its time on disk where the name does not tell.
+    By its name, or by its time on disk where the name does not show it.
     """
     found = _WRITTEN_MS.match(path.name)
     if found:

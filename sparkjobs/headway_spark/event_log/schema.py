@@ -38,7 +38,7 @@ EVENTS = StructType(
 def readable(events: DataFrame) -> DataFrame:
     """``events`` as they are. Whoever reads a row of a newer version fails, with ``NEWER`` in its error.
 
-    Passed over, it would be missing from metrics that look whole; so the reading stops, and loses nothing.
+    Passed over, it would be missing from metrics that seem whole; so the reading stops, and loses nothing.
     """
     is_newer = F.coalesce("schema_version", F.lit(0)) > SCHEMA_VERSION
     return events.where(F.when(is_newer, F.raise_error(F.lit(NEWER)).cast("boolean")).otherwise(F.lit(True)))  # noqa: FBT003

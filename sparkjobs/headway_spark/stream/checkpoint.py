@@ -84,7 +84,7 @@ def is_missing(checkpoint: Path) -> bool:
 def why_unfit(checkpoint: Path, log_dir: Path) -> str | None:
     """Why a stream from ``checkpoint`` would count too little, as half a sentence; None where nothing says so.
 
-    Spark itself looks no further than its own folder: a part of one that is gone, it begins anew.
+    Spark itself reads no further than its own folder: a part of one that is gone, it begins anew.
     """
     if (mark := rebuilding(checkpoint)).exists():
         return f"a rebuild has begun and not ended ({mark})"

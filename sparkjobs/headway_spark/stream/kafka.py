@@ -1,6 +1,6 @@
 """Events from a Kafka topic instead of the event log: the same columns, one JSON object a message.
 
-Nobody has looked at these events before Spark does, so what ingest does at its door is done here: a message's own time
+Spark is the first to read these events, so the checks of ingest are done here: a message's own time
 bounds its ``at_s``, and one that is no event is left out by the first step of the query.
 """
 
@@ -55,7 +55,7 @@ def messages(session: SparkSession, *, servers: str, topic: str) -> DataFrame:
 
 
 def events(messages: DataFrame) -> DataFrame:
-    """What the messages tell, one row a message.
+    """What the messages hold, one row a message.
 
     In:  value binary, a JSON object whose keys are columns of ``schema.EVENTS``; timestamp timestamp.
     Out: as ``schema.EVENTS``. received_at_s is the message's timestamp, never later than now; at_s lies in

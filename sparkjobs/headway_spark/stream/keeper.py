@@ -16,7 +16,7 @@ from headway_spark.event_log.log_files import drop_left_holds, parquets
 from headway_spark.stream import source_log
 from headway_spark.stream.checkpoint import Taken, note_taken, query_of
 
-STEP_S = 2.0  # between two looks: what is listed at each trigger stays some files
+STEP_S = 2.0  # between two scans: what is listed at each trigger stays some files
 TIDY_EVERY_S = 60.0
 PASSED_OVER_S = source_log.KEPT_S + 600.0  # older than the newest file read by so much, Spark reads a file never
 
@@ -55,7 +55,7 @@ class Keeper:
             self.step(is_stopping=stopping.is_set)
 
     def step(self, *, is_stopping: Callable[[], bool] = lambda: False) -> None:
-        """One look: move what has been counted; now and then merge, delete and clear up."""
+        """One scan: move what has been counted; now and then merge, delete and clear up."""
         try:
             self._move()
             now_s = self._clock()
@@ -63,7 +63,7 @@ class Keeper:
                 self._tidied_at_s = now_s
                 self._tidy(now_s, is_stopping=is_stopping)
         except (OSError, ValueError) as error:
-            # The checkpoint may be amid a trim, the disk full or away. Nothing is lost, and the next look is near.
+            # The checkpoint may be amid a trim, the disk full or away. Nothing is lost, and the next scan is near.
             self._log_change(f"the log's archive is not kept: {error}")
         else:
             self._log_change(None)
@@ -91,7 +91,7 @@ class Keeper:
             pass
 
     def _sweep(self) -> None:
-        """Move what the stream will never look at: it was read and forgotten, or came hours after it was written."""
+        """Move what the stream will never read: it was read and forgotten, or came hours after it was written."""
         before_s = self._newest_s - PASSED_OVER_S
         old = [path.name for path in parquets(self._log_dir / "hot") if path.stat().st_mtime < before_s]
         if old and self._archive.take(old):

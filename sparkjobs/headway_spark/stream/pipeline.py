@@ -57,7 +57,7 @@ class Unfit(Misconfigured):
 
 
 class Sink(Protocol):
-    """Makes rows durable and tells whoever waits."""
+    """Makes rows durable and notifies whoever waits."""
 
     def write(self, rows: Sequence[BucketRow], progress: Progress) -> object:
         """The same rows again change nothing: a replayed batch brings them. What it raises ends the stream."""
@@ -132,7 +132,7 @@ class Stream:
 
     @property
     def _folder(self) -> Path | None:
-        """The checkpoint of a stream of files, whose list of them is looked after; None of another source."""
+        """The checkpoint of a stream of files, whose list of them is maintained; None of another source."""
         return self._checkpoint if self._source is None and isinstance(self._checkpoint, Path) else None
 
     def run(self, *, is_stopping: Callable[[], bool]) -> None:
@@ -184,8 +184,8 @@ class Stream:
             log.warning("ended amid a batch: %s", why_failed(error))
 
     def _watch(self) -> None:
-        assert self._query is not None, "looked after before it was started"
-        # A trigger that hangs must not look alive.
+        assert self._query is not None, "maintained before it was started"
+        # A trigger that hangs must not seem alive.
         if not self._query.status["isTriggerActive"]:
             self._sink.beat()
         progress = self._query.lastProgress
@@ -227,11 +227,11 @@ class Stream:
             self._is_writing, self._computed_at_s = False, time.monotonic()
 
     def _failure(self, error: Exception) -> Exception:
-        """What to tell of a query that has ended with ``error``."""
+        """The error to raise for a query that has ended with ``error``."""
         if isinstance(self._batch_error, HeadwayError):
             return self._batch_error
-        told = failure(self._batch_error or error, session=self._session, log_dir=self._log_dir)
-        if type(told) is Unavailable and has_jvm(self._session) and self._is_resumed and self._batches == 0:
+        cause = failure(self._batch_error or error, session=self._session, log_dir=self._log_dir)
+        if type(cause) is Unavailable and has_jvm(self._session) and self._is_resumed and self._batches == 0:
             why = why_failed(self._batch_error or error)
             if self._folder is None:
                 return Misconfigured(
@@ -239,11 +239,11 @@ class Stream:
                     f"query or is damaged ({why}): if it is the checkpoint, delete it; two hours are then read again"
                 )
             return unfit(self._folder, f"it does not fit this version's query or is damaged ({why})")
-        return told
+        return cause
 
 
 def failure(error: Exception, *, session: SparkSession, log_dir: Path) -> HeadwayError:
-    """What to tell of a query over ``log_dir`` that has ended with ``error``."""
+    """The error to raise for a query over ``log_dir`` that has ended with ``error``."""
     # One that is killed hangs up before it has ended.
     is_cut_off = isinstance(error, Py4JError | OSError) and not isinstance(error, Py4JJavaError)
     if not has_jvm(session, after_s=JVM_END_S if is_cut_off else 0.0):
@@ -275,7 +275,7 @@ def rows_of(events: DataFrame, checkpoint: Path | str) -> DataStreamWriter:
 
 
 def unfit(checkpoint: Path, why: str) -> Unfit:
-    """What to tell of a checkpoint that no stream can go on from."""
+    """The error to raise for a checkpoint that no stream can go on from."""
     return Unfit(
         f"the stream cannot go on from the checkpoint {checkpoint}: {why}; run `headway pipeline rebuild`, which makes "
         "a new one from the event log and loses nothing"

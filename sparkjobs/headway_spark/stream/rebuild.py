@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 
 
 class Stopped(Exception):
-    """Told to stop before the end; the mark says where to go on."""
+    """Asked to stop before the end; the mark says where to go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Rebuild:
         """Begin, or go on where a killed one was.
 
         Raises:
-            Stopped: told to, before the end.
+            Stopped: asked to, before the end.
             Unavailable: the disk or Spark refuses.
             HeadwayError: what the sink raised.
         """

@@ -30,7 +30,7 @@ from headway.simulate.workloads.jobs import Jobs
 from headway_spark.studies.bulk import interruptible
 
 TURNS_PER_CORE = 8  # so many tasks a core, or the last one would keep the others waiting
-TICK_JOBS = 0.3  # a look takes about as long as this many jobs do
+TICK_JOBS = 0.3  # an evaluation takes about as long as this many jobs do
 
 
 Rehearsed = tuple[str, int]
@@ -132,7 +132,7 @@ def sizes_of(loads: DataFrame) -> tuple[Size, ...]:
 def backtest(
     loads: DataFrame, work: Work, sizes: Sequence[Size], *, on_done: Callable[[Sequence[Outcome]], None]
 ) -> None:
-    """Rehearse the pools of ``sizes`` as ``work`` says. ``on_done`` is told what is done, as it is, each thing once.
+    """Rehearse the pools of ``sizes`` as ``work`` says. ``on_done`` receives what is done, as it is, each thing once.
 
     Args:
         loads: As in ``history.LOADS``.
@@ -142,7 +142,7 @@ def backtest(
 
     Raises:
         Unavailable: Spark cannot do it.
-        KeyboardInterrupt: Ctrl-C came; what was done has been told of.
+        KeyboardInterrupt: Ctrl-C came; what was done has been reported.
     """
     session = loads.sparkSession
     context = session.sparkContext
@@ -152,31 +152,34 @@ def backtest(
     # Each turn is a task of its own, the longest first, so that no core waits long for the last one.
     spread = loads.join(F.broadcast(plan), on="pool", how="inner").repartitionById(len(turns), "turn")
     done = spread.mapInArrow(partial(_rehearsed, work=work, gathered=gathered), "pool string")
-    told: set[tuple[str, str, int]] = set()
-    heard = 0
+    reported: set[tuple[str, str, int]] = set()
+    received = 0
 
-    def tell() -> None:
-        nonlocal heard
-        heard = _report(gathered.value, heard, told, on_done)
+    def report() -> None:
+        nonlocal received
+        received = _report(gathered.value, received, reported, on_done)
 
     try:
         # Nothing is left of the rows but what was gathered.
-        interruptible(session, done.write.format("noop").mode("overwrite").save, meanwhile=tell)
+        interruptible(session, done.write.format("noop").mode("overwrite").save, meanwhile=report)
     except (PySparkException, Py4JError) as error:
         reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
         raise Unavailable(f"Spark could not do the back-test: {reason.strip()}") from error
 
 
 def _report(
-    texts: Sequence[str], heard: int, told: set[tuple[str, str, int]], on_done: Callable[[Sequence[Outcome]], None]
+    texts: Sequence[str],
+    received: int,
+    reported: set[tuple[str, str, int]],
+    on_done: Callable[[Sequence[Outcome]], None],
 ) -> int:
-    """Tell what was gathered after the first ``heard`` texts. Returns how many there are."""
+    """Report what was gathered after the first ``received`` texts. Returns how many there are."""
     count = len(texts)
     new = []
-    for outcome in map(outcome_of, texts[heard:count]):
+    for outcome in map(outcome_of, texts[received:count]):
         which = outcome.pool, outcome.candidate, outcome.phase
-        if which not in told:
-            told.add(which)
+        if which not in reported:
+            reported.add(which)
             new.append(outcome)
     if new:
         on_done(new)
@@ -256,7 +259,7 @@ def _outcome(pool: str, candidate: Candidate, phase: int, jobs: Jobs, begins_at_
             strategies=work.strategies,
             zones=work.zones.get(pool),
         )
-    except Exception as error:  # noqa: BLE001 - one pool's failure is told of and ends no other's
+    except Exception as error:  # noqa: BLE001 - one pool's failure is reported and ends no other's
         return Outcome(pool=pool, candidate=candidate.name, phase=phase, why=str(error) or type(error).__name__)
     if pool not in work.drawn or phase:
         result = replace(result, points=())
@@ -286,13 +289,13 @@ def _text(outcome: Outcome) -> str:
 
 
 def outcome_of(text: str) -> Outcome:
-    """What an executor has told; every figure is the one that it had."""
-    told: dict[str, Any] = json.loads(text)
-    values = told["result"]
+    """What an executor has returned; every figure is the one that it had."""
+    outcome: dict[str, Any] = json.loads(text)
+    values = outcome["result"]
     if values is not None:
         for name in ("attainment_by_day_percent", "attainment_by_queue_percent"):
             values[name] = tuple(values[name])
         values["phases"] = tuple(Phase(**phase) for phase in values["phases"])
         values["points"] = tuple(Point(**point) for point in values["points"])
-        told["result"] = Result(**values)
-    return Outcome(**told)
+        outcome["result"] = Result(**values)
+    return Outcome(**outcome)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from headway.errors import HeadwayError
 from headway.scaling.profile import Profile
-from headway.simulate.studies.class_separation import Topology, told, tried
+from headway.simulate.studies.class_separation import Topology, finding_text, tried
 from headway.simulate.studies.single_pool import Setting
 from headway.simulate.workloads.jobs import Jobs
 from headway_spark.studies.backtest import filled
@@ -18,13 +18,13 @@ from headway_spark.studies.bulk import interruptible
 
 NO_CLASS = "(no class)"
 
-FOUND = "queue string, jobs long, is_cure boolean, told string, why string, quick array<string>, slow array<string>"
+FOUND = "queue string, jobs long, is_cure boolean, text string, why string, quick array<string>, slow array<string>"
 _ARROW = pa.schema(
     [
         ("queue", pa.string()),
         ("jobs", pa.int64()),
         ("is_cure", pa.bool_()),
-        ("told", pa.string()),
+        ("text", pa.string()),
         ("why", pa.string()),
         ("quick", pa.list_(pa.string())),
         ("slow", pa.list_(pa.string())),
@@ -34,7 +34,7 @@ _ARROW = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """How queues are tried: what they promise, and how their workers behave."""
+    """How queues are tried: their objectives, and how their workers behave."""
 
     profiles: Mapping[str, Profile]
     """By queue; of others the default."""
@@ -52,7 +52,7 @@ class Finding:
     jobs: int
     is_cure: bool
     """Whether its classes should be apart."""
-    told: str
+    text: str
     """In an operator's words; empty where nothing could be tried."""
     why: str
     """Why nothing could be tried."""
@@ -111,7 +111,7 @@ def _of_queue(row: Mapping[str, list[float]], question: Question) -> Mapping[str
         "queue": queue,
         "jobs": len(row["at_s"]),
         "is_cure": found is not None and found.is_cure,
-        "told": "" if found is None else told(found),
+        "text": "" if found is None else finding_text(found),
         "why": why if found is None else "",
         "quick": [] if found is None else list(found.split.quick.names),
         "slow": [] if found is None else list(found.split.slow.names),

@@ -341,7 +341,7 @@ async def test_what_was_kept_is_not_believed_once_changes_go_unheard(door: Door,
     now_s = [0.0]
     callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
     a = await door.enrolled("a")
-    await callers.hear()
+    await callers.refresh()
     assert (await callers.who(a.credential)).host_id == a.host_id
     await door.act(revoke_host, "a")
     now_s[0] = LISTENER_PROVEN_S
@@ -349,7 +349,7 @@ async def test_what_was_kept_is_not_believed_once_changes_go_unheard(door: Door,
     now_s[0] = LISTENER_PROVEN_S + 0.001
     with pytest.raises(Unauthenticated, match="was revoked"):
         await callers.who(a.credential)
-    await callers.hear()
+    await callers.refresh()
     with pytest.raises(Unauthenticated, match="was revoked"):
         await callers.who(a.credential)
 
@@ -362,11 +362,11 @@ async def test_after_an_older_database_was_restored_changes_are_heard_again(door
         await door.act(revoke_token, f"t{number}")
     now_s = [0.0]
     callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
-    await callers.hear()
+    await callers.refresh()
     await _execute(door, "update credential_changes set revision = 0")
-    await callers.hear()
+    await callers.refresh()
     await door.act(revoke_host, "a")
-    await callers.hear()
+    await callers.refresh()
     with pytest.raises(Unauthenticated, match="was revoked"):
         await callers.who(a.credential)
 
@@ -379,7 +379,7 @@ async def test_changes_that_are_too_many_to_be_read_at_once_are_all_heard(
     hosts = [await door.enrolled(name) for name in "abc"]
     now_s = [0.0]
     callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
-    await callers.hear()
+    await callers.refresh()
     (before,) = await door.rows("select revision from credential_changes")
     for number, identity in enumerate(hosts, start=1):  # three rows a change
         await _execute(
@@ -396,7 +396,7 @@ async def test_changes_that_are_too_many_to_be_read_at_once_are_all_heard(
     await _execute(door, f"update credential_changes set revision = {before.revision + 4}")
     heard_at_s = []
     for now_s[0] in (1.0, 2.0, 3.0):
-        await callers.hear()
+        await callers.refresh()
         heard_at_s.append(callers._proven_at_s)
     assert heard_at_s == [0.0, 0.0, 3.0]  # until all is read nothing that is kept is believed
     assert not {digest(identity.credential) for identity in hosts} & callers._kept.keys()
@@ -406,7 +406,7 @@ async def test_changes_that_are_too_many_to_be_read_at_once_are_all_heard(
 async def test_known_callers_cost_the_database_nothing(door: Door) -> None:
     a = await door.enrolled("a")
     callers = Authenticator(token=SHARED, engine=door.engine)
-    await callers.hear()
+    await callers.refresh()
     callers._engine = None  # whoever is looked up now is not known
     for _ in range(100):
         assert (await callers.who(a.credential)).name == "a"

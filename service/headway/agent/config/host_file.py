@@ -20,7 +20,7 @@ from headway.errors import Invalid, Misconfigured
 WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down
 GPUS_MAX = 1_000
 LOG_FILES_MAX = 100
-# More than these the control plane refuses, and with it all that the host tells.
+# The control plane refuses more than these, and with them the whole report of the host.
 CORES_MAX = 1e6
 DURATION_MAX_S = 1e10
 LOG_BYTES_LEAST = 4096  # less would cut off the last words of a worker that failed
@@ -28,7 +28,7 @@ LOG_BYTES_LEAST = 4096  # less would cut off the last words of a worker that fai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFile:
-    """What ``host.toml`` says."""
+    """The contents of ``host.toml``."""
 
     templates: Mapping[str, Template]
     name: str | None = None
@@ -43,7 +43,7 @@ class HostFile:
 
 
 def load(path: Path) -> HostFile:
-    """What the file at ``path`` says.
+    """The contents of the file at ``path``.
 
     Raises:
         Misconfigured: it cannot be read, or is not TOML.
@@ -225,7 +225,7 @@ def _check_program(template: Template, table: TomlTable) -> None:
         table.breach(f"working_directory {template.working_directory} is no folder")
         return
     if not template.argv:
-        return  # said already
+        return  # reported already
     program = template.argv[0]
     if "/" in program:
         path = Path(template.working_directory) / program

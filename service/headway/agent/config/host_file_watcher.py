@@ -23,8 +23,9 @@ class WatchedFile:
     def is_changed(self, *, is_asked: bool = False) -> bool:
         """Whether another content is in force now than at the last call.
 
-        A change is read once the file has looked the same twice, so that one half written is not taken for whole; at
-        once where ``is_asked``, also if it looks the same: what it names may have come meanwhile.
+        A change is read once two polls have found the same file, so that a half-written one is not taken for whole.
+        With ``is_asked`` the file is read at once, also if it is unchanged: a program or user that it names may exist
+        by now.
         """
         before, self._seen = self._seen, _stat_of(self._path)
         is_settled = self._seen == before and self._seen != self._read
@@ -35,7 +36,7 @@ class WatchedFile:
         try:
             found = load(self._path)
         except HeadwayError as error:
-            log.error("the host file is kept as it was: %s", error)  # noqa: TRY400 - its trace tells nothing
+            log.error("the host file is kept as it was: %s", error)  # noqa: TRY400 - its trace adds nothing
             return False
         if found == self.now:
             log.info("read again, and nothing is new in file=%s", self._path)

@@ -41,7 +41,7 @@ NOTES = MappingProxyType(
     {
         "argv": "as you would type it, without a shell",
         "burst_arguments": "added for a worker that shall end when the queue is empty",
-        "slots": "jobs that one worker runs at once: as many as argv says",
+        "slots": "jobs that one worker runs at once: as many as argv sets",
         "working_directory": "where your code is found; relative to this file's folder",
         "ready_pattern": "printed when the worker begins to take jobs",
         "stop_signal": "finishes the jobs that it has, then ends",
@@ -64,9 +64,9 @@ RQ = LibraryPreset(
     drain_timeout_s=180,
     memory="128MB",
     notes=_noted(
-        argv="RQ's own worker can lose a job that it has just taken when it is told to stop; this one, which Headway "
+        argv="RQ's own worker can lose a job that it has just taken when it is asked to stop; this one, which Headway "
         "brings, cannot",
-        drain_timeout_s="as long as RQ lets a job run unless it is told otherwise; then force_signal",
+        drain_timeout_s="as long as RQ lets a job run by default; then force_signal",
         memory_bytes="RQ's worker and the process of its job; add what your jobs need",
     ),
 )
@@ -130,7 +130,7 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
             ready_pattern="Starting worker on",
             drain_timeout_s=60,
             memory="128MB",
-            notes=_noted(environment="Procrastinate itself does not look for your code where it is started"),
+            notes=_noted(environment="Procrastinate itself does not search the folder it is started in for your code"),
         ),
         "rq": RQ,
         "sidekiq": LibraryPreset(
@@ -155,7 +155,7 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
 
 
 def host_text(templates: Mapping[str, LibraryPreset]) -> str:
-    """``host.toml`` with a table a template. The first says what each key means."""
+    """``host.toml`` with a table a template. The first table explains each key."""
     names = list(templates)
     return HOST_HEAD + "".join(
         "\n" + template_text(name, templates[name], is_first=name == names[0]) for name in templates

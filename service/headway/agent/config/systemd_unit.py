@@ -11,7 +11,7 @@ ROOT_CAPABILITIES = (
     "CAP_SETGID",
     "CAP_KILL",  # signal their workers
     "CAP_SYS_NICE",  # set their niceness
-    "CAP_DAC_READ_SEARCH",  # enter their folders, and read what the kernel tells of their processes
+    "CAP_DAC_READ_SEARCH",  # enter their folders, and read the kernel's facts about their processes
     "CAP_SYS_PTRACE",
 )
 """What is left to an agent of root. One of another user has nothing of it."""
@@ -34,7 +34,7 @@ def unit_text(unit: Unit) -> str:
     """The file for ``/etc/systemd/system``.
 
     Raises:
-        Invalid: a path or a name holds what a unit cannot say.
+        Invalid: a path or a name holds characters that a unit file cannot hold.
     """
     words = (str(unit.program), str(unit.host_file), unit.control, unit.user, str(unit.environment_file))
     if wrong := [word for word in words if set(word) & set(" \t\n\"'%$\\;")]:
@@ -70,8 +70,8 @@ TimeoutStopSec=30
 OOMPolicy=continue
 TasksMax=infinity
 LimitNOFILE=65536
-# What holds of the agent holds of its workers: docs/how-to/systemd-units.md says what is left out, and why.
-# With the next two lines no worker can call sudo, or another program that becomes another user.
+# What holds for the agent holds for its workers: docs/how-to/systemd-units.md lists the omitted options and the
+# reasons. With the next two lines no worker can call sudo, or another program that becomes another user.
 NoNewPrivileges=yes
 CapabilityBoundingSet={capabilities}
 ProtectSystem=full

@@ -1,4 +1,4 @@
-"""How a host starts one worker of each kind, knows that it is ready, looks after it, and stops it. Values only.
+"""How a host starts one worker of each kind, knows that it is ready, maintains it, and stops it. Values only.
 
 ``host_file`` reads them. The control plane sends names of them and counts, never a command line.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from headway.agent.system.users import account
 from headway.scaling import model
 
-READY_AFTER_S = 1.0  # a program that cannot run as it was called has usually said so by then
+READY_AFTER_S = 1.0  # a program that cannot run as it was called has usually failed by then
 READY_TIMEOUT_S = 60.0
 DRAIN_TIMEOUT_S = 60.0  # twice what Celery, RQ and Sidekiq call a long job in their defaults
 CPU_CORES = 0.1
@@ -97,9 +97,10 @@ class Template:
     def content_hash(self) -> str:
         """The same for all that starts the same process, wherever and in whatever order it was written.
 
-        What only says how to look after a worker is left out: it holds for those that run, too, and replaces none.
+        Keys that only describe how to maintain a worker are left out: they hold for running workers, too, and replace
+        none.
         """
-        said: dict[str, Any] = {
+        hashed: dict[str, Any] = {
             "argv": self.argv,
             "burst_arguments": self.burst_arguments,
             "working_directory": self.working_directory,
@@ -108,8 +109,8 @@ class Template:
             "niceness": self.niceness,
         }
         # What is added later counts where it is used: no worker is replaced because the agent became a newer one.
-        said |= {name: value for name, value in (("user", self.user), ("gpus", self.gpus)) if value}
-        canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        hashed |= {name: value for name, value in (("user", self.user), ("gpus", self.gpus)) if value}
+        canonical = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def reported(self) -> model.Template:

@@ -9,7 +9,7 @@ from typing import Any
 EXPECTED_MEMORY = "expected bytes as a number, or a size as in '128MB' or '1.5GiB'"
 NUMBER_MAX = 1e12
 BYTES_MAX = NUMBER_MAX * 1024
-NAME_CHARS_MAX = 200  # more is refused by the control plane, and with it all that the host tells
+NAME_CHARS_MAX = 200  # more is refused by the control plane, and with it the whole report of the host
 
 
 class TomlTable:

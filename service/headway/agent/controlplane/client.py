@@ -12,7 +12,7 @@ from headway.wire.channel import Tls
 from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 
-# Long, because every answer without news costs as much as one with; less than the five minutes after which proxies
+# Long, because every answer without a change costs as much as one with; less than the five minutes after which proxies
 # give up on a silent call. A connection that died is noticed by its keepalive.
 POLL_WAIT_S = 240.0
 POLL_TIMEOUT_S = POLL_WAIT_S + 10.0  # the answer may wait its turn when every agent connects anew
@@ -29,7 +29,7 @@ class Enrolled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What a host shows when it asks to be let in: something that it calls with, or a join token. Never told."""
+    """What a host shows when it asks to be let in: something that it calls with, or a join token. Never logged."""
 
     shown: str = field(default="", repr=False)
     join_token: str = field(default="", repr=False)
@@ -59,7 +59,7 @@ class PollAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUpdate:
-    """What a report tells. Starts of workers are seconds since boot, as ``now_s`` is when it is sent."""
+    """The contents of a report. Starts of workers are seconds since boot, as ``now_s`` is when it is sent."""
 
     capacity: HostCapacity
     templates: Sequence[Template]
@@ -111,9 +111,9 @@ class ControlClient:
         return Enrolled(cluster_id=response.cluster_id, host_id=response.host_id, credential=response.credential)
 
     def report(
-        self, news: HostUpdate, *, identity: Identity, host_name: str, boot_id: str, sequence: int, epoch_seen: int
+        self, update: HostUpdate, *, identity: Identity, host_name: str, boot_id: str, sequence: int, epoch_seen: int
     ) -> ReportAnswer:
-        """Tell what the host has and runs.
+        """Report what the host has and runs.
 
         Raises:
             Unavailable: try again later.
@@ -129,15 +129,15 @@ class ControlClient:
             boot_id=boot_id,
             sequence=sequence,
             epoch_seen=epoch_seen,
-            capacity=codec.capacity_to_message(news.capacity),
-            templates=[codec.template_to_message(template) for template in news.templates],
+            capacity=codec.capacity_to_message(update.capacity),
+            templates=[codec.template_to_message(template) for template in update.templates],
             workers=[
-                codec.worker_to_message(worker, now_s=now_s, exit_code=news.exit_codes.get(worker.worker_id))
-                for worker in news.workers
+                codec.worker_to_message(worker, now_s=now_s, exit_code=update.exit_codes.get(worker.worker_id))
+                for worker in update.workers
             ],
-            start_ups=[codec.start_up_to_message(each) for each in news.start_ups],
-            exits=[codec.exit_to_message(each) for each in news.exits],
-            labels=news.labels,
+            start_ups=[codec.start_up_to_message(each) for each in update.start_ups],
+            exits=[codec.exit_to_message(each) for each in update.exits],
+            labels=update.labels,
         )
         response = self._calls.call(lambda stub: stub.Report, request, secret=self._secret(identity))
         return ReportAnswer(cluster_id=response.cluster_id, credential=response.credential)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 class Membership:
     """Who this host is, asked for once by each agent process and whenever the control plane has forgotten.
 
-    Threads may share it. ``moved`` is told who this host was and is, each time that it is let in, before anybody else.
+    Threads may share it. ``moved`` receives who this host was and is at each enrolment, before anybody else.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Membership:
             if identity.credential != before.credential:
                 # Used and then lost, it would lock this host out. Unused, it can be asked for again.
                 raise Unavailable(f"identity.json cannot be written in {self._folder.root}: {error}") from error
-            log.error("not written file=identity.json: %s", error)  # noqa: TRY400 - its trace tells nothing
+            log.error("not written file=identity.json: %s", error)  # noqa: TRY400 - its trace adds nothing
         self._moved(before, identity)
         with self._lock:
             self._identity, self._is_let_in = identity, True

@@ -18,7 +18,7 @@ def let_in(
     """What the control plane answers to the first proof that it takes, and that proof.
 
     Raises:
-        HeadwayError: it takes none, told of the best one; or it does not answer.
+        HeadwayError: it takes none (the error is that of the best one), or it does not answer.
     """
     refusal: HeadwayError | None = None
     for proof in _proofs(before, join_token=join_token, has_token=client.has_token):

@@ -1,4 +1,4 @@
-"""For how long this host has been cut off from the control plane, and whose workers may not go on so.
+"""For how long this host has been partitioned from the control plane, and whose workers may not go on so.
 
 Counted from when the last report was sent that was answered, by the host's clock since boot: the control plane holds
 the host for known from the moment that it got it, which was not before that.
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Contact:
-    """When the control plane last heard of this host; the next agent of the folder knows it, too."""
+    """When the control plane last received a report of this host. The next agent of the folder knows it, too."""
 
     def __init__(self, folder: StateFolder, *, clock: Callable[[], float] = procfs.since_boot_s) -> None:
         self._folder = folder
@@ -36,16 +36,15 @@ class Contact:
         at_s = kept.get("at_s") if kept.get("boot_id") == procfs.boot_id() else None
         self._received_at_s = at_s if isinstance(at_s, float) else NEVER_S
         self._promised = _promised(kept.get("promised"))
-        """Template -> for how long its workers go on cut off, by what the control plane was told, or may have been."""
+        """Template -> for how long its workers run on while partitioned, by the reports that may have arrived."""
         self._reporting = self._promised
         self._written_at_s = NEVER_S
         self._answered_at_s = NEVER_S
         self.gap_s = self._began_at_s - self._received_at_s
-        """For how long the control plane had not heard of this host when this agent began; endless where nobody knows,
-        as after a reboot."""
+        """Time without a report when this agent began; endless where nobody knows, as after a reboot."""
 
     def commit_to(self, promised: Mapping[str, float]) -> None:
-        """Note what a report says that is about to be sent: it may arrive, and its answer not. From any thread."""
+        """Note the limits in a report that is about to be sent: it may arrive, and its answer not. From any thread."""
         with self._lock:
             self._reporting = dict(promised)
             both = _least(self._promised, self._reporting)
@@ -65,13 +64,14 @@ class Contact:
         self._write()
 
     def limits_s(self, known: Mapping[str, Template]) -> dict[str, float]:
-        """Template -> for how long its workers may go on while this host is cut off; those that may for ever are left
-        out.
+        """Template -> for how long its workers may go on while this host is partitioned; templates without a limit are
+        left out.
 
-        What ``host.toml`` says by now, and what it said when the control plane last heard of it: by that it replaces.
+        The lesser of the limit in ``host.toml`` now and the limit in the last report: the control plane replaces
+        workers by the reported one.
         """
         with self._lock:
-            return _least(promises(known.values()), self._promised)
+            return _least(isolation_limits_s(known.values()), self._promised)
 
     def _write(self) -> None:
         with self._lock:
@@ -82,22 +82,22 @@ class Contact:
             self._folder.write(FILE, body, is_durable=False)
 
     def answered(self, *, asked_at_s: float) -> None:
-        """Note that the control plane has said what this host is to run, asked then. From any thread."""
+        """Note that the control plane has answered a poll for this host's assignment, sent then. From any thread."""
         with self._lock:
             self._answered_at_s = max(self._answered_at_s, asked_at_s)
 
     def times_s(self) -> tuple[float, float, float]:
-        """When the control plane last heard of this host, since when its orders are true, and now."""
+        """When the control plane last received a report, when it last confirmed the assignment, and now."""
         with self._lock:
             return self._received_at_s, self._answered_at_s, self._clock()
 
     def is_perhaps_forgotten(self) -> bool:
-        """Whether nobody had called for so long when this agent began, and nobody has stood by its orders since."""
+        """Whether nobody had reported for that long when this agent began, and no answer has confirmed since."""
         with self._lock:
             return self.gap_s >= FORGETTABLE_S and self._answered_at_s < self._began_at_s
 
     def lost_for_s(self) -> float:
-        """Seconds since the control plane last heard of this host; 0 while an agent has only just begun.
+        """Seconds since the control plane last received a report of this host; 0 while an agent has only just begun.
 
         Where nobody knows since when, from this agent's beginning: after a reboot nothing runs that could be too much.
         """
@@ -108,25 +108,25 @@ class Contact:
 
 
 class Isolation:
-    """The templates whose workers may not go on while this host is cut off, told of once a change.
+    """The templates whose workers may not go on while this host is partitioned, logged on state change.
 
-    Orders from before are no ground to start one of them again: meanwhile it may have been replaced elsewhere, and may
-    be until the control plane hears of this host. So a template that was cut off for too long stays doubtful until the
-    control plane has said what is to run, asked for that after it had heard of the host again. Whatever it said before
-    was true then and may be so no longer.
+    An assignment from before does not allow to start one of them again: the control plane may replace it elsewhere
+    until it receives a report of this host. So a template that was partitioned for too long stays doubtful until an
+    answer confirms the assignment, to a poll sent after the control plane had received a report again. Earlier answers
+    may be out of date.
     """
 
     def __init__(self) -> None:
         self._templates: frozenset[str] = frozenset()
         self._cut_off: frozenset[str] | None = None
-        """Those that were cut off for too long at the last look; ``None`` before the first."""
+        """Those that were partitioned for too long at the last evaluation; ``None`` before the first."""
         self._doubtful: dict[str, float] = {}
-        """Template -> when it was last cut off for too long, or first seen not to be any more."""
+        """Template -> when it was last partitioned for too long, or first seen not to be any more."""
         self.wants_word = False
         """Whether this is the moment to ask what is to run: a poll that is held since before ends no doubt."""
 
     def doubtful(self, limits_s: Mapping[str, float], contact: Contact) -> frozenset[str]:
-        """The names of templates of which nothing may be started until the control plane has told what is to run."""
+        """The names of templates that may start nothing until the control plane has confirmed the assignment."""
         received_at_s, answered_at_s, now_s = contact.times_s()
         before = _cut_off(limits_s, for_s=contact.gap_s) if self._cut_off is None else self._cut_off
         self._cut_off = _cut_off(limits_s, for_s=now_s - received_at_s)
@@ -136,7 +136,7 @@ class Isolation:
         return frozenset(self._doubtful)
 
     def templates(self, limits_s: Mapping[str, float], *, lost_for_s: float) -> frozenset[str]:
-        """The names of those that are cut off for longer than they may be."""
+        """The names of those that are partitioned for longer than they may be."""
         now = _cut_off(limits_s, for_s=lost_for_s)
         for name in sorted(now - self._templates):
             log.warning("partitioned for %.0f s: draining the workers of template=%s", lost_for_s, name)
@@ -146,10 +146,10 @@ class Isolation:
         return now
 
 
-def promises(templates: Iterable[Template | model.Template]) -> dict[str, float]:
-    """Template -> after how many seconds cut off its workers are drained, where that is said."""
-    said = ((each.name, each.isolation_drain_after_s) for each in templates)
-    return {name: after_s for name, after_s in said if after_s is not None}
+def isolation_limits_s(templates: Iterable[Template | model.Template]) -> dict[str, float]:
+    """Template -> after how many seconds of partition its workers are drained, where it has such a limit."""
+    limits = ((each.name, each.isolation_drain_after_s) for each in templates)
+    return {name: after_s for name, after_s in limits if after_s is not None}
 
 
 def _cut_off(limits_s: Mapping[str, float], *, for_s: float) -> frozenset[str]:

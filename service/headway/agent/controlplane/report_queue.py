@@ -12,57 +12,58 @@ PENDING_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportBatch:
-    """What one report tells, and of what it tells the end."""
+    """The contents of one report, and which ends it contains."""
 
-    news: HostUpdate
+    update: HostUpdate
     ended: Mapping[str, Ended]
     start_ups: int
     exits: int
 
 
 class ReportQueue:
-    """How the host is, and every end and start-up until it was told."""
+    """How the host is, and every end and start-up until it was reported."""
 
     def __init__(self) -> None:
-        self._news: HostUpdate | None = None
+        self._update: HostUpdate | None = None
         self._ended: dict[str, Ended] = {}
         self._start_ups: list[StartUp] = []
         self._exits: list[Exit] = []
 
     @property
-    def has_news(self) -> bool:
+    def has_update(self) -> bool:
         """Whether it is known how the host is."""
-        return self._news is not None
+        return self._update is not None
 
     def add(
-        self, news: HostUpdate, *, ended: Iterable[Ended], start_ups: Iterable[StartUp], exits: Iterable[Exit] = ()
+        self, update: HostUpdate, *, ended: Iterable[Ended], start_ups: Iterable[StartUp], exits: Iterable[Exit] = ()
     ) -> None:
         """Note how the host is now, and what has happened since."""
-        self._news = news
+        self._update = update
         self._ended |= {each.worker.worker_id: each for each in ended}
         self._start_ups += start_ups
-        # Cut off for long, the oldest are forgotten: what counts is what runs.
+        # After a long partition, the oldest are forgotten: what counts is what runs.
         self._ended = dict(list(self._ended.items())[-PENDING_MAX:])
         self._start_ups = self._start_ups[-PENDING_MAX:]
         self._exits = [*self._exits, *exits][-PENDING_MAX:]
 
-    def telling(self) -> ReportBatch | None:
+    def batch(self) -> ReportBatch | None:
         """All of it, as it stands; ``None`` before anything is known."""
-        if self._news is None:
+        if self._update is None:
             return None
-        present = {worker.worker_id for worker in self._news.workers}
+        present = {worker.worker_id for worker in self._update.workers}
         gone = [replace(each.worker, state=WorkerState.GONE) for key, each in self._ended.items() if key not in present]
-        news = replace(
-            self._news,
-            workers=(*self._news.workers, *gone),
+        update = replace(
+            self._update,
+            workers=(*self._update.workers, *gone),
             exit_codes={key: each.exit_code for key, each in self._ended.items()},
             start_ups=tuple(self._start_ups),
             exits=tuple(self._exits),
         )
-        return ReportBatch(news=news, ended=dict(self._ended), start_ups=len(self._start_ups), exits=len(self._exits))
+        ended = dict(self._ended)
+        return ReportBatch(update=update, ended=ended, start_ups=len(self._start_ups), exits=len(self._exits))
 
     def reported(self, batch: ReportBatch) -> None:
-        """Forget what was told; what has come since stays."""
+        """Forget what was reported; what has come since stays."""
         for key in batch.ended:
             self._ended.pop(key, None)
         del self._start_ups[: batch.start_ups]

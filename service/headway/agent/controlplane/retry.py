@@ -1,4 +1,4 @@
-"""How long the agent waits before it asks the control plane again, and what it says of that."""
+"""How long the agent waits before it asks the control plane again, and what it logs of that."""
 
 import logging
 import random
@@ -20,7 +20,7 @@ class Unanswered(Unavailable):
 
 
 class RetryState:
-    """How one kind of call goes, told once a change."""
+    """How one kind of call goes, logged on state change."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -28,7 +28,7 @@ class RetryState:
         self._failed_as: type[HeadwayError] | None = None
 
     def succeeded(self) -> None:
-        """Say so, if it failed before."""
+        """Log the recovery, if it failed before."""
         if self._failed_as is not None:
             log.info("%s: the control plane answers again", self.name)
         self._failures, self._failed_as = 0, None

@@ -24,7 +24,7 @@ OPTIONS = (
     # A control plane that vanished without a word is noticed within half a minute.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),  # else gRPC waits a minute for the answer, whatever the line above says
+    ("grpc.http2.ping_timeout_ms", 10_000),  # else gRPC waits a minute for the answer, whatever the line above sets
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.enable_http_proxy", 0),  # a proxy for the web is none for gRPC
@@ -67,7 +67,7 @@ class RpcCalls(Generic[Stub]):
         self._spoken_with: str | None = None
         self._holding = threading.Lock()
         self._held: grpc.Future[Any] | None = None
-        """The call that is held until there is news."""
+        """The call that is held until there is a change."""
         self.held_since_s = 0.0
         """When the last one that was held was made."""
 
@@ -87,14 +87,14 @@ class RpcCalls(Generic[Stub]):
 
         Raises:
             Unavailable: try again later.
-            Refused: it was understood, and is not wanted; of which ``Unauthenticated`` and so on say more.
+            Refused: it was understood, and is not wanted; ``Unauthenticated`` and the like are more precise.
         """
         return self._call(
             lambda line, how: method_of(line.stub)(request, **how), secret, timeout_s or CALL_TIMEOUT_S, serves=True
         )
 
     def hold(self, method_of: Callable[[Stub], Any], request: Any, *, secret: str, timeout_s: float) -> Any:
-        """As ``call``, of what is answered when there is news. Raises ``GivenUp``, too."""
+        """As ``call``, of what is answered when there is a change. Raises ``GivenUp``, too."""
 
         def made(line: Line[Stub], how: dict[str, Any]) -> Any:
             with self._holding:  # whoever gives up meets this call, or it is made later
@@ -121,7 +121,7 @@ class RpcCalls(Generic[Stub]):
             raise GivenUp("the call is given up") from error
         except grpc.RpcError as error:
             raise self._failed(line, error) from error
-        except ValueError as error:  # how gRPC says that the channel was closed meanwhile
+        except ValueError as error:  # gRPC's error for a channel that was closed meanwhile
             raise self._cut_short(line) from error
         self._lines.answered(line, serves=serves)
         if self._lines.are_several and line.address != self._spoken_with:

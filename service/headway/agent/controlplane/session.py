@@ -1,6 +1,6 @@
 """The two threads that talk with the control plane: one reports, one polls. Neither ever touches a worker.
 
-Whatever fails here is tried again; meanwhile the orders in force stay in force. Errors are told once a change.
+Whatever fails here is tried again; meanwhile the assignment in force stays in force. Errors are logged on state change.
 """
 
 import logging
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from headway.agent.controlplane.client import ControlClient, HostUpdate, PollAnswer
 from headway.agent.controlplane.enrolment import Membership
-from headway.agent.controlplane.isolation import Contact, promises
+from headway.agent.controlplane.isolation import Contact, isolation_limits_s
 from headway.agent.controlplane.report_queue import ReportQueue
 from headway.agent.controlplane.retry import PAUSE_MAX_S, RetryState
 from headway.agent.controlplane.rpc import GivenUp
@@ -26,7 +26,7 @@ from headway.scaling.model import Exit, StartUp
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
-REPORT_GAP_S = 0.2  # changes that come together are told together
+REPORT_GAP_S = 0.2  # changes that come together are sent together
 SPREAD_S = 2.0  # what every agent finds out at the same moment they do not all do at the same moment
 QUICK_S = 1.0  # an answer that brings nothing new comes after the wait, or something is wrong
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedState:
-    """What the control plane last said: the orders in force and the newest hints."""
+    """The control plane's last answer: the assignment in force and the newest hints."""
 
     orders: DesiredState
     hints: tuple[Hint, ...] = ()
@@ -74,9 +74,9 @@ class ControlSession:
         self._sequence = int(procfs.since_boot_s() * 1000)
         self._changed = threading.Condition()
         # What follows is read and written under the condition's lock.
-        self._heard = ReceivedState(orders=orders)
+        self._received = ReceivedState(orders=orders)
         self._received_as = identity.cluster_id, identity.host_id
-        """Who was told what was heard."""
+        """The cluster and host id under which that was received."""
         self._epoch_seen = orders.epoch
         self._pending = ReportQueue()
         self._is_due = False
@@ -99,22 +99,22 @@ class ControlSession:
 
     @property
     def received(self) -> ReceivedState:
-        """What the control plane last said."""
+        """The control plane's last answer."""
         with self._changed:
-            return self._heard
+            return self._received
 
     def publish(
         self,
-        news: HostUpdate,
+        update: HostUpdate,
         *,
         ended: Iterable[Ended] = (),
         start_ups: Iterable[StartUp] = (),
         exits: Iterable[Exit] = (),
         is_urgent: bool,
     ) -> None:
-        """Hand over what the next report tells, beside these ends, start-ups and exits: at once if it is urgent."""
+        """Hand over what the next report contains, beside these ends, start-ups and exits: at once if it is urgent."""
         with self._changed:
-            self._pending.add(news, ended=ended, start_ups=start_ups, exits=exits)
+            self._pending.add(update, ended=ended, start_ups=start_ups, exits=exits)
             if is_urgent:
                 self._is_due = True
                 self._changed.notify_all()
@@ -125,7 +125,7 @@ class ControlSession:
         self._client.give_up_poll()
 
     def close(self, *, within_s: float) -> None:
-        """Tell the last news, if they can be told in time, and hang up."""
+        """Send the last report, if there is time for it, and disconnect."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -148,7 +148,7 @@ class ControlSession:
         """Whether to go on: returns when a report is due, or false when this ends."""
         until_s = time.monotonic() + REPORT_EVERY_S * _about(REPORT_JITTER)
         with self._changed:
-            while not (self._is_closing or (self._is_due and self._pending.has_news)):
+            while not (self._is_closing or (self._is_due and self._pending.has_update)):
                 wait_s = min(until_s, self._due_by_s) - time.monotonic()
                 if wait_s <= 0:
                     break
@@ -158,17 +158,17 @@ class ControlSession:
     def _report(self) -> None:
         identity = self.membership.identity()
         with self._changed:
-            batch = self._pending.telling()
+            batch = self._pending.batch()
             if batch is None:
                 return
             self._is_due, self._due_by_s = False, float("inf")
             self._sequence += 1
             sequence, epoch_seen = self._sequence, self._epoch_seen
-        self._contact.commit_to(promises(batch.news.templates))
+        self._contact.commit_to(isolation_limits_s(batch.update.templates))
         sent_at_s = procfs.since_boot_s()
         try:
             received = self._client.report(
-                batch.news,
+                batch.update,
                 identity=identity,
                 host_name=self._host_name,
                 boot_id=self._boot_id,
@@ -221,7 +221,7 @@ class ControlSession:
             if self._received_as != (identity.cluster_id, identity.host_id):
                 return False  # enrolled anew meanwhile: this answer was for who the host was before
             self._epoch_seen = max(self._epoch_seen, answer.epoch)
-            orders = self._heard.orders
+            orders = self._received.orders
             if orders.epoch not in {0, answer.epoch}:
                 # Another leader's, or of a database that was restored: it may know of this host what was long ago.
                 self._due_by_s = min(self._due_by_s, time.monotonic() + random.uniform(0.0, SPREAD_S))  # noqa: S311
@@ -234,19 +234,20 @@ class ControlSession:
                     revision=answer.revision,
                     assignments=answer.assignments,
                 )
-            self._heard = ReceivedState(orders=orders, hints=answer.hints)
+            self._received = ReceivedState(orders=orders, hints=answer.hints)
         if is_newer:
             self._wake()
         return is_newer
 
     def _moved(self, before: Identity, now: Identity) -> None:
         with self._changed:
-            orders = self._heard.orders
+            orders = self._received.orders
             is_same = (now.host_id, now.cluster_id) == (before.host_id, orders.cluster_id)
             self._received_as = now.cluster_id, now.host_id
             if not is_same:
-                # Revisions are counted for a host of a cluster: what is told to the new one is newer whatever it says.
-                self._heard = ReceivedState(orders=orders.moved_to(now.cluster_id))
+                # Revisions are counted for a host of a cluster: an assignment to the new one is newer whatever its
+                # revision.
+                self._received = ReceivedState(orders=orders.moved_to(now.cluster_id))
                 self._epoch_seen = 0
         if not is_same:
             self._wake()

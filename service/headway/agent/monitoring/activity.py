@@ -9,13 +9,13 @@ from headway.agent.system.procfs import Stat
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 
-HINT_FRESH_S = 12.0  # a change is told at once and everything every 5 s: two rounds and what is lost on the way
+HINT_FRESH_S = 12.0  # a change is sent at once and everything every 5 s: two rounds and losses on the way
 BUSY_CPU_FRACTION = 0.05  # of one core; a worker that only asks its broker for jobs takes less than 0.01
 SAMPLE_EVERY_S = 5.0
 
 
 def by_hint(hint: Hint | None, *, started_at_s: float, now_s: float) -> Activity:
-    """What a hint says of the worker that started then. One from before its start was about another process."""
+    """What a hint reports of the worker that started then. A hint from before its start is about another process."""
     if hint is None or now_s - hint.known_at_s > HINT_FRESH_S or hint.known_at_s < started_at_s:
         return NOT_KNOWN
     since_s = None if hint.since_age_s is None else hint.received_at_s - hint.since_age_s
@@ -43,7 +43,7 @@ def sampled(process: Stat, children: list[Stat], *, now_s: float) -> Sample:
 
 @dataclass(slots=True)
 class ProcessWatch:
-    """What is known of one worker by looking at its processes."""
+    """What is known of one worker from its processes."""
 
     crew: frozenset[tuple[int, int]] | None = None
     """The children it keeps while idle, as far as that is known: those it had when it was first seen running."""
@@ -71,11 +71,11 @@ class ActivityTracker:
         self._watches: dict[str, ProcessWatch] = {}
 
     def receive(self, hints: tuple[Hint, ...]) -> None:
-        """Put what the broker said last in place of what it said before."""
+        """Replace the broker's earlier hints by its newest ones."""
         self._hints = {hint.pid: hint for hint in hints}
 
     def scan(self, records: Iterable[Record], *, now_s: float) -> None:
-        """Look at the processes of these workers, and forget all others."""
+        """Poll the processes of these workers, and forget all others."""
         watches: dict[str, ProcessWatch] = {}
         for record in records:
             process = procfs.stat(record.pid) if record.life.state is WorkerState.RUNNING else None
@@ -91,9 +91,9 @@ class ActivityTracker:
 
     def activity(self, record: Record, *, now_s: float) -> Activity:
         """Whether the worker is busy, as far as that is known."""
-        said = by_hint(self._hints.get(record.pid), started_at_s=record.life.started_at_s, now_s=now_s)
-        if said.is_busy is not None:
-            return said
+        hinted = by_hint(self._hints.get(record.pid), started_at_s=record.life.started_at_s, now_s=now_s)
+        if hinted.is_busy is not None:
+            return hinted
         watch = self._watches.get(record.worker_id)
         if watch is None or (record.pid in self._hints and not watch.activity.is_busy):
             # The broker knows this worker and is silent for now. A job that only waits takes no CPU either.

@@ -1,7 +1,7 @@
-"""What one worker of each template costs: as measured here once enough were seen, else as ``host.toml`` says.
+"""What one worker of each template costs: as measured here once enough samples exist, else by ``host.toml``.
 
 A cost rises at once and falls slowly: workers that have nothing to do for an hour do not make room for twice as many.
-What is told changes only when it has changed by enough to matter, so that noise moves no worker.
+The reported cost changes only when the measured one has changed by enough to matter, so that noise moves no worker.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,19 @@ from headway.agent.config.templates import Template
 from headway.agent.monitoring.resource_usage import WorkerUsage
 from headway.scaling import model
 
-ENOUGH = 5  # looks at a worker, a minute apart
+ENOUGH = 5  # samples of a worker, a minute apart
 WARM_S = 60.0  # younger ones are still loading
 RISE = 0.5  # of the difference a minute
 FALL = 0.02  # half of it in 35 minutes
-BAND = 0.1  # told anew when it differs by more
-FLOOR = 0.25  # of what host.toml says: a night without jobs does not make a morning's workers free
+BAND = 0.1  # reported again when it differs by more
+FLOOR = 0.25  # of the cost in host.toml: a night without jobs does not make a morning's workers free
 CPU_CORES_LEAST = 0.01
 MEMORY_BYTES_LEAST = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one worker of a template takes, over so many looks."""
+    """What one worker of a template takes, over so many samples."""
 
     cpu_cores: float
     memory_bytes: float
@@ -31,7 +31,7 @@ class Cost:
 
 
 class CostModel:
-    """The measured cost of each template, and what was told of it."""
+    """The measured cost of each template, and its last report."""
 
     def __init__(self, known: Mapping[str, Cost] | None = None) -> None:
         self._known = dict(known or {})
@@ -43,7 +43,7 @@ class CostModel:
         return self._known
 
     def learn(self, weights: Mapping[str, Sequence[WorkerUsage]]) -> None:
-        """Fold one look at the workers of each template into what is known."""
+        """Fold one sample of the workers of each template into what is known."""
         for template, each in weights.items():
             if each:
                 self._known[template] = learnt(self._known.get(template), each)
@@ -64,7 +64,7 @@ class CostModel:
 
 
 def learnt(known: Cost | None, weights: Sequence[WorkerUsage]) -> Cost:
-    """What is known after one more look at some workers, the mean of which counts."""
+    """What is known after one more sample of some workers, whose mean counts."""
     memory_bytes = sum(weight.memory_bytes for weight in weights) / len(weights)
     cpu_cores = [weight.cpu_cores for weight in weights if weight.cpu_cores is not None]
     if not cpu_cores:
@@ -80,7 +80,7 @@ def learnt(known: Cost | None, weights: Sequence[WorkerUsage]) -> Cost:
 
 
 def differs(reported: Cost, known: Cost) -> bool:
-    """Whether what is known is no longer what was told."""
+    """Whether the known cost is no longer the reported one."""
     return abs(known.memory_bytes - reported.memory_bytes) > BAND * reported.memory_bytes or abs(
         known.cpu_cores - reported.cpu_cores
     ) > BAND * max(reported.cpu_cores, CPU_CORES_LEAST)

@@ -36,11 +36,11 @@ class Monitor:
         """What the host can give to workers."""
 
     def receive(self, hints: tuple[Hint, ...]) -> None:
-        """Take what the broker says of workers."""
+        """Take the broker's hints about workers."""
         self._activities.receive(hints)
 
     def scan(self, records: Sequence[Record], host_file: HostFile) -> bool:
-        """Whether it was time to look again."""
+        """Whether the next poll was due."""
         now_s = self._clock()
         if now_s - self._measured_at_s < SAMPLE_EVERY_S:
             return False
@@ -51,7 +51,7 @@ class Monitor:
         if now_s - self._weighed_at_s >= WEIGH_EVERY_S:
             self._weighed_at_s = now_s
             self._conclude(records, host_file, workers_bytes=workers_bytes)
-        assert self._room is not None, "weighed above, at the first look"
+        assert self._room is not None, "weighed above, in the first poll"
         self.capacity = replace(self._room, cpu_pressure=pressure("cpu"), memory_pressure=pressure("memory"))
         return True
 
@@ -92,5 +92,5 @@ class Monitor:
             return {}  # of another version: measured anew
 
     def _keep(self) -> None:
-        with suppress(OSError):  # only lets the next agent begin with what host.toml says
+        with suppress(OSError):  # only makes the next agent begin with the costs of host.toml
             self._folder.write(FILE, {name: asdict(cost) for name, cost in self._costs.known.items()}, is_durable=False)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Recycling:
-    """The workers that are due to be replaced. Each is told of once, with the reason."""
+    """The workers that are due to be replaced. Each is logged once, with the reason."""
 
     def __init__(self) -> None:
         self._logged: dict[str, str] = {}

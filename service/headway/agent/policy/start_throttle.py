@@ -1,7 +1,7 @@
 """Which of the starts that are due are made now. A host that starts everything at once has nothing ready for long.
 
 The pools take turns. One that has nothing starting may always start one worker, so that a pool whose workers hang
-while they start holds up no other. Workers that do not say when they are ready are not counted, unless the owner gave a
+while they start holds up no other. Workers that do not report readiness are not counted, unless the owner gave a
 number: nobody knows how long they take, and none of them fails for being slow.
 """
 
@@ -18,7 +18,7 @@ STARTING_LEAST = 8
 
 
 def starting_max(given: int | None, *, cpu_cores: float) -> int:
-    """How many workers may be starting at once: what the owner says, else as many as suits the cores."""
+    """How many workers may be starting at once: the owner's number, else as many as suits the cores."""
     return given or max(STARTING_LEAST, int(STARTING_PER_CORE * cpu_cores))
 
 

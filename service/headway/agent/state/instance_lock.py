@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 def hold(lock: int, path: Path, *, takes_over: bool) -> None:
     """Hold the file ``path``, open as ``lock``, until it is closed.
 
-    With ``takes_over`` the agent that holds it is ended: killed, for one that hangs hears nothing else, and one that is
-    asked to stop may end its workers. They run on, and whoever holds the file next takes them over.
+    With ``takes_over`` the agent that holds it is ended: killed, for one that hangs reacts to nothing else, and one
+    that is asked to stop may end its workers. They run on, and whoever holds the file next takes them over.
 
     Raises:
         Refused: another agent holds it.
@@ -108,7 +108,7 @@ class _Owner:
 
 
 def _owner(name: str) -> _Owner | None:
-    """Who has the name, as the kernel tells it; ``None`` where it does not."""
+    """Who has the name, by the kernel; ``None`` where it does not show it."""
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
         asked.settimeout(0)
         asked.connect(f"\0headway-agent-{name}")
@@ -146,7 +146,7 @@ def _end(pid: int, path: Path) -> None:
 
 
 def _holds_lock(pid: int, path: Path) -> bool:
-    """Whether the kernel says that the process holds a lock on the file. An agent lets nobody see what it has open."""
+    """Whether the kernel lists a lock of the process on the file. An agent lets nobody see what it has open."""
     with suppress(OSError, ValueError, IndexError):
         inode = path.stat().st_ino
         for line in Path("/proc/locks").read_text().splitlines():

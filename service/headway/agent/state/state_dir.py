@@ -1,4 +1,4 @@
-"""The agent's state folder: who this host is, what it was told to run, and which workers run.
+"""The agent's state folder: who this host is, what it is assigned to run, and which workers run.
 
     agent.lock      held by the one agent that works here
     identity.json   this agent, and how the control plane calls its host
@@ -72,7 +72,7 @@ class StateFolder:
             except OSError as error:
                 raise self._unusable(error) from error
             hold(lock, self.root / "agent.lock", takes_over=takes_over)
-            # Paths that /proc tells have no links in them.
+            # Paths from /proc have no links in them.
             self.root = self.root.resolve()
             self._held = folder
             held.callback(setattr, self, "_held", None)
@@ -178,10 +178,10 @@ class StateFolder:
         return (self.root / IDENTITY).exists()
 
     def identity(self) -> Identity:
-        """Who this agent is; a new one where nothing tells.
+        """Who this agent is; a new identity where none is stored.
 
         Raises:
-            Misconfigured: what tells it cannot be read, or a new one cannot be written down. To go on without would
+            Misconfigured: the stored identity cannot be read, or a new one cannot be written. To go on without would
                 leave workers that nobody finds, and a host that is let in no more.
         """
         try:

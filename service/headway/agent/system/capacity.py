@@ -12,12 +12,12 @@ from pathlib import Path
 from headway.scaling.model import HostCapacity
 
 MEMORY_BAND = 0.05  # of the memory: a change of less is noise
-UNLIMITED_BYTES = 1 << 60  # version 1 says "no limit" by a number near 2^63
+UNLIMITED_BYTES = 1 << 60  # version 1 writes "no limit" as a number near 2^63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCapacity:
-    """What the kernel says, before anything is kept back."""
+    """The kernel's figures, before anything is kept back."""
 
     cpu_cores: float
     memory_bytes: int
@@ -38,9 +38,9 @@ def capacity(
 
 
 def steadied(before: HostCapacity | None, now: HostCapacity) -> HostCapacity:
-    """The capacity that is told after ``before``, so that what other programs take for a moment moves no worker.
+    """The capacity that is reported after ``before``, so that what other programs take for a moment moves no worker.
 
-    Memory goes half of the way with each look, and stays as it is while that is little. Cores and GPUs are settings.
+    Memory goes half of the way with each sample, and stays as it is while that is little. Cores and GPUs are settings.
     """
     if before is None:
         return now

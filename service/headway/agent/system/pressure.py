@@ -1,6 +1,6 @@
 """How much tasks of this host wait for the processor or for memory: the kernel's pressure stall information.
 
-It tells what neither load nor use does: a host can be full at 100 % and well, or at 60 % and waiting.
+Pressure shows what neither load nor use does: a host can be full at 100 % and well, or at 60 % and waiting.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ def pressure(resource: str, proc: Path = Path("/proc"), cgroups: Path = Path("/s
     """The share of the time, 0 to 1, in which some task waited for ``resource`` (``cpu`` or ``memory``).
 
     The worst of the machine's and of our cgroup's, where a limit makes tasks wait of which the machine knows nothing.
-    ``None`` where the kernel does not tell.
+    ``None`` where the kernel does not measure it.
     """
     found = [share for path in _paths(resource, proc, cgroups) if (share := _some(path)) is not None]
     return max(found, default=None)

@@ -1,4 +1,4 @@
-"""What ``/proc`` tells of processes and of the kernel that runs them.
+"""Facts from ``/proc`` about processes and the kernel that runs them.
 
 A process is known again by its pid and its start in clock ticks since boot, within one boot: a pid alone may be another
 process's by now. Seconds are of the same clock, which counts from boot, sleep included, and never steps.

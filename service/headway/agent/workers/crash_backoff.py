@@ -33,7 +33,7 @@ class Backoff:
         return until_s is not None and now_s < until_s
 
     def without(self, kind: tuple[str, str]) -> "Backoff":
-        """After a change of how the kind is started: what failed before says nothing of it any more."""
+        """After a change of how the kind is started: earlier failures no longer count."""
         return replace(self, pauses={each: pause for each, pause in self.pauses.items() if each != kind})
 
     def failed(self, kind: tuple[str, str], *, started_at_s: float, now_s: float) -> "Backoff":

@@ -1,4 +1,4 @@
-"""What is kept of workers that have ended: whom nobody has told of yet, whose burst places are spent, and their ids.
+"""What is kept of workers that have ended: those not yet reported, the burst places they spent, and their ids.
 
 The ids, because a job may leave a process that is nobody's worker and bears the marks of the one that it began in.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from headway.scaling.model import Worker
 
-IDS_KEPT = 200  # those of longer ago have no log any more, which tells the same
+IDS_KEPT = 200  # those of longer ago have no log any more, which means the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class ExitLog:
         self._pending: list[Ended] = []
 
     def note(self, ended: Ended, *, is_spent: bool) -> None:
-        """Keep what there is to tell of a worker that has ended."""
+        """Keep what the next report contains of a worker that has ended."""
         worker = ended.worker
         self._pending.append(ended)
         self.worker_ids.append(worker.worker_id)

@@ -1,7 +1,7 @@
 """The file of what runs and what is to run, written whole at each change, and again while the disk refuses it.
 
 A disk that takes nothing more stops no worker: what could not be written shows by its marks that it is there. But an
-agent after this one would go by the orders from before, so it is tried again, and told once.
+agent after this one would follow the assignment from before, so it is tried again, and logged once.
 """
 
 import logging
@@ -41,7 +41,7 @@ class WorkerJournal:
         except OSError as error:
             self._refused_at_s = self._clock()
             if not was_refused:
-                log.error("not written file=%s: %s; tried again", file, error)  # noqa: TRY400 - its trace tells nothing
+                log.error("not written file=%s: %s; tried again", file, error)  # noqa: TRY400 - its trace adds nothing
             return
         self._refused_at_s = None
         if was_refused:

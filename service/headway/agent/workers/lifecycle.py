@@ -7,11 +7,11 @@
     starting     -> backing_off    ended before it was ready
     running      -> backing_off    ended, too soon to have been of use
     running      -> gone           ended later: its place is free at once
-    starting     -> draining       told to stop
-    running      -> draining       told to stop
+    starting     -> draining       asked to stop
+    running      -> draining       asked to stop
     draining     -> draining       signalled
     draining     -> draining       its time is over: forced
-    draining     -> draining       perhaps never signalled, and its time is over: told anew
+    draining     -> draining       perhaps never signalled, and its time is over: asked again
     draining     -> gone           ended
     draining     -> backing_off    ended, when it had failed to get ready
     backing_off  -> gone           its pause is over, or nobody wants it any more
@@ -36,7 +36,7 @@ class Life:
     started_at_s: float
     since_s: float
     is_burst: bool = False
-    is_being_told: bool = False
+    is_being_told: bool = False  # a key of the state folder: an older agent reads it, too
     """Its signal to stop is about to be sent. Who takes over then cannot know whether it was, and sends no second one:
     to many workers a second means to drop what they are doing."""
     is_forced: bool = False
@@ -75,7 +75,7 @@ def late(life: Life, *, now_s: float) -> Life:
 
 
 def stop_requested(life: Life, *, now_s: float) -> Life:
-    """Starting -> draining, running -> draining; backing_off -> gone, for there is nobody to tell."""
+    """Starting -> draining, running -> draining; backing_off -> gone, for there is no process to signal."""
     if life.state is WorkerState.BACKING_OFF:
         return over(life, now_s=now_s)
     assert life.state in {WorkerState.STARTING, WorkerState.RUNNING}, life
@@ -83,13 +83,13 @@ def stop_requested(life: Life, *, now_s: float) -> Life:
 
 
 def signalled(life: Life) -> Life:
-    """Draining -> draining, now surely told. Since when it drains stays as it is."""
+    """Draining -> draining, now surely signalled. Since when it drains stays as it is."""
     assert life.state is WorkerState.DRAINING, life
     return replace(life, is_being_told=False)
 
 
 def stop_repeated(life: Life, *, now_s: float) -> Life:
-    """Draining -> draining, with all its time again: perhaps it has never been told, and works on."""
+    """Draining -> draining, with all its time again: perhaps it was never signalled, and works on."""
     assert life.state is WorkerState.DRAINING, life
     return replace(life, since_s=now_s, is_being_told=True)
 

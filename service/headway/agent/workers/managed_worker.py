@@ -15,7 +15,7 @@ from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 PATTERN_POLL_S = 0.1
 UNSEEN_READY_S = 5.0  # what most libraries take to start; of a worker whose words the disk did not take
 FORCE_AGAIN_S = 5.0  # a process that is stuck in the kernel ends when it comes out of it
-LATER_S = 3600.0  # nothing to look at: its end is told by the kernel
+LATER_S = 3600.0  # nothing to poll: the kernel signals its end
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ class ManagedWorker:
             self.process = None
 
     def due_s(self, *, now_s: float, pause_until_s: float) -> float:
-        """When it must be looked at, at the latest."""
+        """When it must be polled, at the latest."""
         record, life = self.record, self.record.life
         if life.state is WorkerState.BACKING_OFF:
             return pause_until_s

@@ -1,6 +1,6 @@
 """The workers of this host: started, watched, drained, and taken over from an agent that died.
 
-Whoever owns a fleet looks after it from one thread: ``scan`` takes note of what has happened, ``act`` does what is to
+Whoever owns a fleet reconciles it from one thread: ``scan`` takes note of what has happened, ``act`` does what is to
 be done. Nothing here waits.
 """
 
@@ -120,7 +120,7 @@ class WorkerManager:
         return exits
 
     def next_check_s(self) -> float:
-        """Seconds until there is something to see of which nobody else tells."""
+        """Seconds until the next change that no event announces."""
         now_s = self._clock()
         due_s = (self._due_s(held, now_s) for held in self._held.values())
         return max(0.0, min(due_s, default=now_s + LATER_S) - now_s)
@@ -135,7 +135,7 @@ class WorkerManager:
         self._orders = orders
 
     def use(self, host_file: HostFile) -> None:
-        """Go by ``host_file`` from now on. What failed before says nothing of what is started otherwise now."""
+        """Go by ``host_file`` from now on. Earlier failures do not count for what is started otherwise now."""
         self._host_file = host_file
         longest_s = max((each.stop.drain_timeout_s for each in host_file.templates.values()), default=0.0)
         for held in self._held.values():
@@ -180,7 +180,7 @@ class WorkerManager:
         self._request_stops(to_stop)
         to_spawn = [held for held in fresh if held.record.life.is_alive]
         if to_spawn:
-            self.save()  # first: an agent that dies while it starts them leaves word of what to look for
+            self.save()  # first: an agent that dies while it starts them leaves a record of what to search for
         for held in to_spawn:
             self._spawn(held, now_s)
         self.save()
@@ -264,7 +264,7 @@ class WorkerManager:
             self._fail(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
             return
         held.runs_as(process, self.output)
-        with suppress(OSError):  # the disk takes nothing more: what follows says so
+        with suppress(OSError):  # the disk takes nothing more: what follows reports it
             self._starts.note(held.record)
         if self._starts.is_long:
             self._renew_starts()
@@ -275,7 +275,7 @@ class WorkerManager:
             self._starts.renew(held.record for held in self._held.values())
 
     def _drain(self, held: ManagedWorker, now_s: float) -> Sequence[ManagedWorker]:
-        """The worker, if there is a process to tell."""
+        """The worker, if there is a process to report."""
         held.become(lifecycle.stop_requested(held.record.life, now_s=now_s))
         self._forget_if_gone(held)
         return [held] if held.process is not None else []
@@ -290,7 +290,7 @@ class WorkerManager:
         self.save()
 
     def _check(self, held: ManagedWorker, now_s: float) -> bool:
-        """Take note of what has become of the worker. Returns whether it is to be told to stop."""
+        """Take note of what has become of the worker. Returns whether it is to be asked to stop."""
         life = held.record.life
         held.note_processors()
         if held.process is None:
@@ -309,7 +309,7 @@ class WorkerManager:
         return False
 
     def _seen(self) -> tuple[dict[str, Record], list[OrphanRecord], list[Unrecorded]]:
-        """What a look may change."""
+        """What a scan may change."""
         recorded = {worker_id: held.record for worker_id, held in self._held.items()}
         return recorded, self.remains.left, list(self.unrecorded.found)
 

@@ -2,7 +2,7 @@
 
 They are given the time that a drain is given, and then ended: nobody else would ever do it. Meanwhile they count as one
 worker that drains: of a pool of which no two may run, no other is started. They are known by the marks that they have
-inherited, or by where they print to; the kernel tells of no parent any more.
+inherited, or by where they print to; the kernel shows no parent any more.
 """
 
 import logging
@@ -28,11 +28,11 @@ class OrphanProcesses:
         """What is known of, for the next agent to go on with."""
 
     def note(self, record: Record) -> None:
-        """Look, at the next look, for what this worker has left."""
+        """Search, in the next scan, for processes that this worker has left."""
         self._ended[record.worker_id] = record
 
     def workers(self) -> tuple[Worker, ...]:
-        """What is left of each worker, as one that drains. Its id is its own: that of the worker is told as ended."""
+        """What is left of each worker, as one that drains, under its own id: the worker's is reported as ended."""
         first = {each.worker_id: each for each in reversed(self.left)}
         return tuple(
             Worker(
@@ -51,7 +51,7 @@ class OrphanProcesses:
         return [each.ends_by_s - now_s for each in self.left]
 
     def scan(self, *, now_s: float) -> None:
-        """Find what was left since the last look, and end what has had its time."""
+        """Find what was left since the last scan, and end what has had its time."""
         if self._ended:
             self.left = [*self.left, *self._found(now_s=now_s)]
             self._ended = {}
@@ -65,7 +65,7 @@ class OrphanProcesses:
     def _found(self, *, now_s: float) -> list[OrphanRecord]:
         found = []
         for process, record in self._marked():
-            # Of one that was told to stop, the time began then: the control plane may go by when it is over.
+            # For one that was asked to stop, the time began then: the control plane may rely on its end.
             since_s = record.life.since_s if record.life.state is WorkerState.DRAINING else now_s
             ends_by_s = since_s + record.stop.drain_timeout_s
             log.warning(

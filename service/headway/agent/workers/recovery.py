@@ -2,7 +2,7 @@
 
 A worker is taken over where a record has it: its process, when that began, and whose it is. An agent that was killed as
 it started a worker has recorded its place alone: the process is the one that prints to the file that was made for it. A
-process that only says it is a worker may be anybody's: it is counted and left alone.
+process with marks alone may be anybody's: it is counted and left alone.
 """
 
 import logging
@@ -119,7 +119,7 @@ def _was_begun_for(place: Record, process: Unrecorded) -> bool:
 def _is_its_users(record: Record, host_file: HostFile) -> bool:
     """Whether the process that has the worker's pid is of the user that the worker was started as."""
     if not record.pid or not procfs.is_there(record.pid, record.started_ticks):
-        return True  # it has none: that it ended is for whoever adopts it to say
+        return True  # it has none: whoever adopts it reports its end
     template = host_file.templates.get(record.template)
     started_as = uid_of(template) if record.uid is None and template is not None else record.uid
     return worker_record.may_run_as(started_as, procfs.uid(record.pid))
@@ -132,7 +132,7 @@ def _is_its_templates(mark: Unrecorded, host_file: HostFile) -> bool:
 
 
 def _unrecorded(mark: Unrecorded, record: Record | None) -> Unrecorded:
-    """What is known of a process that bears these marks; what a record of its place says counts more."""
+    """What is known of a process that bears these marks; a record of its place counts more."""
     return mark if record is None else _as_unrecorded(replace(record, pid=mark.pid, started_ticks=mark.started_ticks))
 
 

@@ -1,4 +1,4 @@
-"""A line for each worker that was started, written at once: what the file of all workers says only a moment later.
+"""A line for each worker that was started, written at once: what the file of all workers records only a moment later.
 
 An agent that is killed between the two has a record of what it started all the same, and so has one that cannot read
 the other file. It is the same record.

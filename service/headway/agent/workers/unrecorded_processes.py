@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 class UnrecordedWorkers:
-    """The processes that say they are workers and have no record, until they have ended."""
+    """The processes that bear a worker's marks and have no record, until they have ended."""
 
     def __init__(self) -> None:
         self.found: list[Unrecorded] = []

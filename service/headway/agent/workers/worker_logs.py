@@ -19,8 +19,8 @@ from headway.agent.config.templates import Log
 ENDED_KEPT = 50
 COPY_BYTES = 1024 * 1024
 READ_BYTES = 64 * 1024
-PIECES_MAX = 16  # a look: a worker that says much while it starts is not taken for a late one
-RESERVED_BYTES = 16 * 1024  # what a worker says until it is ready, on a disk that is full by then
+PIECES_MAX = 16  # a poll: a worker that prints much while it starts is not taken for a late one
+RESERVED_BYTES = 16 * 1024  # what a worker prints until it is ready, on a disk that is full by then
 FALLOC_FL_KEEP_SIZE = 1
 BLOCK_BYTES = 512  # what st_blocks counts, whatever the disk's blocks are
 LAST_WORDS_BYTES = 4096
@@ -165,7 +165,7 @@ class Tail:
         """Whether there was a moment at which the disk took no more of what the worker prints."""
 
     def sees(self) -> bool:
-        """Whether the pattern is in what was printed since the last look. A line that is not yet whole counts too."""
+        """Whether the pattern is in what was printed since the last poll. A line that is not yet whole counts too."""
         try:
             with os.fdopen(self._opened(), "rb") as file:
                 self.may_have_missed = self.may_have_missed or _is_full(file.fileno())

@@ -1,7 +1,7 @@
-"""What the environment and the output of processes say of the workers they belong to.
+"""What the environment and the output of processes show of the workers they belong to.
 
 Hints, and nothing else: whoever runs a process chooses its environment. So a mark leads to no file and no signal. What
-it names counts where the agent's own records know of it, and tells elsewhere that there may be a worker.
+it names counts where the agent's own records know of it, and elsewhere suggests that there may be a worker.
 """
 
 import json
@@ -21,7 +21,7 @@ STARTED_AS_CHARS_MAX = 4096
 
 
 def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
-    """What the environment of a worker says to the next agent: whose it is, and as what it was started."""
+    """What the environment of a worker passes to the next agent: whose it is, and as what it was started."""
     started_as = {
         "template": record.template,
         "template_hash": record.template_hash,
@@ -41,11 +41,11 @@ def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
 
 
 def find_marked(agent_id: str, output: WorkerLogs) -> dict[str, list[Unrecorded]]:
-    """The processes that say they are workers of this agent, by the id that they bear, of each the eldest first.
+    """The processes whose marks name a worker of this agent, by the id that they bear, of each the eldest first.
 
     A worker leads a session, and its children bear its marks: they are among these where they made one of their own.
     What leads none belongs to a worker, or is what one that has ended left. Pool and template are empty where a process
-    does not say them plausibly.
+    does not name them plausibly.
 
     A process may overwrite its environment, as those do that set their title; then its output still leads to its log.
     """
@@ -65,9 +65,9 @@ def find_marked(agent_id: str, output: WorkerLogs) -> dict[str, list[Unrecorded]
 
 
 def marked(pid: int, agent_id: str, output: WorkerLogs) -> tuple[str, Mapping[str, str]]:
-    """The id of the worker of this agent that the process says it belongs to, and its environment; both empty if none.
+    """The id of this agent's worker that the marks of the process name, and its environment; both empty if none.
 
-    Where the environment does not say it, the process prints to the worker's own file, which is known by more than its
+    Where the environment does not name it, the process prints to the worker's own file, which is known by more than its
     name. Of such a process the environment is empty.
     """
     environment = procfs.environment(pid, having=agent_id)

@@ -61,7 +61,7 @@ class Process:
         return not procfs.is_there(self.pid, self.started_ticks)
 
     def send(self, number: int) -> None:
-        """Send the signal to the process itself, which tells its own children. Nothing happens if it has ended."""
+        """Send the signal to the process itself, which signals its own children. Nothing happens if it has ended."""
         try:
             if self._child is not None:
                 self._child.send_signal(number)
@@ -78,9 +78,9 @@ class Process:
                 log.error("pid=%d cannot be signalled: it runs as another user than this agent", self.pid)  # noqa: TRY400
 
     def ask_to_end(self, number: int) -> None:
-        """Send the signal to the process itself, and in its name to children that it will not tell.
+        """Send the signal to the process itself, and in its name to children that it does not signal.
 
-        A shell that has started the worker dies of the signal, and the worker, which has heard nothing, works on.
+        A shell that has started the worker dies of the signal, and the worker, which has received nothing, works on.
         """
         if self.has_ended():
             return
@@ -154,9 +154,9 @@ def spawn(
         finally:
             os.close(output)
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         who_runs = f" as {template.user}" if template.user else ""
-        raise Unavailable(f"template {template.name!r}: {argv[0]!r} cannot be started{who_runs}: {said}") from error
+        raise Unavailable(f"template {template.name!r}: {argv[0]!r} cannot be started{who_runs}: {reason}") from error
     if template.niceness:
         with suppress(OSError):
             os.setpriority(os.PRIO_PGRP, child.pid, template.niceness)
@@ -172,7 +172,7 @@ def spawn(
 
 
 def _login(user: str | None) -> tuple[Mapping[str, str], dict[str, Any]]:
-    """What ``user`` has in its environment, and how the standard library is told to run a program as that user."""
+    """What ``user`` has in its environment, and the options of the standard library that run a program as that user."""
     found = account(user) if user else None
     if found is None:
         return {}, {}
@@ -184,7 +184,7 @@ def adopt(pid: int, started_ticks: int) -> Process | None:
     pidfd = None
     with suppress(OSError):  # gone; or a kernel, or a sandbox, without it
         pidfd = os.pidfd_open(pid)
-    # Looked at after it was opened: if it is the same now, then what is open is it.
+    # Checked after it was opened: if it is the same now, then what is open is it.
     if procfs.is_there(pid, started_ticks):
         return Process(pid, started_ticks=started_ticks, child=None, pidfd=pidfd)
     if pidfd is not None:

@@ -1,6 +1,6 @@
 """What the agent writes down, so that the next one goes on where it ended: orders, pauses, and every worker.
 
-A worker's record says all that is needed to end it, whatever ``host.toml`` says by then.
+A worker's record holds all that is needed to end it, whatever ``host.toml`` holds by then.
 """
 
 import logging
@@ -85,7 +85,7 @@ def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Seq
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecorded:
-    """A process that says it is a worker of this agent, of which no record says that the agent started it.
+    """A process whose marks name a worker of this agent, without a record that the agent started it.
 
     It takes a place, and nothing else is done about it: it is not asked to stop, and nothing that it names is opened.
     """
@@ -178,7 +178,7 @@ def _orders(body: Mapping[str, Any]) -> DesiredState:
 
 
 def _sound(read: Callable[[Mapping[str, Any]], _Row], rows: Iterable[Mapping[str, Any]]) -> Iterator[_Row]:
-    """The rows that are as an agent writes them. Earlier versions also wrote down what marks told them."""
+    """The rows that are as an agent writes them. Earlier versions also wrote processes known by marks."""
     for row in rows:
         try:
             yield read(row)

@@ -98,7 +98,7 @@ def _print(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str]) -> Non
     phases_line = ""
     if len(rows) == 1:
         (of_pool,) = rows.values()
-        console.print(Text(promise_of(of_pool[0]), style="dim"))
+        console.print(Text(objective_text(of_pool[0]), style="dim"))
         console.print(rehearsals_table([*of_pool]))
         phases_line = phases_text(of_pool)
     elif rows:
@@ -123,8 +123,8 @@ def print_skipped(skipped: Mapping[str, str], *, shown: int = 5) -> None:
         console.print(Text(f"and {len(skipped) - shown} more pools; --json names them all"))
 
 
-def promise_of(row: Row) -> str:
-    """What a pool promises, in words."""
+def objective_text(row: Row) -> str:
+    """A pool's objective, in words."""
     return (
         f"{row.workload}: objective {row.percentile:g} % within {duration(row.result.objective_s)}; "
         f"{row.result.jobs:,} jobs"

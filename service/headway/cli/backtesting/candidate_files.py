@@ -78,7 +78,7 @@ def refuse_unfit(
 ) -> None:
     """Return if every candidate is possible for at least one pool, and every profile as it is.
 
-    What is wrong for some pools only, as a hold beyond a pool's own rules, is told of in their results.
+    What is wrong for some pools only, as a hold beyond a pool's own rules, is reported in their results.
 
     Raises:
         Invalid: with what is wrong, of one pool.

@@ -182,7 +182,7 @@ async def _recorded(asked: Asked, profiles: Sequence[Profile]) -> tuple[list[Buc
             )
     finally:
         await engine.dispose()
-    # The first minute that is known by 5 s: minutes tell of what was before.
+    # The first minute that is known by 5 s: minutes hold what was before.
     fine_s = min((row.bucket_s for row in found.buckets), default=until_s)
     fine_from_s = max(from_s, math.ceil(fine_s / CLASS_BUCKET_S) * CLASS_BUCKET_S)
     rows = [
@@ -193,7 +193,7 @@ async def _recorded(asked: Asked, profiles: Sequence[Profile]) -> tuple[list[Buc
 
 
 def _load(pool: str, rows: Sequence[BucketRow], *, seed: int) -> Load:
-    """The jobs that ``rows`` tell of, as `headway simulate --history` makes them."""
+    """The jobs of ``rows``, as `headway simulate --history` makes them."""
     sketch = merged(row.service_sketch for row in rows)
     arrived: Counter[tuple[float, float]] = Counter()
     retried: Counter[tuple[float, float]] = Counter()

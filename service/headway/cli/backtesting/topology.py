@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -81,15 +81,20 @@ def topology(
         raise typer.Exit(ENDED_BY_CTRL_C) from None
     _print(found)
     if written.json_ is not None:
-        told = {"headway": __version__, "queues": [asdict(each) for each in found]}
-        write(written.json_, json.dumps(told, indent=2) + "\n")
+        body = {"headway": __version__, "queues": [_body_of(each) for each in found]}
+        write(written.json_, json.dumps(body, indent=2) + "\n")
     if written.report is not None:
         title = f"Topology of {counted(len(found), 'queue')}"
-        write(written.report, page(found, title=title, told=facts(setting)))
+        write(written.report, page(found, title=title, settings=facts(setting)))
+
+
+def _body_of(found: Finding) -> dict[str, Any]:
+    # "told" is the key that readers of this file know.
+    return {"told" if name == "text" else name: value for name, value in asdict(found).items()}
 
 
 def targets_of(texts: Sequence[str]) -> dict[str, float]:
-    """What is promised to classes, as in ``report=10m``."""
+    """The objectives of classes, as in ``report=10m``."""
     targets_s = {}
     for text in texts:
         name, equals, value = text.rpartition("=")
@@ -121,17 +126,17 @@ def _print(found: Sequence[Finding]) -> None:
     for each in found:
         mark = Text("split " if each.is_cure else "keep  ", style="yellow" if each.is_cure else "green")
         console.print(mark + Text(each.queue, style="bold") + Text(f"  {each.jobs:,} jobs", style="dim"))
-        console.print(Text(f"  {each.told or f'Nothing to divide: {each.why}.'}"), soft_wrap=True)
+        console.print(Text(f"  {each.text or f'Nothing to divide: {each.why}.'}"), soft_wrap=True)
     cures = sum(each.is_cure for each in found)
     errors().print(f"{counted(cures, 'queue')} of {len(found)} would be better off divided")
 
 
-def page(found: Sequence[Finding], *, title: str, told: Mapping[str, str]) -> str:
+def page(found: Sequence[Finding], *, title: str, settings: Mapping[str, str]) -> str:
     """The findings as HTML."""
     sections = "".join(
         f"<section><h2>{escape(each.queue)}</h2>"
         f'<p class="soft">{each.jobs:,} jobs; {"divide it" if each.is_cure else "leave it as it is"}</p>'
-        f"<p>{escape(each.told or f'Nothing to divide: {each.why}.')}</p></section>"
+        f"<p>{escape(each.text or f'Nothing to divide: {each.why}.')}</p></section>"
         for each in found
     )
-    return document(title, told, sections, foot=FOOT)
+    return document(title, settings, sections, foot=FOOT)

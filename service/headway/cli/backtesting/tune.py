@@ -156,8 +156,8 @@ def _print(found: Sequence[Suggestion]) -> None:
         shown.add_column(name, justify="right")
     for each in found:
         style = "green" if each.verdict is Verdict.CHANGE else "dim"
-        told = {Verdict.CHANGE: change_of(each), Verdict.KEEP: "keep what you have", Verdict.UNKNOWN: "not known"}
-        shown.add_row(Text(each.pool), Text(told[each.verdict], style=style), *shown_cells(each))
+        texts = {Verdict.CHANGE: change_of(each), Verdict.KEEP: "keep what you have", Verdict.UNKNOWN: "not known"}
+        shown.add_row(Text(each.pool), Text(texts[each.verdict], style=style), *shown_cells(each))
     console.print(Text("The later part of the time, before and after:", style="dim"))
     console.print(shown)
     for each in found:

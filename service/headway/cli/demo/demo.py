@@ -20,7 +20,7 @@ from headway.cli.local import process_orphans
 from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.ports import free_address, require_free
-from headway.cli.local.stack import Plan, Stack, where_to_look
+from headway.cli.local.stack import Plan, Stack, address_lines
 from headway.cli.operator.apply_get import apply_profiles
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_machine_flags, control_settings, positive
@@ -83,13 +83,13 @@ def _run(
         demo.start(began_s=began_s, apply_profiles=lambda: apply_profiles(plan.url, plan.token, profiles))
         for line in announced(script):
             terminal.say(line)
-        for line in where_to_look(plan):
+        for line in address_lines(plan):
             terminal.say(line)
         if not options.no_browser:
             _open_browser(plan.url)
         demo.run()
     except Stopped:
-        pass  # the report tells what there was until then
+        pass  # the report shows what there was until then
     finally:
         demo.stop()
     report, page = demo.report()
@@ -99,7 +99,7 @@ def _run(
 
 
 def _plan(options: argparse.Namespace, layout: DataDir) -> Plan:
-    """Where everything will be; what is wrong is told before anything is started."""
+    """Where everything will be; mistakes are reported before anything is started."""
     settings = control_settings(options, os.environ, database_url="postgresql://embedded")
     addresses = []
     for address, flag, setting in (

@@ -11,7 +11,7 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """One job that was sent, as its broker tells it. Times are Unix seconds, None where it has not come to that."""
+    """One job that was sent, as its broker records it. Times are Unix seconds, None where it has not come to that."""
 
     job_id: str
     queue: str

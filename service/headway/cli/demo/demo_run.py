@@ -24,7 +24,7 @@ from headway.simulate.replay import replay
 POLL_S = 0.2
 SHOW_EVERY_S = 1.0
 REST_S = 120.0  # the longest job of the bursts' first half hour lasts 48 s
-LEAVE_S = 90.0  # rates look back a minute, a lower count is held for up to 30 s
+LEAVE_S = 90.0  # rates cover a minute, a lower count is held for up to 30 s
 TOTAL_S = 225.0  # a default run, stopping and report included, is over within four minutes of its first job
 LEAVE_LEAST_S = 5.0
 DECISIONS_A_PAGE = 200
@@ -210,7 +210,7 @@ class Demo:
         counting_to_s: float | None = None,
         is_over_anyway: bool = False,
     ) -> None:
-        """Look after everything until ``holds``, or until ``within_s`` have passed."""
+        """Supervise everything until ``holds``, or until ``within_s`` have passed."""
         until_s = time.monotonic() + within_s
         self._progress.phase = phase
         while time.monotonic() < until_s:

@@ -1,4 +1,4 @@
-"""The demo's worker: RQ's, which loses no job when it is told to stop, and runs jobs in its own process."""
+"""The demo's worker: RQ's, which loses no job when it is asked to stop, and runs jobs in its own process."""
 
 from contextlib import suppress
 

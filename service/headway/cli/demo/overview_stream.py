@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 
 RECONNECT_S = 1.0
-SILENT_S = 15.0  # it is told at least every 5 s
+SILENT_S = 15.0  # the stream sends at least every 5 s
 
 
 class OverviewFeed:
-    """Keeps the newest overview that the control plane has told."""
+    """Keeps the newest overview that the control plane has sent."""
 
     def __init__(self, url: str, *, token: str | None) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}

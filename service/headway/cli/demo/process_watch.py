@@ -1,4 +1,4 @@
-"""Which worker processes there were, and when: seen by looking at the agent's child processes, not by being told.
+"""Which worker processes there were, and when: seen by polling the agent's child processes, not from reports.
 
 So the report's worker-seconds would show a worker that Headway has lost sight of.
 """
@@ -16,7 +16,7 @@ POLL_S = 0.5
 
 
 class WorkerWatch:
-    """Looks at the workers in a thread of its own. A life's ends are exact to half a look, either way alike."""
+    """Polls the workers in a thread of its own. A life's ends are exact to half a poll, either way alike."""
 
     def __init__(self, agent_pid: Callable[[], int | None], *, clock: Callable[[], float] = time.time) -> None:
         self._agent_pid = agent_pid
@@ -28,11 +28,11 @@ class WorkerWatch:
         self._thread = threading.Thread(target=self._run, name="worker-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to poll."""
         self._thread.start()
 
     def close(self) -> None:
-        """Look a last time and stop."""
+        """Poll a last time and stop."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -40,11 +40,11 @@ class WorkerWatch:
 
     @property
     def present(self) -> int:
-        """How many workers were there at the last look."""
+        """How many workers were there at the last poll."""
         return len(self._present)
 
     def processes(self) -> list[psutil.Process]:
-        """The workers that were there at the last look."""
+        """The workers that were there at the last poll."""
         return list(dict(self._present))
 
     def lives(self, *, until_s: float) -> list[WorkerLife]:
@@ -56,7 +56,7 @@ class WorkerWatch:
         return [*self._ended, *going_on]
 
     def scan(self) -> None:
-        """Take note of who came and who went since the last look."""
+        """Note the workers that came and went since the last poll."""
         now_s = self._clock()
         since_s = now_s if self._scanned_at_s is None else self._scanned_at_s
         for process in [each for each in self._present if not _is_there(each)]:
@@ -65,7 +65,7 @@ class WorkerWatch:
             self._ended.append(WorkerLife(pid=process.pid, began_at_s=began_at_s, ended_at_s=gone_at_s))
         for process in self._children():
             if process not in self._present and _is_there(process):
-                # psutil knows the boot time to the second only: what it tells is moved into the span it must lie in.
+                # psutil knows the boot time to the second only: its times are moved into the span it must lie in.
                 self._present[process] = min(max(_created_at_s(process, now_s), since_s), now_s)
         self._scanned_at_s = now_s
 

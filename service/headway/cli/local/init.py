@@ -18,7 +18,7 @@ PROFILES, HOST = "profiles.yaml", "host.toml"
 
 
 def main(words: list[str]) -> int:
-    """Look at a broker and write both files. Returns the exit status."""
+    """Read a broker and write both files. Returns the exit status."""
     options = _options(words)
     if not options.name or set(options.name) & set("/=,"):
         raise Invalid(f"--name {options.name!r}: a connection's name is not empty and has no '/', '=' or ','")
@@ -102,5 +102,5 @@ def _print_found(broker: Broker, found: Sequence[FoundQueue], folder: Path) -> N
     if not found:
         say("RQ names a queue when its first job enters it; until then both files hold a commented example")
     flags = "" if folder == Path() else f" --profiles {folder / PROFILES} --host-file {folder / HOST}"
-    say("next: look both files over, then type")
+    say("next: check both files, then type")
     say(f"  headway up{flags}")

@@ -1,4 +1,4 @@
-"""Whether a door's port can be had, asked before anything is started."""
+"""Whether a server's port can be had, asked before anything is started."""
 
 import socket
 from contextlib import closing

@@ -108,7 +108,7 @@ def _recorded(path: Path) -> list[Started]:
         rows = json.loads(path.read_text())
         return [Started(**{**row, "argv": tuple(row["argv"])}) for row in rows]
     except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return []  # written whole or not at all, so this is nobody's record: nothing to look for
+        return []  # written whole or not at all, so this is nobody's record: nothing to search for
 
 
 def _is_running(started: Started) -> bool:

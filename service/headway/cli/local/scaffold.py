@@ -10,7 +10,7 @@ import yaml
 from headway.agent.config import library_presets
 from headway.scaling.profile import NAME_LENGTH_MAX
 
-URL_VARIABLE = "RQ_REDIS_URL"  # where RQ itself looks for it
+URL_VARIABLE = "RQ_REDIS_URL"  # where RQ itself reads it
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@+-]*")
 _PLAIN_URL = re.compile(r"[a-z]+://[A-Za-z0-9_./@?=&:%+-]*[A-Za-z0-9_/]")
 

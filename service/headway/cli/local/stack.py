@@ -20,7 +20,7 @@ from headway.settings import HTTP_ADDRESS, Address, ClientTls
 from headway.store.embedded import ensure_postgres, ensure_valkey
 
 ASK_TIMEOUT_S = 2.0
-FILED = frozenset({"HEADWAY_DATABASE_URL_FILE", "HEADWAY_BROKERS_FILE"})  # read by this process, told to its children
+FILED = frozenset({"HEADWAY_DATABASE_URL_FILE", "HEADWAY_BROKERS_FILE"})  # read by this process, passed to its children
 NEEDED_BY: Mapping[str, frozenset[str]] = {
     "HEADWAY_DATABASE_URL": frozenset({"migrate", "control", "pipeline"}),
     "HEADWAY_BROKERS": frozenset({"collect"}),
@@ -46,18 +46,18 @@ class Plan:
     """Whether the workers end with the agent."""
     agent_stop_within_s: float
     is_encrypted: bool = False
-    """Whether both doors speak TLS."""
+    """Whether both servers speak TLS."""
     tls: ClientTls | None = None
     """Whom those on this machine trust then."""
 
     @property
     def url(self) -> str:
-        """Where this machine reaches the HTTP door."""
+        """Where this machine reaches the HTTP server."""
         return f"http{'s' if self.is_encrypted else ''}://{reachable(self.http)}"
 
 
-def where_to_look(plan: Plan) -> tuple[str, ...]:
-    """The dashboard's address, and what the other commands must be told of it where they do not look there anyway."""
+def address_lines(plan: Plan) -> tuple[str, ...]:
+    """The dashboard's address, and the setting that other commands need where it is not their default."""
     lines = (f"dashboard: {plan.url}",)
     if plan.url == f"http://{HTTP_ADDRESS}":
         return lines
@@ -65,7 +65,7 @@ def where_to_look(plan: Plan) -> tuple[str, ...]:
 
 
 def reachable(address: Address) -> Address:
-    """Where this machine itself reaches a door that is bound to ``address``."""
+    """Where this machine itself reaches a server that is bound to ``address``."""
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
     return replace(address, host=everywhere.get(address.host, address.host))
 

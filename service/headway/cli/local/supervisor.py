@@ -1,6 +1,6 @@
-"""The child processes of ``up`` and ``demo``: started, watched, restarted, ended. Synchronous: one loop looks at all.
+"""The child processes of ``up`` and ``demo``: started, watched, restarted, ended. Synchronous: one loop polls all.
 
-    waiting -> starting        spawned; its ready check is asked at every look
+    waiting -> starting        spawned; its ready check is asked at every poll
     starting -> ready          the check said yes
     starting -> waiting        it ended: again after a pause, at most START_ATTEMPTS times before it was ever ready
     ready -> waiting           it ended: again after a pause, for ever
@@ -36,7 +36,7 @@ PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 30.0
 WELL_S = 60.0  # a child that ran this long has shown that it can: its next pause is the shortest again
 START_ATTEMPTS = 3
-GAP_S = 2.0  # between two looks: this process was stopped itself, and knows nothing of the time between
+GAP_S = 2.0  # between two polls: this process was stopped itself, and knows nothing of the time between
 SERVER_STOP_S = 10.0
 
 
@@ -117,7 +117,7 @@ class _Kept:
 
 
 class Supervisor:
-    """Keeps children and embedded servers running until told to stop."""
+    """Keeps children and embedded servers running until asked to stop."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Supervisor:
         return process.pid if process else None
 
     def tend(self) -> None:
-        """One look at everything: what ended is started again when its pause is over.
+        """One poll of everything: what ended is started again when its pause is over.
 
         Raises:
             Unavailable: a child that was never ready failed too often or took too long.
@@ -278,7 +278,7 @@ class Supervisor:
         self._record()
 
     def _is_hung(self, held: _Held, process: subprocess.Popen[bytes], *, is_late: bool) -> bool:
-        """Whether a child has no heartbeat any more; such a one is killed, and the next look finds it ended."""
+        """Whether a child has no heartbeat any more; such a one is killed, and the next poll finds it ended."""
         sign = held.pulse.sign_at(self._clock(), is_late=is_late) if held.pulse else None
         if sign is not None:
             self._say(f"{held.child.name} (process {process.pid}) {sign.value}")

@@ -13,7 +13,7 @@ from headway.cli.local.data_dir import DataDir
 from headway.cli.local.left_workers import left_workers
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.ports import free_address, require_free
-from headway.cli.local.stack import Plan, Stack, where_to_look
+from headway.cli.local.stack import Plan, Stack, address_lines
 from headway.cli.operator.apply_get import apply_profiles
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_machine_flags, control_settings
@@ -29,7 +29,7 @@ AGENT_STOP_S = 5.0  # what the agent takes beyond its workers
 
 
 def main(words: list[str]) -> int:
-    """Run everything until told to stop. Returns the exit status."""
+    """Run everything until asked to stop. Returns the exit status."""
     options = _options(words)
     for path in (options.profiles, options.host_file):
         _require_file(path)  # in the wrong folder nothing is left behind
@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, te
     keep_private(terminal.say)
     try:
         machine.start(brokers=brokers, apply_profiles=lambda: _apply(plan, file, terminal))
-        for line in where_to_look(plan):
+        for line in address_lines(plan):
             terminal.say(line)
         terminal.say(f"logs: {layout.log('*')}; Ctrl-C ends Headway, and workers go on")
         while not stopping.wait(POLL_S):

@@ -243,7 +243,7 @@ def _put(api: Api, profile: Profile) -> Applied:
 
 
 def behaviour_path(pool: str) -> str:
-    """Where the API tells how a pool behaves."""
+    """Where the API serves how a pool behaves."""
     return f"/v1/pools/{quote(pool, safe='')}/behaviour"
 
 

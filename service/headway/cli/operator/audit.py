@@ -94,7 +94,7 @@ def _clock(at_s: float) -> str:
 
 
 def _change(before: Any, after: Any) -> str:
-    """What became of it, as ``workers_max: 8 → 12``; of what was made or ended, all that is told of it."""
+    """What became of it, as ``workers_max: 8 → 12``; of what was made or ended, all that is recorded of it."""
     old, new = before or {}, after or {}
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return f"{json.dumps(before)} → {json.dumps(after)}"

@@ -103,7 +103,7 @@ def _of_pool(known: Body) -> Iterator[Part]:
     objective = profile["objective"]
     yield facts(
         ("pool", row["pool"]),
-        ("promise", f"{objective['percentile']:g} % within {duration(objective['target_s'])}"),
+        ("objective", f"{objective['percentile']:g} % within {duration(objective['target_s'])}"),
         ("workers", f"{profile['workers_min']}..{profile['workers_max']}, template {profile['template']}"),
         ("mode", mode_of(row)),
         ("paused", paused(row)),
@@ -180,7 +180,7 @@ def _of_host(known: Body) -> Iterator[Part]:
         ("host", row["name"]),
         ("state", said),
         ("why", reason),
-        ("heard", "never" if row["reported_at_s"] is None else ago(row["reported_at_s"])),
+        ("reported", "never" if row["reported_at_s"] is None else ago(row["reported_at_s"])),
         ("orders", _no_orders(row["epoch_ahead"])),
         ("agent", row["agent_version"]),
         ("labels", ", ".join(f"{key}={value}" for key, value in row["labels"].items())),
@@ -280,7 +280,7 @@ FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "slots in use": ("busy_slots", lambda value: UNKNOWN if value is None else f"{value:.1f}"),
     "utilization": ("utilization", lambda value: utilized(value)),
 }
-"""What is told of a window: its name, the figure and how it is written."""
+"""What is shown of a window: its name, the figure and how it is written."""
 
 
 def windows_table(windows: Sequence[Body]) -> Table | str:

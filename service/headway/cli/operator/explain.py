@@ -43,7 +43,7 @@ def explain(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The decision itself.")] = False,
 ) -> None:
-    """Tell why a pool has the workers it has: what was seen, every demand, each limit that moved the count."""
+    """Show why a pool has its workers: its measured load, every demand, each limit that moved the count."""
     if (pool is None) == (file is None):
         raise Refused("name a pool, or a decision with --file PATH")
     row, scored = (_read(file), ()) if file is not None else _newest(str(pool))

@@ -12,7 +12,7 @@ from headway.cli.terminal.printing import say
 from headway.cli.typer_app import run
 from headway.settings import ClientSettings
 
-POLL_S = 2.0  # agents report changes at once, and the dashboard tells the same
+POLL_S = 2.0  # agents report changes at once, and the dashboard shows the same
 
 app = typer.Typer(add_completion=False, help="Replace a pool's workers.")
 

@@ -16,7 +16,7 @@ CERTIFICATE_WARNING_S = 7 * 86_400.0  # before it ends: time enough for whoever 
 def profiles(answer: dict[str, Any]) -> Table | str:
     """Profiles, by pool."""
     return table(
-        ("pool", "queues", "promise", "workers", "mode", "template", "version", "notes"),
+        ("pool", "queues", "objective", "workers", "mode", "template", "version", "notes"),
         (
             (
                 row["pool"],
@@ -83,7 +83,7 @@ def queues(answer: dict[str, Any]) -> Table | str:
 def hosts(answer: dict[str, Any]) -> Table | str:
     """Hosts, by name."""
     return table(
-        ("host", "state", "zone", "workers", "cpu cores", "memory", "pressure", "templates", "heard", "why"),
+        ("host", "state", "zone", "workers", "cpu cores", "memory", "pressure", "templates", "reported", "why"),
         (
             (
                 row["name"],
@@ -221,7 +221,7 @@ def _demands(demands: Iterable[dict[str, Any]]) -> str:
 
 
 def health(answer: dict[str, Any]) -> Table | str:
-    """How the installation is, and how long events take from door to metrics, stage by stage."""
+    """How the installation is, and how long events take from ingest to metrics, stage by stage."""
     telemetry = answer["telemetry"] or {}
     lags = [
         ("received → durable", duration(telemetry.get("flush_s"))),

@@ -56,7 +56,7 @@ def create(
         typer.Option(metavar="NAME", help="A template that its hosts may have, as rq or mail-*; any unless said."),
     ] = None,
 ) -> None:
-    """Make a token and print its secret, which is told this once."""
+    """Make a token and print its secret, which is shown this once."""
     if (role is None) == (not join):
         raise Refused("say what it is for: --role viewer, operator, admin, ingest or auditor; or --join")
     if not join and name is None:

@@ -1,4 +1,4 @@
-"""`headway top`: every pool at this moment, drawn anew while you look, those that need looking at first."""
+"""`headway top`: every pool at this moment, drawn anew while you watch, those that need attention first."""
 
 import math
 import os
@@ -12,7 +12,7 @@ from rich.live import Live
 
 from headway.cli.api_client import Api, api_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
-from headway.cli.terminal.cells import UNKNOWN, count, duration, failed, promised, rate, table, within
+from headway.cli.terminal.cells import UNKNOWN, count, duration, failed, objective_text, rate, table, within
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
 from headway.cli.terminal.screen import Text, output
 from headway.cli.terminal.units import seconds
@@ -22,7 +22,7 @@ from headway.scaling.explain import counted
 from headway.settings import ClientSettings
 
 EVERY_MIN_S = 0.5  # a control plane has others to answer
-ANSWERS_WITHIN_S = 10.0  # whoever looks on shall not take what was for what is; a hung Postgres is named after 8 s
+ANSWERS_WITHIN_S = 10.0  # a viewer must not take the past for the present; a hung Postgres is named after 8 s
 URGENT = ("recovering", "unmeasured", "stale", "unseen", "no_host", "failing", "crash_loop", "breaching")
 """States, the later the more urgent."""
 
@@ -112,7 +112,7 @@ def row_of(pool: Body) -> tuple[str, ...]:
         count(pool["target_workers"]),
         count(metrics["waiting_jobs"]),
         duration(metrics["oldest_age_s"]),
-        promised(objective),
+        objective_text(objective),
         duration(metrics["pickup_p50_s"]),
         within(metrics, objective),
         failed(pool["failures"]),
@@ -124,7 +124,7 @@ def row_of(pool: Body) -> tuple[str, ...]:
 
 
 def urgency(pool: Body) -> tuple[int, float]:
-    """How much a pool needs looking at: by its state, then by how much of its objective the oldest job has used up."""
+    """How much attention a pool needs: by its state, then by how much of its objective the oldest job has used up."""
     return URGENT.index(pool["state"]) if pool["state"] in URGENT else -1, (
         (pool["metrics"]["oldest_age_s"] or 0.0) / pool["objective"]["target_s"]
     )

@@ -16,7 +16,7 @@ from headway.errors import Invalid
 TOLERANCE = 1e-9
 # The recorded fits sum squares that are not centred: ours, which are, differ in the last digits.
 TOLERANCES = {"linear_regression": 1e-6, "arrival_rate_forecast": 1e-6, "hybrid_strategy": 1e-6}
-NAMED_MAX = 5  # cases told of by name, a file; the others are counted
+NAMED_MAX = 5  # cases named, a file; the others are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def _is_sane(answer: Any) -> bool:
 
 
 def summary(name: str, cases: Sequence[RecordedCall], results: Sequence[Result]) -> list[str]:
-    """The lines that tell of a file: its counts, then the cases that differ, then those that are not counted."""
+    """The lines about a file: its counts, then the cases that differ, then those that are not counted."""
     counted = [result for result in results if "peer_defect" not in result.case.tags]
     shown = [result for result in results if "peer_defect" in result.case.tags]
     differing = [result for result in counted if result.difference is not None]

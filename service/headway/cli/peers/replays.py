@@ -94,11 +94,11 @@ def _predictive_strategy_classic(given: Given) -> dict[str, Any]:
 
 def _arrivals(given: Given) -> list[dict[str, Any]]:
     outlook = _outlook(given) if "forecast_policy" in given else None
-    looks: tuple[PolledSample, ...] = ()
+    samples: tuple[PolledSample, ...] = ()
     answers = []
     for step in given["steps"]:
-        looks = kept_samples(looks, PolledSample(step["t"], step["backlog"]))
-        answers.append(_arrival(estimated_arrivals(looks, served_per_s=step["processing_rate"], outlook=outlook)))
+        samples = kept_samples(samples, PolledSample(step["t"], step["backlog"]))
+        answers.append(_arrival(estimated_arrivals(samples, served_per_s=step["processing_rate"], outlook=outlook)))
     return answers
 
 
@@ -287,14 +287,14 @@ def _anti_flapping(given: Given) -> list[dict[str, Any]]:
 
 
 def _events(*, moved: bool, was_breaching: bool, is_breaching: bool) -> list[str]:
-    """What upstream tells of a step that it does not hold back, in its order."""
-    told = {
+    """What upstream reports of a step that it does not hold back, in its order."""
+    reasons = {
         "WorkersScaled": moved,
         "ScalingDecisionMade": True,
         "SlaBreached": is_breaching and not was_breaching,
         "SlaRecovered": was_breaching and not is_breaching,
     }
-    return [name for name, is_given in told.items() if is_given]
+    return [name for name, is_given in reasons.items() if is_given]
 
 
 REPLAYS: Mapping[str, Replay] = MappingProxyType(

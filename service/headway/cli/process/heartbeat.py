@@ -1,4 +1,4 @@
-"""A process shows that it answers: the time of a file, which its parent looks at, and a row, which people are shown."""
+"""A process shows that it answers: the time of a file, which its parent polls, and a row, which people are shown."""
 
 import logging
 import threading
@@ -10,7 +10,7 @@ from pathlib import Path
 EVERY_S = 1.0
 END_S = 1.0
 FILE = "heartbeat"
-UNHEARD_S = 5.0
+SILENT_S = 5.0
 HUNG_S = 20.0  # a machine that is short of processor time keeps nobody from beating for so long
 
 log = logging.getLogger(__name__)
@@ -20,12 +20,12 @@ class Heartbeat:
     """Beats every second from a thread of its own, for as long as what it asks answers.
 
     Nothing that hangs can beat: a process that is stopped runs no thread, and a JVM that is stopped gives no answer.
-    The row is written by a second thread, so that a database that hangs does not make this process look hung.
+    The row is written by a second thread, so that a database that hangs does not make this process seem hung.
     """
 
-    def __init__(self, file: Path, *, tell: Callable[[], object], every_s: float = EVERY_S) -> None:
+    def __init__(self, file: Path, *, write_row: Callable[[], object], every_s: float = EVERY_S) -> None:
         self._file = file
-        self._tell = tell
+        self._write_row = write_row
         self._every_s = every_s
         self._ask: Callable[[], object] = lambda: None
         self._ended = threading.Event()
@@ -68,13 +68,13 @@ class Heartbeat:
             self._beaten.wait()
             self._beaten.clear()
             if not self._ended.is_set():
-                self._tell()
+                self._write_row()
 
 
 class Sign(Enum):
     """What has changed about a heartbeat."""
 
-    UNHEARD = f"is not responding: no heartbeat for {UNHEARD_S:g} s; after {HUNG_S:g} s it is replaced"
+    SILENT = f"is not responding: no heartbeat for {SILENT_S:g} s; after {HUNG_S:g} s it is replaced"
     BACK = "responds again"
     HUNG = f"has had no heartbeat for {HUNG_S:g} s: killed"
 
@@ -94,7 +94,7 @@ class Pulse:
 
         Args:
             now_s: By a clock that only goes forward.
-            is_late: The looker itself stood still since its last look, and so perhaps did the process.
+            is_late: The caller itself stood still since its last poll, and so perhaps did the process.
         """
         touched_ns = self._read()
         has_beaten = touched_ns != self._touched_ns
@@ -104,13 +104,13 @@ class Pulse:
             return Sign.BACK if is_back else None
         if self._beaten_at_s is None:
             return None
-        unheard_s = now_s - self._beaten_at_s
-        if unheard_s > HUNG_S:
-            self._beaten_at_s = None  # said once
+        silent_s = now_s - self._beaten_at_s
+        if silent_s > HUNG_S:
+            self._beaten_at_s = None  # reported once
             return Sign.HUNG
-        if unheard_s > UNHEARD_S and not self._is_silent:
+        if silent_s > SILENT_S and not self._is_silent:
             self._is_silent = True
-            return Sign.UNHEARD
+            return Sign.SILENT
         return None
 
     def _read(self) -> int | None:

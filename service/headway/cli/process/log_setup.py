@@ -37,7 +37,7 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     # Python itself would write the message of an error that nobody caught as it is.
     sys.excepthook = _uncaught
     threading.excepthook = lambda thread: _uncaught(thread.exc_type, thread.exc_value, thread.exc_traceback)
-    # Libraries that tell each run of each job would bury what changed.
+    # Libraries that log each run of each job would bury what changed.
     for chatty in ("alembic", "apscheduler", "grpc", "py4j"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 

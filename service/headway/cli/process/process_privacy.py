@@ -35,8 +35,8 @@ def keep_private(say: Callable[[str], object] = log.warning) -> None:
     """Let no process of this user read this one, and take credentials out of the environment.
 
     To be called once they have been read. The kernel shows the environment that a process began with for as long as it
-    lives: only who may not read the process at all does not see it. Root does.
-    What is started from here can be read as before. ``say`` is told of credentials that came by a way they should not.
+    lives: only who may not read the process at all does not see it. Root does. What is started from here can be read as
+    before. ``say`` receives a line for each credential that came by an unsafe way.
     """
     if not make_unreadable():
         say("this process cannot be made unreadable here: jobs of its user can read what it knows")
@@ -56,5 +56,5 @@ def keep_private(say: Callable[[str], object] = log.warning) -> None:
 
 
 def _has_password(word: str) -> bool:
-    """Whether a URL in ``word`` tells a user's password, and not the user alone."""
+    """Whether a URL in ``word`` has a user's password, and not the user alone."""
     return any(":" in shown and shown != MASK for shown in USERINFO.findall(word))

@@ -33,7 +33,7 @@ def laid_over(env: Mapping[str, str], given: argparse.Namespace) -> dict[str, st
 
 
 def add_machine_flags(parser: argparse.ArgumentParser) -> None:
-    """Where the doors bind, and how the terminal is used."""
+    """Where the servers bind, and how the terminal is used."""
     parser.add_argument("--http-address", metavar="HOST:PORT", help="address of the HTTP API and the dashboard")
     parser.add_argument(
         "--grpc-address", metavar="HOST:PORT", help="address of the gRPC endpoint for agents and collectors"
@@ -42,7 +42,7 @@ def add_machine_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def control_settings(options: argparse.Namespace, env: Mapping[str, str], *, database_url: str) -> ControlSettings:
-    """The doors and the token that flags and environment ask for. ``database_url`` stands in for one not yet known.
+    """The listeners and the token that flags and environment ask for. ``database_url`` stands in for one not yet known.
 
     Raises:
         Invalid, Misconfigured: as for a control plane of its own.

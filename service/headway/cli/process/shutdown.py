@@ -16,7 +16,7 @@ def ended_by(signal_number: int | None) -> int:
 
 
 def service_status(signal_number: int | None) -> int:
-    """The same for what runs until it is told to stop: SIGTERM is how a service manager says so, and no failure."""
+    """The same for what runs until it is asked to stop: SIGTERM is a service manager's request, and no failure."""
     return 0 if signal_number == signal.SIGTERM else ended_by(signal_number)
 
 

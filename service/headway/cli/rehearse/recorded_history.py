@@ -42,7 +42,7 @@ def read_history(api: Api, pool: str, *, minutes: int, seed: int) -> Recorded:
 
 
 def workload_of(history: Mapping[str, Any], *, seed: int) -> Workload:
-    """The jobs that ``history`` tells of: within a bucket they come by chance, and each takes as long as one that did.
+    """The jobs of ``history``: within a bucket they come by chance, and each takes as long as one that did.
 
     The same history and seed give the same jobs.
     """

@@ -165,7 +165,7 @@ def label_of(profile: Profile, known: Mapping[str, Strategy]) -> str:
 def rehearsed(
     case: Case, setting: Setting, *, strategies: Mapping[str, Strategy], on_tick: Callable[[float], None] | None = None
 ) -> Row:
-    """What came of ``case``. ``on_tick`` is told the time that has passed."""
+    """What came of ``case``. ``on_tick`` receives the time that has passed."""
     profile = case.profile
     result = rehearse(
         case.workload.jobs,

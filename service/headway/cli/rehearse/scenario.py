@@ -39,7 +39,7 @@ class Scenario:
 
 
 def load_scenario(path: Path, columns: Columns) -> Scenario:
-    """The scenario in the file at ``path``; the files that it names are looked for beside it.
+    """The scenario in the file at ``path``; the files that it names are searched beside it.
 
     Raises:
         Misconfigured: a file cannot be read.

@@ -78,7 +78,7 @@ def rehearsed_beside(
     strategies: Mapping[str, Strategy],
     on_tick: Callable[[float], None] | None = None,
 ) -> tuple[Row, ...]:
-    """A row for each pool. ``on_tick`` is told the time that has passed."""
+    """A row for each pool. ``on_tick`` receives the time that has passed."""
     scenario = case.scenario
     results = rehearse_beside(
         scenario.loads,
@@ -114,11 +114,11 @@ def print_beside(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> N
     console = output()
     console.print(Text(f"{title_of(scenario)}.", style="dim"))
     if setting.behaviour is not None:
-        told = f"Workers and control plane behave as measured: start-up {start_up_text(setting)}."
-        console.print(Text(told, style="dim"))
+        note = f"Workers and control plane behave as measured: start-up {start_up_text(setting)}."
+        console.print(Text(note, style="dim"))
     console.print(table(rows, what="pool"))
-    if told := phases_text(rows):
-        console.print(Text(told, style="dim"))
+    if note := phases_text(rows):
+        console.print(Text(note, style="dim"))
     missing = [line for row in rows for line in unplaced_text(row)]
     for line in missing or ["Every pool had a place for each worker that it wanted."]:
         console.print(Text(line), soft_wrap=True)
@@ -143,9 +143,9 @@ def unplaced_text(row: Row) -> tuple[str, ...]:
 
 
 def objectives_of(loads: Sequence[PoolLoad]) -> Mapping[str, str]:
-    """Pool -> what it promises."""
-    promises = ((load.profile.pool, load.profile.objective) for load in loads)
-    return {pool: f"{each.percentile:g} % within {duration(each.target_s)}" for pool, each in promises}
+    """Pool -> its objective."""
+    objectives = ((load.profile.pool, load.profile.objective) for load in loads)
+    return {pool: f"{each.percentile:g} % within {duration(each.target_s)}" for pool, each in objectives}
 
 
 def print_rehearsals(
@@ -158,10 +158,10 @@ def print_rehearsals(
     if report is None:
         return
     facts = {**objectives_of(scenario.loads), "tick": duration(setting.tick_s), "seed": f"{setting.seed}"}
-    told: dict[str, list[str]] = {row.workload: [] for row in rows}
+    notes: dict[str, list[str]] = {row.workload: [] for row in rows}
     for row in rows:
-        told[row.workload] += unplaced_text(row)
-    write(report, page(rows, offered_by(scenario), title=title_of(scenario), settings=facts, told=told))
+        notes[row.workload] += unplaced_text(row)
+    write(report, page(rows, offered_by(scenario), title=title_of(scenario), settings=facts, notes=notes))
 
 
 def figures_beside(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> dict[str, Any]:

@@ -251,8 +251,8 @@ def _print(rows: Sequence[Row], policy: Profile, setting: Setting) -> None:
         return
     console = output()
     objective = policy.objective
-    promise = f"{objective.percentile:g} % of the jobs start within {duration(objective.target_s)}"
-    console.print(Text(f"Objective: {promise}; up to {policy.workers_max} workers.", style="dim"))
+    objective_text = f"{objective.percentile:g} % of the jobs start within {duration(objective.target_s)}"
+    console.print(Text(f"Objective: {objective_text}; up to {policy.workers_max} workers.", style="dim"))
     if setting.behaviour is not None:
         note = f"Workers and control plane behave as measured: start-up {start_up_text(setting)}."
         console.print(Text(note, style="dim"))
@@ -279,7 +279,7 @@ def _title(rows: Sequence[Row]) -> str:
 
 def _facts(policy: Profile, setting: Setting, faults: Sequence[str]) -> Mapping[str, str]:
     return {
-        "promise": f"{policy.objective.percentile:g} % within {duration(policy.objective.target_s)}",
+        "objective": f"{policy.objective.percentile:g} % within {duration(policy.objective.target_s)}",
         "workers at most": f"{policy.workers_max:,}",
         "start-up": start_up_text(setting),
         "tick": duration(setting.tick_s),

@@ -17,7 +17,7 @@ from headway.simulate.report.rows import Row
 from headway.simulate.studies.phases import middle
 from headway.simulate.studies.single_pool import Setting
 
-JOB_S = 5e-6  # what a job and a look cost, roughly: enough to tell whether processes pay
+JOB_S = 5e-6  # what a job and an evaluation cost, roughly: enough to decide whether processes pay
 POLL_S = 3e-5
 BESIDE_FROM_S = 2.0
 STEPS_SHOWN = 200
@@ -65,9 +65,9 @@ class InOrder:
 class ParallelRehearsals:
     """Rehearsals beside each other, each in a process of its own; ``processes`` at once."""
 
-    def __init__(self, pool: Any, told: Any, settings: Sequence[Setting]) -> None:
+    def __init__(self, pool: Any, progress: Any, settings: Sequence[Setting]) -> None:
         self._pool = pool
-        self._progress = told
+        self._progress = progress
         self._settings = settings
 
     def rows(self, cases: Sequence[Case], on_progress: OnProgress) -> Iterator[tuple[Case, Row]]:
@@ -105,10 +105,10 @@ def bench(
         yield InOrder(settings, known, rehearse)
         return
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
-    told = context.Array("d", tasks)
-    given = (os.getpid(), tuple(cases), tuple(settings), dict(known), told, rehearse)
+    progress = context.Array("d", tasks)
+    given = (os.getpid(), tuple(cases), tuple(settings), dict(known), progress, rehearse)
     with context.Pool(processes, _begin, given) as pool:
-        yield ParallelRehearsals(pool, told, settings)
+        yield ParallelRehearsals(pool, progress, settings)
         pool.close()
         pool.join()
 
@@ -122,14 +122,14 @@ def _begin(
     cases: Sequence[Case],
     settings: Sequence[Setting],
     known: Mapping[str, Strategy],
-    told: Any,
+    progress: Any,
     rehearse: Any,
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
     # with SIGTERM: a handler that this copy has of its parent would swallow it, and the parent would wait for ever
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    _given.update(cases=cases, settings=settings, known=known, told=told, rehearse=rehearse)
+    _given.update(cases=cases, settings=settings, known=known, progress=progress, rehearse=rehearse)
 
 
 def _end_with(parent: int) -> None:
@@ -144,15 +144,15 @@ def _end_with(parent: int) -> None:
 
 def _rehearse_one(task: tuple[int, int]) -> tuple[int, int, Row]:
     number, phase = task
-    case, settings, told = _given["cases"][number], _given["settings"], _given["told"]
+    case, settings, progress = _given["cases"][number], _given["settings"], _given["progress"]
     place = number * len(settings) + phase
 
     def on_progress(done_s: float) -> None:
-        told[place] = done_s
+        progress[place] = done_s
 
     on_tick = _progress_of(on_progress, before_s=0.0, case=case, total_s=1.0)
     row = _given["rehearse"](case, settings[phase], strategies=_given["known"], on_tick=on_tick)
-    told[place] = case.length_s
+    progress[place] = case.length_s
     return number, phase, row
 
 

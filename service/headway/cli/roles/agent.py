@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def main(words: list[str]) -> int:
-    """Run the agent until it is told to stop, or do what the second word names. Returns the exit status."""
+    """Run the agent until it is asked to stop, or do what the second word names. Returns the exit status."""
     given = _options(words[1:])
     action, env = given.action, laid_over(os.environ, given)
     if action == "init":

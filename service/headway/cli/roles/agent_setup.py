@@ -188,7 +188,7 @@ def _check_control(settings: AgentSettings) -> int:
         trust = ", does it show a certificate that HEADWAY_TLS_CA vouches for," if settings.tls else ""
         raise Unavailable(
             f"control plane {settings.control} does not answer within {ANSWER_BOUND_S:g} s: is it up{trust} and is "
-            "HEADWAY_CONTROL its gRPC door? (--offline leaves this out)"
+            "HEADWAY_CONTROL its gRPC server? (--offline leaves this out)"
         )
     for address, is_there in answers.items():
         say(f"control plane      {address} {'answers' if is_there else 'does not answer'}")

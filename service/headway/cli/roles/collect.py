@@ -1,4 +1,4 @@
-"""`headway collect`: read brokers and tell the control plane what their queues hold and what happens to their jobs."""
+"""`headway collect`: read brokers and report their queues and the events of their jobs to the control plane."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ DISCOVERY_EVERY_S = 3600.0
 
 
 def main(words: list[str]) -> int:
-    """Collect until told to stop, or with ``--check`` only look. Returns the exit status."""
+    """Collect until asked to stop, or with ``--check`` only check. Returns the exit status."""
     given = _options(words)
     settings = CollectSettings.from_env(laid_over(os.environ, given))
     if given.check:

@@ -11,7 +11,7 @@ from headway.settings import ControlSettings
 
 
 def main(words: list[str]) -> int:
-    """Run a control plane until it is told to stop. Returns the exit status."""
+    """Run a control plane until it is asked to stop. Returns the exit status."""
     parser = Arguments(prog="headway control", description=__doc__)
     add_data_flags(parser)
     parser.add_argument("--http-address", dest="HEADWAY_HTTP_ADDRESS", help="HOST:PORT of the HTTP endpoint")

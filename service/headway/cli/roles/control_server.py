@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 
 def run(settings: ControlSettings) -> int | None:
-    """Serve until told to stop. Returns the signal that said so, ``None`` where it was the parent's end."""
+    """Serve until asked to stop. Returns the signal that asked, ``None`` where it was the parent's end."""
     strategies = load_strategies()
     migrate.upgrade(settings.database_url)
     collect_rarely()
@@ -181,7 +181,7 @@ async def _until_the_end(job: Callable[..., Any], *arguments: Any) -> None:
 
 
 async def _listen(database_url: str, ticker: Ticker, reports: AgentService, feed: Feed, names: NameClaims) -> None:
-    """Pass on what Postgres tells, for ever."""
+    """Pass on Postgres's notifications, for ever."""
     channels = ("headway_metrics", "headway_assignments", "headway_decisions", FORGOTTEN_QUEUES)
     async for channel, payload in listen(database_url, channels):
         if channel == FORGOTTEN_QUEUES:

@@ -1,4 +1,4 @@
-"""`headway keys`: a CA of your own, and the certificates that it signs for the doors and for those who call."""
+"""`headway keys`: a CA of your own, and the certificates that it signs for the servers and their clients."""
 
 import argparse
 from pathlib import Path

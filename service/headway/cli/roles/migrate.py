@@ -11,7 +11,7 @@ from headway.store.engine import named
 
 
 def main(words: list[str]) -> int:
-    """Upgrade the database, or with ``--check`` only look. Returns the exit status."""
+    """Upgrade the database, or with ``--check`` only check. Returns the exit status."""
     parser = Arguments(prog="headway migrate", description=__doc__)
     parser.add_argument("--database-url", help="where Postgres is, postgresql://…; else HEADWAY_DATABASE_URL")
     parser.add_argument(

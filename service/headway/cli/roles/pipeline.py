@@ -15,7 +15,7 @@ from headway.settings import PipelineSettings
 
 
 def main(words: list[str]) -> int:
-    """Run the pipeline until it is told to stop. Returns the exit status."""
+    """Run the pipeline until it is asked to stop. Returns the exit status."""
     parser = Arguments(prog="headway pipeline", description=__doc__)
     parser.add_argument(
         "action", nargs="?", choices=("run", "rebuild"), default="run", help="run (the default), or rebuild and end"

@@ -26,13 +26,13 @@ from headway_spark.stream.pipeline import Stream, Unfit, unfit
 from headway_spark.stream.rebuild import Rebuild, Stopped, is_due
 from headway_spark.stream.warm_up import warm_up
 
-KEEPER_END_S = 5.0  # it looks for a stop between two files
+KEEPER_END_S = 5.0  # it checks for a stop between two files
 
 log = logging.getLogger(__name__)
 
 
 def run(settings: PipelineSettings, *, is_rebuild: bool) -> int | None:
-    """Run until told to stop, or until all is rebuilt. Returns the signal that said so, ``None`` where none came.
+    """Run until asked to stop, or until all is rebuilt. Returns the signal that asked, ``None`` where none came.
 
     Raises:
         Misconfigured: something outside is not as it has to be, or another pipeline runs there.
@@ -63,7 +63,7 @@ def run(settings: PipelineSettings, *, is_rebuild: bool) -> int | None:
 def _beating(settings: PipelineSettings) -> Iterator[heartbeat.Heartbeat]:
     """Show that this run answers, and how it ended."""
     beat = PipelineHeartbeat(settings.database_url)
-    heart = heartbeat.Heartbeat(settings.work_dir / heartbeat.FILE, tell=beat.tell)
+    heart = heartbeat.Heartbeat(settings.work_dir / heartbeat.FILE, write_row=beat.write)
     heart.start()
     stage = CRASHED
     try:
@@ -217,7 +217,7 @@ class _LogSide:
         self._keeping.start()
 
     def end(self) -> None:
-        """Wait for the thread, which has been told to stop."""
+        """Wait for the thread, which has been asked to stop."""
         if self._keeping is not None:
             self._keeping.join(KEEPER_END_S)
 

@@ -43,7 +43,7 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def promised(objective: Mapping[str, Any]) -> str:
+def objective_text(objective: Mapping[str, Any]) -> str:
     """An objective in a cell: ``p99 10 s``."""
     return f"p{objective['percentile']:g} {duration(objective['target_s'])}"
 

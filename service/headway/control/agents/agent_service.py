@@ -1,4 +1,4 @@
-"""What agents ask of the control plane: to be known, to be heard, and to be told what to run."""
+"""What agents ask of the control plane: to enrol, to report, and to receive what to run."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ from headway.store.hosts.hosts import LEASE_S, enrol, note_certificate, read_clu
 from headway.store.leadership import note_ahead
 
 POLL_WAIT_MAX_S = 300.0
-# A host whose workers a broker tells of wants to hear of them now and then; after a change it may begin to tell.
+# A host whose workers a broker reports needs their hints now and then; after a change the broker may begin to.
 HINTED_WAIT_S = 20.0
 # When every agent connects anew they queue here, so that the tick, ingest and people still find a connection free.
 STATEMENTS_AT_ONCE = 2
@@ -48,19 +48,19 @@ class AppliedAssignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What a host was last told."""
+    """The last answer to a host."""
 
     epoch: int
     revision: int
     is_hinted: bool
-    """Whether a broker tells of its workers, or may have begun to."""
+    """Whether a broker reports its workers, or may have begun to."""
 
 
 class AgentService:
     """Answers agents. Polls are held here, one event a host; ``host_changed`` ends the wait of those concerned.
 
-    What a host was last told is known until its change is heard of, so that an agent that comes back with just that is
-    held without a look into Postgres.
+    The last answer to a host is kept until a notification of its change, so that an agent that returns with that answer
+    is held without a query to Postgres.
     """
 
     def __init__(self, *, engine: Engine, bounds: Bounds = DEFAULT, refused: Counter[str] | None = None) -> None:
@@ -78,7 +78,7 @@ class AgentService:
         self._asking_cluster = asyncio.Lock()
 
     def host_changed(self, notice: str) -> None:
-        """The orders of a host have changed, or of several, told by their ids with commas between.
+        """The assignments of one host or several have changed: their ids with commas between.
 
         The payload of a fresh connection means any host.
         """
@@ -94,7 +94,7 @@ class AgentService:
                 self._held[host_id].wake()
 
     async def cluster_id(self) -> str:
-        """The id of this installation, told with every answer."""
+        """The id of this installation, sent with every answer."""
         if self._cluster_id is not None:
             return self._cluster_id
         async with self._asking_cluster:  # asked once for all who want to know
@@ -126,12 +126,12 @@ class AgentService:
     async def report(self, beat: ReportHeartbeat, whole: Callable[[], HostReport], *, cluster_id: str) -> float:
         """Take a report. Returns for how many seconds the host is now held for known.
 
-        ``whole`` is asked for only where ``beat`` alone does not tell enough. A report for another cluster is not
+        ``whole`` is asked for only where ``beat`` alone is not enough. A report for another cluster is not
         taken: its host means nothing here, and the answer's cluster id says so.
 
         Raises:
             NotFound: the host is not enrolled.
-            Invalid: it tells of more workers than there is room for.
+            Invalid: it reports more workers than there is room for.
         """
         is_ours = cluster_id == await self.cluster_id()
         if is_ours and not await self._line.beat(beat):
@@ -157,7 +157,7 @@ class AgentService:
         """What the host is to run, as soon as that is newer than what it has, else the same again after ``wait_s``.
 
         For a host of another cluster that is nothing, at once. ``recheck`` is asked before a wait that was ended goes
-        on, and raises where who asks may no longer be told.
+        on, and raises where the caller may no longer receive it.
 
         Raises:
             NotFound: the host is not enrolled.

@@ -1,7 +1,7 @@
 """What a report must be to be taken.
 
 Reports of many hosts are written together, and every pool is placed by all of them: one number that Postgres does not
-take, or a host with endless cores, would be everybody's trouble. So the door refuses it, to the host that sent it.
+take, or a host with endless cores, would be everybody's trouble. So the server refuses it, to the host that sent it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ GPUS_MAX = 2**31 - 1  # its integer
 CORES_MAX = 1e6
 PRESSURE_MAX = 1.1  # what a kernel rounds up is no reason to lose a host
 DURATION_MAX_S = 1e10  # three hundred years: no process is older
-BREACHES_MAX = 10  # a report that is wrong throughout is told so in one line
+BREACHES_MAX = 10  # a report that is wrong throughout gets one line about it
 
 
 def check_names(**names: str) -> None:
@@ -32,7 +32,7 @@ def check_host_name(name: str) -> None:
     """Refuse a name by which nobody could cordon, forget or revoke the host: these have it in their paths.
 
     Raises:
-        Invalid: it is none of those that the HTTP door can be asked for.
+        Invalid: it is none of those that the HTTP API can be asked for.
     """
     if not is_path_name(name):
         _refuse([f"host_name must be {PATH_NAME}"])
@@ -40,7 +40,7 @@ def check_host_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How many things a report tells of."""
+    """How many things a report holds."""
 
     workers: int
     templates: int
@@ -51,7 +51,7 @@ class Size:
 
 
 def check_size(size: Size, bounds: Bounds) -> None:
-    """Refuse a report of more than one host may tell, before any of it is read. Raises ``Invalid``."""
+    """Refuse a report of more than one host may send, before any of it is read. Raises ``Invalid``."""
     _refuse(
         f"host reports {count} {what}, at most {most} are taken: have fewer, or raise {setting} of the control plane"
         for what, count, most, setting in (

@@ -1,8 +1,8 @@
-"""The line on which reports reach Postgres: together, and those that bring little news as a few numbers.
+"""The queue through which reports reach Postgres: in batches, and those that change little as a few numbers.
 
-Between two changes of its workers a host tells the same again and again. What it told is known here by a digest, and
-then only what is measured and the lease are written. Another control plane may have written what its agent told it
-meanwhile: Postgres finds that the report is not the one that was meant, and the whole of it is written.
+Between two changes of its workers a host reports the same again and again. A digest of its last report is known here,
+and then only measurements and the lease are written. Another control plane may have written a later report meanwhile:
+Postgres finds that the stored report is another one, and the whole of it is written.
 """
 
 import logging
@@ -18,7 +18,7 @@ from headway.store.hosts.host_assignments import unknown
 from headway.store.hosts.host_reports import HostReport, Pulse, Recorded, record_reports
 
 LINES = 1  # two could wait for each other's hosts
-REST_S = 0.1  # a transaction costs as much as a dozen reports in it; a tick looks each 5 s
+REST_S = 0.1  # a transaction costs as much as a dozen reports in it; an evaluation reads each 5 s
 TOGETHER_MAX = 500
 LONG_ROWS = 200  # of one report: more than most hosts have workers
 TRIES_MAX = 50  # rests: longer than any transaction of a tick
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportHeartbeat:
-    """What every report tells: who, how often, what is measured; and the digest of all else."""
+    """The part of every report: who, how often, what is measured; and the digest of all else."""
 
     host_id: str
     boot_id: str
@@ -37,7 +37,7 @@ class ReportHeartbeat:
     epoch_seen: int
     capacity: HostCapacity
     content: bytes
-    """Empty where the report tells of what has happened: then it is needed whole."""
+    """Empty where the report holds events: then it is needed whole."""
 
 
 class _Outcome(Enum):
@@ -57,7 +57,7 @@ class ReportWriter:
         self._written: dict[str, tuple[str, int, bytes]] = {}
         """Host -> boot, sequence and content of the newest report that was written from here."""
         self._line = Batcher(self._record, lines=LINES, questions_max=TOGETHER_MAX, rest_s=REST_S)
-        # What one host tells at length is nobody else's wait: it has a line, and a transaction, of its own.
+        # A long report of one host must not delay others: it has a queue, and a transaction, of its own.
         self._long = Batcher(self._record, lines=LINES, questions_max=1, rest_s=REST_S)
 
     async def beat(self, beat: ReportHeartbeat) -> bool:
@@ -88,12 +88,12 @@ class ReportWriter:
 
         Raises:
             NotFound: nobody knows the host.
-            Invalid: Postgres does not take what it tells.
+            Invalid: Postgres does not take its contents.
             Unavailable: its row is locked for long.
         """
         outcome = await self._ask(report)
         if outcome is _Outcome.SPOILT:
-            raise Invalid(f"what host_id={report.host_id} reports cannot be written: the control plane's log tells why")
+            raise Invalid(f"what host_id={report.host_id} reports cannot be written: see the control plane's log")
         if outcome is _Outcome.UNKNOWN:
             raise unknown(report.host_id)
         if outcome is _Outcome.TAKEN:

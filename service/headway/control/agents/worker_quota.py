@@ -1,7 +1,7 @@
 """How many workers all hosts may report together. Each costs a row, and a line wherever workers are shown.
 
 Where there are as many as that, a host still has its share. So hosts that report workers without end, each within its
-own bound, keep no other host from being heard; and there are never more than twice as many.
+own bound, keep no other host from reporting; and there are never more than twice as many.
 """
 
 import logging

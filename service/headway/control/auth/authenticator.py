@@ -1,4 +1,4 @@
-"""Who calls: what a request shows, looked up in Postgres once and then known for as long as that is heard to hold.
+"""Who calls: what a request shows, looked up in Postgres once and then kept for as long as no change is known.
 
 A call must not cost a round trip to the database, and yet a revocation must hold at once. So what is known is kept, and
 ``watch`` asks twice a second what has changed. When it has had no answer for ``LISTENER_PROVEN_S``, nothing kept is
@@ -34,7 +34,7 @@ from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction
 
 WATCH_S = 0.5
-LISTENER_PROVEN_S = 1.0  # the longest that a revocation can go unheard
+LISTENER_PROVEN_S = 1.0  # the longest that a revocation can stay unnoticed
 KNOWN_MAX = 50_000  # 20 MB; whoever is beyond is looked up with each call
 CHANGES_MAX = 5_000  # read at once
 FOUND_WITHIN_S = 5.0
@@ -86,7 +86,7 @@ class _Kept:
 
 
 class Authenticator:
-    """Tells who calls. Without a shared token nobody is asked: then only this machine reaches the doors."""
+    """Identifies callers. Without a shared token nobody is asked: then only this machine reaches the servers."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Authenticator:
         self._patience = DatabaseTimeout(within_s=FOUND_WITHIN_S)
         self._proven_at_s = float("-inf")
         self._revision: int | None = None
-        self._told_at_s: dict[str, float] = {}
+        self._logged_at_s: dict[str, float] = {}
         self.attempts = FailedSignIns(engine=engine, clock=clock)
         self.throttle = RefusalThrottle()
         """Of the refusals at both ports."""
@@ -147,7 +147,7 @@ class Authenticator:
         """Who shows ``secret`` from ``address`` with ``what``, which a failure is written down with.
 
         Raises as ``who``, and:
-            Overloaded: so many guesses have come from there that another one is not looked at now.
+            Overloaded: so many guesses have come from there that another one is not checked now.
         """
         if self.is_open or not secret:
             return await self.who(secret)  # LOCAL, or a refusal
@@ -175,13 +175,13 @@ class Authenticator:
         return await self._known(caller.sha256)
 
     async def refusal(self, caller: Caller, *, why: str, subject: str) -> Forbidden:
-        """The refusal of what ``caller`` asked: counted, and once a minute and caller told in log and audit log."""
+        """The refusal of what ``caller`` asked: counted, and once a minute and caller written to log and audit log."""
         self.refused[why] += 1
         now_s = self._clock()
-        if now_s - self._told_at_s.get(caller.name, float("-inf")) >= LOGGED_EVERY_S:
-            if len(self._told_at_s) >= LOGGED_MAX:
-                self._told_at_s.clear()
-            self._told_at_s[caller.name] = now_s
+        if now_s - self._logged_at_s.get(caller.name, float("-inf")) >= LOGGED_EVERY_S:
+            if len(self._logged_at_s) >= LOGGED_MAX:
+                self._logged_at_s.clear()
+            self._logged_at_s[caller.name] = now_s
             log.warning("refused caller=%s subject=%s: %s", caller.name, subject, why)
             if self._engine is not None:
                 async with transaction(self._engine) as conn:
@@ -191,24 +191,24 @@ class Authenticator:
         return Forbidden(f"{caller.name} may not do this: {why} ({subject})")
 
     async def watch(self) -> None:
-        """Hear what changes, for ever. What was never asked for is not heard of: open doors ask nobody."""
+        """Poll for changes, for ever. Without authentication nobody is asked, and nothing is polled."""
         if self._engine is None or self.is_open:
             await asyncio.Event().wait()
-        is_heard = True
+        is_current = True
         while True:
             try:
-                await self.hear()
-                is_heard = True
+                await self.refresh()
+                is_current = True
             except Exception as error:
-                # Whatever it was, it must not end the doors: unheard, nothing that is kept is believed.
-                if is_heard:
+                # Whatever it was, it must not end the servers: without changes, nothing that is kept is believed.
+                if is_current:
                     is_known = isinstance(error, HeadwayError)
-                    log.warning("changes of credentials unheard: %s", error, exc_info=None if is_known else error)
-                is_heard = False
+                    log.warning("changes of credentials not received: %s", error, exc_info=None if is_known else error)
+                is_current = False
                 self._revision = None  # whatever answers next may be another copy of the database: all is read anew
             await asyncio.sleep(WATCH_S)
 
-    async def hear(self) -> None:
+    async def refresh(self) -> None:
         """Take in what has changed since the last time; the first time everything that is valid."""
         assert self._engine is not None
         asked_at_s = self._clock()
@@ -262,7 +262,7 @@ class Authenticator:
         known = await self._patience.of(self._found(self._engine, sha256))
         if known is None:
             return None
-        # What was read before a change and comes after it was heard must not be believed any longer.
+        # What was read before a change and arrives after it must not be believed any longer.
         return self._keep(known) if self._revision == revision else self._stamped(known)
 
     async def _found(self, engine: Engine, sha256: str) -> Known | None:

@@ -1,4 +1,4 @@
-"""The certificate that both doors show. A renewed one is taken up without a restart; one that does not fit is not."""
+"""The certificate that both servers show. A renewed one is reloaded without a restart; one that does not fit is not."""
 
 import asyncio
 import logging
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 
 class Certificates:
-    """What is shown to clients and, with a CA for them, asked of those of the gRPC door."""
+    """What is shown to clients and, with a CA for them, asked of those of the gRPC server."""
 
     def __init__(self, certificate: Path, key: Path, *, client_ca: Path | None = None) -> None:
         """Read the files. Raises ``Misconfigured`` where they cannot be used."""
         self._files = tuple(file for file in (certificate, key, client_ca) if file is not None)
         self._certificate, self._key, self._client_ca = certificate, key, client_ca
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        """For the HTTP door: browsers and command lines are known by their tokens."""
+        """For the HTTP server: browsers and command lines are known by their tokens."""
         self.ends_at_s = float("inf")
         """Until when clients take it, Unix seconds."""
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -40,7 +40,7 @@ class Certificates:
         self._log_expiry()
 
     def for_grpc(self) -> grpc.ServerCredentials:
-        """Credentials of the gRPC door: each handshake takes what is newest."""
+        """Credentials of the gRPC server: each handshake takes what is newest."""
         shown = self._pems
 
         def newest() -> grpc.ServerCertificateConfiguration | None:
@@ -72,7 +72,7 @@ class Certificates:
             self._log_expiry()
 
     async def watch(self) -> None:
-        """Look for changed files, for ever."""
+        """Poll for changed files, for ever."""
         while True:
             await asyncio.sleep(WATCH_S)
             self.refresh()

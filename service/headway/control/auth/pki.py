@@ -1,4 +1,4 @@
-"""Keys and certificates for the doors and for those who call: a CA of the installation's own signs them."""
+"""Keys and certificates for the servers and for their clients: a CA of the installation's own signs them."""
 
 import ipaddress
 import os
@@ -46,7 +46,7 @@ def make_ca(name: str, *, days: int = CA_DAYS) -> Pair:
 
 
 def make_server(ca: Pair, names: Sequence[str], *, days: int = LEAF_DAYS) -> Pair:
-    """A certificate for the doors under ``names``, host names or numbers, and under those of their own machine."""
+    """A certificate for the servers under ``names``, host names or numbers, and under those of their own machine."""
     if not names:
         raise Invalid("a server needs a name: the one by which hosts call it")
     every = tuple(dict.fromkeys((*names, *HERE)))
@@ -162,7 +162,7 @@ def _dns_name(name: str) -> x509.DNSName:
 def _loaded(ca: Pair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     key = serialization.load_pem_private_key(ca.key, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("the key is not one that `headway keys init` made")  # noqa: TRY004 - told as a bad file
+        raise ValueError("the key is not one that `headway keys init` made")  # noqa: TRY004 - reported as a bad file
     return x509.load_pem_x509_certificate(ca.certificate), key
 
 

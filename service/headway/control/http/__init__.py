@@ -1,1 +1,1 @@
-"""The HTTP door: requests in, the core's values onward, answers out. It decides nothing."""
+"""The HTTP API: requests in, the core's values onward, answers out. It decides nothing."""

@@ -1,4 +1,4 @@
-"""The HTTP door: the API under /v1 and the dashboard. It decides nothing."""
+"""The HTTP server: the API under /v1 and the dashboard. It decides nothing."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ WEB = Path(__file__).parents[1] / "web"
 
 
 class HttpAddress(Protocol):
-    """Where the door is bound."""
+    """Where the server is bound."""
 
     @property
     def host(self) -> str:
@@ -66,7 +66,7 @@ class HttpAddress(Protocol):
 
 
 class App(FastAPI):
-    """The door as an ASGI application."""
+    """The server as an ASGI application."""
 
     def openapi(self) -> dict[str, Any]:
         """The API's description, with what operations read and answer by themselves."""
@@ -94,7 +94,7 @@ def create_app(
     upkeep: Maintenance | None = None,
     certificates: Certificates | None = None,
 ) -> App:
-    """The door. With a ``token``, every request but health and the dashboard's files must bring it or one like it."""
+    """The application. With a ``token``, every request but health and the dashboard's files must bring one."""
     app = routed()
     callers = callers or Authenticator(token=token, engine=engine)
 

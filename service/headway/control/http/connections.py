@@ -1,7 +1,7 @@
 """The connections of the HTTP server: how many there are, and for how long each may be without a whole request.
 
 Uvicorn waits for headers and bodies as long as their senders like, and takes connections until no descriptor is left.
-Where there is no room for another one, the oldest that has asked for nothing yet makes room: whoever asks is heard.
+Where there is no room for another one, the oldest that has asked for nothing yet makes room: whoever asks is served.
 """
 
 import asyncio

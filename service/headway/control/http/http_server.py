@@ -1,4 +1,4 @@
-"""The server of the HTTP door, inside a loop that is running already."""
+"""The server of the HTTP API, inside a loop that is running already."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from headway.control.http.tls_handshakes import TlsHandshakes
 from headway.errors import Misconfigured
 
 SETTING = "HEADWAY_HTTP_ADDRESS"
-GRACE_S = 2  # for answers under way when it is told to stop
+GRACE_S = 2  # for answers under way when it is asked to stop
 BACKLOG = 1024
 
 

@@ -2,7 +2,7 @@
 
 Every answer gets its headers.
 
-Without a token only this machine can reach the door, and then a page of any site that this machine's browser shows is
+Without a token only this machine can reach the server, and then a page of any site that this machine's browser shows is
 the danger: by a name that resolves to 127.0.0.1 (its Host is foreign) or by a form it sends here (its Origin is).
 """
 

@@ -1,4 +1,4 @@
-"""Errors as the HTTP door tells them: problem details (RFC 9457), with statuses from one table and nowhere else."""
+"""Errors as the HTTP API returns them: problem details (RFC 9457), with statuses from one table and nowhere else."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -72,7 +72,7 @@ def status_of(error: HeadwayError | type[HeadwayError]) -> HTTPStatus:
 
 
 def problem_response(error: HeadwayError) -> Response:
-    """The answer that tells ``error``."""
+    """The answer that reports ``error``."""
     breaches = list(error.breaches) if isinstance(error, Invalid) else []
     return _response(status_of(error), detail=str(error), breaches=breaches)
 
@@ -90,7 +90,7 @@ def declared(*errors: type[HeadwayError]) -> dict[int | str, dict[str, Any]]:
 
 
 def install(app: FastAPI) -> None:
-    """Make ``app`` tell every error as a problem."""
+    """Make ``app`` return every error as a problem."""
     app.add_exception_handler(HeadwayError, _headway_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_exception)

@@ -33,7 +33,7 @@ DEFAULT = UnreadBound()
 
 
 class Backpressure:
-    """The files that wait, as of the last look."""
+    """The files that wait, as of the last count."""
 
     def __init__(self, event_log: EventLog, bound: UnreadBound) -> None:
         self._event_log = event_log

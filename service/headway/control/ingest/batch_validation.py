@@ -13,11 +13,11 @@ BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
 TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes
 _BIGINT_MAX = 2**63 - 1
 _TIME_MAX_S = 1e11  # the year 5138; a time in milliseconds is far beyond
-_BREACHES_MAX = 10  # a batch that is wrong throughout is told so in one line
+_BREACHES_MAX = 10  # a batch that is wrong throughout gets one line about it
 
 
 def items(batch: TelemetryBatch) -> int:
-    """How many things ``batch`` tells."""
+    """How many things ``batch`` holds."""
     return len(batch.events) + len(batch.samples) + len(batch.activities)
 
 

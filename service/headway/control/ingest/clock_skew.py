@@ -36,11 +36,11 @@ class Offsets:
         return self._offset_s[producer]
 
     def wrong_s(self, *, now_s: float) -> list[float]:
-        """The offsets of those heard in the last minute whose clocks are wrong, the farthest first."""
+        """The offsets of senders of the last minute whose clocks are wrong, the farthest first."""
         found = []
         for producer in reversed(self._offset_s):
             if self._received_at_s[producer] < now_s - WRONG_SHOWN_S:
-                break  # the others were heard before
+                break  # the others sent before
             if abs(self._offset_s[producer]) > WRONG_S:
                 found.append(self._offset_s[producer])
         return sorted(found, key=abs, reverse=True)

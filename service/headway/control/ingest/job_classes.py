@@ -8,7 +8,7 @@ HOUR_S = 3600.0
 
 
 class JobClasses:
-    """The classes that each queue has told of in this hour. Later ones beyond the bound share one name.
+    """The classes that each queue has reported in this hour. Later ones beyond the bound share one name.
 
     Each ingest counts for itself, so that there may be as many names again behind each further one.
     """
@@ -23,7 +23,7 @@ class JobClasses:
             return None
         hour_s = bucket_start_s(received_at_s, span_s=HOUR_S)
         if hour_s != self._hour_s:
-            # What is no longer told of makes room; also where the clock was ahead for a while and is set back.
+            # What is no longer reported makes room; also where the clock was ahead for a while and is set back.
             self._hour_s = hour_s
             self._known.clear()
         known = self._known.setdefault(queue, set())

@@ -1,6 +1,6 @@
 """Which names of queues and producers telemetry may bring: as many as there is room for, and each its sender's own.
 
-What is known is kept here, so that a batch of known names costs no look into Postgres. What was refused for want of
+What is known is kept here, so that a batch of known names costs no query to Postgres. What was refused for want of
 room is refused for some seconds more without one.
 """
 

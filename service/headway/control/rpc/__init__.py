@@ -1,1 +1,1 @@
-"""The gRPC door: messages in, the core's values onward, messages out. It decides nothing."""
+"""The gRPC server: messages in, the core's values onward, messages out. It decides nothing."""

@@ -61,7 +61,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         """Make a host known."""
         check_host_name(request.host_name)
         earlier = {"host_id": request.host_id, "agent_version": request.agent_version}
-        check_names(boot_id=request.boot_id, **{key: told for key, told in earlier.items() if told})
+        check_names(boot_id=request.boot_id, **{key: given for key, given in earlier.items() if given})
         enrolment = Enrolment(
             name=request.host_name,
             host_id=request.host_id,
@@ -81,7 +81,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
     async def Report(  # noqa: N802 - the name in the .proto file
         self, request: agent_pb2.ReportRequest, context: Any
     ) -> agent_pb2.ReportResponse:
-        """Take what a host tells of itself."""
+        """Take a host's report."""
         check_names(host_id=request.host_id, boot_id=request.boot_id)
         caller = await self._entitled(request, context)
         self._bound(request)
@@ -117,7 +117,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         )
 
     def _bound(self, request: agent_pb2.ReportRequest) -> None:
-        """Leave of ``request`` what one host may tell. Raises ``Invalid`` where that is no matter of leaving out."""
+        """Leave of ``request`` what one host may report. Raises ``Invalid`` where that is no matter of leaving out."""
         newest = self._bounds.start_ups_per_report_max
         left_out = max(len(request.start_ups), len(request.exits)) - newest
         if left_out > 0 and self._throttle.due(request.host_id) is not None:
@@ -151,7 +151,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         if (caller is LOCAL and not certified) or request.cluster_id != await self._reports.cluster_id():
             return caller
         if self._admission is None:
-            raise Misconfigured("this control plane asks who calls, and cannot tell which host may speak")
+            raise Misconfigured("this control plane asks who calls, and cannot decide which host may speak")
         await self._admission.require_right(caller, request.host_id, certified=certified)
         return caller
 
@@ -192,9 +192,9 @@ def _beat(request: agent_pb2.ReportRequest) -> ReportHeartbeat:
 
 
 def _content(request: agent_pb2.ReportRequest) -> bytes:
-    """A digest of all that a report tells beside the numbers of a beat and the passing of time.
+    """A digest of all that a report holds beside the numbers of a heartbeat and the passing of time.
 
-    Empty where it tells more than how things stand: of a start, an end or a failure each telling counts.
+    Empty where it holds more than the present state: of a start, an end or a failure each report counts.
     """
     if request.start_ups or request.exits or any(worker.state in _LOGGED_EACH_TIME for worker in request.workers):
         return b""

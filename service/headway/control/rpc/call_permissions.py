@@ -1,4 +1,4 @@
-"""Who may make which call of the gRPC door."""
+"""Who may make which call of the gRPC server."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar

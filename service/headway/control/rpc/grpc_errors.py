@@ -48,7 +48,7 @@ _Method = Callable[[_Servicer, _Request, Any], Awaitable[_Response]]
 
 
 def status_of(error: HeadwayError) -> grpc.StatusCode:
-    """The status that tells a client what it can do about ``error``."""
+    """The status that shows a client what it can do about ``error``."""
     for kind in type(error).__mro__:
         if kind in STATUSES:
             return STATUSES[kind]
@@ -73,11 +73,11 @@ def with_status(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Ser
         except grpc.aio.AbortError:
             raise
         except Exception:
-            # A trace a minute tells what is wrong; whoever can bring it out shall not fill the disk with it.
+            # A trace a minute shows what is wrong; whoever can bring it out shall not fill the disk with it.
             if (left_out := _log_throttle.due(method.__qualname__)) is not None:
                 log.exception("rpc failed method=%s left_out=%d", method.__qualname__, left_out)
             await context.abort(
-                grpc.StatusCode.INTERNAL, "an error of the control plane's own; its log tells more", (ANSWERED,)
+                grpc.StatusCode.INTERNAL, "an error of the control plane's own; its log has more", (ANSWERED,)
             )
         raise AssertionError("abort never returns")
 

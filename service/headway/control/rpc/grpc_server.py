@@ -43,7 +43,7 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     # agents take less than 1 % of a core.
     ("grpc.keepalive_time_ms", 4_000),
     ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.http2.ping_timeout_ms", 5_000),  # else gRPC waits a minute for the answer, whatever the line above says
+    ("grpc.http2.ping_timeout_ms", 5_000),  # else gRPC waits a minute for the answer, whatever the line above sets
     ("grpc.http2.max_pings_without_data", 0),  # else two after an answer, and then none for a minute
     # Agents may ping as often as they like, calls or none: a connection dropped as "too many pings" helps nobody.
     ("grpc.keepalive_permit_without_calls", 1),
@@ -133,7 +133,7 @@ def _try_to_bind(address: GrpcAddress) -> None:
 
 
 class CallerCheck(grpc.aio.ServerInterceptor):
-    """Refuses every call of somebody who may not make it, whatever its method; ``CALLER`` tells the others."""
+    """Refuses every call of somebody who may not make it, whatever its method; ``CALLER`` names the others."""
 
     def __init__(self, callers: Authenticator) -> None:
         self._callers = callers

@@ -1,4 +1,4 @@
-"""Reading much of what is new in parts, before a look reads the rest in one piece."""
+"""Reading much of what is new in parts, before an evaluation reads the rest in one piece."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ from headway.store.overview import read_buckets, read_news
 # Ten thousand busy queues have 600,000 rows in five minutes, and Python makes some ten thousand a second of them where
 # others want the machine as well. In one piece the transaction would have ended before they were made.
 PART_S = 10.0
-ROWS_MAX = 50_000  # a look reads so many in one piece: what ten thousand queues bring in five ticks
+ROWS_MAX = 50_000  # an evaluation reads so many in one piece: what ten thousand queues bring in five ticks
 PASSES_MAX = 5  # each leaves what came during the last, a fraction of that; who writes faster is not waited for
 
 
 class BucketBackfill:
-    """How far what was too much for one look has been read. What was interrupted goes on where it was."""
+    """How far a backlog too large for one evaluation has been read. An interrupted read goes on where it was."""
 
     def __init__(self) -> None:
         self._revision: int | None = None
@@ -24,7 +24,7 @@ class BucketBackfill:
     async def keep_up(
         self, engine: Engine, recent: BucketCache, *, now_s: float, on_part: Callable[[], None] = lambda: None
     ) -> None:
-        """Bring ``recent`` so far that what is missing of the last minutes fits into one look.
+        """Bring ``recent`` so far that what is missing of the last minutes fits into one evaluation.
 
         What it has of a database that was replaced by an older one is dropped. ``on_part`` is called after each part.
 

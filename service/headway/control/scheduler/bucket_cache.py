@@ -8,7 +8,7 @@ from headway.scaling.metrics.flush_detection import BacklogDrop, fall_of
 from headway.scaling.metrics.rolling_estimate import WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
 
-KEPT_S = 300.0  # the longest window that deciding looks at
+KEPT_S = 300.0  # the longest window that deciding reads
 GONE_S = 86_400.0  # a queue without a row for longer is as one that was never seen
 RATE_WINDOW_S = WINDOW_S  # the simulator's, so that a rehearsal is of what runs
 
@@ -48,7 +48,7 @@ class BucketCache:
         self._queues.clear()
 
     def forget(self, *, now_s: float) -> None:
-        """Drop rows that no window reaches, but for a day the newest of each queue: how old it is must still be told.
+        """Drop rows that no window reaches, but for a day the newest of each queue: its age must still be known.
 
         Queues come and go: whoever names one after a customer or a date brings new ones without end.
         """
@@ -100,7 +100,7 @@ class _CachedQueue:
 
     def take(self, row: BucketRow) -> None:
         is_quiet = is_uneventful(row) and row.bucket_s not in self._eventful
-        # A row in which nothing happened tells of a sample only, and of these the newest counts.
+        # A row in which nothing happened holds a sample only, and of these the newest counts.
         if not is_quiet and is_uneventful(row):
             del self._eventful[row.bucket_s]
         elif not is_quiet:

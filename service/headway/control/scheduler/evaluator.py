@@ -54,7 +54,7 @@ class Evaluator:
             try:
                 profile = self._profile(pool, body)
                 ahead_s = views.exposed_s(profile)
-            except Exception:  # noqa: BLE001, S112 - deciding meets it as well, and tells
+            except Exception:  # noqa: BLE001, S112 - deciding meets it as well, and reports it
                 continue
             if ahead_s > 0:
                 found.update(dict.fromkeys(profile.queues, ahead_s))

@@ -1,4 +1,4 @@
-"""What the past tells of exposed pools: the weeks of a queue where these are believed, else these minutes of days."""
+"""What the past predicts for exposed pools: the weeks of a queue where they are believed, else minutes of days."""
 
 import logging
 from collections import Counter
@@ -40,7 +40,7 @@ class HistoryCache:
         """
         counts: Mapping[str, MinuteCounts] = {}
         if exposed_s:
-            # What is read serves until the minute is over, and is looked ahead from then.
+            # What is read serves until the minute is over, and forecasts start from then.
             ahead = minutes_ahead(now_s=now_s, ahead_s=max(exposed_s.values()) + 60.0)
             minutes = [minute - day * DAY_MINUTES for minute in ahead for day in range(1, DAYS + 1)]
             async with transaction(engine) as connection:

@@ -1,4 +1,4 @@
-"""What hosts are missing or spare, told when it changes."""
+"""What hosts are missing or spare, published when it changes."""
 
 import logging
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class HostSignal:
-    """Works out what hosts are wanted after each tick; what is spare is looked for once a minute."""
+    """Works out what hosts are wanted after each tick; spare hosts are searched for once a minute."""
 
     def __init__(self) -> None:
         self._scanned_at_s = float("-inf")

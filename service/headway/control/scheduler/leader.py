@@ -32,7 +32,7 @@ class Leadership:
         """The epoch this process leads under; ``None`` while it does not lead."""
 
     def progressed(self) -> None:
-        """A tick went through. Without this the lease is not renewed: a stuck leader must not look alive."""
+        """A tick went through. Without this the lease is not renewed: a stuck leader must not seem alive."""
         self._progressed_at_s = self._clock()
 
     def step_down(self, epoch: int) -> None:
@@ -85,8 +85,8 @@ class Leadership:
         """Log which hosts are not believed, once a change."""
         if renewed.doubted and renewed.doubted != self._doubted:
             log.warning(
-                "not followed: hosts=%s tell of a later epoch than any leader's, or too often, and take no orders: "
-                "look who calls as them; to begin anew stop their agents, `headway host forget` them and start those",
+                "not followed: hosts=%s report a later epoch than any leader's, or too often, and take no assignment: "
+                "check who calls as them; to begin anew stop their agents, `headway host forget` them and start those",
                 ",".join(renewed.doubted[:NAMED_MAX]),
             )
         self._doubted = renewed.doubted

@@ -51,11 +51,11 @@ class PoolMemory:
     predicted: tuple[float, float] | None = None
     """When, and how long a job that arrived then would wait; ``None`` while nothing is to be scored."""
     have_started: bool = False
-    """At the last look, the jobs had started for which the prediction was."""
+    """At the last evaluation, the jobs of the prediction had started."""
     asked_at_s: float | None = None
     """By Postgres's clock, the evaluation that changed last what hosts are to run, while none has begun to."""
     took_s: float | None = None
-    """How soon the first host began to, as far as the present look shows."""
+    """How soon the first host began to, as far as the present evaluation shows."""
     is_changed: bool = False
     written_at_s: float = -math.inf
 
@@ -221,7 +221,7 @@ def _score(known: PoolMemory, outcome: Outcome, rows: Sequence[BucketRow], *, no
         made_at_s, predicted_s = known.predicted
         is_given_up = now_s - made_at_s > GIVEN_UP_S
         had_started, known.have_started = known.have_started, _have_started(outcome, made_at_s, now_s=now_s)
-        # Starts are counted a little after they were: what had started by the last look, has been by now.
+        # Starts are counted a little after they were: what had started by the last evaluation, has been by now.
         if not (is_given_up or (had_started and known.have_started)):
             return
         found = cohort(rows, at_s=made_at_s)

@@ -51,7 +51,7 @@ async def prepare(engine: Engine) -> None:
 async def maintain(engine: Engine, upkeep: Maintenance) -> None:
     """Make the partitions of the days ahead, drop expired ones, and forget what has served.
 
-    A part that fails is told, is in ``upkeep``, and is done the next time; it keeps no other from being done.
+    A part that fails is logged, is in ``upkeep``, and is done the next time; it keeps no other from being done.
     """
     parts: dict[str, Callable[[Engine], Awaitable[object]]] = {
         "partitions": keep_partitions,

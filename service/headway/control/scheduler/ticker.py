@@ -29,7 +29,8 @@ from headway.store.leadership import Superseded
 from headway.store.pools.behaviours import Learned, read_learned
 from headway.store.pools.evaluation_io import EvaluationResult, Gathered, PoolState, apply, gather, hold_hosts
 
-# Looks are five seconds apart. After a longer pause this process, or Postgres, stood still, or its clock was set on.
+# Evaluations are five seconds apart. After a longer pause this process, or Postgres, stood still, or its clock was set
+# on.
 PAUSE_S = 15.0
 HEARTBEAT_S = 300.0  # a decision that does not change is stored again this often, to show that it still holds
 
@@ -83,7 +84,7 @@ class Ticker:
                 continue
             is_all_due, self._is_all_due = self._is_all_due, False
             if not await self._is_through(epoch, is_all_due=is_all_due):
-                # A look at those that sleep, which finds none, must not pass for progress while whole ticks fail.
+                # An evaluation of sleeping pools that finds none must not pass for progress while whole ticks fail.
                 self._is_all_due |= is_all_due
 
     async def _is_through(self, epoch: int, *, is_all_due: bool) -> bool:
@@ -115,7 +116,7 @@ class Ticker:
                 self._evaluation.learning.take(await read_learned(connection))
         began_at_s = self._began_at_s = time.monotonic()
         recent = self._evaluation.recent
-        # Minutes of everything may take longer than the lease to read. Later looks are through when they are.
+        # Minutes of everything may take longer than the lease to read. Later evaluations are through when they are.
         await self._filling.keep_up(self._engine, recent, now_s=now_s, on_part=self._leadership.progressed)
         now_s = self._clock()
         gathered = await self._gathered(epoch=epoch, now_s=now_s, began_at_s=began_at_s)
@@ -136,27 +137,27 @@ class Ticker:
         self._evaluated_until_s = gathered.at_s + (time.monotonic() - began_at_s)  # a long tick is no pause
 
     async def _gathered(self, *, epoch: int, now_s: float, began_at_s: float) -> Gathered:
-        """What is there. If nobody has looked for a while, hosts are as silent as they were when somebody did."""
-        look = partial(
+        """What is there. After a pause of evaluations, a host's silence counts up to the last evaluation only."""
+        read = partial(
             gather,
             self._engine,
             revision=self._evaluation.recent.revision,
             from_s=now_s - KEPT_S,
             clock_s=now_s,
         )
-        gathered = await look()
+        gathered = await read()
         since_s = self._evaluated_until_s
         paused_s = 0.0 if since_s is None else gathered.at_s - since_s - (time.monotonic() - began_at_s)
         if since_s is not None and paused_s > PAUSE_S:
-            log.warning("nobody looked for %.0f s: no host counts as silent for that time", paused_s)
+            log.warning("no evaluation for %.0f s: no host counts as silent for that time", paused_s)
             await prepare(self._engine)  # a day may have come that upkeep did not see coming
             await hold_hosts(self._engine, since_s=since_s, epoch=epoch)
-            gathered = await look()
+            gathered = await read()
         self._evaluated_until_s = gathered.at_s
         return gathered
 
     async def _recall(self, gathered: Gathered, *, now_s: float) -> None:
-        """Once a minute, look what earlier days had."""
+        """Once a minute, read what earlier days had."""
         if self._evaluation.earlier.is_due(now_s=now_s):
             exposed_s = await asyncio.to_thread(self._evaluation.exposed_s, gathered, now_s=now_s)
             await self._evaluation.earlier.read(self._engine, exposed_s, now_s=now_s)

@@ -1,4 +1,4 @@
-"""What deciding looks at, for all pools of a tick: what hosts and assignments say is counted once, not per pool."""
+"""What deciding reads, for all pools of a tick: hosts and assignments are counted once, not per pool."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ class ViewBuilder:
         self._now_s = now_s
         self._rooms = HostCapacities(known)
         self._is_anything_failing = any(host.failing for host in known)
-        self._is_any_unreachable = not all(host.is_heard for host in known)
+        self._is_any_unreachable = not all(host.is_confirmed for host in known)
         self._capacities: dict[str, int | None] = {}
         self._templates = _templates(known)
         self._assigned: Counter[str] = Counter()
@@ -123,7 +123,7 @@ class ViewBuilder:
         return leaving_workers(self._gathered.hosts, self._gathered.assignments)
 
     def _leaving_of(self, profile: Profile) -> int:
-        """A host that has yet to tell what it runs, after a restore, may run all of a pinned pool."""
+        """A host that has yet to report what it runs, after a restore, may run all of a pinned pool."""
         if profile.pinned is not None and self._is_any_unreachable:
             return profile.pinned
         return self._leaving[profile.pool]
@@ -156,7 +156,7 @@ _NO_FACTS = _Facts()
 def _templates(known: Iterable[Host]) -> dict[str, _Facts]:
     """Template -> its facts.
 
-    Hosts may differ; the fewest slots and the slowest start promise nothing that one of them cannot keep.
+    Hosts may differ; with the fewest slots and the slowest start every one of them can keep up.
     """
     found: dict[str, _Facts] = {}
     for host in known:

@@ -94,7 +94,7 @@ def _with_burst(outcome: Outcome, workers: int) -> Outcome:
 
 
 def _acting(outcomes: Iterable[Outcome], current: Iterable[Assignment]) -> list[Outcome]:
-    """Those to be placed. Most pools of a large installation have nothing and want nothing: no place is looked for."""
+    """Those to be placed. Most pools of a large installation have and want nothing: they need no place."""
     present = {row.pool for row in current}
     return [
         outcome

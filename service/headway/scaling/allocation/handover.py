@@ -110,7 +110,7 @@ def _rooms(
 
 
 def _room(host: Host, assigned: Iterable[Assignment], leavers: Mapping[Where, int]) -> RemainingCapacity:
-    """What is left of ``host`` beside what it was told to run and what drains.
+    """What is left of ``host`` beside what it is assigned and what drains.
 
     Of what is to leave now, what has no job is gone in a moment, and what has not been seen may never come.
     """

@@ -1,7 +1,7 @@
 """How many hosts more, or fewer, would be right: what has no place, and without which hosts all would still have one.
 
-A sort of host is told by what it can run: pools whose workers may be on the same hosts want the same sort. The number
-is of this moment; for how long it has been so is told beside it, and who adds or removes hosts goes by that.
+A sort of host is defined by what it can run: pools whose workers may be on the same hosts want the same sort. The
+number is of this moment; for how long it has been so stands beside it, and who adds or removes hosts goes by that.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ def hosts_wanted(
         outcomes: one a pool, as ``allocate`` left them.
         rows: where their workers are.
         hosts: all hosts.
-        before: what was told last; its times are gone on from.
+        before: the last result; its times are continued.
         now_s: the time that what is new dates from.
         scan_for_spare: False takes from ``before`` what is spare.
     """

@@ -1,4 +1,5 @@
-"""How a host empties without harm: what replaces its workers runs before they leave, where there is room for both.
+"""How a host empties without loss of capacity: what replaces its workers runs before they leave, where there is room
+for both.
 
 What is placed elsewhere for a draining host's workers comes first; as it runs, they leave, each with its own drain. At
 a pool's ceiling there is no room for both: then one leaves, and the next when what replaced it runs. Where other hosts

@@ -24,7 +24,7 @@ class Progress:
     awaited_workers: int = 0
     """Of an exclusive pool: those whose place is empty, for there an old one ends before its replacement starts."""
     silent_workers: int = 0
-    """Outdated where they were last heard of, on hosts that went silent: they are replaced once these are back."""
+    """Outdated by their last report, on hosts that are unreachable: they are replaced once these are back."""
 
 
 def rolled(rows: Sequence[Assignment], hosts: Sequence[Host], generations: Mapping[str, int]) -> tuple[Assignment, ...]:

@@ -1,7 +1,7 @@
-"""What runs beyond what rows say: on hosts that went silent, and on hosts that nobody has decided about.
+"""What runs beyond what rows say: on unreachable hosts, and on hosts that nobody has decided about.
 
-Unknown is not zero. A host that is cut off keeps what it was told to run, so its rows stay as they are, and what it may
-run counts against every bound, until it is back, is forgotten, or has surely drained by itself.
+Unknown is not zero. A host that is partitioned keeps what it was assigned, so its rows stay as they are, and what it
+may run counts against every bound, until it is back, is forgotten, or has surely drained by itself.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ def _gone_after_s(template: Template) -> float:
 def unknown_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counter[str]:
     """Pool -> workers that may run on hosts that went silent.
 
-    Of what was there and what the host was told to run the greater: it may have started them since its last report.
+    The greater of what was there and what the host was assigned: it may have started them since its last report.
     """
     silent = {host.host_id: host for host in hosts if not host.is_known}
     counts: Counter[str] = Counter()
@@ -56,14 +56,14 @@ def unknown_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counte
             if worker.state in COUNTED:
                 seen[worker.pool, host.host_id] += 1
             else:
-                counts[worker.pool] += 1  # it drained, and what the host was told does not count it
+                counts[worker.pool] += 1  # it drained, and the host's assignment does not count it
     for pool, host_id in reported.keys() | seen.keys():
         counts[pool] += max(reported[pool, host_id], seen[pool, host_id])
     return counts
 
 
 def leaving_workers(hosts: Iterable[Host], rows: Iterable[Assignment]) -> Counter[str]:
-    """Pool -> workers of known hosts that run beyond what these are told to: they have been told to go."""
+    """Pool -> workers of known hosts that run beyond their assignment: they have been asked to stop."""
     reported: Counter[tuple[str, str]] = Counter()
     for row in rows:
         reported[row.pool, row.host_id] += row.workers
@@ -87,10 +87,10 @@ def kept_rows(hosts: Iterable[Host], rows: Iterable[Assignment]) -> tuple[Assign
 
 
 def found_rows(hosts: Sequence[Host]) -> Iterator[Assignment]:
-    """What hosts run that nobody has decided about, as if they had been told to: deciding starts from there.
+    """What undecided hosts run, as if it had been assigned: deciding starts from there.
 
     Such a host was forgotten, or its row was lost with the database that was restored. What it runs is no reason to
-    start the same again elsewhere, nor to end it before anybody has looked.
+    start the same again elsewhere, nor to end it before it has been evaluated.
     """
     for host in hosts:
         if not host.is_known or not host.is_undecided:

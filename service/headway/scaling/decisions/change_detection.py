@@ -1,4 +1,4 @@
-"""Whether a decision tells anything that the one before did not: only then is it stored before the heartbeat is due."""
+"""Whether a decision holds anything that the one before did not: only then is it stored before the heartbeat is due."""
 
 import re
 from functools import lru_cache

@@ -16,10 +16,10 @@ STANDS_S_MAX = 120.0  # then it is decided again whatever holds, so that a store
 
 CLOCKLESS_LIMITS = frozenset(
     {
-        "hold_stale",  # told apart by freshness
+        "hold_stale",  # distinguished by freshness
         "hold_overdue",  # of waiting jobs, and while any waits nothing stands
         "tolerance",
-        "hold_up",  # remembers something new at every look, if it is in use: then nothing stands
+        "hold_up",  # remembers something new at every evaluation, if it is in use: then nothing is reusable
         "step",
         "crash_loop",
         "activation",  # of jobs that are there, and while any is held back nothing stands
@@ -106,7 +106,7 @@ def _do_comings_down_stand(outcome: Outcome, come_down: Limit, *, now_s: float) 
         return False
     if come_down is hold_down:
         hold_s = outcome.view.profile.hold_down_s
-        if hold_s is None:  # chosen anew at each look
+        if hold_s is None:  # chosen anew at each evaluation
             return not outcome.memory.wanted
         return all(wanted.at_s >= now_s - hold_s for wanted in outcome.memory.wanted)
     # Where no change is asked for, there is nothing to hold.

@@ -1,7 +1,8 @@
 """Reasons to want workers, in slots, by deadlines: every job must start within the objective.
 
 Each is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it. What a slot will start is
-reckoned with what is surely done by then, and only the jobs that cannot wait for the next look ask for new workers now.
+calculated from what is surely done by then, and only the jobs that cannot wait for the next evaluation ask for new
+workers now.
 """
 
 import math
@@ -49,7 +50,7 @@ class Supply:
     cycle_s: float
     """Of a slot, from one start to the next; infinite where nothing is known of how soon it is free again."""
     caution: float
-    """How many standard deviations fewer completions than expected are reckoned with."""
+    """How many standard deviations fewer completions than expected are assumed."""
 
     def starts(self, within_s: float) -> float:
         """Jobs that busy and coming slots surely start within ``within_s``."""
@@ -93,7 +94,7 @@ def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], cau
 
 
 def completions_per_s(queue: QueueMetrics, view: PoolView, busy_slots: int) -> float:
-    """How fast ``busy_slots`` get done: as they did of late, or as the mean service time promises, whichever is less.
+    """How fast ``busy_slots`` get done: as they did of late, or by the mean service time, whichever is less.
 
     Where a few long jobs make the mean, most of the busy slots are busy for longer than it says.
     """
@@ -146,7 +147,7 @@ def dispatch_s(view: PoolView) -> float:
 
 
 def occupied(queue: QueueMetrics, view: PoolView) -> int:
-    """Slots that have a job or are between two: these look idle and are not. Only a measured overhead counts.
+    """Slots that have a job or are between two: these seem idle and are not. Only a measured overhead counts.
 
     Source: J. D. C. Little, "A Proof for the Queuing Formula L = λW", Operations Research 9 (1961).
     """
@@ -180,7 +181,9 @@ def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Du
         if left_jobs <= 0:
             break
         jobs = min(left_jobs, arrivals.jobs)
-        age_s = arrivals.ended_ago_s + view.tick_s  # the first of the span: jobs of a span are told apart no further
+        age_s = (
+            arrivals.ended_ago_s + view.tick_s
+        )  # the first of the span: jobs of a span are not distinguished further
         waited_s = age_s if oldest_s is None else min(age_s, oldest_s)
         found.append(Due(jobs=jobs, within_s=target_s - waited_s - margin_s))
         left_jobs -= jobs
@@ -223,7 +226,7 @@ def _is_too_late_next(jobs: float, within_s: float, given: Supply, view: PoolVie
 
 
 def exposed_s(view: PoolView) -> float:
-    """For how long from now jobs arrive that no worker asked for at the next look could start in time. Often 0."""
+    """For how long from now arriving jobs are late for any worker asked for at the next evaluation. Often 0."""
     late_s = view.tick_s + start_up_s(view) + view.lag_s + MARGIN_S - view.profile.objective.target_s
     return max(0.0, late_s)
 
@@ -231,7 +234,8 @@ def exposed_s(view: PoolView) -> float:
 def standing(
     queue: QueueMetrics, view: PoolView, given: Supply, *, arrivals_per_tick: float, spare_jobs: float
 ) -> Need:
-    """The slots that start in time even the jobs that a worker asked for at the next look would come too late for.
+    """The slots that start in time even the jobs that a worker asked for at the next evaluation would come too late
+    for.
 
     They have not arrived yet: ``arrivals_per_tick`` are expected, and ``spare_jobs`` more are guarded against. Where
     tick and start-up fit into the objective there are no such jobs, and nothing stands.

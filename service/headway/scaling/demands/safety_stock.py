@@ -1,7 +1,7 @@
-"""What an exposed pool guards against: the jobs that may come before a worker asked for at the next look is up.
+"""What an exposed pool guards against: the jobs that may come before a worker asked for at the next evaluation is up.
 
 Three things are learned from the pool itself: how far the recent rate fell short of what came, whether the same minute
-of earlier days tells better, and, from the jobs that were late in spite of it all, how tight the guard must be.
+of earlier days predicts better, and, from the jobs that were late in spite of it all, how tight the guard must be.
 """
 
 import math
@@ -25,7 +25,7 @@ from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
 
-LATE_FRACTION = 0.001  # of all jobs may be late: a tenth of what a promise of 99 % allows
+LATE_FRACTION = 0.001  # of all jobs may be late: a tenth of what an objective of 99 % allows
 BEYOND_FIRST = 0.01  # of all jobs may come beyond the spare, until late jobs have taught better
 BEYOND_LEAST, BEYOND_MOST = 0.0005, 0.1
 LEARNING_STEP = 0.3  # a late job tightens by a quarter, as many jobs in time as it may cost loosen by as much
@@ -34,14 +34,14 @@ LATE_JOB_WORKER_S = 16 * 3600.0  # what standing workers may cost for each late 
 FIRST_DAY_WORKER_S = 3600.0  # until a day has been seen, what returns every day looks like chance and is paid less for
 BANDS = 8
 BAND_TIME_S = 600.0  # with so many jobs there already, before what came on top of them is believed
-RECALL_TIME_S = 3600.0  # for which what earlier days tell only adds: that it fell short of nothing yet is no proof
+RECALL_TIME_S = 3600.0  # for which earlier days only add: that they fell short of nothing yet is no proof
 ROUNDING = 1e-9
 FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafetyStock:
-    """What has been learned, and what was expected at the last look."""
+    """What has been learned, and what was expected at the last evaluation."""
 
     began_at_s: float
     at_s: float
@@ -49,7 +49,7 @@ class SafetyStock:
     by_rate: Shortfalls = field(default_factory=Shortfalls)
     """How far the recent rate fell short."""
     by_recall: Shortfalls = field(default_factory=Shortfalls)
-    """How far the rate and what earlier days tell fell short together; only since they tell anything."""
+    """How far the rate and earlier days fell short together; only since earlier days predict anything."""
     by_use: tuple[Shortfalls, ...] = ()
     """How far the rate fell short by how many jobs were there already, in bands of ``_band``."""
     used_jobs: int | None = None
@@ -86,7 +86,7 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
     """``before`` with what came since, and with what is expected next. A span that is seen again counts once."""
     guard = before or SafetyStock(began_at_s=now_s, at_s=now_s - view.tick_s)
     expected_jobs = (queue.fresh_rate_per_s or 0.0) * view.tick_s
-    # Less what the rate tells of the same time: of both together, more arrivals never ask for less.
+    # Less what the rate predicts for the same time: of both together, more arrivals never ask for less.
     counted = min(1.0, exposed_s(view) / view.tick_s)
     recalled_jobs = max(0.0, (view.recalled_jobs or 0.0) - expected_jobs * counted) if _is_recall_known(view) else None
     used_jobs = None if queue.in_flight_jobs is None else queue.in_flight_jobs + (queue.waiting_jobs or 0)
@@ -135,7 +135,7 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
 def _is_lost(jobs: int, queue: QueueMetrics, view: PoolView, *, now_s: float) -> bool:
     """Whether the objective is lost for ``jobs`` that come at once, even with every slot that the pool may have there.
 
-    Standing for them would keep no promise, and would be paid for until they are forgotten.
+    Pre-warming for them would meet no objective, and would be paid for until they are forgotten.
     """
     wait_s = view.profile.objective.target_s - MARGIN_S
     startable_jobs = ceiling_slots(view, now_s) * (1.0 + wait_s / cycle_s(queue, view))
@@ -173,18 +173,18 @@ def _beyond_log(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, pass
     """
     room = leeway(view.profile)
     allowed_per_s = LATE_FRACTION * room * (queue.start_rate_per_s or 0.0)
-    covered_s = min(passed_s, queue.window_s)  # rates tell of their window, however long nothing was learned before it
+    covered_s = min(passed_s, queue.window_s)  # rates cover their window, however long nothing was learned before it
     step = LEARNING_STEP * covered_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
     least, most = math.log(BEYOND_LEAST * room), math.log(min(1.0, BEYOND_MOST * room))
     return min(most, max(least, guard.beyond_log + step))
 
 
 def spare_jobs(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> float:
-    """How many jobs more than the recent rate tells the pool must be ready for now.
+    """How many jobs beyond the recent rate the pool must be ready for now.
 
-    Time in which nothing came makes standing dearer for each late job it avoids, also while nothing new is seen. What
-    earlier days tell counts only while guarding with it asks for fewer standing workers than guarding without; what
-    weeks tell has been judged before it came here.
+    Time in which nothing came makes pre-warmed workers dearer for each late job they avoid, also while nothing new is
+    seen. Earlier days count only while guarding with them asks for fewer pre-warmed workers than guarding without.
+    Weeks have been judged before they come here.
     """
     if not guard.by_rate.jobs:
         is_new = now_s - guard.began_at_s <= view.tick_s + start_up_s(view)
@@ -267,12 +267,12 @@ def _jobs_on_top(
 
 
 def _is_recall_known(view: PoolView) -> bool:
-    """Whether earlier days tell of today, and the profile lets them."""
+    """Whether earlier days predict today, and the profile lets them."""
     return view.recalled_jobs is not None and view.profile.forecast is not Forecast.OFF
 
 
 def _pays(guard: SafetyStock, by_recall: float, by_rate: float) -> bool:
-    """Whether guarding with what earlier days tell has asked for fewer standing workers than guarding without."""
+    """Whether guarding by earlier days has asked for fewer pre-warmed workers than guarding without."""
     return by_recall + guard.recalled_mean_jobs < by_rate
 
 

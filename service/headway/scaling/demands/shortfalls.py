@@ -13,7 +13,7 @@ LOG_STEP = math.log(STEP)
 class Shortfalls:
     """Spans in which more jobs came than expected, by how many more; older ones weigh less.
 
-    Instead of letting every weight fade at every look, new ones weigh ``scale`` times as much.
+    Instead of letting every weight fade at every evaluation, new ones weigh ``scale`` times as much.
     """
 
     spans: tuple[float, ...] = ()

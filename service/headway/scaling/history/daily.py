@@ -26,7 +26,7 @@ def recalled_jobs(jobs: Mapping[int, int], *, since: int | None, now_s: float, a
         jobs: Minute -> arrivals, earlier days' and today's. A minute that is not among them had none.
         since: The first minute that is known.
         now_s: Unix seconds.
-        ahead_s: How far to look.
+        ahead_s: How far ahead.
 
     Returns:
         Of the minutes the most; ``None`` until a whole day has been seen.

@@ -1,7 +1,8 @@
-"""What a queue's weeks have in common: what comes in each hour of the week, and whether that tells more than days do.
+"""What a queue's weeks have in common: what comes in each hour of the week, and whether that predicts better than days
+do.
 
 An hour has its mean; a minute of it in which every week brings more than chance would, as what starts at nine sharp
-does, is remembered beside it. Nothing here is used on trust: a season tells its own errors in a week that it was not
+does, is remembered beside it. Nothing here is used on trust: a season carries its own errors in a week that it was not
 trained on, beside those of doing without.
 """
 
@@ -199,10 +200,10 @@ def agreed(values: Iterable[tuple[int, float]]) -> float:
 def errors_of(season: Season, counted: ArrivalCounts, *, from_hour: int) -> Errors:
     """How wrong ``season`` would have been from ``from_hour`` on, beside the last minute and earlier days.
 
-    Earlier days and seasons add to what the last minute tells, as they do where they are used.
+    Earlier days and seasons add to the last minute's prediction, as they do where they are used.
     """
     by_season = by_recent = by_days = 0.0
-    # By position, earlier days are a slice: this looks at every minute of a week, for every queue there is.
+    # By position, earlier days are a slice: this reads every minute of a week, for every queue there is.
     known = [counted.minutes.get(minute, 0) for minute in range(counted.since, counted.until)]
     for hour in range(from_hour, counted.end_hour):
         slot = hour_of_week(hour, season.zone)
@@ -222,7 +223,7 @@ def errors_of(season: Season, counted: ArrivalCounts, *, from_hour: int) -> Erro
 def error(expected_jobs: float, jobs: float) -> float:
     """By how many jobs the expectation was wrong beyond chance; those that it missed weigh more than those in vain.
 
-    Without chance left out, whoever expects a little more than there is on average would look clever on mere noise.
+    Without chance left out, whoever expects a little more than there is on average would seem accurate on mere noise.
     """
     wrong_jobs = abs(jobs - expected_jobs) - JUDGED_SIGMAS * math.sqrt(max(jobs, expected_jobs))
     if wrong_jobs <= 0:
@@ -242,7 +243,7 @@ class Member:
 
 
 def seasonal_jobs(members: Sequence[Member], *, now_s: float, ahead_s: float, tick_s: float) -> float:
-    """The jobs that weeks tell of by ``ahead_s`` from now, and that neither this minute nor the recent rate tells of.
+    """The jobs that weeks predict by ``ahead_s`` from now, beyond those of this minute and of the recent rate.
 
     Of two the greater: what the hours bring on average in that time less what the rate brings after the first tick
     (which the guard takes off), and the most that a minute begun by then brings, less what it has brought.
@@ -263,18 +264,18 @@ def seasonal_jobs(members: Sequence[Member], *, now_s: float, ahead_s: float, ti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What the past tells of the time ahead."""
+    """What the past predicts for the time ahead."""
 
     jobs: float | None = None
-    """``None`` where it tells nothing yet."""
+    """``None`` where it predicts nothing yet."""
     weeks: int | None = None
-    """How many weeks tell so; ``None`` where earlier days do."""
+    """How many weeks predict them; ``None`` where earlier days do."""
 
 
 def recalled(
     members: Sequence[Member], *, by_days: float | None, now_s: float, ahead_s: float, tick_s: float
 ) -> Recalled:
-    """What weeks tell of ``members``, and ``by_days`` what earlier days tell of the other queues of their pool."""
+    """The weeks' prediction for ``members``, and ``by_days`` earlier days' for the other queues of their pool."""
     if not members:
         return Recalled(jobs=by_days)
     jobs = seasonal_jobs(members, now_s=now_s, ahead_s=ahead_s, tick_s=tick_s)

@@ -19,7 +19,7 @@ DIGITS = 3  # that differ: noise below must not pass for news
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One look at a pool."""
+    """One sample of a pool."""
 
     sampled_at_s: float
     oldest_age_s: float
@@ -66,7 +66,7 @@ class Dispatch:
 
 
 def seen_of(view: PoolView, *, at_s: float) -> Seen:
-    """What one look at a pool shows, by samples as new as ``at_s``."""
+    """What one evaluation of a pool shows, by samples as new as ``at_s``."""
     waits = [
         queue.sampled_at_s - queue.oldest_age_s
         for queue in view.queues
@@ -83,7 +83,7 @@ def seen_of(view: PoolView, *, at_s: float) -> Seen:
 
 
 def with_samples(known: Dispatch, samples: Sequence[Seen], rows: Iterable[BucketRow], *, now_s: float) -> Dispatch:
-    """``known`` and what the last looks and the buckets show since; the very value where that is nothing.
+    """``known`` and what the last samples and the buckets show since; the very value where that is nothing.
 
     Args:
         known: What was learned before.
@@ -114,7 +114,7 @@ def busy_slots(seen: Sequence[Seen], *, bucket_s: float) -> int | None:
     """The slots that had jobs to take throughout the span that begins at ``bucket_s``; ``None`` where that is not sure.
 
     Args:
-        seen: looks, in their order.
+        seen: samples, in their order.
         bucket_s: the span's beginning.
     """
     until_s = bucket_s + BUCKET_S

@@ -1,4 +1,4 @@
-"""What counts since the last look add up to: rates, service time and the arrivals that still wait."""
+"""What counts since the last observation add up to: rates, service time and the arrivals that still wait."""
 
 import math
 from collections import deque
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from headway.scaling.measure import BATCH_JOBS
 from headway.scaling.model import Arrivals, QueueMetrics
 
-WINDOW_S = 60.0  # long enough to tell a rate from chance, short enough to let go soon after a burst
+WINDOW_S = 60.0  # long enough to distinguish a rate from chance, short enough to let go soon after a burst
 DISPATCH_JOBS_MIN = 20
 SERVICE_MEMORY_S = 900.0  # service times are a property of the jobs, not of the moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """What happened between two looks at a queue, and how it stood at the second."""
+    """What happened between two observations of a queue, and its state at the second."""
 
     ended_at_s: float
     arrived_jobs: int
@@ -55,7 +55,7 @@ class RecentSpans:
         self._newest: Span | None = None
 
     def take(self, span: Span) -> None:
-        """Add what happened since the last look."""
+        """Add what happened since the last observation."""
         if self._began_at_s is None:
             self._began_at_s = span.ended_at_s - self._tick_s
         before = self._newest
@@ -120,7 +120,7 @@ class RecentSpans:
         return not self._spans and not self._waiting
 
     def metrics(self, queue: str, *, now_s: float | None = None) -> QueueMetrics:
-        """What is known of ``queue`` since the last look; how long ago jobs came is told at ``now_s``."""
+        """What is known of ``queue`` since the last observation; how long ago jobs came is counted at ``now_s``."""
         span = self._newest
         assert span is not None
         assert self._began_at_s is not None

@@ -58,7 +58,7 @@ def recent_of(workers: Iterable[Worker], *, since_s: float, ahead_s: float = 0.0
 def instant_s(queues: Sequence[QueueMetrics]) -> float | None:
     """Until when everything that happened to ``queues`` is in their samples; ``None`` while none was sampled.
 
-    A collector looks at all queues of its connection at once and is silent about those that have not changed. So the
+    A collector polls all queues of its connection at once and omits those that have not changed. So the
     newest sample of a connection dates all of them.
     """
     newest: dict[str, float] = {}

@@ -1,6 +1,6 @@
 """What a queue, or one job class of it, did over a longer window: from its buckets or from their rollups alike.
 
-Deciding looks at the last minutes by ``measure.queue_metrics``. This is for whoever looks further back, sizes a pool,
+Deciding reads the last minutes by ``measure.queue_metrics``. This is for whoever reads further back, sizes a pool,
 or feeds a queueing model.
 """
 

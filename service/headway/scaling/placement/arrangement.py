@@ -88,7 +88,7 @@ class Arrangement:
                 return True
             is_far = is_far or found.fills is not None
             is_exact = found.is_exact and found.fills is None and len(window) == len(self._open)
-        # Refilling looks for any way. Where that moves too many, one host gives up as few as have places elsewhere.
+        # Refilling accepts any way. Where that moves too many, one host gives up as few as have places elsewhere.
         if is_far and any(self._displaced(room, kind) for room in sorted(able, key=_emptiest)[:WINDOW_HOSTS]):
             return True
         self.is_exact = self.is_exact and is_exact

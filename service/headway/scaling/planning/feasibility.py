@@ -1,4 +1,4 @@
-"""Whether an objective can be kept by reacting, and what stands in its way. Told before it is found out."""
+"""Whether an objective can be kept by reacting, and what stands in its way. Reported before a job is late."""
 
 import math
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def feasibility(
     service_time_s: float | None = None,
     burst_jobs: float | None = None,
 ) -> tuple[str, ...]:
-    """A sentence for each reason why ``profile`` cannot keep what it promises; none where it can.
+    """A sentence for each reason why ``profile`` cannot meet its objective; none where it can.
 
     What is not known is guessed (``start_up_s``, ``service_time_s``) or taken for very little (``arrival_rate_per_s``).
     ``burst_jobs`` come within a tick beyond what the rate brings (``remembered_burst_jobs``).

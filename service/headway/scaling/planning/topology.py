@@ -45,7 +45,7 @@ class ClassLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """Some classes in one queue, first come first served, with so many slots as the strictest promise needs."""
+    """Some classes in one queue, first come first served, with so many slots as the strictest objective needs."""
 
     classes: tuple[ClassLoad, ...]
     slots: int
@@ -118,7 +118,7 @@ def shared(classes: Sequence[ClassLoad], *, percentile: float) -> Shared:
 def best_split(classes: Sequence[ClassLoad], *, percentile: float) -> Split | None:
     """The division in two that needs the fewest slots, and of equals the one that saves quick jobs the most waiting.
 
-    Classes are divided where their service times or their promises leave the greatest gain: never a longer class with
+    Classes are divided where their service times or their objectives leave the greatest gain: never a longer class with
     the short ones and a shorter one without. ``None`` of a single class.
     """
     together = shared(classes, percentile=percentile)

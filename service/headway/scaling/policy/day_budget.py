@@ -99,7 +99,7 @@ def payable_workers(account: Account, view: PoolView, *, floor_workers: int, bus
 
 
 def spending(account: Account | None) -> DayBudget | None:
-    """What a decision tells of the day's budget: what is paid, and what law 9 keeps running beyond it."""
+    """A decision's figures of the day's budget: what is paid, and what law 9 keeps running beyond it."""
     if account is None:
         return None
     paid_worker_s = account.paid.paid_worker_s

@@ -97,7 +97,7 @@ def step(count: int, ground: Ground) -> int:
 
 
 def crash_loop(count: int, ground: Ground) -> int:
-    """Where the template fails on every host, no more than before; one from zero, which tells when it is well again."""
+    """Where the template fails on every host, no more than before; one from zero, which shows when it is well again."""
     return min(count, max(1, ground.last_workers)) if ground.view.is_failing else count
 
 

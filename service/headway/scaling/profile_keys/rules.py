@@ -1,4 +1,4 @@
-"""What a profile must keep to. Each rule names the keys it reads, so that one mistake is not told twice."""
+"""What a profile must keep to. Each rule names the keys it reads, so that one mistake is not reported twice."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,10 +40,10 @@ def breaches_of(profile: Any) -> Iterator[Breach]:
             yield Breach(frozenset(keys.split()), text)
 
 
-Told = Iterator[tuple[str, str]]
+Breaches = Iterator[tuple[str, str]]
 
 
-def _names(given: Any) -> Told:
+def _names(given: Any) -> Breaches:
     if not is_path_name(given.pool):
         yield "pool", f"pool must be {PATH_NAME}"
     if not given.queues or not all(map(is_name, given.queues)):
@@ -61,15 +61,15 @@ def _names(given: Any) -> Told:
             yield "member_objectives queues", f"member_objectives: queue {queue!r} is not among queues"
 
 
-def _objectives(given: Any) -> Told:
+def _objectives(given: Any) -> Breaches:
     yield from objective_breaches(given.objective, "objective")
     for queue, objective in given.member_objectives.items():
         for _, text in objective_breaches(objective, f"member_objectives.{queue}"):
             yield "member_objectives", text
 
 
-def objective_breaches(objective: Objective, key: str) -> Told:
-    """What is wrong with one promise."""
+def objective_breaches(objective: Objective, key: str) -> Breaches:
+    """What is wrong with one objective."""
     if not 0 < objective.target_s <= DAY_S:
         yield key, f"{key}.target_s={objective.target_s} must lie above 0, up to 86400 seconds"
     if not 0 < objective.percentile < 100:
@@ -78,7 +78,7 @@ def objective_breaches(objective: Objective, key: str) -> Told:
         yield key, f"{key}.window_s={objective.window_s} must lie in 0..{WINDOW_MAX_S:g}, exclusive of 0"
 
 
-def _bounds(given: Any) -> Told:
+def _bounds(given: Any) -> Breaches:
     if not 0 <= given.workers_min <= WORKERS_MAX or not 0 <= given.workers_max <= WORKERS_MAX:
         yield (
             "workers_min workers_max",
@@ -98,7 +98,7 @@ def _bounds(given: Any) -> Told:
             yield keys, f"{where}: workers_min={floor} exceeds workers_max={ceiling} while it is active"
 
 
-def _counts(given: Any) -> Told:
+def _counts(given: Any) -> Breaches:
     if given.override is not None and not 0 <= given.override.workers <= WORKERS_MAX:
         yield "override", f"override.workers={given.override.workers} must lie in 0..{WORKERS_MAX}"
     if given.override is not None and not 0 <= given.override.until_s <= TIME_MAX_S:
@@ -121,7 +121,7 @@ def _counts(given: Any) -> Told:
             yield name, f"{name}={value} must lie in 1..{WORKERS_MAX}"
 
 
-def _activation(given: Any) -> Told:
+def _activation(given: Any) -> Breaches:
     if not 0 <= given.activation_jobs <= ACTIVATION_JOBS_MAX:
         yield "activation_jobs", f"activation_jobs={given.activation_jobs} must lie in 0..{ACTIVATION_JOBS_MAX}"
     wait_s = given.activation_wait_s
@@ -134,7 +134,7 @@ def _activation(given: Any) -> Told:
         )
 
 
-def _fallback(given: Any) -> Told:
+def _fallback(given: Any) -> Breaches:
     workers, rule, most = given.fallback_workers, given.fallback, given.fallback_after_evaluations
     if workers is not None and not 1 <= workers <= WORKERS_MAX:
         yield (
@@ -163,7 +163,7 @@ def _fallback(given: Any) -> Told:
         )
 
 
-def _pace(given: Any) -> Told:
+def _pace(given: Any) -> Breaches:
     for name in ("hold_up_s", "hold_down_s", "stale_after_s", "fallback_after_s"):
         value = getattr(given, name)
         if value is not None and not 0 <= value <= DAY_S:
@@ -181,7 +181,7 @@ def _pace(given: Any) -> Told:
         yield "tolerance_fraction", f"tolerance_fraction={given.tolerance_fraction} must lie in 0..1, exclusive of 1"
 
 
-def _shares(given: Any) -> Told:
+def _shares(given: Any) -> Breaches:
     if not 0 <= given.priority <= PRIORITY_MAX:
         yield "priority", f"priority={given.priority} must lie in 0..{PRIORITY_MAX}"
     for name, most in (("weight", WEIGHT_MAX), ("risk", RISK_MAX)):
@@ -192,7 +192,7 @@ def _shares(given: Any) -> Told:
             yield "strategy_options", f"strategy_options.{name}={value} must be a number up to {RATE_MAX:g}"
 
 
-def _places(given: Any) -> Told:
+def _places(given: Any) -> Breaches:
     for name, value in given.placement.labels.items():
         if not is_name(name) or not is_name(value):
             yield (
@@ -203,7 +203,7 @@ def _places(given: Any) -> Told:
         yield "placement", "placement.spread must be host, or name a label of hosts"
 
 
-def _failures(given: Any) -> Told:
+def _failures(given: Any) -> Breaches:
     limit = given.failure_limit
     if not 0 <= limit.share < 1:
         yield "failure_limit", f"failure_limit.share={limit.share} must lie in 0..1, exclusive of 1: 0.2 is 20 %"
@@ -216,7 +216,7 @@ def _failures(given: Any) -> Told:
         yield "failure_limit", f"failure_limit.jobs_min={limit.jobs_min} must lie in 1..{FAILED_JOBS_MAX}"
 
 
-def _costs(given: Any) -> Told:
+def _costs(given: Any) -> Breaches:
     for name in ("rate_limit_per_s", "cost_per_worker_hour", "budget_per_hour", "budget_per_day"):
         value = getattr(given, name)
         if value is not None and not 0 < value <= COST_MAX:
@@ -229,7 +229,7 @@ def _costs(given: Any) -> Told:
             )
 
 
-def _budget_days(given: Any) -> Told:
+def _budget_days(given: Any) -> Breaches:
     if not is_name(given.budget_time_zone):
         yield "budget_time_zone", "budget_time_zone must name a time zone, as Europe/Berlin"
 

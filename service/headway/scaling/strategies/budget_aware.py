@@ -1,7 +1,7 @@
 """No more than what the hours can pay for on average, with savings for bursts: an example of a strategy of one's own.
 
-Each look pays the allowance in and the workers' time out. What is left over is saved, up to some hours of allowance; a
-backlog may spend it. When it is spent, jobs wait: here the money is the promise, and the objective the wish.
+Each evaluation pays the allowance in and the workers' time out. What is left over is saved, up to some hours of
+allowance; a backlog may spend it. When it is spent, jobs wait: here the budget is kept first, and the objective second.
 """
 
 from types import MappingProxyType

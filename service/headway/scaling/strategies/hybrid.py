@@ -37,7 +37,7 @@ from headway.scaling.view import PoolView
 
 SILENT_S = 600.0  # whoever comes after a pause so long is started for it
 BURST_DEVIATIONS = 1.65  # a burst of twenty brings more, and only the last jobs of it wait for too long
-CAUTION = 1.0  # standard deviations fewer completions than expected are reckoned with
+CAUTION = 1.0  # standard deviations fewer completions than expected are assumed
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
@@ -143,7 +143,7 @@ def _drain_of_wave(queue: QueueMetrics, given: Supply, view: PoolView, *, slots:
 def _serves(queue: QueueMetrics, view: PoolView) -> int:
     """One slot while the next job is likely to come before the last worker has idled for what a start costs.
 
-    Whoever serves short jobs all the time looks idle if none happens to be at work just now.
+    A worker that serves short jobs all the time seems idle if none happens to run just now.
     """
     price_s = start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
     return int(view.running_workers > 0 and (queue.arrived_jobs or 0) * price_s > view.tick_s)

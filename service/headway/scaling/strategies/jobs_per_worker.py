@@ -18,15 +18,15 @@ OPTIONS = MappingProxyType(
         "jobs_per_worker": 10.0,
         "every_s": 60.0,
         "base_workers": 1.0,
-        "burst_exit": 1.0,  # 0: the others are let go at the next look, instead of leaving by themselves
+        "burst_exit": 1.0,  # 0: the others are released at the next evaluation, instead of leaving by themselves
     }
 )
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
     """Once a minute what the backlog wants, if that is more than there are; else those there are, less the idle."""
-    looked_at_s = state.get("looked_at_s")
-    is_due = looked_at_s is None or now_s - looked_at_s >= view.options["every_s"]
+    evaluated_at_s = state.get("looked_at_s")
+    is_due = evaluated_at_s is None or now_s - evaluated_at_s >= view.options["every_s"]
     for_backlog = math.ceil((queue.waiting_jobs or 0) / view.options["jobs_per_worker"]) if is_due else 0
     there = seen_workers(view)
     base = int(view.options["base_workers"])

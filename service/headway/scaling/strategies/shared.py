@@ -1,4 +1,5 @@
-"""Demands for strategies of one's own: they need no more than what every broker tells. ``hybrid`` reckons more finely.
+"""Demands for strategies of one's own: they need no more than what every broker reports. ``hybrid`` calculates more
+finely.
 
 Each is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it.
 """

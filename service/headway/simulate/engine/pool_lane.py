@@ -42,7 +42,7 @@ class Lane:
         # Whoever pays by the day pays for those that leave as well.
         self.pool.sees_leaving |= self.profile.budget_per_day is not None
         self._quick = controller if isinstance(controller, Controller) and not plan.faults.are_late else None
-        """The controller, where looks at a pool at rest may be passed over."""
+        """The controller, where evaluations of a pool at rest may be passed over."""
         self._step = controller.step
         self._seen: Observation | None = None
         self._ceiling = plan.workers_max
@@ -64,7 +64,7 @@ class Lane:
     # --- what is seen ------------------------------------------------------------------------------------------------
 
     def advance(self, now_s: float, *, from_s: float) -> None:
-        """Let everything happen from ``from_s`` up to ``now_s``, and take note of what a look at that time sees."""
+        """Let everything happen from ``from_s`` up to ``now_s``, and note what an evaluation at that time sees."""
         if self._is_exact:
             self.pool.advance(now_s)
         else:
@@ -172,7 +172,7 @@ class Lane:
     def record(self, now_s: float) -> None:
         """Keep what was seen and decided last."""
         seen = self._seen
-        assert seen is not None, "look() comes first"
+        assert seen is not None, "observe() comes first"
         self.recorder.take(
             now_s,
             target=self.wanted[0],
@@ -183,7 +183,7 @@ class Lane:
         )
 
     def outcome(self, now_s: float) -> Outcome:
-        """What the last look made of the pool alone."""
+        """What the last evaluation made of the pool alone."""
         if self._controller is not None and self._controller.outcome is not None:
             found = self._controller.outcome
             if found.view.profile is self.profile:
@@ -192,7 +192,7 @@ class Lane:
             return replace(found, view=replace(found.view, profile=self.profile), decision=decision)
         workers, burst_workers = self.wanted
         seen = self._seen
-        assert seen is not None, "look() comes first"
+        assert seen is not None, "observe() comes first"
         view = PoolView(profile=self.profile, queues=(), capacity_workers=workers, assigned_workers=seen.workers)
         decision = Decision(
             pool=self.profile.pool,
@@ -211,7 +211,7 @@ class Lane:
 
     @property
     def quiet_until_s(self) -> float:
-        """Until when every look is like the last one and gets the same answer; in the past where that is not known."""
+        """Until when every evaluation equals the last one and gets its answer; in the past where that is not known."""
         seen = self._seen
         if self._quick is None or seen is None or seen.workers != self.wanted[0]:
             return -math.inf

@@ -1,4 +1,4 @@
-"""One simulated pool: its waiting jobs, its workers, and what happens between two looks at it."""
+"""One simulated pool: its waiting jobs, its workers, and what happens between two evaluations."""
 
 import math
 from array import array
@@ -53,7 +53,7 @@ class RunningPool:
             learned_starts=learned_starts(plan, chance(seed, f"{plan.name}/known start-ups")) if plan.is_live else None,
         )
         self.sees_leaving = plan.is_live
-        """Whether a look shows the workers that were told to leave and still run."""
+        """Whether an observation shows the workers that were asked to leave and still run."""
         self.pickup_s = array("d", [math.nan]) * len(self.jobs)
         """Until the first start of each job."""
         self.done_jobs = self.given_up_jobs = 0
@@ -296,7 +296,7 @@ class RunningPool:
         return tuple(at_s for at_s in begun_s if at_s <= now_s)
 
     def _given_retries(self) -> int:
-        """Retries among the jobs that came since the last look."""
+        """Retries among the jobs that came since the last evaluation."""
         known = self._retries
         return known[self._next_job] - known[self._seen_job] if len(known) > 1 else 0
 

@@ -1,9 +1,9 @@
 """The simulated workers of one pool: from spawn to exit, and what that costs.
 
 starting -> running      its start-up is over
-starting -> gone         told to leave
-running  -> leaving      told to leave while it has jobs, or while its exit takes time
-running  -> gone         told to leave while idle; or a burst worker that finds its queue empty
+starting -> gone         asked to leave
+running  -> leaving      asked to leave while it has jobs, or while its exit takes time
+running  -> gone         asked to leave while idle; or a burst worker that finds its queue empty
 leaving  -> gone         its last job and its exit are over, or its drain deadline passed
 """
 
@@ -99,11 +99,11 @@ class Crew:
 
     @property
     def present_workers(self) -> int:
-        """Starting and running, without those that were told to leave."""
+        """Starting and running, without those that were asked to leave."""
         return len(self.starting) + len(self.running)
 
     def present(self) -> Iterator[Worker]:
-        """Every worker that was not told to leave."""
+        """Every worker that was not asked to leave."""
         return chain(self.starting, self.running)
 
     def alive(self) -> Iterator[Worker]:
@@ -189,7 +189,7 @@ class Crew:
         self.available.append(worker)
 
     def retarget(self, now_s: float, *, workers: int, burst_workers: int = 0) -> None:
-        """Spawn what is missing at once, or tell what is too much to leave."""
+        """Spawn what is missing at once, or ask what is too much to leave."""
         missing = workers - self.present_workers
         for _ in range(missing):
             self.spawn(now_s, is_burst=self.burst_workers < burst_workers)
@@ -197,12 +197,12 @@ class Crew:
             self.release(now_s, -missing)
 
     def release(self, now_s: float, workers: int) -> None:
-        """Tell ``workers`` to leave, the newest of each kind first: idle, then starting, then busy."""
+        """Ask ``workers`` to leave, the newest of each kind first: idle, then starting, then busy."""
         for worker in self._in_leaving_order(workers):
             self.leave(worker, now_s)
 
     def change_on(self, host_id: str, now_s: float, *, more: int, is_burst: bool) -> None:
-        """Let ``more`` base or burst workers start on a host; less than 0: tell so many of them to leave."""
+        """Let ``more`` base or burst workers start on a host; less than 0: ask so many of them to leave."""
         for _ in range(more):
             self.spawn(now_s, is_burst=is_burst, host_id=host_id)
         if more < 0:
@@ -228,7 +228,7 @@ class Crew:
         return chosen[:workers]
 
     def leave(self, worker: Worker, now_s: float) -> None:
-        """Tell one worker to leave: at once without a job, else when its jobs have ended."""
+        """Ask one worker to leave: at once without a job, else when its jobs have ended."""
         if worker.state == STARTING:
             del self.starting[worker]
             self._abandon(worker, now_s)

@@ -191,9 +191,9 @@ class _Run:
             self._decide([lane], at_s, before_s=before_s)
 
     def _passed_over(self, tick: int, on_tick: Callable[[float], None] | None) -> int:
-        """The next tick that must be looked at; those before it, at which nothing is new, are kept as such.
+        """The next tick that must be evaluated; those before it, at which nothing is new, are kept as such.
 
-        The last quiet one is looked at: a controller counts time by what it saw last.
+        The last quiet one is evaluated: a controller counts time by what it saw last.
         """
         is_over = all(pool.is_over for pool in self.pools)
         last_s = self._ends_s if is_over else self._last_s

@@ -38,7 +38,7 @@ class PoolPlan:
     warm_workers: int = 0
     """Workers that are ready at the first moment."""
     drain_deadline_s: float | None = None
-    """A busy worker that was told to leave is killed after this; ``None``: it always finishes its job."""
+    """A busy worker that was asked to leave is killed after this; ``None``: it always finishes its job."""
     template: str = "simulated"
     """What a host must report to get workers of this pool; without hosts it means nothing."""
     priority: int | None = None

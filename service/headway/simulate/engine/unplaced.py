@@ -16,7 +16,7 @@ FULL = "the hosts hold no more workers of its template"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why workers had no place, as it was told when most of them had none, and for how long."""
+    """Why workers had no place, in the words of when most of them had none, and for how long."""
 
     text: str
     for_s: float
@@ -46,7 +46,7 @@ class UnplacedRecorder:
         self._for_s: defaultdict[str, float] = defaultdict(float)
         """By reason without its figures."""
         self._recorded: dict[str, tuple[int, str]] = {}
-        """Reason without its figures -> the most workers it was told of, and its words then."""
+        """Reason without its figures -> the most workers it concerned, and its words then."""
 
     def take(
         self,
@@ -94,7 +94,7 @@ class UnplacedRecorder:
 
 
 def asked_workers(decision: Decision) -> int:
-    """What a decision asked for before room was looked at: what stood before the limit ``capacity``."""
+    """What a decision asked for before capacity was considered: what stood before the limit ``capacity``."""
     before = decision.target_workers
     for step in decision.steps:
         if step.name == "capacity":

@@ -73,7 +73,7 @@ class Place:
     in_time_percent: float
     css: str = "c0"
     is_named: bool = False
-    """Whether its name is written beside it; of the others a pointer tells it."""
+    """Whether its name is written beside it; of the others a pointer shows it."""
 
 
 def cost_chart(places: Sequence[Place], *, percentile: float | None, title: str) -> str:

@@ -13,7 +13,7 @@ class Total:
     candidate: str
     pools: int
     kept_pools: int
-    """Of these the promise was kept."""
+    """Of these the objective was met."""
     jobs: int
     in_time_percent: float
     """Of all pools' jobs together."""

@@ -30,13 +30,13 @@ def page(
     *,
     title: str,
     settings: Mapping[str, str],
-    told: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    notes: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:
-    """The whole report as HTML; ``told`` has sentences on workloads, by their names."""
+    """The whole report as HTML; ``notes`` has sentences on workloads, by their names."""
     loads = {each.workload: each for each in offered}
     strategies = tuple(dict.fromkeys(row.strategy for row in rows))
     sections = [
-        _workload(name, [row for row in rows if row.workload == name], loads[name], strategies, told.get(name, ()))
+        _workload(name, [row for row in rows if row.workload == name], loads[name], strategies, notes.get(name, ()))
         for name in workloads(rows)
     ]
     foot = (
@@ -49,21 +49,21 @@ def page(
 def document(title: str, facts: Mapping[str, str], body: str, *, foot: str) -> str:
     """A page that loads nothing: ``body`` under its title and ``facts``."""
     style = (resources.files(__package__) / "style.css").read_text()
-    told = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+    listed = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title><style>{style}</style></head><body>"
-        f"<header><h1>{escape(title)}</h1><dl>{told}</dl></header><main>{body}</main>"
+        f"<header><h1>{escape(title)}</h1><dl>{listed}</dl></header><main>{body}</main>"
         f"<footer>{escape(foot)}</footer></body></html>\n"
     )
 
 
-def _workload(name: str, rows: Sequence[Row], offered: Offered, strategies: Sequence[str], told: Sequence[str]) -> str:
+def _workload(name: str, rows: Sequence[Row], offered: Offered, strategies: Sequence[str], notes: Sequence[str]) -> str:
     jobs, work_hours = rows[0].result.jobs, rows[0].result.work_hours
     drawn = [row for row in rows if row.is_drawn]
-    lines = "".join(f"<p>{escape(line)}</p>" for line in told)
+    lines = "".join(f"<p>{escape(line)}</p>" for line in notes)
     charts = "".join(over_time(row, offered, is_open=index == 0) for index, row in enumerate(drawn))
     return (
         f"<section><h2>{escape(name)}</h2>"
@@ -109,7 +109,7 @@ def _key(entries: Sequence[tuple[str, str]]) -> str:
 
 def table(rows: Sequence[Row], strategies: Sequence[str]) -> str:
     """A row a rehearsal, with every figure."""
-    head = "".join(f'<th scope="col" title="{escape(told)}">{escape(name)}</th>' for name, told in COLUMNS)
+    head = "".join(f'<th scope="col" title="{escape(hint)}">{escape(name)}</th>' for name, hint in COLUMNS)
     body = "".join(_row(row, strategies.index(row.strategy) % COLOURS) for row in rows)
     return (
         f'<div class="wide"><table><thead><tr><th scope="col">strategy</th>{head}</tr></thead>'

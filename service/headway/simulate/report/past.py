@@ -38,7 +38,7 @@ def largest(pools: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
 
 def named_of(rows: Sequence[Row]) -> frozenset[str]:
     """The candidates whose names are written into the chart: all of a few, else the first, which all are compared with,
-    and the cheapest that keeps the promise.
+    and the cheapest that meets the objective.
     """
     if len(rows) <= NAMED_MAX:
         return frozenset(row.strategy for row in rows)
@@ -47,8 +47,8 @@ def named_of(rows: Sequence[Row]) -> frozenset[str]:
     return frozenset({rows[0].strategy, best.strategy})
 
 
-def pool_section(pool: str, rows: Sequence[Row], *, named: frozenset[str], told: str = "") -> str:
-    """One pool: what is ``told`` of it, its candidates as dots and as a table, and those that were kept over time."""
+def pool_section(pool: str, rows: Sequence[Row], *, named: frozenset[str], note: str = "") -> str:
+    """One pool: a ``note`` on it, its candidates as dots and as a table, and those that were kept over time."""
     first = rows[0]
     names = tuple(row.strategy for row in rows)
     places = [
@@ -69,7 +69,7 @@ def pool_section(pool: str, rows: Sequence[Row], *, named: frozenset[str], told:
     return (
         f"<section><h2>{escape(pool)}</h2>"
         f'<p class="soft">{first.result.jobs:,} jobs, {first.result.work_hours:,.2f} hours of work; promised '
-        f"{first.percentile:g} % within {first.result.objective_s:g} s.</p>{told}"
+        f"{first.percentile:g} % within {first.result.objective_s:g} s.</p>{note}"
         f"<figure><figcaption>Jobs in time against cost (× the work itself). Up and to the left is better; each step "
         f"up is a tenth of the late jobs.</figcaption>{chart}</figure>"
         f"<details><summary>Every candidate</summary>{table(rows, names)}</details>{drawn}</section>"

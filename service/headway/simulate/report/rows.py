@@ -1,4 +1,4 @@
-"""What a report tells of: rehearsals, and the work that was offered over time."""
+"""The contents of a report: rehearsals, and the work that was offered over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -46,7 +46,7 @@ class Frame:
     marks: list[str] = field(default_factory=list)
 
     def svg(self, title: str) -> str:
-        """The picture. ``title`` is what a reader who cannot see it is told."""
+        """The picture. ``title`` is its text for a reader who cannot see it."""
         parts = [*self._grid(), *self.marks]
         return (
             f'<svg viewBox="0 0 {WIDTH:.0f} {self.height:.0f}" role="img" aria-label="{escape(title)}">'

@@ -23,7 +23,7 @@ PHASES_S = (
     0.0,
     5.0,
     10.0,
-)  # where in the rule's 15 s the first job comes: each tells another story, so the mean counts
+)  # where in the rule's 15 s the first job comes: each gives another result, so the mean counts
 TUNED_JOBS_PER_WORKER = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
 TUNED_COOLDOWNS_S = (15.0, 30.0, 60.0, 120.0, 300.0)
 

@@ -187,7 +187,7 @@ def _trial(
     )
 
 
-def told(found: Topology) -> str:
+def finding_text(found: Topology) -> str:
     """The finding, in an operator's words."""
     quick, slow = found.together
     apart = found.apart

@@ -43,7 +43,7 @@ def rehearse_beside(
     Wherever it runs, the same arguments give the same results.
 
     Raises:
-        Invalid: two of the pools have the same name: their workers could not be told apart.
+        Invalid: two of the pools have the same name: their workers could not be distinguished.
     """
     names = [load.profile.pool for load in loads]
     if twice := {name for name in names if names.count(name) > 1}:

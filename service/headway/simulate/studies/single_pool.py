@@ -24,7 +24,7 @@ STARTING_LEAST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What every rehearsal of one call shares; what breaks a rule is told by the flag that sets it."""
+    """What every rehearsal of one call shares; a broken rule is reported with the flag that sets it."""
 
     tick_s: float = 5.0
     start_up_s: float = 2.0
@@ -90,7 +90,7 @@ def rehearse(
 ) -> Result:
     """What came of ``jobs`` under ``profile``.
 
-    ``on_tick`` is told the time that has passed, ``on_waits`` at the end how long each job waited. Wherever it
+    ``on_tick`` receives the time that has passed, ``on_waits`` at the end how long each job waited. Wherever it
     runs, the same arguments give the same result.
     """
     controller = controller_of(profile, setting, strategies=strategies, zones=zones)

@@ -56,8 +56,8 @@ def _overview(suggestions: Sequence[Suggestion]) -> str:
 
 
 def _line(each: Suggestion) -> str:
-    told = "".join(f"<td>{escape(cell)}</td>" for cell in (WORDS[each.verdict], change_of(each), *shown_cells(each)))
-    return f'<tr title="{escape(each.why)}"><th scope="row">{escape(each.pool)}</th>{told}</tr>'
+    cells = "".join(f"<td>{escape(cell)}</td>" for cell in (WORDS[each.verdict], change_of(each), *shown_cells(each)))
+    return f'<tr title="{escape(each.why)}"><th scope="row">{escape(each.pool)}</th>{cells}</tr>'
 
 
 def change_of(each: Suggestion) -> str:
@@ -78,9 +78,9 @@ def shown_cells(each: Suggestion) -> tuple[str, ...]:
 
 def _pool(each: Suggestion) -> str:
     later = [row for row in (each.before, each.after) if row is not None]
-    told = f"<p><b>{escape(WORDS[each.verdict])}</b>{escape(_change(each))}: {escape(each.why)}.</p>"
+    note = f"<p><b>{escape(WORDS[each.verdict])}</b>{escape(_change(each))}: {escape(each.why)}.</p>"
     section = pool_section(
-        each.pool, each.trained, named=frozenset(row.strategy for row in later) | {each.trained[0].strategy}, told=told
+        each.pool, each.trained, named=frozenset(row.strategy for row in later) | {each.trained[0].strategy}, note=note
     )
     if not later:
         return section

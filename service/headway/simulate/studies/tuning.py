@@ -20,15 +20,15 @@ TUNED_KEYS = (
     "step_down_fraction",
     "tolerance_fraction",
 )
-"""What may be suggested: the pace of deciding. Promise, bounds, budget and schedules are the operator's word."""
+"""What may be suggested: the pace of deciding. Objective, bounds, budget and schedules are the operator's choice."""
 JOBS_MIN = 50  # in either part; with fewer a single late job is two per cent
-ROOM = 0.8  # of the late jobs that a promise allows: a candidate that just keeps it on one day breaks it on the next
+ROOM = 0.8  # of the late jobs that an objective allows: a candidate that just keeps it on one day breaks it on the next
 SAVING_MIN = 0.05  # of the cost; less is no reason to change what runs
 SAVING_SHOWN_MIN = 0.025  # on the later part
 LATE_FEWER_MIN = 0.25  # of the late jobs, where no candidate meets the objective
 FINALISTS = 4  # that are tried at every tick phase: chance of one phase ranks near ones either way
 FIRST_ROUND_SHARE = 0.25  # of the tick phases, for all candidates
-SPAWN_WORKER_S = 30.0  # what a spawn weighs: a burst of processor, memory and connections, of which hours do not tell
+SPAWN_WORKER_S = 30.0  # what a spawn weighs: a burst of processor, memory and connections, which hours do not show
 COST_MORE_MAX = 0.5  # of the cost, for fewer late jobs where no candidate meets the objective
 
 DEFAULT_GRID = grid({"risk": [0.5, 0.7, 1.0, 1.4, 2.0, 4.0], "hold_down_s": [None, 30.0, 120.0, 600.0]})
@@ -41,7 +41,7 @@ class Verdict(StrEnum):
     CHANGE = "change"
     KEEP = "keep"
     UNKNOWN = "unknown"
-    """There is too little to tell."""
+    """There is too little to judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

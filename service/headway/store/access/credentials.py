@@ -1,8 +1,8 @@
 """Who may call: tokens of people and programs, join tokens, and the credential of each host.
 
-A secret is 256 random bits behind a prefix that says what it is; only its SHA-256 is kept. Whoever takes from a caller
+A secret is 256 random bits behind a prefix that names its kind; only its SHA-256 is kept. Whoever takes from a caller
 what others may still believe it has (revoked, replaced, to be renewed) raises the revision of ``credential_changes``,
-so that every control plane can ask for what is news to it.
+so that every control plane can ask for changes that it does not know.
 """
 
 import secrets
@@ -70,7 +70,7 @@ def drawn(role: Role) -> str:
 
 
 async def read_revision(conn: AsyncConnection) -> int:
-    """The revision of the last change that others must hear of."""
+    """The revision of the last change that others must receive."""
     return int((await conn.execute(select(credential_changes.c.revision))).scalar_one())
 
 
@@ -79,7 +79,7 @@ async def read_changed(conn: AsyncConnection, *, after: int, rows_max: int) -> t
 
     Returns:
         It, and where that is not all the revision after which reading goes on. A change may be of several rows, as
-        where a host's credentials end together: it is told whole or not yet.
+        where a host's credentials end together: all of it is delivered, or nothing yet.
     """
     rows = (
         await conn.execute(
@@ -209,7 +209,7 @@ async def revoke_host(conn: AsyncConnection, host_name: str, *, actor: str) -> N
 
 
 async def forget_ended(conn: AsyncConnection) -> None:
-    """Delete what ended long ago. A host's revoked credential stays: it says that the host once had one."""
+    """Delete what ended long ago. A host's revoked credential stays: it shows that the host once had one."""
     long_ago = func.now() - seconds(KEPT_S)
     is_over = or_(credentials.c.revoked_at < long_ago, credentials.c.expires_at < long_ago)
     is_host = credentials.c.role == Role.HOST
@@ -219,7 +219,7 @@ async def forget_ended(conn: AsyncConnection) -> None:
 
 
 async def end(conn: AsyncConnection, *which: ColumnElement[bool]) -> None:
-    """Let credentials end now, because others take their place, and have it heard."""
+    """Let credentials end now, because others take their place, and notify every control plane."""
     standing = and_(*which, credentials.c.revoked_at.is_(None), credentials.c.expires_at.is_(None))
     if (await conn.execute(select(credentials.c.sha256).where(standing).limit(1))).first() is None:
         return  # nothing that anybody could have heard of: no need to wait for others' changes

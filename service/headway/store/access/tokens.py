@@ -33,7 +33,7 @@ class Token:
     expires_in_s: float | None = None
     """By Postgres's clock; ``None``: never. Below 0: it has expired, and is listed for a while."""
     allowance: Allowance = ANYTHING
-    """What hosts that a join token lets in may say of themselves."""
+    """What hosts that a join token lets in may report of themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class TokenWanted:
 
 
 async def create_token(conn: AsyncConnection, wanted: TokenWanted, *, actor: str) -> tuple[Token, str]:
-    """Make a token. Returns it and its secret, which nobody can be told again.
+    """Make a token. Returns it and its secret, which cannot be shown again.
 
     Raises:
         Conflict: there is a valid token of this name.

@@ -28,7 +28,7 @@ def ensure_postgres(
         data_dir: a folder of its own, made when missing.
         deadline_s: after this, ``Unavailable``.
         is_durable: False only for tests: faster, and a crash of the machine may ruin the data.
-        on_progress: told, in words for a person, what takes longer than a moment.
+        on_progress: called, with words for a person, with what takes longer than a moment.
 
     Raises:
         Misconfigured: the folder or this machine cannot serve; the sentence says what would do.

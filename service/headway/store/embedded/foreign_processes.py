@@ -1,4 +1,4 @@
-"""What ``/proc`` tells about processes that are not children of this one."""
+"""Facts from ``/proc`` about processes that are not children of this one."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headway.store.embedded.waiting import Deadline
 
-GRACE_S = 3.0  # what lost its guardian or its postmaster has been told, and usually leaves in milliseconds
+GRACE_S = 3.0  # what lost its guardian or its postmaster has its signal, and usually leaves in milliseconds
 
 
 def is_alive(pid: int, started_ticks: int) -> bool:

@@ -37,7 +37,7 @@ def main(words: list[str]) -> int:
 
     launch = [sys.executable, "-I", "-S", str(Path(__file__).with_name("launch.py"))]
     signal.pthread_sigmask(signal.SIG_SETMASK, stop_signals)  # launch.py unblocks them when none can be lost any more
-    # From the main thread: the server is told of the end of the thread that started it.
+    # From the main thread: the kernel signals the server when the thread that started it ends.
     server = subprocess.Popen(
         [*launch, argv[0], stop_signal, str(os.getpid()), *argv[1:]],
         stdin=subprocess.DEVNULL,

@@ -61,7 +61,7 @@ def _enter_namespace() -> None:
 
 
 def _named_uid() -> int:
-    """A user that is not root and has a name on this machine: initdb looks its own name up."""
+    """A user that is not root and has a name on this machine: initdb looks up its own name."""
     try:
         return pwd.getpwnam("nobody").pw_uid
     except KeyError:

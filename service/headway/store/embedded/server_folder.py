@@ -2,7 +2,7 @@
 
 <folder>/            0700
   owners.lock        shared by every owner; the guardian gets it exclusively when the last one has gone
-  start.lock         held while somebody looks, initialises and starts
+  start.lock         held while somebody checks, initialises and starts
   guardian.lock      held by the guardian for life
   state.json         who keeps it: written by the guardian, removed by it at the end
   server.log         of the guardian and the server
@@ -79,7 +79,7 @@ class Folder:
 
     @contextmanager
     def starting(self, deadline: Deadline) -> Iterator[None]:
-        """Nobody else looks, initialises or starts meanwhile."""
+        """Nobody else checks, initialises or starts meanwhile."""
         fd = self._opened("start.lock")
         try:
             deadline.needs(
@@ -130,7 +130,7 @@ class Folder:
         ):
             return inside
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
-        # Not TMPDIR, which may be as long. Anybody could have made this name: private() looks.
+        # Not TMPDIR, which may be as long. Anybody could have made this name: private() checks.
         return private(Path(f"/tmp/headway-{os.geteuid()}-{digest}"), owner_uid)  # noqa: S108
 
     def _opened(self, name: str) -> int:

@@ -194,7 +194,7 @@ class EventLog:
         return [name for name in files if _ingest_of(name) in dead]
 
     def waiting(self) -> Waiting:
-        """What waits for the pipeline. Nothing, where there is no folder to look into."""
+        """What waits for the pipeline. Nothing, where there is no folder to read."""
         files, size_bytes, oldest_s = 0, 0, None
         with suppress(OSError), os.scandir(self._hot) as entries:
             for entry in entries:
@@ -217,7 +217,7 @@ class EventLog:
         published, deleted = [], []
         for name in names:
             if name in recorded:
-                # The stream passes over files that look a week old.
+                # The stream passes over files that appear a week old.
                 with suppress(FileNotFoundError):
                     os.utime(self._tmp / name)
                 self.publish(name)

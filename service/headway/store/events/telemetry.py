@@ -98,7 +98,7 @@ async def upsert_samples(connection: Connection, samples: Iterable[QueueSample])
 
 
 async def upsert_activities(connection: Connection, activities: Iterable[WorkerActivity]) -> None:
-    """Keep what the broker last said of each worker process; of two about the same one the later counts."""
+    """Keep the broker's last hint about each worker process; of two about the same one the later counts."""
     last = {(activity.host, activity.pid): activity for activity in activities}
     if not last:
         return

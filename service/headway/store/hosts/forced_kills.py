@@ -1,6 +1,6 @@
-"""Workers that had to be ended by force, because they had not finished by their drain deadline: counted, and told of.
+"""Workers that had to be ended by force, because they had not finished by their drain deadline: counted, and logged.
 
-Each counts once, whatever is told again: with the report that tells of its end its row among the workers goes.
+Each counts once, however often it is reported: the report of its end deletes its row among the workers.
 """
 
 import logging

@@ -108,7 +108,7 @@ async def allow(conn: AsyncConnection, host_id: str, allowance: Allowance) -> No
             labels=kept.labels,
             templates=[template_to_json(template) for template in kept.templates],
             refused=list(kept.refused),
-            report_sequence=0,  # the next report is looked at as a whole, also where it tells nothing new
+            report_sequence=0,  # the next report is read as a whole, also where it holds nothing new
         )
     )
 

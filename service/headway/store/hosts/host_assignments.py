@@ -1,4 +1,4 @@
-"""What a host is to run, as its agent is told it."""
+"""What a host is to run, as its agent receives it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAssignments:
-    """What a host is to run, and what the broker says of its workers. Revision 0: nobody has decided yet."""
+    """What a host is to run, and the broker's hints about its workers. Revision 0: nobody has decided yet."""
 
     epoch: int
     revision: int
@@ -41,12 +41,12 @@ async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> di
 
 
 def unknown(host_id: str) -> NotFound:
-    """What an agent is told whose host nobody knows."""
+    """What an agent receives whose host nobody knows."""
     return NotFound(f"no host has the id {host_id!r}: its agent must enrol again")
 
 
 def _standings() -> Select[Any]:
-    told = func.coalesce(func.jsonb_agg(literal_column("told")), literal_column("'[]'::jsonb"))
+    listed = func.coalesce(func.jsonb_agg(literal_column("listed")), literal_column("'[]'::jsonb"))
     columns = (assignments.c[each.name] for each in fields(Assignment))
     rows = select(*columns).where(assignments.c.host_id == hosts.c.host_id)
     seen = select(
@@ -63,8 +63,8 @@ def _standings() -> Select[Any]:
         hosts.c.host_id,
         hosts.c.assignment_epoch,
         hosts.c.assignment_revision,
-        select(told).select_from(rows.correlate(hosts).subquery("told")).scalar_subquery().label("assignments"),
-        select(told).select_from(seen.correlate(hosts).subquery("told")).scalar_subquery().label("hints"),
+        select(listed).select_from(rows.correlate(hosts).subquery("listed")).scalar_subquery().label("assignments"),
+        select(listed).select_from(seen.correlate(hosts).subquery("listed")).scalar_subquery().label("hints"),
     ).where(hosts.c.host_id == func.any(bindparam("host_ids", type_=ARRAY(Text))))
 
 

@@ -1,6 +1,6 @@
-"""What agents tell of their hosts becomes what is known of them.
+"""Agents' reports become what is known of their hosts.
 
-A host is known while its lease holds, by Postgres's clock. Agents tell durations; their clocks count nowhere.
+A host is known while its lease holds, by Postgres's clock. Agents report durations; their clocks count nowhere.
 """
 
 import logging
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
-    """What an agent tells of its host."""
+    """What an agent reports of its host."""
 
     host_id: str
     boot_id: str
@@ -37,7 +37,7 @@ class HostReport:
     """Grows from report to report within one boot of the host."""
     epoch_seen: int
     received_at_s: float
-    """By the clock that the workers' starts are told in."""
+    """By the clock of the workers' reported starts."""
     capacity: HostCapacity
     templates: tuple[Template, ...] = ()
     workers: tuple[Worker, ...] = ()
@@ -47,7 +47,7 @@ class HostReport:
     """Of each worker that ended since then and had no job when it was asked to stop."""
     labels: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
-    """What the host told and may not say of itself, as ``admitted`` tells it."""
+    """What the host reported and may not claim, in the sentences of ``admitted``."""
     address: str | None = None
     """From where it came."""
 
@@ -68,7 +68,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """What an agent tells anew where all else is as in its report ``follows``."""
+    """What an agent reports anew where all else is as in its report ``follows``."""
 
     host_id: str
     boot_id: str
@@ -131,7 +131,7 @@ def _within(report: HostReport, bound: Any) -> HostReport:
         labels=kept.labels,
         templates=kept.templates,
         refused=kept.refused,
-        # What is learned of a template tells of other hosts' workers as well.
+        # What is learned of a template holds for other hosts' workers as well.
         start_ups=tuple(each for each in report.start_ups if allowance.allows_template(each.template)),
         exits=tuple(each for each in report.exits if allowance.allows_template(each.template)),
     )
@@ -245,7 +245,7 @@ _LEAVE = text(
         where given.host_id = workers.host_id and given.worker_id = workers.worker_id)
     """
 ).bindparams(bindparam("rows", type_=JSONB), bindparam("host_ids", type_=ARRAY(Text)))
-# A start stays as first told: later tellings differ by the time they were on the way. What has not changed is not
+# A start stays as first reported: later reports differ by the time they were on the way. What has not changed is not
 # written, which with four workers a host is most of what there would be to write.
 _UPSERT = text(
     """

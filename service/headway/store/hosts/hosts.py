@@ -208,7 +208,7 @@ _HOSTS = select(
     cast(age_s(hosts.c.reported_at), Double).label("silent_s"),
     cast(func.extract("epoch", func.now()), Double).label("now_s"),
     or_(hosts.c.assignment_revision == 0, and_(_ACTS_ON_LOST_ORDERS, _HAS_REPORTED_SINCE)).label("is_undecided"),
-    and_(_IS_OF_THIS_DATABASE, or_(not_(_ACTS_ON_LOST_ORDERS), _HAS_REPORTED_SINCE)).label("is_heard"),
+    and_(_IS_OF_THIS_DATABASE, or_(not_(_ACTS_ON_LOST_ORDERS), _HAS_REPORTED_SINCE)).label("is_confirmed"),
 ).order_by(hosts.c.host_id)
 
 
@@ -272,7 +272,7 @@ def _hosts(known: Sequence[Any], running: Sequence[Any], timings: Mapping[tuple[
             silent_s=row.silent_s,
             failing=frozenset(name for name, at_s in row.failing.items() if row.now_s - at_s <= FAILING_S),
             is_undecided=row.is_undecided,
-            is_heard=row.is_heard,
+            is_confirmed=row.is_confirmed,
         )
         for row in known
     )
@@ -344,7 +344,7 @@ def template_to_json(template: Template) -> Mapping[str, Any]:
     }
 
 
-# Most hosts tell the same as many others.
+# Most hosts report the same as many others.
 @lru_cache(maxsize=4096)
 def templates_of(body: str) -> tuple[Template, ...]:
     """The templates that a host's row has, of its JSON."""
@@ -366,7 +366,7 @@ async def pass_over(conn: AsyncConnection, *, since_s: float) -> None:
     await conn.execute(_PASS_OVER, {"since_s": since_s})
 
 
-# A report from before the lead was taken stays so: whether it is of this database is told by that.
+# A report from before the lead was taken stays so: that shows whether it is of this database.
 _PASS_OVER = text(
     """
     update hosts set

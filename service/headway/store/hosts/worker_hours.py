@@ -38,7 +38,7 @@ _READ = text(
         cross join lateral (
             select decided_at, target_workers, body from decisions
             where decisions.pool = asked.pool and decided_at >= asked.began_at - interval '1 day'
-                -- The same for all: so days that none asks for need no look.
+                -- The same for all: so days that none asks for need no read.
                 and decided_at >= (select min(began_at) from asked) - interval '1 day'
             order by decided_at
         ) as decided

@@ -20,9 +20,9 @@ from headway.store.missing_rights import MissingRights
 PIPELINE = "main"
 STARTING, READY = "starting", "ready"
 STATE = "the pipeline's own state"
-RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute somebody must look
+RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute a person must act
 RETRY_PAUSE_S = 0.5
-NEWS_BYTES_MAX = 7_999  # what Postgres takes in a notification
+NOTICE_BYTES_MAX = 7_999  # what Postgres takes in a notification
 
 _SKETCHES = ("service_sketch", "pickup_sketch")
 _SET = ", ".join(f"{name} = excluded.{name}" for name in VALUES)
@@ -69,7 +69,7 @@ on conflict (pipeline) do update set
     stage = excluded.stage, is_ready = excluded.is_ready, lacks = excluded.lacks, written_at = now(), beat_at = now()
 """
 
-# Whoever begins after one that did not end as it was asked to is its replacement, and says so.
+# Whoever begins after one that did not end as it was asked to is its replacement, and reports so.
 _START = """
 insert into pipeline_health (pipeline, batch_id, rows, batch_s, stage, is_ready)
 values (%s, -1, 0, 0, 'starting', false)
@@ -78,8 +78,8 @@ on conflict (pipeline) do update set
     is_ready = false, written_at = now(), beat_at = now()
 """
 
-# The pools that stand at zero while jobs wait in a queue of theirs: only these need to be told of at once. Not one
-# that too few wake, as far as its one queue tells: what has waited for long enough there, the next evaluation finds.
+# The pools that stand at zero while jobs wait in a queue of theirs: only these need a notification at once. A pool that
+# too few jobs wake, by its one queue, needs none: the next evaluation finds jobs that have waited for long enough.
 _ASLEEP = """
 select distinct profile_queues.pool from arrived
 join profile_queues using (queue)
@@ -116,7 +116,7 @@ class Progress(Protocol):
 
 
 class MetricsSink:
-    """Writes buckets into Postgres and tells who waits. Reconnects; a short outage only delays. Serves any thread."""
+    """Writes buckets into Postgres and notifies waiters. Reconnects; a short outage only delays. Serves any thread."""
 
     def __init__(self, database_url: str, *, zone: tzinfo = UTC) -> None:
         self._parameters = connect_parameters(database_url)
@@ -157,11 +157,11 @@ class MetricsSink:
         return revision
 
     def ready(self) -> None:
-        """Say that the pipeline is warm."""
+        """Record that the pipeline is warm."""
         self.at(READY)
 
     def at(self, stage: str) -> None:
-        """Say what the pipeline is doing: rebuilding, warming_up or ready.
+        """Record what the pipeline is doing: rebuilding, warming_up or ready.
 
         Raises:
             Misconfigured: the database has not the tables that are written to.
@@ -172,9 +172,9 @@ class MetricsSink:
         self._rollups.start()
 
     def beat(self) -> None:
-        """Say that the pipeline lives and has nothing to write. Tried once: what waits for Postgres is a batch."""
+        """Record that the pipeline lives and has nothing to write. Tried once: what waits for Postgres is a batch."""
         if not self._lock.acquire(blocking=False):
-            return  # a batch has come meanwhile, and tells more
+            return  # a batch has come meanwhile, and holds more
         try:
             if not self._closing.is_set():
                 self._once(self._write_health)
@@ -185,7 +185,7 @@ class MetricsSink:
             self._lock.release()
 
     def starting(self) -> None:
-        """Say that the pipeline is not warm yet, whatever an earlier run said.
+        """Record that the pipeline is not warm yet, whatever an earlier run recorded.
 
         Raises:
             Misconfigured: the database has not the tables that are written to.
@@ -261,23 +261,23 @@ def _write(cursor: Cursor, rows: Sequence[BucketRow], lacks: MissingRights) -> i
     asleep = None
     with lacks.part("which pools have to wake"), cursor.connection.transaction():
         asleep = [str(pool) for (pool,) in cursor.execute(_ASLEEP).fetchall()]
-    cursor.execute("select pg_notify('headway_metrics', %s)", [news(revision, asleep)])
+    cursor.execute("select pg_notify('headway_metrics', %s)", [notice(revision, asleep)])
     return revision
 
 
-def news(revision: int, asleep: Sequence[str] | None) -> str:
-    """What the readers of metrics are told: the revision to read up to, and the pools that must wake.
+def notice(revision: int, asleep: Sequence[str] | None) -> str:
+    """The notification for readers of metrics: the revision to read up to, and the pools that must wake.
 
     ``wake`` is null where they are not known or do not fit into a notification: then any pool may be meant.
     """
-    told = json.dumps({"revision": revision, "wake": asleep})
-    return told if len(told) <= NEWS_BYTES_MAX else json.dumps({"revision": revision, "wake": None})
+    payload = json.dumps({"revision": revision, "wake": asleep})
+    return payload if len(payload) <= NOTICE_BYTES_MAX else json.dumps({"revision": revision, "wake": None})
 
 
-def wakes(told: str) -> bool:
-    """Whether ``news`` tells of a pool that must wake; of what it cannot read, it is taken to."""
+def wakes(payload: str) -> bool:
+    """Whether the payload of a notification names a pool that must wake; true for one that cannot be read."""
     try:
-        return bool(json.loads(told)["wake"] != [])
+        return bool(json.loads(payload)["wake"] != [])
     except (ValueError, TypeError, KeyError):
         return True
 

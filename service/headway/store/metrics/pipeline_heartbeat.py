@@ -21,7 +21,7 @@ class PipelineHeartbeat:
         self._parameters: dict[str, Any] = {**connect_parameters(database_url), "connect_timeout": CONNECT_WITHIN_S}
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
 
-    def tell(self) -> None:
+    def write(self) -> None:
         """The pipeline answers."""
         self._execute("update pipeline_health set beat_at = now() where pipeline = %s", [PIPELINE])
 

@@ -294,17 +294,17 @@ class Rollups:
                     with self._lacks.part("seasons of queues"):
                         train_due(connection, self._zone, is_stopping=self._closing.is_set)
                     if turns % (LOGGED_EVERY_S // TEND_S) == 0:
-                        _tell(connection)
+                        _log_levels(connection)
             except psycopg.Error as error:
                 log.warning("metrics are not rolled up, trying again in a minute: %s", first_line(error))
             except Exception:
-                # Without this thread nothing would be rolled up or forgotten any more, and nobody would hear of it.
+                # Without this thread nothing would be rolled up or forgotten any more, and nobody would notice.
                 log.exception("metrics are not rolled up, trying again in a minute")
             turns += 1
             self._closing.wait(TEND_S)
 
 
-def _tell(connection: Connection) -> None:
+def _log_levels(connection: Connection) -> None:
     try:
         found = levels(connection)
     except psycopg.Error as error:  # as where there is more than can be counted in time

@@ -115,7 +115,7 @@ _SAVE = text(
     on conflict (pool) do update set body = excluded.body, summary = excluded.summary, written_at = now()
     """
 ).bindparams(bindparam("rows", type_=JSONB))
-# Of so many hosts that all of it would be too much, each tells its newest few.
+# Of so many hosts that all of it would be too much, each lists its newest few.
 _TIMINGS = text(
     """
     with starts as (

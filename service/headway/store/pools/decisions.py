@@ -17,7 +17,7 @@ from headway.scaling.model import Decision
 from headway.store.tables import decisions, profiles
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST_WITHIN = timedelta(days=1)  # unchanged decisions are stored again every few minutes; older ones tell nothing new
+LATEST_WITHIN = timedelta(days=1)  # unchanged decisions are stored again every few minutes; older ones hold nothing new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ class PoolState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """Everything one tick looks at."""
+    """Everything one tick reads."""
 
     at_s: float
     """When it was so, by Postgres's clock."""
@@ -79,11 +79,11 @@ class Gathered:
     restarts: Mapping[str, int] = field(default_factory=dict)
     """Pool -> the restart generation that its workers are to be of, where it was ever restarted."""
     wanted: tuple[HostsWanted, ...] = ()
-    """What was told last of hosts that are missing or spare."""
+    """The last record of hosts that are missing or spare."""
     stored: tuple[Assignment, ...] = ()
     """Every row that is stored: what is written is how it differs from these."""
     undecided: frozenset[str] = frozenset()
-    """Hosts of which deciding starts from what they run: they hear of what is made of it, even if it stays as it is."""
+    """Hosts whose decision starts from what they run: they receive the result, even if it stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ async def gather(
     from_s: float,
     clock_s: float | None = None,
 ) -> Gathered:
-    """What a tick looks at; of the buckets, those written after ``revision`` that start at ``from_s`` or later.
+    """What a tick reads; of the buckets, those written after ``revision`` that start at ``from_s`` or later.
 
     Args:
         engine: where to read.
@@ -162,7 +162,7 @@ async def gather(
 
 
 async def hold_hosts(engine: AsyncEngine, *, since_s: float, epoch: int) -> None:
-    """Let no host count as silent for the time since then: nobody looked, and perhaps nobody could be heard.
+    """Let no host count as silent for the time since then: nobody checked, and perhaps no report could arrive.
 
     Raises:
         Superseded: another process leads under a later epoch; nothing was written.
@@ -172,31 +172,31 @@ async def hold_hosts(engine: AsyncEngine, *, since_s: float, epoch: int) -> None
         await pass_over(connection, since_s=since_s)
 
 
-async def apply(engine: AsyncEngine, news: EvaluationResult, gathered: Gathered, *, epoch: int) -> None:
-    """Write what a tick decided, all or nothing, and tell the hosts and viewers concerned.
+async def apply(engine: AsyncEngine, result: EvaluationResult, gathered: Gathered, *, epoch: int) -> None:
+    """Write what a tick decided, all or nothing, and notify the hosts and viewers concerned.
 
     Raises:
         Superseded: another process leads under a later epoch; nothing was written.
     """
     async with transaction(engine) as connection:
         await fence(connection, epoch=epoch)
-        await _save_pool_states(connection, news.remembered, epoch=epoch)
-        if news.decisions:
+        await _save_pool_states(connection, result.remembered, epoch=epoch)
+        if result.decisions:
             previous = {pool: state.target_workers for pool, state in gathered.states.items()}
-            rows = [(decision, epoch, previous.get(decision.pool)) for decision in news.decisions]
+            rows = [(decision, epoch, previous.get(decision.pool)) for decision in result.decisions]
             await insert_decisions(connection, rows)
             await connection.execute(select(func.pg_notify("headway_decisions", "")))
         # Whatever the tick asks for: what is only recommended moves nothing, and who may run what is not known here is
         # told nothing.
         advised = await _only_advised(connection)
-        unheard = {host.host_id for host in gathered.hosts if host.is_known and not host.is_heard}
+        unconfirmed = {host.host_id for host in gathered.hosts if host.is_known and not host.is_confirmed}
         kept = (row for row in gathered.assignments if row.pool in advised)
-        wanted = (*(row for row in news.assignments if row.pool not in advised), *kept)
-        before, after = ([row for row in rows if row.host_id not in unheard] for rows in (gathered.stored, wanted))
-        await _save_assignments(connection, before, after, undecided=gathered.undecided - unheard, epoch=epoch)
-        await save_learned(connection, news.learned)
-        if news.wanted != gathered.wanted:
-            await save_hosts_wanted(connection, news.wanted)
+        wanted = (*(row for row in result.assignments if row.pool not in advised), *kept)
+        before, after = ([row for row in rows if row.host_id not in unconfirmed] for rows in (gathered.stored, wanted))
+        await _save_assignments(connection, before, after, undecided=gathered.undecided - unconfirmed, epoch=epoch)
+        await save_learned(connection, result.learned)
+        if result.wanted != gathered.wanted:
+            await save_hosts_wanted(connection, result.wanted)
 
 
 async def _worker_hours_today(
@@ -206,7 +206,7 @@ async def _worker_hours_today(
     for pool in pools:
         try:
             zone = zone_of(bodies[pool].get("budget_time_zone", UTC_NAME))
-        except Invalid:  # which the pool's own evaluation tells, and only that pool's
+        except Invalid:  # which the pool's own evaluation reports, and only that pool's
             continue
         began_s[pool], _ = span_s(day_of(at_s, zone), zone)
     return await worker_hours_since(connection, began_s)
@@ -298,7 +298,7 @@ async def _save_assignments(
     undecided: Collection[str],
     epoch: int,
 ) -> None:
-    """Turn the assignments ``before`` into ``after``, and tell ``undecided`` hosts and those that they differ on."""
+    """Turn the assignments ``before`` into ``after``, and notify ``undecided`` hosts and those that they differ on."""
     old = {(row.pool, row.host_id): row for row in before}
     new = {(row.pool, row.host_id): row for row in after}
     gone = [key for key in old if key not in new]

@@ -1,4 +1,4 @@
-"""What was last told of hosts that are missing or spare: one row, written when it changes."""
+"""The last record of hosts that are missing or spare: one row, written when it changes."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def read_hosts_wanted(conn: AsyncConnection) -> tuple[HostsWanted, ...]:
 
 
 async def save_hosts_wanted(conn: AsyncConnection, wanted: tuple[HostsWanted, ...]) -> None:
-    """Store what is missing or spare, and tell those who watch."""
+    """Store what is missing or spare, and notify those who watch."""
     statement = insert(hosts_wanted).values(key=KEY, body=[to_mapping(each) for each in wanted])
     await conn.execute(
         statement.on_conflict_do_update(

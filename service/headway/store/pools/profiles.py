@@ -24,7 +24,7 @@ class StaleVersion(Conflict):
 
 
 class VersionUnstated(Refused):
-    """The profile exists, and the change does not say which version of it was read."""
+    """The profile exists, and the change does not name the version that it is based on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ async def put_profile(
 
     Raises:
         StaleVersion: the stored profile is not as ``expected``.
-        VersionUnstated: it exists, and ``expected`` says nothing.
+        VersionUnstated: it exists, and ``expected`` is not given.
         Conflict: one of its queues belongs to another pool.
     """
     await one_change_at_a_time(conn)
@@ -223,7 +223,7 @@ async def record_change(
     before: Mapping[str, Any] | None,
     after: Mapping[str, Any] | None,
 ) -> None:
-    """Write a line of the audit log, and tell those who watch."""
+    """Write a line of the audit log, and notify those who watch."""
     await record_act(conn, actor=actor, action=action, subject=f"profile {pool}", before=before, after=after)
     # A dashboard shows a changed profile at once, not with the next decision.
     await conn.execute(select(func.pg_notify("headway_decisions", "")))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headway.errors import HeadwayError, Overloaded
 
 PAUSE_S = 1.0  # a person reads no faster, whatever the pipeline writes
-REFRESH_S = 3.0  # also without being told: what stops sends no notification, and must be seen within 10 s
+REFRESH_S = 3.0  # also without a notification: what stops sends none, and must be seen within 10 s
 BUSY_FRACTION_MAX = 0.1  # of the time may go into snapshots; with very many queues they come less often
 VIEWERS_MAX = 200
 CLOSE_S = 0.5  # a snapshot under way takes far less, unless the database hangs
@@ -28,7 +28,7 @@ class Snapshot:
 
 
 class Feed:
-    """Fans changes out to viewers. Without a viewer, being told of a change costs nothing."""
+    """Fans changes out to viewers. Without a viewer, a notification of a change costs nothing."""
 
     def __init__(self, *, pause_s: float = PAUSE_S, refresh_s: float = REFRESH_S) -> None:
         self._pause_s = pause_s

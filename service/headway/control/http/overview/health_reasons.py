@@ -1,6 +1,6 @@
 """How the installation is: `ok`, or `degraded` with a reason for each thing that is not as it should be.
 
-A reason has a kind, which alerts and dashboards of one's own can tell apart, and a sentence for people. No sentence
+A reason has a kind, which alerts and dashboards of one's own can distinguish, and a sentence for people. No sentence
 names a pool, a queue or a host: health is shown without a token.
 """
 
@@ -18,7 +18,7 @@ PIPELINE_BEHIND_S = 10.0  # two buckets; a batch takes a second
 PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
 PIPELINE_HEARTBEAT_MISSED_S = 5.0  # of one with a heartbeat, which has one every second
 PARTITION_DAYS_MIN = 6  # upkeep makes seven ahead, every ten minutes
-READ_LATE_S = 10.0  # collectors tell of every queue each 5 s
+READ_LATE_S = 10.0  # collectors report every queue each 5 s
 ROLLUPS_LATE_S = 900.0  # they are made every minute; after a rebuild of two hours within a few
 UNREAD_LATE_S = 60.0  # a batch takes a second
 CLOCK_OFF_S = 5.0  # of Postgres's, whose clock dates what agents and pipelines do

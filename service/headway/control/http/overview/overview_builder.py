@@ -42,12 +42,12 @@ from headway.store.pools.profiles import StoredProfile, list_profiles
 Shown = TypeVar("Shown")
 
 SHOWN_DECISIONS = 20
-AILING_S = 5.0  # many balancers may ask, and a look at ten thousand queues takes a second
+AILING_S = 5.0  # many balancers may ask, and reading ten thousand queues takes a second
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewRows:
-    """What one look at the store brought."""
+    """What one read of the store brought."""
 
     buckets: Sequence[BucketRow]
     """Those that were written since the last."""
@@ -77,7 +77,7 @@ class OverviewRows:
     def workers(self) -> Counter[tuple[str, WorkerState | None]]:
         """How many workers each pool has in each state; without a state those of hosts that went silent.
 
-        Counted once: ten thousand pools must not each look at every worker.
+        Counted once: ten thousand pools must not each read every worker.
         """
         return Counter(
             (worker.pool, worker.state if row.host.is_known else None)
@@ -115,7 +115,7 @@ class OverviewBuilder:
         self._telemetry = telemetry
         self._more = more
         self._recent, self._filling = BucketCache(), BucketBackfill()
-        # Of two looks at once the one that ends later may bring older rows than the other.
+        # Of two reads at once the one that ends later may bring older rows than the other.
         self._turn = asyncio.Lock()
         self._ailing: tuple[Reason, ...] = ()
         self._read_at_s: float | None = None
@@ -133,7 +133,7 @@ class OverviewBuilder:
     async def ailing(self) -> tuple[Reason, ...]:
         """What is wrong with pools and hosts, as of the last seconds.
 
-        Many ask for health, and often; they share one look.
+        Many ask for health, and often; they share one read.
         """
         elapsed_s = asyncio.get_running_loop().time
         if self._read_at_s is None or elapsed_s() - self._read_at_s > AILING_S:

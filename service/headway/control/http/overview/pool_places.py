@@ -1,4 +1,4 @@
-"""Where a pool's workers run, or could: the hosts, as pools look for them."""
+"""Where a pool's workers run, or could: the hosts, as pools search them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ REPORT_LATE_S = 25.0  # agents report every 15 s, give or take a fifth; nearly h
 
 
 class Places:
-    """The hosts as pools look for them. Made once an overview: ten thousand pools must not each look at every host."""
+    """The hosts as pools search them. Made once an overview: ten thousand pools must not each read every host."""
 
     def __init__(self, hosts: Sequence[HostRow], *, now_s: float) -> None:
         self.hosts = hosts

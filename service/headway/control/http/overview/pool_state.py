@@ -14,7 +14,7 @@ from headway.store.pools.decisions import StoredDecision
 
 AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
 STALE_FRACTION = 0.6  # of `stale_after_s`, 12 s: two readings have not come. Deciding waits longer before it holds
-UNSTARTED_S = 6.0  # agents hear of what they shall start within a second, and tell at once that they do
+UNSTARTED_S = 6.0  # agents receive what they shall start within a second, and report at once that they do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,28 +136,28 @@ def state_of(seen: Condition) -> PoolState:
 
 def causes_of(seen: Condition, places: Places) -> list[str]:
     """What is wrong with a pool, worst first, a sentence each without its full stop; empty where nothing is."""
-    told = []
+    causes = []
     if seen.lost_jobs:
-        told.append(
+        causes.append(
             f"{counted(seen.lost_jobs, 'waiting job')} left its queues without having been started: the broker was "
             "flushed or lost its data, or somebody deleted them"
         )
     if seen.is_crash_looping:
-        told.append(_crash_loop(seen.profile, places))
+        causes.append(_crash_loop(seen.profile, places))
     if seen.is_failing:
-        told.append(_failing(seen))
+        causes.append(_failing(seen))
     if seen.no_host is not None:
-        told.append(seen.no_host)
-    told.extend(_silent_hosts(seen, places))
+        causes.append(seen.no_host)
+    causes.extend(_silent_hosts(seen, places))
     if seen.unstarted_workers and seen.no_host is None and not seen.is_crash_looping:
-        told.append(_unstarted(seen))
+        causes.append(_unstarted(seen))
     if seen.is_short_of_room and seen.no_host is None:
-        told.append(f"the hosts have capacity for only {seen.target_workers or 'none'} of its workers")
+        causes.append(f"the hosts have capacity for only {seen.target_workers or 'none'} of its workers")
     if seen.is_late:
         waited, target = duration(round(seen.oldest_age_s or 0.0, 1)), duration(seen.profile.objective.target_s)
         when = "" if seen.has_fresh_depths else f" {ago(seen.sample_age_s)}"
-        told.append(f"the oldest job had waited {waited}{when}, longer than the objective's {target}")
-    return [*told, *_out_of_date(seen)]
+        causes.append(f"the oldest job had waited {waited}{when}, longer than the objective's {target}")
+    return [*causes, *_out_of_date(seen)]
 
 
 def _silent_hosts(seen: Condition, places: Places) -> list[str]:
@@ -177,15 +177,15 @@ def _silent_hosts(seen: Condition, places: Places) -> list[str]:
 
 def _out_of_date(seen: Condition) -> list[str]:
     """What of a pool is not known, or not of late."""
-    told = []
+    causes = []
     if seen.metrics.sampled_at_s is None:
-        told.append(f"no collector or producer has reported all its queues: {listed(seen.profile.queues)}")
+        causes.append(f"no collector or producer has reported all its queues: {listed(seen.profile.queues)}")
     elif not seen.has_fresh_depths:
-        told.append(f"its queues were last read {ago(seen.sample_age_s)}: see whether {_readers(seen.profile)}")
+        causes.append(f"its queues were last read {ago(seen.sample_age_s)}: see whether {_readers(seen.profile)}")
     if seen.metrics.sampled_at_s is not None and not seen.has_fresh_measures:
         since = "yet" if seen.measured_age_s is None else f"since {ago(seen.measured_age_s)}"
-        told.append(f"pickup times and rates have not been measured {since}")
-    return told
+        causes.append(f"pickup times and rates have not been measured {since}")
+    return causes
 
 
 def unstarted_workers(

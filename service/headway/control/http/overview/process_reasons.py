@@ -11,7 +11,7 @@ from headway.control.ingest.ingest import Ingest
 from headway.control.scheduler.maintenance import Maintenance
 from headway.scaling.explain import counted, duration
 
-EXPIRES_WITHIN_S = 86_400.0  # from then on it is an incident; the log and /metrics tell weeks before
+EXPIRES_WITHIN_S = 86_400.0  # from then on it is an incident; the log and /metrics warn weeks before
 
 
 def local_reasons(

@@ -33,5 +33,5 @@ async def get_health(context: WithContext) -> HealthOut:
     openapi_extra=WITHOUT_TOKEN,
 )
 async def get_live() -> LiveOut:
-    """The process answers. Nothing else is looked at."""
+    """The process answers. Nothing else is checked."""
     return LiveOut()

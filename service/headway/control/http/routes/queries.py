@@ -191,7 +191,7 @@ async def get_pool_history(
         rows, _ = await read_buckets(conn, from_s=from_s - longest_window_s(profile), queues=profile.queues)
         targets = await read_target_history(conn, pool=pool, from_s=from_s)
         reported = await reported_workers(conn, pool)
-    # What ran since the last decision no decision tells; what agents report now does.
+    # No decision records what ran since the last one; agents' present reports do.
     target_workers = targets[-1].target_workers if targets else 0
     now = TargetRow(
         at_s=now_s, target_workers=target_workers, running_workers=reported[0], starting_workers=reported[1]

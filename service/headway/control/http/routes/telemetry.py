@@ -1,4 +1,4 @@
-"""Telemetry: what happened to jobs and what queues look like, for senders that speak no gRPC."""
+"""Telemetry: what happened to jobs and the state of queues, for senders that speak no gRPC."""
 
 from fastapi import APIRouter, Request
 

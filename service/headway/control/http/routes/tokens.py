@@ -22,7 +22,7 @@ NamePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterV
 
 @router.get("/tokens", operation_id="list_tokens", summary="List tokens", responses=declared())
 async def list_all_tokens(context: WithContext) -> TokensOut:
-    """The tokens of people, programs and hosts that may join, valid or expired lately. Secrets are not told."""
+    """The tokens of people, programs and hosts that may join, valid or expired lately. Secrets are not shown."""
     async with transaction(context.engine) as conn:
         tokens = [TokenOut.of(token) for token in await list_tokens(conn)]
     return TokensOut(tokens=tokens, refused_calls=dict(context.callers.refused))

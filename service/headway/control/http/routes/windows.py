@@ -92,7 +92,7 @@ class _Slots:
         self.now = float(running_workers * slots_per_worker)
 
     def mean(self, *, from_s: float, until_s: float) -> float:
-        """On average. A decision tells what ran then, which holds until the next; they repeat every 5 minutes."""
+        """On average. A decision records what ran then, which holds until the next; they repeat every 5 minutes."""
         changes = [(row.at_s, row.running_workers) for row in self._history]
         if not changes:
             return self.now

@@ -1,4 +1,4 @@
-"""What people ask of hosts, as the HTTP door takes it."""
+"""What people ask of hosts, as the HTTP API takes it."""
 
 from headway.control.http.schemas.requests import Taken, Text
 

@@ -1,4 +1,4 @@
-"""Hosts that are missing or spare, as the HTTP door gives them."""
+"""Hosts that are missing or spare, as the HTTP API gives them."""
 
 from collections.abc import Mapping
 

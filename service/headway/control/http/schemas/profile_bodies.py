@@ -1,4 +1,4 @@
-"""A profile as the HTTP door takes and gives it. The core's own rules check it; these models describe it."""
+"""A profile as the HTTP API takes and gives it. The core's own rules check it; these models describe it."""
 
 from typing import Literal, Self
 
@@ -16,7 +16,7 @@ DAYS: list[Day] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 
 class ObjectiveBody(Taken):
-    """The promise: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
+    """The objective: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
 
     target_s: float = Field(default=10.0, gt=0)
     percentile: float = Field(default=99.0, gt=0, lt=100)
@@ -75,7 +75,8 @@ class PlacementBody(Taken):
 
 
 class ProfileBody(Taken):
-    """The policy of a pool. It is checked by the rules that `headway apply` knows, and every breach is told at once.
+    """The policy of a pool. It is checked by the rules that `headway apply` knows, and every mistake is reported at
+    once.
 
     The defaults are those without a preset: where `preset` names one, keys that are not given have its values.
     """

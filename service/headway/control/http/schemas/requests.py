@@ -1,4 +1,4 @@
-"""What the HTTP door takes, as Pydantic models. Each turns into the core's value at once."""
+"""What the HTTP API takes, as Pydantic models. Each turns into the core's value at once."""
 
 import math
 from collections.abc import Mapping

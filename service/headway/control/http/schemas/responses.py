@@ -1,4 +1,4 @@
-"""What the HTTP door gives, as Pydantic models around the core's values.
+"""What the HTTP API gives, as Pydantic models around the core's values.
 
 Field names are those of the core's values, the columns and the wire. ``None`` means "not known" and is never zero.
 """
@@ -103,7 +103,7 @@ class QueueOut(Given):
     pool: str | None
     """The pool that serves it; null where no profile names it."""
     objective: Objective | None
-    """What its pool promises its jobs; null where no profile names it."""
+    """The objective of its pool; null where no profile names it."""
     sample_age_s: float | None
     """How old the depths are; null where the queue was never seen."""
     measured_age_s: float | None
@@ -142,7 +142,7 @@ class HostOut(Given):
     forced_workers: Mapping[str, int]
     """Pool -> workers that were ended by force at their drain deadline, since the host enrolled."""
     epoch_ahead: int | None
-    """The epoch it tells of that is later than the leader's: it takes no orders. After a restore that lasts seconds."""
+    """The epoch it reports, if later than the leader's: it takes no assignment. After a restore that lasts seconds."""
     agent_version: str
     reported_at_s: float | None
     hung_up_s: float | None

@@ -1,4 +1,4 @@
-"""What every answer of the HTTP door has in common."""
+"""What every answer of the HTTP API has in common."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Tokens as the HTTP door takes and gives them."""
+"""Tokens as the HTTP API takes and gives them."""
 
 import secrets
 from typing import Annotated, Any, Literal
@@ -58,7 +58,7 @@ class TokenBody(Taken):
 
 
 class TokenOut(Given):
-    """A token. Its secret was told when it was made, and is kept nowhere."""
+    """A token. Its secret was shown when it was made, and is kept nowhere."""
 
     name: str
     role: str
@@ -79,7 +79,7 @@ class TokenOut(Given):
 
     @classmethod
     def of(cls, token: Token) -> "TokenOut":
-        """``token`` as it is told."""
+        """``token`` as it is shown."""
         return cls(**_fields_of(token))
 
 
@@ -88,14 +88,14 @@ class TokensOut(Given):
 
     tokens: list[TokenOut]
     refused_calls: dict[str, int]
-    """How many calls this control plane has refused since it started, by why, at both doors."""
+    """How many calls this control plane has refused since it started, by reason, at both servers."""
 
 
 class TokenMadeOut(TokenOut):
     """A token that was made just now."""
 
     secret: str
-    """What its holder shows. It is told this once."""
+    """What its holder shows. It is shown this once."""
 
     @classmethod
     def made(cls, token: Token, secret: str) -> "TokenMadeOut":

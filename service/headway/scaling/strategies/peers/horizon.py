@@ -56,7 +56,7 @@ def shifted(
 
 
 def _advise(load: Load) -> Advise:
-    def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - looks at members
+    def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - reads members
         bounds = {"workers_min": view.profile.workers_min, "workers_max": view.profile.workers_max}
         known = state.get("workers", {})
         counts = {member.queue: int(known.get(member.queue, view.profile.workers_min)) for member in view.queues}
@@ -72,7 +72,7 @@ def _advise(load: Load) -> Advise:
 
 
 def _turns(state: State, view: PoolView, *, now_s: float) -> tuple[int, float]:
-    """How often it would have balanced since the last look, and when last: its own loop turns more often than ours."""
+    """How often it would have balanced since the last evaluation, and when last: it turns more often than ours."""
     turned_at_s, cooldown_s = state.get("turned_at_s"), view.options["balance_cooldown_s"]
     if turned_at_s is None:
         return 1, now_s

@@ -2,7 +2,7 @@
 
 Arrivals are guessed from throughput and the growth of the backlog, and mixed with a line through the past ones as the
 profile's forecast policy says. Finished waits, once there are enough, take the place of the oldest job's age: a queue
-that has just stopped looks well for as long as they are remembered.
+that has just stopped seems well for as long as they are remembered.
 """
 
 from types import MappingProxyType

@@ -37,14 +37,14 @@ class ArrivalEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """How far ahead to look, and how far to believe what is seen there."""
+    """How far ahead to forecast, and how far to trust the forecast."""
 
     policy: ForecastPolicy
     horizon_s: float
 
 
 def kept_samples(samples: Sequence[PolledSample], now: PolledSample) -> tuple[PolledSample, ...]:
-    """The looks that still count, ``now`` among them as the newest."""
+    """The samples that still count, ``now`` among them as the newest."""
     young = [sample for sample in samples if now.at_s - sample.at_s <= KEPT_S]
     return (*young, now)[-SAMPLES_MAX:]
 
@@ -52,9 +52,9 @@ def kept_samples(samples: Sequence[PolledSample], now: PolledSample) -> tuple[Po
 def estimated_arrivals(
     samples: Sequence[PolledSample], *, served_per_s: float, outlook: Outlook | None = None
 ) -> ArrivalEstimate:
-    """Arrivals per second from looks at the backlog, oldest first, and the throughput of now.
+    """Arrivals per second from samples of the backlog, oldest first, and the throughput of now.
 
-    Each pair of looks weighs twice as much as the pair before it.
+    Each pair of samples weighs twice as much as the pair before it.
     """
     if len(samples) < 2:
         return ArrivalEstimate(rate_per_s=served_per_s, confidence=UNSURE, source="no_history")
@@ -80,7 +80,7 @@ class _Growth:
 
 
 def _growth(samples: Sequence[PolledSample]) -> list[_Growth]:
-    """One a pair of looks that are not one moment; the newest pair has half of all the weight."""
+    """One a pair of samples that are not one moment; the newest pair has half of all the weight."""
     return [
         _Growth(after.at_s, (after.backlog_jobs - before.backlog_jobs) / (after.at_s - before.at_s), 2.0**index)
         for index, (before, after) in enumerate(pairwise(samples))

@@ -1,4 +1,4 @@
-"""The third version's parts: which rate it counts with, which wait it looks at, and what it makes of them."""
+"""The third version's parts: which rate it counts with, which wait it reads, and what it makes of them."""
 
 import math
 from dataclasses import dataclass, replace

@@ -16,7 +16,7 @@ def littles_law(rate_per_s: float, service_s: float) -> float:
 def service_s_by_division(active_workers: float, rate_per_s: float) -> float:
     """A job's time as workers divided by throughput, one second where either is nothing.
 
-    It takes every worker for busy: an idle one makes jobs look slow, so that the workers seem needed.
+    It takes every worker for busy: an idle one makes jobs seem slow, so that the workers seem needed.
     """
     return active_workers / rate_per_s if active_workers > 0 and rate_per_s > 0 else 1.0
 
