@@ -127,13 +127,13 @@ def _page(found: Sequence[Found], page: Path) -> str:
     table = [{**told, **rows}.get(harm.what, _untried(harm)) for harm in HARMS]
     lines = "\n".join(table)
     red = [line for line in table if not line.endswith((f"| {LIVED} |", f"| {GONE} |", f"| {UNTRIED} |"))]
-    return f"""# Harm that the proofs see
+    return f"""# Injected faults that the proofs find
 
 Written by `.venv/bin/python tests/mutants/harm.py --page docs/proofs/harms.md`. Each row is one mistake made in a copy
 of the tree. A lab of that copy (four hosts, real workers under jobs) went through a few faults of the kinds that bring
 the mistake to light, or through the proof of host care; the last column is what turned red.
 
-Not among them: that an agent obeys older epochs, and that the control plane tells them. Each refuses them, so that one
+Not among them: an agent that obeys older epochs, and a control plane that sends them. Each refuses them, so that one
 mistake alone does nothing; `tests/agent/test_orders.py` and `tests/store/test_leadership.py` show each side.
 
 {len(red)} of {len(table)} found ({machine}; load is that of the machine).

@@ -181,9 +181,7 @@ def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Du
         if left_jobs <= 0:
             break
         jobs = min(left_jobs, arrivals.jobs)
-        age_s = (
-            arrivals.ended_ago_s + view.tick_s
-        )  # the first of the span: jobs of a span are not distinguished further
+        age_s = arrivals.ended_ago_s + view.tick_s  # that of the first: jobs of a span are not distinguished
         waited_s = age_s if oldest_s is None else min(age_s, oldest_s)
         found.append(Due(jobs=jobs, within_s=target_s - waited_s - margin_s))
         left_jobs -= jobs
