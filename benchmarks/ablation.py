@@ -32,7 +32,7 @@ REACTIVE, EXPOSED = "sla10", "sla10-boot8"
 
 
 def no_deferral(due: Iterable[Due], given: Supply, view: PoolView) -> Need:
-    """The backlog drained as if there were no next look."""
+    """The backlog drained as if there were no next evaluation."""
     found, ahead_jobs = Need(), 0.0
     for each in due:
         ahead_jobs += each.jobs
@@ -49,7 +49,7 @@ def no_cohorts(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple
 
 
 def mean_completions(queue: QueueMetrics, busy_slots: int) -> float:
-    """Completions as the mean service time promises them."""
+    """Completions by the mean service time."""
     return busy_slots / queue.service_time_s if queue.service_time_s else 0.0
 
 

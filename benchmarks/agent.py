@@ -91,7 +91,7 @@ def until(holds: Callable[[], Any]) -> None:
 
 
 def children(agent: psutil.Process) -> list[int]:
-    """The agent's workers. Asked of the kernel: to look through all processes would take the time that is measured."""
+    """The agent's workers. Asked of the kernel: a scan of all processes would take the time that is measured."""
     found: list[int] = []
     for listed in Path(f"/proc/{agent.pid}/task").glob("*/children"):
         with suppress(OSError):  # the thread has just ended

@@ -63,7 +63,7 @@ class Bench:
         _, revisions = await self._leader.change(self._everybody)
         began_s = time.monotonic()
         await self._crowd.poll()
-        await self._heard(revisions)
+        await self._received(revisions)
         self.figures["polls_answered_s"] = round(time.monotonic() - began_s, 2)
 
     async def held(self) -> None:
@@ -75,7 +75,7 @@ class Bench:
 
     async def reporting(self) -> None:
         """Every host reports each 15 s."""
-        await self._crowd.tell()
+        await self._crowd.report()
         await asyncio.sleep(WARM_UP_S)
         say(f"reports: control plane is pid {self._control.process.pid}")
         self.figures["with_reports"] = await self._over(self._seconds)
@@ -93,7 +93,7 @@ class Bench:
         began_s = time.monotonic()
         await self._control.start()
         open_s = time.monotonic()
-        received_at_s = await self._heard(revisions)
+        received_at_s = await self._received(revisions)
         after = await self._crowd.seen()
         self.figures["failures_before_the_storm"] = before
         self.figures["storm"] = {
@@ -108,11 +108,11 @@ class Bench:
         self.figures["with_its_own_ticks"] = await self._over(self._seconds / 4)
         self.figures["failed_for_good"] = (await self._crowd.seen())["failed_for_good"]
 
-    async def _heard(self, revisions: dict[str, int]) -> list[float]:
+    async def _received(self, revisions: dict[str, int]) -> list[float]:
         received_at_s: list[float] = await self._crowd.until_all_have(revisions, WAIT_MAX_S)
         if len(received_at_s) < len(revisions):
             seen = await self._crowd.seen()
-            raise SystemExit(f"{len(revisions) - len(received_at_s)} agents never heard of it: {seen['failures']}")
+            raise SystemExit(f"{len(revisions) - len(received_at_s)} agents never received it: {seen['failures']}")
         return received_at_s
 
     async def _settled(self) -> None:
@@ -143,7 +143,7 @@ class Bench:
         took_ms = []
         for _ in range(CHANGES_TO_ONE):
             committed_s, revisions = await self._leader.change([random.choice(self._everybody)])
-            (received_at_s,) = await self._heard(revisions)
+            (received_at_s,) = await self._received(revisions)
             took_ms.append(max(0.0, received_at_s - committed_s) * 1000)
             await asyncio.sleep(0.02)
         return percentiles(took_ms)
@@ -152,7 +152,7 @@ class Bench:
         began_s = time.monotonic()
         committed_s, revisions = await self._leader.change(self._everybody)
         before, seen = Used.until_now(self._control), await self._crowd.seen()
-        received_at_s = await self._heard(revisions)
+        received_at_s = await self._received(revisions)
         await asyncio.sleep(5)
         used, now = Used.until_now(self._control), await self._crowd.seen()
         return {
@@ -201,7 +201,7 @@ def crowded(address: str, count: int) -> Iterator[CrowdProcess]:
     ours, theirs = context.Pipe()
     process = context.Process(target=run, args=(theirs, address, count), daemon=True)
     process.start()
-    theirs.close()  # so that the end of that process is heard
+    theirs.close()  # so that the end of that process is noticed
     try:
         yield CrowdProcess(ours)
     finally:
@@ -212,7 +212,7 @@ def crowded(address: str, count: int) -> Iterator[CrowdProcess]:
 
 
 def say(what: str) -> None:
-    """Tell on the terminal how far it has come."""
+    """Print how far it has come."""
     print(f"-- {time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 

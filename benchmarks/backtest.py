@@ -1,8 +1,8 @@
 """How fast history is played: pool-days times profiles a core and second, of a made-up fleet, by `headway backtest`.
 
 The fleet is what fleets are: most pools have a handful of jobs an hour, few have many. A bounded part of it is played,
-each candidate on each pool; what the goal's shape (1,000 pools x 24 profiles over a day of 5 s looks) would take is
-worked out from the rate, and said so.
+each candidate on each pool; what the goal's shape (1,000 pools x 24 profiles over a day of 5 s evaluations) would take
+is worked out from the rate, and said so.
 
     python benchmarks/backtest.py --pools 40 --candidates 24
 """
@@ -51,7 +51,7 @@ def profile(name: str) -> Profile:
 
 def alone(loads: list[Load], candidates: tuple[Candidate, ...]) -> None:
     """What a rehearsal costs by itself, in processor time, by how busy the pool is."""
-    print(f"{'jobs a day':>12} {'looks':>8} {'CPU s a pool-day':>17}")
+    print(f"{'jobs a day':>12} {'evals':>8} {'CPU s a pool-day':>17}")
     for load in loads[: len(JOBS_A_DAY)]:
         began_s = time.process_time()
         for candidate in candidates[:2]:

@@ -214,9 +214,9 @@ def ticks(pools: int, changed: int, runs: int) -> tuple[dict[str, Spent], dict[s
     made.fill(changed)
     made.tick(made.read(changed))
     made.tick(made.read(changed))
-    looks = [made.tick(made.read(changed)) for _ in range(runs)]
-    outcomes = looks[-1][0]
-    return {half: middle([spent[half] for _, spent in looks]) for half in looks[0][1]}, {
+    evaluations = [made.tick(made.read(changed)) for _ in range(runs)]
+    outcomes = evaluations[-1][0]
+    return {half: middle([spent[half] for _, spent in evaluations]) for half in evaluations[0][1]}, {
         "workers": sum(each.decision.target_workers for each in outcomes),
         "decided_now": sum(each.decision.at_s == made.now_s for each in outcomes),
         "lost_workers_to_others": sum(each.decision.binding == "share" for each in outcomes),

@@ -41,7 +41,7 @@ def main() -> int:
         line = {"commit": commit, "words": options.words, **_run(options.words)}
         with options.ledger.open("a") as ledger:
             ledger.write(json.dumps(line) + "\n")
-        print(_told(line), flush=True)
+        print(_text(line), flush=True)
     _summary(runs)
     return 0
 
@@ -78,7 +78,7 @@ def _run(words: str) -> Line:
     }
 
 
-def _told(line: Line) -> str:
+def _text(line: Line) -> str:
     rows = {row["way"]: row for row in line["comparison"]}
     costs = ", ".join(f"{way} {_cost(rows[way])}" for way in WAYS if way in rows)
     in_time = " and ".join(f"{100 * (queue['picked_up_in_time_fraction'] or 0):.1f} %" for queue in line["queues"])

@@ -2,7 +2,7 @@
 
     python benchmarks/event_files.py FOLDER --rate 5000 --queues 200 --seconds 60
 
-Each file holds what has happened since the one before. What was written, and when, is told in FOLDER/journal.jsonl.
+Each file holds what has happened since the one before. FOLDER/journal.jsonl records what was written, and when.
 """
 
 import argparse

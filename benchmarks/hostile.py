@@ -151,7 +151,7 @@ class Healthy:
         found.renewed_ago_s.append(health["leader_age_s"])
 
 
-# --- floods: each goes on until it is told to stop, and no further than its own bound -------------------------------
+# --- floods: each goes on until it is asked to stop, and no further than its own bound -------------------------------
 
 Flood = Callable[["Target", threading.Event, Counter[str]], None]
 
@@ -284,7 +284,7 @@ class Target:
 
 
 def flood(name: str, target: Target) -> None:
-    """Flood until standard input ends, then tell the answers as JSON."""
+    """Flood until standard input ends, then print the answers as JSON."""
     os.nice(NICE)
     stop, answers = threading.Event(), Counter[str]()
     thread = threading.Thread(target={**FLOODS, BURNER: burner}[name], args=(target, stop, answers), daemon=True)
@@ -325,7 +325,7 @@ class Row:
     answers: Counter[str]
 
     def cells(self) -> list[str]:
-        told = ", ".join(f"{count:,} × {what}" for what, count in self.answers.most_common(3))
+        answered = ", ".join(f"{count:,} × {what}" for what, count in self.answers.most_common(3))
         waits = [
             cell
             for of in (attrgetter("report_s"), attrgetter("ingest_s"), attrgetter("read_s"))
@@ -339,7 +339,7 @@ class Row:
             bold(f"{self.during.failed}", is_met=self.during.failed == 0),
             bold(f"{self.grown_mb:+.0f}", is_met=self.grown_mb <= RSS_MAX_MB),
             bold(f"{renewed_s:.1f}", is_met=renewed_s <= RENEWED_MAX_S),
-            told or "none",
+            answered or "none",
         ]
 
     @staticmethod
@@ -349,8 +349,8 @@ class Row:
         return [f"{alone:.0f}", f"{beside:.0f}", bold(f"{during:.0f} ({times:.1f} ×)", is_met=times <= TIMES_MAX)]
 
 
-def bold(told: str, *, is_met: bool) -> str:
-    return told if is_met else f"**{told}**"
+def bold(text: str, *, is_met: bool) -> str:
+    return text if is_met else f"**{text}**"
 
 
 HEADS = [
@@ -384,8 +384,8 @@ def main() -> None:
                 print(" | ".join(rows[-1]), flush=True)
     if options.page:
         lines = [HEADS, ["---"] * len(HEADS), *rows]
-        told = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        options.page.write_text(f"{INTRODUCTION}{began}, load {os.getloadavg()[0]:.1f} after.\n\n{told}\n")
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        options.page.write_text(f"{INTRODUCTION}{began}, load {os.getloadavg()[0]:.1f} after.\n\n{table}\n")
 
 
 def _compared(name: str, tree: str, python: str, *, seconds: float) -> Row:

@@ -30,7 +30,7 @@ TABLES = "queue_buckets, rollup_minutes, rollup_hours"
 
 @dataclass(frozen=True)
 class Progress:
-    """A micro-batch as the pipeline tells of it."""
+    """A micro-batch as the pipeline reports it."""
 
     batch_id: int = 1
     batch_s: float = 0.1

@@ -35,7 +35,7 @@ from headway.store.migrate import upgrade
 CELLS = ("5000x200", "20000x1000", "5000x100", "5000x1000", "5000x10000")
 READY_BOUND_S = 300.0
 LEFT_BOUND_S = 60.0  # for what is still under way at the end
-SPREAD = 8  # events of a file whose times are looked at, evenly
+SPREAD = 8  # events of a file whose times are read, evenly
 MIB = 1 << 20
 
 
@@ -56,13 +56,13 @@ class Watch:
     def __init__(self, database_url: str) -> None:
         self.seen: list[tuple[float, int]] = []
         self._url = database_url
-        threading.Thread(target=self._look, daemon=True).start()
+        threading.Thread(target=self._poll, daemon=True).start()
 
     @property
     def files(self) -> int:
         return self.seen[-1][1] if self.seen else 0
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         with (
             psycopg.connect(self._url, autocommit=True) as ears,
             psycopg.connect(self._url, autocommit=True) as eyes,
@@ -89,7 +89,7 @@ class Meter:
         self.samples: list[tuple[float, float, int]] = []
         """When, processor seconds so far, bytes of the JVM."""
 
-    def look(self) -> None:
+    def read(self) -> None:
         cpu_s, jvm_bytes = 0.0, 0
         for each in [self._process, *self._process.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--classes", type=int, default=1, help="job classes of a queue")
     parser.add_argument("--warm", type=float, default=40.0, help="seconds before what is measured")
     parser.add_argument("--seconds", type=float, default=40.0, help="seconds that are measured")
-    parser.add_argument("--minutes", type=float, help="measure for so long instead, and tell of each minute")
+    parser.add_argument("--minutes", type=float, help="measure for so long instead, and print each minute")
     parser.add_argument("--json", type=Path, help="write the figures there, after each cell")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything is ended
@@ -155,7 +155,7 @@ def _cell(
     loads = []
     from_s = time.time() + args.warm
     while generator.poll() is None:
-        meter.look()
+        meter.read()
         loads.append(os.getloadavg()[0])
         time.sleep(1.0)
     files = _files(folder / "events")

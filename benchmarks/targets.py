@@ -105,7 +105,7 @@ def _one(task: tuple[Cell, Path]) -> tuple[Cell, Figures]:
 
 
 def _page(kept: Kept, strategies: Sequence[str], *, any_code: bool) -> Iterator[str]:
-    def look(cell: Cell) -> Figures | None:
+    def figures_of(cell: Cell) -> Figures | None:
         return kept.of(cell, any_code=any_code)
 
     yield "# What the strategies reach"
@@ -118,11 +118,11 @@ def _page(kept: Kept, strategies: Sequence[str], *, any_code: bool) -> Iterator[
         "*Slanted* rows are policies published for the same traces, from another simulator."
     )
     parts: list[tuple[str, Iterator[str]]] = [
-        ("Calibration", page.calibration(look)),
-        ("Targets", page.targets(look)),
-        *((scenario.name, page.scenario_tables(look, scenario, strategies)) for scenario in SCENARIOS),
-        ("Who is never beaten", page.dominance(look, strategies)),
-        ("The risk knob", page.frontier(look, RISKS)),
+        ("Calibration", page.calibration(figures_of)),
+        ("Targets", page.targets(figures_of)),
+        *((scenario.name, page.scenario_tables(figures_of, scenario, strategies)) for scenario in SCENARIOS),
+        ("Who is never beaten", page.dominance(figures_of, strategies)),
+        ("The risk knob", page.frontier(figures_of, RISKS)),
     ]
     for heading, lines in parts:
         yield from ("", f"## {heading}", "")

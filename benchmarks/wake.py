@@ -40,7 +40,7 @@ WAKE_BOUND_S = 60.0
 
 
 @dataclass(frozen=True)
-class Heard:
+class Notice:
     """A notification of Postgres and when it arrived."""
 
     channel: str
@@ -51,7 +51,7 @@ class Ear:
     """Keeps every notification with its time."""
 
     def __init__(self, database_url: str) -> None:
-        self.heard: list[Heard] = []
+        self.notices: list[Notice] = []
         self._url = database_url
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -60,11 +60,11 @@ class Ear:
             for channel in CHANNELS:
                 connection.execute(f"listen {channel}")
             for notification in connection.notifies():
-                self.heard.append(Heard(notification.channel, time.time()))
+                self.notices.append(Notice(notification.channel, time.time()))
 
     def first(self, channel: str, *, from_s: float, to_s: float) -> float | None:
-        """When ``channel`` was last told before ``to_s``, at ``from_s`` or later."""
-        times = [each.at_s for each in self.heard if each.channel == channel and from_s <= each.at_s <= to_s]
+        """When ``channel`` was last notified before ``to_s``, at ``from_s`` or later."""
+        times = [each.at_s for each in self.notices if each.channel == channel and from_s <= each.at_s <= to_s]
         return times[-1] if times else None
 
 
@@ -213,7 +213,7 @@ def _wake(name: str, broker: redis.Redis, connection: psycopg.Connection[Any], e
 
 
 def _started_at_s(pid: int) -> float:
-    """When a process began, to 10 ms: the boot time that the system tells is of whole seconds, so it is not used."""
+    """When a process began, to 10 ms: the boot time of the system is of whole seconds, so it is not used."""
     ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     since_boot_s = ticks / os.sysconf("SC_CLK_TCK")
     return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot_s)

@@ -17,7 +17,7 @@ FLAT_COST_MAX = 1.1
 OTHERS = ("deadline", "deadline-calm", "deadline-season", "deadline-spare", "erlang+fc", "keda-hpa")
 """Published policies that are none of our strategies, shown beside them."""
 
-Look = Callable[[Cell], Figures | None]
+Lookup = Callable[[Cell], Figures | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +54,12 @@ def risk_cell(scenario: Scenario, trace: str, risk: float) -> Cell:
 
 
 def row(
-    look: Look, scenario: Scenario, strategy: str, *, risk: float | None = None, name: str | None = None
+    figures_of: Lookup, scenario: Scenario, strategy: str, *, risk: float | None = None, name: str | None = None
 ) -> Row | None:
     """The strategy's row; ``None`` while a trace is missing."""
     figures: dict[str, Figures] = {}
     for trace in TRACES:
-        found = look(Cell(scenario=scenario.name, trace=trace, strategy=strategy, risk=risk))
+        found = figures_of(Cell(scenario=scenario.name, trace=trace, strategy=strategy, risk=risk))
         if found is None:
             return None
         figures[trace] = found
@@ -98,7 +98,7 @@ def others(scenario: Scenario) -> list[Row]:
 # --- the parts of the page -------------------------------------------------------------------------------------
 
 
-def calibration(look: Look) -> Iterator[str]:
+def calibration(figures_of: Lookup) -> Iterator[str]:
     """Our simulator against the published figures, for two strategies that leave nothing open."""
     yield "| scenario | trace | fixed, ours | published | jobs_per_worker, ours | published | |"
     yield "|---|---|--:|--:|--:|--:|---|"
@@ -106,7 +106,7 @@ def calibration(look: Look) -> Iterator[str]:
         for trace in TRACES:
             columns, off = [], []
             for strategy, policy in CALIBRATED.items():
-                figures = look(calibration_cell(scenario, trace, strategy))
+                figures = figures_of(calibration_cell(scenario, trace, strategy))
                 percent, cost = published(scenario.name)[policy]["cells"][trace]
                 if figures is None:
                     columns += ["·", f"{percent:g} / {cost:.2f}"]
@@ -121,23 +121,23 @@ def calibration(look: Look) -> Iterator[str]:
 
 
 def calibration_cell(scenario: Scenario, trace: str, strategy: str) -> Cell:
-    """The published reading lets idle workers go at a look, not by themselves."""
+    """The published reading releases idle workers at an evaluation, not by themselves."""
     options = {"burst_exit": 0.0} if strategy == "jobs_per_worker" else {}
     return Cell(scenario=scenario.name, trace=trace, strategy=strategy, options=options)
 
 
-def targets(look: Look) -> Iterator[str]:
+def targets(figures_of: Lookup) -> Iterator[str]:
     """Each target beside what was reached."""
     yield "| scenario | target | reached | |"
     yield "|---|---|---|---|"
     for scenario in SCENARIOS:
-        for wanted, reached, is_met in _checks(look, scenario):
+        for wanted, reached, is_met in _checks(figures_of, scenario):
             yield f"| {scenario.name} | {wanted} | {reached} | {'✓' if is_met else '**missed**'} |"
 
 
-def _checks(look: Look, scenario: Scenario) -> Iterator[tuple[str, str, bool]]:
-    figures = {trace: look(Cell(scenario=scenario.name, trace=trace, strategy=OURS)) for trace in TRACES}
-    ours = row(look, scenario, OURS)
+def _checks(figures_of: Lookup, scenario: Scenario) -> Iterator[tuple[str, str, bool]]:
+    figures = {trace: figures_of(Cell(scenario=scenario.name, trace=trace, strategy=OURS)) for trace in TRACES}
+    ours = row(figures_of, scenario, OURS)
     if ours is None:
         yield "all", "not run on every trace", False
         return
@@ -177,9 +177,9 @@ def _attained(scenario: Scenario, known: Mapping[str, Figures]) -> Iterator[tupl
         )
 
 
-def scenario_tables(look: Look, scenario: Scenario, strategies: Sequence[str]) -> Iterator[str]:
+def scenario_tables(figures_of: Lookup, scenario: Scenario, strategies: Sequence[str]) -> Iterator[str]:
     """All strategies of one scenario: their sums, then trace by trace."""
-    rows = [found for strategy in strategies if (found := row(look, scenario, strategy)) is not None]
+    rows = [found for strategy in strategies if (found := row(figures_of, scenario, strategy)) is not None]
     yield "| strategy | mean | worst trace | geo-mean cost | spawns | kills | flips | bad 5 min | worst p99 |"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     for each in (*rows, *others(scenario)):
@@ -196,13 +196,13 @@ def scenario_tables(look: Look, scenario: Scenario, strategies: Sequence[str]) -
         yield f"| {name} | {' | '.join(f'{percent:.2f} / {cost:.2f}' for percent, cost in each.cells.values())} |"
 
 
-def dominance(look: Look, strategies: Sequence[str]) -> Iterator[str]:
+def dominance(figures_of: Lookup, strategies: Sequence[str]) -> Iterator[str]:
     """Whether any strategy attains no less, costs no more and starts no more than ours, one of them strictly."""
     yield "| scenario | compared | at least as good as hybrid in all three |"
     yield "|---|--:|---|"
     for scenario in SCENARIOS:
-        ours = row(look, scenario, OURS)
-        rows = [found for name in strategies if name != OURS and (found := row(look, scenario, name)) is not None]
+        ours = row(figures_of, scenario, OURS)
+        rows = [found for name in strategies if name != OURS and (found := row(figures_of, scenario, name)) is not None]
         beaten = [each.name for each in rows if ours is not None and _dominates(each, ours)]
         yield f"| {scenario.name} | {len(rows)} | {', '.join(beaten) or 'none'} |"
 
@@ -212,13 +212,13 @@ def _dominates(other: Row, ours: Row) -> bool:
     return theirs != mine and all(their >= my for their, my in zip(theirs, mine, strict=True))
 
 
-def frontier(look: Look, risks: Sequence[float]) -> Iterator[str]:
+def frontier(figures_of: Lookup, risks: Sequence[float]) -> Iterator[str]:
     """What each position of the risk knob reaches."""
     yield "| scenario | risk | mean | worst trace | geo-mean cost | spawns |"
     yield "|---|--:|--:|--:|--:|--:|"
     for scenario in SCENARIOS:
         for risk in risks:
-            found = row(look, scenario, OURS, risk=None if risk == PLAIN_RISK else risk)
+            found = row(figures_of, scenario, OURS, risk=None if risk == PLAIN_RISK else risk)
             if found is not None:
                 yield (
                     f"| {scenario.name} | {risk:g} | {found.mean_percent:.3f} % | {found.worst_percent:.2f} % "

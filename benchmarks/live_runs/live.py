@@ -54,7 +54,7 @@ class LiveRun:
         return sum(max(0.0, min(life.ended_at_s, until_s) - life.began_at_s) for life in self.lives)
 
     def details(self) -> dict[str, Any]:
-        """All of it, for whoever looks for a cause."""
+        """All of it, for whoever searches a cause."""
         return {
             "began_at_s": self.began_at_s,
             "phase_s": self.phase_s,

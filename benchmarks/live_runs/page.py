@@ -55,7 +55,7 @@ def behaviours(found: Sequence[Comparison]) -> Iterator[str]:
     yield "| measured | " + " | ".join(each.workload.name for each in found) + " |"
     yield "|---|" + "--:|" * len(found)
     for name, field in ROWS:
-        yield f"| {name} | " + " | ".join(_told(getattr(each.behaviour, field)) for each in found) + " |"
+        yield f"| {name} | " + " | ".join(_text(getattr(each.behaviour, field)) for each in found) + " |"
     yield "| cores that others wanted | " + " | ".join(f"{each.busy_cores:.2f}" for each in found) + " |"
 
 
@@ -77,7 +77,7 @@ def _cost(each: Comparison, part: str) -> str:
     return f"{worker_s:+,.0f} s, {starts:+.0f} starts"
 
 
-def _told(value: Spread | float | None) -> str:
+def _text(value: Spread | float | None) -> str:
     if value is None:
         return "–"
     if isinstance(value, Spread):

@@ -1,4 +1,4 @@
-"""Which worker processes there are, and when, seen by looking at the agent's child processes."""
+"""Which worker processes there are, and when, seen by polling the agent's child processes."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-LOOK_S = 0.1
+POLL_S = 0.1
 TICKS_A_S = 100.0
 
 
@@ -22,7 +22,7 @@ class Life:
 
 
 class WorkerWatch:
-    """Looks in a thread of its own. An end is exact to half a look, either way alike."""
+    """Polls in a thread of its own. An end is exact to half a poll, either way alike."""
 
     def __init__(self, agent_pid: int) -> None:
         self._agent = psutil.Process(agent_pid)
@@ -32,7 +32,7 @@ class WorkerWatch:
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to poll."""
         self._thread.start()
 
     @property
@@ -41,7 +41,7 @@ class WorkerWatch:
         return len(self._present)
 
     def close(self) -> list[Life]:
-        """Stop looking. Every life; one that goes on ends now."""
+        """Stop polling. Every life; one that goes on ends now."""
         self._closing.set()
         self._thread.join()
         now_s = time.time()
@@ -50,12 +50,12 @@ class WorkerWatch:
 
     def _run(self) -> None:
         before_s = time.time()
-        while not self._closing.wait(LOOK_S):
+        while not self._closing.wait(POLL_S):
             now_s = time.time()
-            self._look(before_s, now_s)
+            self._poll(before_s, now_s)
             before_s = now_s
 
-    def _look(self, before_s: float, now_s: float) -> None:
+    def _poll(self, before_s: float, now_s: float) -> None:
         there = set()
         with suppress(psutil.Error):
             there = {child.pid for child in self._agent.children() if _is_alive(child)}

@@ -40,7 +40,7 @@ class Agent:
     name: str
     channel: Channel
     report: bytes = b""
-    """What it tells each time; its sequence is put behind, where the last one counts."""
+    """What it reports each time; its sequence is put behind, where the last one counts."""
     sequence: int = 1
     cluster_id: str = ""
     host_id: str = ""
@@ -73,11 +73,11 @@ class Crowd:
         self.polls = self.reports = 0
         self.report_s: list[float] = []
         self._left: set[str] = set()
-        self._all_heard = asyncio.Event()
+        self._all_received = asyncio.Event()
         self._wanted: Mapping[str, int] = {}
 
     async def enrol(self) -> list[str]:
-        """Make every host known, and tell of it once. Returns their ids."""
+        """Make every host known, and report it once. Returns their ids."""
         gate = asyncio.Semaphore(ENROLLING_AT_ONCE)
         await asyncio.gather(*(self._enrol(agent, gate) for agent in self.agents))
         self.by_id = {agent.host_id: agent for agent in self.agents}
@@ -88,7 +88,7 @@ class Crowd:
         for agent in self.agents:
             agent.tasks.append(asyncio.create_task(self._poll(agent)))
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report from now on, all of them."""
         for agent in self.agents:
             agent.tasks.append(asyncio.create_task(self._report(agent)))
@@ -101,13 +101,13 @@ class Crowd:
             agent.channel.close()
 
     async def until_all_have(self, revisions: Mapping[str, int], wait_max_s: float) -> list[float]:
-        """When each of these hosts heard of its revision, once all of them did; fewer if some do not in time."""
+        """When each of these hosts received its revision, once all of them did; fewer if some do not in time."""
         self._wanted = revisions
         self._left = {host_id for host_id, revision in revisions.items() if self.by_id[host_id].revision < revision}
-        self._all_heard.clear()
+        self._all_received.clear()
         if self._left:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._all_heard.wait(), wait_max_s)
+                await asyncio.wait_for(self._all_received.wait(), wait_max_s)
         return [self.by_id[host_id].received_at_s for host_id in revisions if host_id not in self._left]
 
     def seen(self) -> dict[str, Any]:
@@ -146,14 +146,14 @@ class Crowd:
             if (answer.epoch, answer.revision) > (agent.epoch, agent.revision):
                 codec.assignments_from_messages(answer.assignments, host_id=agent.host_id)
                 agent.epoch, agent.revision, agent.received_at_s = answer.epoch, answer.revision, time.monotonic()
-                self._heard(agent)
+                self._note_received(agent)
                 request = agent.poll
 
-    def _heard(self, agent: Agent) -> None:
+    def _note_received(self, agent: Agent) -> None:
         if agent.host_id in self._left and agent.revision >= self._wanted[agent.host_id]:
             self._left.discard(agent.host_id)
             if not self._left:
-                self._all_heard.set()
+                self._all_received.set()
 
     async def _report(self, agent: Agent) -> None:
         conversation = retry.RetryState("report")
@@ -215,9 +215,9 @@ class CrowdProcess:
         """See ``Crowd.poll``."""
         await self._ask("poll")
 
-    async def tell(self) -> None:
-        """See ``Crowd.tell``."""
-        await self._ask("tell")
+    async def report(self) -> None:
+        """See ``Crowd.report``."""
+        await self._ask("report")
 
     async def until_all_have(self, revisions: Mapping[str, int], wait_max_s: float) -> list[float]:
         """See ``Crowd.until_all_have``."""

@@ -218,10 +218,10 @@ class Wire(asyncio.Protocol):
 
 
 class HeaderTable:
-    """The headers of requests on one connection: each told in full the first time, later by its number."""
+    """The headers of requests on one connection: each sent in full the first time, later by its number."""
 
     def __init__(self, authority: str) -> None:
-        self._told: dict[tuple[bytes, bytes], int] = {}
+        self._sent_fields: dict[tuple[bytes, bytes], int] = {}
         self._same = (
             (b":authority", authority.encode()),
             (b"content-type", b"application/grpc"),
@@ -238,9 +238,9 @@ class HeaderTable:
         return b"".join(fields)
 
     def _field(self, field: tuple[bytes, bytes]) -> bytes:
-        if field in self._told:  # the newest has the number 62
-            return bytes([0x80 | (62 + len(self._told) - 1 - self._told[field])])
-        self._told[field] = len(self._told)
+        if field in self._sent_fields:  # the newest has the number 62
+            return bytes([0x80 | (62 + len(self._sent_fields) - 1 - self._sent_fields[field])])
+        self._sent_fields[field] = len(self._sent_fields)
         return b"\x40" + _text(field[0]) + _text(field[1])
 
 

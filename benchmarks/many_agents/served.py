@@ -31,7 +31,7 @@ class Control:
         }
 
     async def start(self) -> None:
-        """Start it, and return when its door is open."""
+        """Start it, and return when its port is open."""
         self._spawn()
         host, port = self.address.split(":")
         for _ in range(3000):
