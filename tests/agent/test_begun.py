@@ -245,7 +245,7 @@ def test_a_killed_agent_leaves_no_worker_that_the_next_does_not_know(stage: Stag
         assert len({each.pid for each in found}) == after
 
 
-def test_hundreds_of_forged_marks_are_neither_taken_over_nor_told_one_by_one(
+def test_hundreds_of_forged_marks_are_neither_taken_over_nor_logged_one_by_one(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The job wants the agent's log full."""

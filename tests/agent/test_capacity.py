@@ -100,14 +100,14 @@ def of(memory_gib: float, cpu_cores: float = 4.0) -> HostCapacity:
         (of(0.0), of(0.0), of(0.0)),
     ],
 )
-def test_what_is_told_of_memory_follows_what_stays_and_not_what_comes_and_goes(
+def test_what_is_reported_of_memory_follows_what_stays_and_not_what_comes_and_goes(
     before: HostCapacity | None, now: HostCapacity, reported: HostCapacity
 ) -> None:
     assert steadied(before, now) == reported
 
 
 @given(st.lists(st.floats(0.97, 1.03), max_size=20))
-def test_noise_is_never_told(noise: list[float]) -> None:
+def test_noise_is_never_reported(noise: list[float]) -> None:
     reported = of(8.0)
     for factor in noise:
         reported = steadied(reported, of(8.0 * factor))

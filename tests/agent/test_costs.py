@@ -44,7 +44,7 @@ def test_what_host_toml_says_counts_until_enough_workers_were_seen() -> None:
     assert replace(reported, cpu_cores=0.1, memory_bytes=50 * MB) == configured.reported()
 
 
-def test_many_workers_are_enough_after_one_look() -> None:
+def test_many_workers_are_enough_after_one_poll() -> None:
     assert learnt_by(1, *[weight()] * ENOUGH).reported(template()).memory_bytes == 100 * MB
 
 
@@ -53,7 +53,7 @@ def test_the_mean_of_the_workers_counts() -> None:
     assert (reported.cpu_cores, reported.memory_bytes) == (pytest.approx(0.4), 200 * MB)
 
 
-def test_who_does_not_want_it_measured_is_told_as_configured() -> None:
+def test_who_does_not_want_it_measured_is_reported_as_configured() -> None:
     configured = template(is_measured=False)
     assert learnt_by(ENOUGH, weight()).reported(configured) == configured.reported()
 
@@ -86,7 +86,7 @@ def test_a_worker_that_was_weighed_once_says_nothing_of_processor_time() -> None
 
 
 @given(st.lists(st.floats(1.0 - BAND / 2, 1.0 + BAND / 2), max_size=20))
-def test_noise_changes_nothing_that_is_told(noise: list[float]) -> None:
+def test_noise_changes_nothing_that_is_reported(noise: list[float]) -> None:
     costs = learnt_by(ENOUGH, weight())
     before = costs.reported(template())
     for factor in noise:

@@ -142,7 +142,7 @@ def test_what_an_idle_worker_takes_to_end_is_measured(stage: Stage) -> None:
         assert fleet.take_exits() == []
 
 
-def test_an_end_by_force_tells_nothing_of_how_long_an_idle_worker_takes(stage: Stage) -> None:
+def test_an_end_by_force_shows_nothing_of_how_long_an_idle_worker_takes(stage: Stage) -> None:
     with stage.fleet(template(STUBBORN, ready=PRINTS_READY, stop=Stop(drain_timeout_s=500.0))) as fleet:
         fleet.act([start()])
         look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
@@ -177,7 +177,7 @@ def test_a_worker_that_is_not_ready_in_time_is_stopped_and_its_kind_backs_off(st
 # --- draining --------------------------------------------------------------------------------------------------------
 
 
-def test_a_drained_worker_is_told_once_and_finishes_what_it_is_doing(stage: Stage, tmp_path: Path) -> None:
+def test_a_drained_worker_is_signalled_once_and_finishes_what_it_is_doing(stage: Stage, tmp_path: Path) -> None:
     with stage.fleet(template(BUSY.format(done=str(tmp_path / "done")), ready=PRINTS_READY)) as fleet:
         fleet.act([start()])
         look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
@@ -215,7 +215,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("is_adopted", [False, True])
-def test_a_worker_behind_a_shell_is_told_in_the_shells_place_and_finishes_what_it_is_doing(
+def test_a_worker_behind_a_shell_is_signalled_in_the_shells_place_and_finishes_what_it_is_doing(
     stage: Stage, tmp_path: Path, is_adopted: bool
 ) -> None:
     """The shell dies of the signal and tells nobody: the worker went on taking jobs, and was killed at one of them."""
@@ -310,7 +310,7 @@ def test_what_a_worker_has_left_is_no_worker_of_the_next_agent_which_ends_it_in_
         look_until(fleet, lambda: not runs(child.pid))
 
 
-def test_what_a_worker_has_left_that_no_file_tells_of_is_taken_for_no_worker(stage: Stage) -> None:
+def test_what_a_worker_has_left_that_no_file_names_is_taken_for_no_worker(stage: Stage) -> None:
     """It would hold a worker's place for as long as it lives, and be told to stop in the middle of a job."""
     left = CHILD.replace(", start_new_session=True", "")
     with stage.fleet(template(left + SLEEP)) as fleet:
@@ -327,7 +327,7 @@ def test_what_a_worker_has_left_that_no_file_tells_of_is_taken_for_no_worker(sta
     os.kill(child.pid, signal.SIGKILL)
 
 
-def test_a_worker_that_cannot_be_signalled_is_told_of_once_and_ends_no_agent(
+def test_a_worker_that_cannot_be_signalled_is_logged_once_and_ends_no_agent(
     stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that sudo has started: it is root's, and this agent is not."""
@@ -669,7 +669,7 @@ TELLS = "import signal, time; signal.signal(15, lambda *_: print('told', flush=T
 
 
 @pytest.mark.parametrize("is_bare", [False, True])
-def test_what_no_record_tells_of_is_counted_and_left_alone(stage: Stage, is_bare: bool) -> None:
+def test_what_no_record_names_is_counted_and_left_alone(stage: Stage, is_bare: bool) -> None:
     """As where both files are lost. Of one that overwrote its environment only its output tells."""
     bare = f"import os, sys; os.execve(sys.executable, [sys.executable, '-c', {TELLS + STAYS!r}], {{}})"
     with stage.fleet(template(bare if is_bare else TELLS + STAYS)) as fleet:
@@ -696,7 +696,7 @@ def test_a_worker_is_recorded_before_it_is_started(stage: Stage, monkeypatch: py
         fleet._held.clear()
 
 
-def test_a_worker_is_recorded_as_about_to_be_stopped_before_it_is_told(
+def test_a_worker_is_recorded_as_about_to_be_stopped_before_its_signal(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the next agent tells it a second time, and to many workers that means to drop the job."""
@@ -862,7 +862,7 @@ def test_a_containers_first_process_takes_note_of_orphans_and_of_no_worker_of_it
 
 
 @pytest.mark.parametrize(("pid", "reaped"), [(1, 1), (7, 0)])
-def test_only_a_first_process_looks_for_orphans(
+def test_only_a_first_process_searches_for_orphans(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, pid: int, reaped: int
 ) -> None:
     """Any other process has no children but those that it has started, and waits for them itself."""

@@ -106,7 +106,7 @@ def test_an_enemy_runs_what_is_configured_and_no_more_of_it_than_the_owner_allow
     assert "which [host] workers_max allows" in host.logged()
 
 
-def test_a_name_that_looks_like_a_setting_is_the_value_of_one_variable(host: Host) -> None:
+def test_a_name_in_the_form_of_a_setting_is_the_value_of_one_variable(host: Host) -> None:
     host.agent()
     name = "LD_PRELOAD=/tmp/x.so\nPATH=/tmp"
     host.control.assign(row(1, pool=name))

@@ -45,7 +45,7 @@ def test_an_agent_that_has_just_begun_is_given_the_time_to_call(tmp_path: Path, 
     assert successor.lost_for_s() == 500.0 + FIRST_CALL_S
 
 
-def test_a_successor_that_was_heard_is_not_cut_off(tmp_path: Path, clock: Clock) -> None:
+def test_a_successor_that_was_answered_is_not_partitioned(tmp_path: Path, clock: Clock) -> None:
     contact(tmp_path, clock).received(sent_at_s=1_000.0)
     clock.now_s += 500.0
     successor = contact(tmp_path, clock)
@@ -72,7 +72,7 @@ def test_contact_is_written_down_now_and_then_and_by_boot(tmp_path: Path, clock:
     assert procfs.boot_id() in written
 
 
-def test_only_templates_that_may_not_go_on_so_long_are_isolated_and_it_is_told_once(
+def test_only_templates_that_may_not_go_on_so_long_are_isolated_and_it_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
@@ -96,7 +96,7 @@ def test_an_isolated_templates_pools_are_left_out_of_what_is_to_run() -> None:
 PINNED = {"pinned": 30.0}
 
 
-def test_what_was_cut_off_stays_doubtful_until_the_control_plane_has_told_what_is_to_run(
+def test_what_was_partitioned_stays_doubtful_until_the_control_plane_has_confirmed_what_is_to_run(
     tmp_path: Path, clock: Clock
 ) -> None:
     known, isolation = contact(tmp_path, clock), Isolation()
@@ -114,7 +114,7 @@ def test_what_was_cut_off_stays_doubtful_until_the_control_plane_has_told_what_i
     assert isolation.doubtful(PINNED, known) == set()
 
 
-def test_what_was_told_before_this_host_was_heard_again_ends_no_doubt_and_it_is_asked_for_once_more(
+def test_an_answer_from_before_this_host_reported_again_ends_no_doubt_and_it_is_asked_for_once_more(
     tmp_path: Path, clock: Clock
 ) -> None:
     """The poll is answered first: until a report is heard, what it told of may still be replaced elsewhere."""
@@ -221,7 +221,7 @@ def test_whoever_may_be_forgotten_reckons_with_it() -> None:
     assert FORGETTABLE_S <= LEASE_S
 
 
-def test_what_the_control_plane_was_told_holds_while_it_hears_of_no_other(tmp_path: Path, clock: Clock) -> None:
+def test_what_was_reported_to_the_control_plane_holds_while_it_receives_no_other(tmp_path: Path, clock: Clock) -> None:
     """Whoever edits host.toml on a host that is cut off does not change what it is replaced by."""
     known = contact(tmp_path, clock)
     first = {"pinned": template(name="pinned", isolation_drain_after_s=30.0), "plain": template(name="plain")}

@@ -97,7 +97,7 @@ class Unanswered(FakeControl):
         return super().Report(request, context)
 
 
-def test_an_end_of_which_the_report_was_not_answered_is_told_again(tmp_path: Path) -> None:
+def test_an_end_of_which_the_report_was_not_answered_is_reported_again(tmp_path: Path) -> None:
     """The control plane counts failures by what it was told: once, and not never."""
     control = Unanswered()
     worker = Worker(worker_id="w", pool="mail", template="t", pid=7, state=WorkerState.RUNNING, started_at_s=1.0)

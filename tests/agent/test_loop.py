@@ -114,7 +114,7 @@ def test_a_crash_loop_backs_off_where_the_control_plane_can_see_it(host: Host) -
     assert "said='no broker'" in host.logged()
 
 
-def test_what_a_killed_worker_left_is_told_as_a_worker_that_drains(host: Host) -> None:
+def test_what_a_killed_worker_left_is_reported_as_a_worker_that_drains(host: Host) -> None:
     """Of a pool of which no two may run, none is started elsewhere meanwhile."""
     host.host_file.write_text('[templates.two]\nargv = ["sh", "-c", "sleep 600 & wait"]\nready_after_s = 0.0\n')
     host.agent()
@@ -157,7 +157,7 @@ def test_idle_workers_go_first_by_the_brokers_word(host: Host) -> None:
 # --- cut off, refused, elsewhere -------------------------------------------------------------------------------------
 
 
-def test_cut_off_it_keeps_what_runs_replaces_what_dies_and_tells_of_it_afterwards(host: Host) -> None:
+def test_partitioned_it_keeps_what_runs_replaces_what_dies_and_reports_it_afterwards(host: Host) -> None:
     control = FakeControl()
     with serving(control) as port:
         host.port = port

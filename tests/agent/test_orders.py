@@ -23,12 +23,12 @@ def test_an_older_epoch_or_revision_is_refused(epoch: int, revision: int, is_new
     assert IN_FORCE.are_outdated_by(epoch=epoch, revision=revision) is is_newer
 
 
-def test_a_new_host_is_not_told_anything_by_revision_0() -> None:
+def test_revision_0_assigns_nothing_to_a_new_host() -> None:
     assert not DesiredState().are_outdated_by(epoch=0, revision=0)
     assert DesiredState().assignments is None
 
 
-def test_in_another_cluster_what_was_told_stays_in_force_until_that_one_says_otherwise() -> None:
+def test_in_another_cluster_the_assignment_stays_in_force_until_that_one_sends_another() -> None:
     moved = IN_FORCE.moved_to("d")
     assert moved.assignments == (ROW,)
     assert moved.are_outdated_by(epoch=1, revision=1)

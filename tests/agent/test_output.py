@@ -29,14 +29,14 @@ def test_a_pattern_is_seen_in_a_log_that_was_cut_meanwhile(tmp_path: Path) -> No
     assert tail.sees()
 
 
-def test_a_pattern_is_looked_for_in_each_line_alone(tmp_path: Path) -> None:
+def test_a_pattern_is_searched_in_each_line_alone(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("a\nb\n")
     assert not WorkerLogs.of(tmp_path).tail("a", "a.*b").sees()
     assert not WorkerLogs.of(tmp_path).tail("a", r"a\sb").sees()
 
 
-def test_a_worker_that_says_much_while_it_starts_is_not_looked_at_for_long(tmp_path: Path) -> None:
+def test_a_worker_that_prints_much_while_it_starts_is_not_read_for_long(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_bytes(b"loading a model, be patient\n" * 30_000 + b"ready\n")  # 840 KB at once
     assert WorkerLogs.of(tmp_path).tail("a", "^ready").sees()

@@ -38,7 +38,7 @@ def test_the_worst_of_the_machine_and_of_the_own_cgroup_counts(system: Path, roo
 
 
 @pytest.mark.parametrize("text", ["", "some\n", "some avg10=\n", "some avg10=x avg60=1\n", "full avg10=1.00\n"])
-def test_what_the_kernel_does_not_tell_is_not_known(system: Path, text: str) -> None:
+def test_what_the_kernel_does_not_show_is_not_known(system: Path, text: str) -> None:
     write(system / "proc/pressure/cpu", text)
     assert reported(system) is None
 

@@ -71,7 +71,7 @@ def test_only_a_running_worker_of_a_template_that_is_there_is_recycled() -> None
         assert worn(Recycling(), replace(old, life=replace(old.life, state=state))) == frozenset()
 
 
-def test_that_a_worker_is_to_be_recycled_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_that_a_worker_is_to_be_recycled_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     recycling = Recycling()
     for _ in range(3):

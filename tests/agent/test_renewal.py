@@ -23,7 +23,7 @@ def use(fleet: WorkerManager, *templates: Template) -> None:
     fleet.use(HostFile(templates={each.name: each for each in templates}))
 
 
-def test_workers_tell_of_the_template_that_they_were_started_from(stage: Stage) -> None:
+def test_workers_name_the_template_that_they_were_started_from(stage: Stage) -> None:
     before, after = template(), template(niceness=1)
     with stage.fleet(before) as fleet:
         fleet.act([start()])

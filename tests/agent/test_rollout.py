@@ -76,7 +76,7 @@ def test_a_broken_host_file_keeps_workers_and_templates_and_says_why(host: Host)
     assert host.control.running(2) > before
 
 
-def test_a_change_is_noticed_untold_and_one_that_only_dies_costs_no_worker(host: Host) -> None:
+def test_a_change_is_noticed_by_itself_and_one_that_only_dies_costs_no_worker(host: Host) -> None:
     host.agent()
     host.control.assign(row(2))
     before = host.control.running(2)

@@ -43,12 +43,12 @@ def test_starting_to_draining_not_ready_in_time_counts_as_a_failure() -> None:
     assert (after.state, after.has_failed) == (WorkerState.DRAINING, True)
 
 
-def test_starting_to_draining_told_to_stop() -> None:
+def test_starting_to_draining_asked_to_stop() -> None:
     after = lifecycle.stop_requested(life(WorkerState.STARTING), now_s=105.0)
     assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
 
 
-def test_running_to_draining_told_to_stop() -> None:
+def test_running_to_draining_asked_to_stop() -> None:
     after = lifecycle.stop_requested(life(WorkerState.RUNNING), now_s=105.0)
     assert (after.state, after.since_s, after.has_failed) == (WorkerState.DRAINING, 105.0, False)
 
@@ -119,7 +119,7 @@ def test_a_burst_worker_that_crashes_is_not_spent() -> None:
     assert (crashed.state, crashed.is_spent) == (WorkerState.BACKING_OFF, False)
 
 
-def test_a_burst_worker_that_was_told_to_stop_is_not_spent() -> None:
+def test_a_burst_worker_that_was_asked_to_stop_is_not_spent() -> None:
     drained = lifecycle.stop_requested(life(WorkerState.RUNNING, is_burst=True), now_s=101.0)
     assert not lifecycle.ended(drained, exit_code=0, now_s=102.0).is_spent
 

@@ -75,7 +75,7 @@ def test_a_file_says_what_the_host_can_run(tmp_path: Path) -> None:
     assert plain.working_directory == str(tmp_path)
 
 
-def test_a_file_says_how_workers_are_looked_after(tmp_path: Path) -> None:
+def test_a_file_describes_how_workers_are_maintained(tmp_path: Path) -> None:
     host = written(tmp_path, LOOKED_AFTER)
     train = host.templates["train"]
     assert (host.gpus, host.starting_max, host.labels) == (4, 3, {"zone": "a"})
@@ -90,7 +90,7 @@ def test_a_file_says_how_workers_are_looked_after(tmp_path: Path) -> None:
     assert (plain.recycle, plain.log, plain.user, plain.isolation_drain_after_s) == (Recycle(), Log(), None, None)
 
 
-def test_mistakes_in_how_workers_are_looked_after_are_told_too(tmp_path: Path) -> None:
+def test_mistakes_in_how_workers_are_maintained_are_reported_too(tmp_path: Path) -> None:
     reported = breaches(
         tmp_path,
         """
@@ -126,7 +126,7 @@ def test_mistakes_in_how_workers_are_looked_after_are_told_too(tmp_path: Path) -
     ]
 
 
-def test_names_that_the_control_plane_would_refuse_are_told_here(tmp_path: Path) -> None:
+def test_names_that_the_control_plane_would_refuse_are_reported_here(tmp_path: Path) -> None:
     """It would refuse them with all that the host tells, and the host would count as lost."""
     name, long = r"a\u0000b", "x" * 201
     text = "".join(f'[templates."{each}"]\nargv = ["sh"]\n' for each in ("", name, long))
@@ -144,7 +144,7 @@ def test_names_that_the_control_plane_would_refuse_are_told_here(tmp_path: Path)
     assert reported[5:] == ["[host]: name has more than 200 characters"]
 
 
-def test_numbers_that_the_control_plane_would_refuse_are_told_here(tmp_path: Path) -> None:
+def test_numbers_that_the_control_plane_would_refuse_are_reported_here(tmp_path: Path) -> None:
     """What it takes to the last digit passes, and the next larger number is a mistake of the file."""
     text = '[templates.mail]\nargv = ["sh"]\nisolation_drain_after_s = {0}\ndrain_timeout_s = {0}\n'
     text += 'resources = {{ cpu_cores = {1}, memory_bytes = "{2} TB" }}\n'
@@ -178,7 +178,7 @@ def test_only_root_can_run_workers_as_another_user(tmp_path: Path, monkeypatch: 
     )
 
 
-def test_every_mistake_is_told_at_once_and_by_name(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_together_and_by_name(tmp_path: Path) -> None:
     reported = breaches(
         tmp_path,
         """
@@ -248,7 +248,7 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path, text: str, reported: str
     assert reported in breaches(tmp_path, text)
 
 
-def test_a_program_is_looked_for_on_the_path_that_the_worker_will_have(tmp_path: Path) -> None:
+def test_a_program_is_searched_on_the_path_that_the_worker_will_have(tmp_path: Path) -> None:
     program = tmp_path / "app" / "only-here"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
@@ -273,7 +273,7 @@ def test_a_template_has_the_same_hash_in_whatever_order_it_is_written(tmp_path: 
     assert one == same != other
 
 
-def test_a_change_of_how_workers_are_looked_after_changes_no_hash(tmp_path: Path) -> None:
+def test_a_change_of_how_workers_are_maintained_changes_no_hash(tmp_path: Path) -> None:
     """Else a longer drain timeout would cost every worker a restart."""
     before = written(tmp_path, "[templates.a]\nargv = ['sh']\n").templates["a"]
     after = written(
@@ -295,7 +295,7 @@ def test_a_change_of_what_is_started_changes_the_hash(tmp_path: Path, change: st
     assert written(tmp_path, f"[templates.a]\n{argv}{change}\n").templates["a"].content_hash != before.content_hash
 
 
-def test_the_control_plane_is_told_names_and_sizes_and_no_command(tmp_path: Path) -> None:
+def test_the_control_plane_receives_names_and_sizes_and_no_command(tmp_path: Path) -> None:
     reported = written(tmp_path, WHOLE).templates["mail"].reported()
     assert (reported.name, reported.slots, reported.cpu_cores, reported.memory_bytes) == ("mail", 4, 0.25, 200_000_000)
     assert "echo" not in repr(reported)

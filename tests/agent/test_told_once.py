@@ -75,7 +75,7 @@ def killed_as_it_tells(stage: Stage, worker: Template, *, moment: str) -> None:
 
 
 @pytest.mark.parametrize(("says", "later_s"), [("ready", 0.0), ("slow", 31.0)])
-def test_killed_after_the_signal_the_worker_hears_no_second_one_before_its_drain_deadline(
+def test_killed_after_the_signal_the_worker_gets_no_second_one_before_its_drain_deadline(
     stage: Stage, tmp_path: Path, says: str, later_s: float
 ) -> None:
     """Whether it was told because it was wanted no more, or because it did not get ready in time."""
@@ -94,7 +94,7 @@ def test_killed_after_the_signal_the_worker_hears_no_second_one_before_its_drain
     assert printed(stage, found.worker_id).splitlines()[1:] == ["told 1", "done"]
 
 
-def test_killed_before_the_signal_the_worker_is_told_at_its_deadline_and_has_all_its_time_then(
+def test_killed_before_the_signal_the_worker_is_signalled_at_its_deadline_and_has_all_its_time_then(
     stage: Stage, tmp_path: Path
 ) -> None:
     """Nobody can know that it was not told; a kill would cut short a job that it has taken since."""
@@ -114,7 +114,7 @@ def test_killed_before_the_signal_the_worker_is_told_at_its_deadline_and_has_all
     assert printed(stage, found.worker_id) == "ready\ntold 1\ndone\n"
 
 
-def test_told_at_its_deadline_a_worker_that_does_not_end_is_ended_by_force_at_the_next(
+def test_signalled_at_its_deadline_a_worker_that_does_not_end_is_ended_by_force_at_the_next(
     stage: Stage, tmp_path: Path
 ) -> None:
     worker = counting(tmp_path / "never")

@@ -34,7 +34,7 @@ def test_a_change_is_read_once_it_has_settled(path: Path) -> None:
     assert not watched.is_changed()
 
 
-def test_asked_to_it_reads_at_once_also_what_looks_the_same(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_asked_to_it_reads_at_once_also_an_unchanged_file(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     watched = WatchedFile(path)
     path.write_text(TWO)

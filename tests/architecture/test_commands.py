@@ -35,7 +35,7 @@ def test_a_process_explains_a_command() -> None:
     assert "usage: headway agent" in answer.stdout
 
 
-def test_an_unknown_command_is_one_line_that_says_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_one_line_that_says_where_to_find_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fly"]) == 2
     assert capsys.readouterr().err == "headway: no command 'fly'; `headway --help` lists them\n"
 

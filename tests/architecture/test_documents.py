@@ -187,7 +187,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "decisions").glob("*.md")), ids=lambda page: page.stem)
-def test_a_decision_fits_on_a_page_and_tells_what_was_not_chosen(page: Path) -> None:
+def test_a_decision_fits_on_a_page_and_names_what_was_not_chosen(page: Path) -> None:
     text = page.read_text()
     assert sum(bool(line.strip()) for line in text.splitlines()) <= 60
     headings = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)

@@ -21,11 +21,11 @@ def told_in_browser(table: str) -> set[str]:
     return set(re.findall(r"^  (\w+): \(", found[1], flags=re.MULTILINE))
 
 
-def test_every_demand_that_is_told_on_the_command_line_is_told_in_the_browser() -> None:
+def test_every_demand_that_is_explained_on_the_command_line_is_explained_in_the_browser() -> None:
     assert told_in_browser("DEMANDS") == set(explain.DEMANDS)
 
 
-def test_every_limit_that_is_told_on_the_command_line_is_told_in_the_browser() -> None:
+def test_every_limit_that_is_explained_on_the_command_line_is_explained_in_the_browser() -> None:
     assert told_in_browser("LIMITS") == set(explain.LIMITS)
 
 
@@ -42,12 +42,12 @@ def test_tables_of_the_command_line_have_columns_of_the_dashboard(column: str) -
     assert column in [re.sub(r"<.*?>", "", heading).strip().lower() for heading in headings]
 
 
-def test_every_limit_is_told() -> None:
+def test_every_limit_is_explained() -> None:
     assert {limit.__name__ for limit in LIMITS} <= set(explain.LIMITS)
 
 
 @pytest.mark.parametrize("start_up_s", [1.0, 60.0])
-def test_every_demand_of_the_default_strategy_is_told(start_up_s: float) -> None:
+def test_every_demand_of_the_default_strategy_is_explained(start_up_s: float) -> None:
     pool = view(queue(waiting_jobs=3, in_flight_jobs=1, oldest_age_s=60.0), start_up_s=start_up_s)
     advice = BUILT_IN["hybrid"].advise(pool.queues[0], pool, {}, NOW_S)
     assert {demand.name for demand in advice.demands} <= set(explain.DEMANDS)

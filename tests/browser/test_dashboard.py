@@ -156,7 +156,7 @@ async def test_a_page_scrolls_only_downwards(browser: Browser, serve, seed: Seed
         assert wrong == []
 
 
-async def test_with_nothing_to_show_it_tells_what_to_do(browser: Browser, serve) -> None:
+async def test_with_nothing_to_show_it_says_what_to_do(browser: Browser, serve) -> None:
     async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
         await expect(page.locator("#queues-empty")).to_contain_text("headway collect")
         await expect(page.locator("#hosts-empty")).to_contain_text("headway agent")
@@ -190,7 +190,7 @@ async def test_a_token_is_asked_for_once_and_a_wrong_one_again(browser: Browser,
         await expect(page.locator("#link")).to_have_text("Live")
 
 
-async def test_a_lost_connection_is_told_and_comes_back_by_itself(browser: Browser, serve, seed: Seed) -> None:
+async def test_a_lost_connection_is_shown_and_comes_back_by_itself(browser: Browser, serve, seed: Seed) -> None:
     play(seed, now_s=time.time())
     async with serve() as (url, _, server):
         port = server.port

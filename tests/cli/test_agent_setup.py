@@ -77,7 +77,7 @@ def test_init_replaces_nothing_unasked(capsys: pytest.CaptureFixture[str]) -> No
     assert "[templates.celery]" in Path("host.toml").read_text()
 
 
-def test_check_tells_what_would_run_and_who_answers(control: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_shows_what_would_run_and_who_answers(control: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("host.toml").write_text(HOST_FILE)
     assert main(["agent", "check", "--control", control, "--state-dir", "state"]) == 0
     told = " ".join(capsys.readouterr().out.split())
@@ -95,7 +95,7 @@ def test_check_tells_what_would_run_and_who_answers(control: str, capsys: pytest
     assert not Path("state").exists(), "a look leaves nothing behind"
 
 
-def test_check_tells_who_workers_run_as_and_when_they_are_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_shows_who_workers_run_as_and_when_they_are_replaced(capsys: pytest.CaptureFixture[str]) -> None:
     Path("host.toml").write_text(
         f"""
         [host]

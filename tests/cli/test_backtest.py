@@ -57,7 +57,7 @@ def profiles(tmp_path: Path) -> Path:
         (["--database-url", "mysql://here"], "HEADWAY_DATABASE_URL must begin with postgresql://"),
     ],
 )
-def test_a_mistake_is_told_in_a_line_before_anything_starts(
+def test_a_mistake_is_reported_in_a_line_before_anything_starts(
     words: list[str], told: str, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["backtest", *(str(trace) if word == "TRACE" else word for word in words)]) == 2

@@ -215,7 +215,7 @@ def test_a_backup_is_of_one_moment_however_much_comes_meanwhile(folder: Path) ->
     assert 5 <= len(claimed) <= number
 
 
-def test_what_comes_between_the_look_at_the_files_and_the_dump_is_in_neither(
+def test_what_comes_between_the_list_of_the_files_and_the_dump_is_in_neither(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The dump is of the same moment: with the claim and without the file, the event would be lost for good."""

@@ -17,7 +17,7 @@ from support.seed import Seed
 from support.served import TOKEN, Served, profiles_file
 
 
-def test_apply_tells_what_became_of_each_pool_and_where(
+def test_apply_reports_what_became_of_each_pool_and_where(
     served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "pools:\n  mail: {queues: [redis/mail], template: rq}\n  news: {queues: [redis/news], template: rq}\n"
@@ -119,7 +119,7 @@ def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
     assert json.loads(listed("decisions", "--json"))["decisions"][0]["decision"]["target_workers"] == 4
 
 
-def test_health_tells_each_stage_and_what_is_wrong(
+def test_health_shows_each_stage_and_what_is_wrong(
     served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed.pipeline(age_s=3.0)
@@ -151,7 +151,7 @@ def test_what_was_recorded_of_a_pool_is_rehearsed_under_its_profile(
     assert "no profile 'nobody'" in capsys.readouterr().err
 
 
-def test_explain_tells_the_newest_decision(served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_the_newest_decision(served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
     assert main(["explain", "mail"]) == 2
     assert "pool 'mail' has no decision yet" in capsys.readouterr().err
@@ -192,7 +192,7 @@ def test_who_does_not_answer_or_asks_for_a_token_is_named(served: Served) -> Non
         apply_profiles("127.0.0.1:8460", None, [Profile(pool="a", queues=("q",), template="t")])
 
 
-def test_apply_tells_what_a_profile_cannot_keep(
+def test_apply_reports_what_a_profile_cannot_keep(
     served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed.host("a")

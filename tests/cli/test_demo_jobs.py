@@ -56,7 +56,7 @@ def test_a_job_is_sent_once_also_when_the_answer_to_the_first_try_was_lost(jobs)
     assert jobs.waiting() == 1
 
 
-def test_jobs_of_several_queues_are_told_apart_and_counted_together(jobs, connection):
+def test_jobs_of_several_queues_are_reported_apart_and_counted_together(jobs, connection):
     jobs.send(MAIL, 0, job(0.01))
     jobs.send(REPORTS, 0, job(0.01))
     assert (jobs.sent, jobs.waiting()) == (2, 2)
@@ -73,13 +73,13 @@ def test_a_job_that_is_begun_again_is_counted(jobs, connection):
     assert jobs.records()[0].starts == 2
 
 
-def test_a_job_that_the_broker_has_lost_is_told_as_gone(jobs):
+def test_a_job_that_the_broker_has_lost_is_reported_as_gone(jobs):
     jobs.send(MAIL, 0, job(1))
     jobs.clear()
     assert [record.status for record in jobs.records()] == ["gone"]
 
 
-def test_without_a_broker_nothing_is_known_and_sending_ends_when_told(tmp_path):
+def test_without_a_broker_nothing_is_known_and_sending_ends_when_asked(tmp_path):
     waits = []
     jobs = DemoJobs(
         f"unix://{tmp_path}/none.sock", QUEUES, wait=lambda seconds: waits.append(seconds) or len(waits) == 3

@@ -186,7 +186,7 @@ def test_top_shows_every_pool_the_one_furthest_behind_first(capsys: pytest.Captu
     assert any("no control plane has led yet" in line for line in wrong)
 
 
-def test_failures_and_what_runs_now_are_told_wherever_one_looks(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_and_what_runs_now_are_shown_everywhere(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
     seed.bucket("redis/mail", at_s=time.time() - 5, failed_jobs=40)
     for words in (["top"], ["describe", "pool", "mail"], ["explain", "mail"], ["get", "queues"]):
         assert main(words) == 0
@@ -243,6 +243,6 @@ def test_while_nobody_answers_top_keeps_what_it_showed_and_says_why(monkeypatch:
         assert (shown, str(problem)) == ("the picture", "as it was: the control plane does not answer")
 
 
-def test_top_does_not_look_too_often(capsys: pytest.CaptureFixture[str]) -> None:
+def test_top_does_not_poll_too_often(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", "--every", "100ms"]) == 2
     assert "--every=100ms must be 0.5 s or more" in capsys.readouterr().err

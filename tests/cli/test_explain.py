@@ -28,7 +28,7 @@ DECISION = asdict(
     [DECISION, {"decision": DECISION}, {"decisions": [{"decision": DECISION}, {"decision": {}}]}],
     ids=["bare", "row", "list"],
 )
-def test_a_decision_in_a_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], body: object) -> None:
+def test_a_decision_in_a_file_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str], body: object) -> None:
     (tmp_path / "decision.json").write_text(json.dumps(body))
     assert main(["explain", "--file", str(tmp_path / "decision.json")]) == 0
     told = capsys.readouterr().out

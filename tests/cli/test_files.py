@@ -58,7 +58,7 @@ def test_a_file_of_comments_wants_nothing(loaded, text: str) -> None:
     assert loaded(text) == ProfilesFile(brokers={}, profiles=())
 
 
-def test_every_mistake_is_told_at_once(loaded) -> None:
+def test_all_mistakes_are_reported_together(loaded) -> None:
     text = """
 brokers: {redis: nonsense, "a/b": "redis://x", ok: "redis://:a,b@h"}
 pool: {}

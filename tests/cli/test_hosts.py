@@ -68,7 +68,7 @@ def test_a_template_that_fails_on_a_host_is_named(say, seed: Seed) -> None:
     assert "rq (fails)" in say("get", "hosts")[1]
 
 
-def test_workers_that_were_ended_by_force_are_told_of_their_host(say, seed: Seed) -> None:
+def test_workers_that_were_ended_by_force_are_shown_with_their_host(say, seed: Seed) -> None:
     seed.host("a")
     assert "forced" not in say("describe", "host", "a")[1]
     seed.execute("insert into forced_ends (host_id, pool, workers) select host_id, 'mail', 3 from hosts")
@@ -89,7 +89,7 @@ def test_only_a_silent_host_is_forgotten(say, seed: Seed) -> None:
     assert say("host", "forget", "b", "--reason", "gone") == (0, "b: forgotten; what it ran is replaced\n")
 
 
-def test_a_restart_tells_how_far_it_is_until_it_is_through(say, seed: Seed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_shows_its_progress_until_it_is_through(say, seed: Seed, monkeypatch: pytest.MonkeyPatch) -> None:
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
     seed.host("a")
     seed.worker("a", "mail", 1)
@@ -118,7 +118,7 @@ def test_a_restart_of_a_pinned_pool_is_through_once_its_new_worker_runs(
     assert (status, said) == (0, "".join(lines))
 
 
-def test_a_restart_that_is_through_tells_of_workers_on_silent_hosts(say, seed: Seed) -> None:
+def test_a_restart_that_is_through_names_workers_on_unreachable_hosts(say, seed: Seed) -> None:
     """Nobody knows what they do; to wait for them could take for ever."""
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
     seed.host("lost", lease_s=-1.0)

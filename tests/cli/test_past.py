@@ -19,7 +19,7 @@ def took(service_s: float, jobs: int) -> str:
     return json.dumps({sketch_index(service_s): jobs})
 
 
-def test_both_queues_of_a_pool_are_played_and_minutes_tell_of_what_is_no_longer_known_by_5_s(
+def test_both_queues_of_a_pool_are_played_and_minutes_hold_what_is_no_longer_known_by_5_s(
     migrated_url: str, seed: Seed
 ) -> None:
     seed.profile(MAIL)

@@ -35,5 +35,5 @@ def test_a_free_port_stays(taken):
     require_free(free, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
 
 
-def test_port_0_becomes_a_port_that_others_can_be_told():
+def test_port_0_becomes_a_port_that_others_can_use():
     assert free_address(Address(host="127.0.0.1", port=0)).port > 0

@@ -163,7 +163,7 @@ def test_a_refusal_is_one_line(name: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 @given(NAMES)
-def test_a_problem_is_told_in_one_line(name: str) -> None:
+def test_a_problem_is_reported_in_one_line(name: str) -> None:
     problem = json.loads(problem_response(Invalid(name, f"queue {name}")).body)
     assert all(map(str.isprintable, [problem["detail"], *problem["breaches"]]))
 

@@ -152,7 +152,7 @@ def test_what_the_files_say_no_option_says(words: list[str], folder: Path, capsy
         ("large: jobs.csv", "large: 7", "workloads: large: expected a trace's file or a drawn workload"),
     ],
 )
-def test_each_mistake_is_told_by_its_place(before: str, after: str, told: str, folder: Path) -> None:
+def test_each_mistake_is_reported_with_its_place(before: str, after: str, told: str, folder: Path) -> None:
     assert before in SCENARIO
     file = scenario(folder, SCENARIO.replace(before, after))
     with pytest.raises(Invalid) as caught:

@@ -232,7 +232,7 @@ def test_every_kind_of_fault_has_an_example_that_is_understood() -> None:
         ("host:number=3,from=0,until=1m", "there is no host-3: --hosts says how many there are"),
     ],
 )
-def test_a_wrong_fault_is_told(text: str, said: str) -> None:
+def test_a_wrong_fault_is_reported(text: str, said: str) -> None:
     with pytest.raises(Invalid) as refused:
         wrongs_of([text], hosts=2)
     assert said in str(refused.value)
@@ -289,7 +289,7 @@ def test_a_mistake_is_one_clear_line(
     assert said.count("\n") == 1
 
 
-def test_what_cannot_be_set_is_told_at_once() -> None:
+def test_what_cannot_be_set_is_reported_at_once() -> None:
     with pytest.raises(Invalid) as refusal:
         Setting(tick_s=0.0, slots=0)
     assert len(refusal.value.breaches) == 2

@@ -27,7 +27,7 @@ DAY_S = 86_400.0
         (["--patch", "nowhere/patch.yaml"], "nowhere/patch.yaml cannot be written"),
     ],
 )
-def test_a_mistake_is_told_in_a_line_before_anything_starts(
+def test_a_mistake_is_reported_in_a_line_before_anything_starts(
     words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace = tmp_path / "mail.csv"

@@ -16,7 +16,7 @@ from headway.agent.system import procfs
 from headway.cli.local import up
 from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
-from headway.cli.local.stack import Plan, where_to_look
+from headway.cli.local.stack import Plan, address_lines
 from headway.settings import Address
 from support.ports import free_port
 
@@ -84,7 +84,7 @@ def test_a_taken_port_is_named_with_what_to_change(folder, capsys, monkeypatch):
     assert "--grpc-address" in text
 
 
-def test_a_broker_that_does_not_answer_and_a_missing_java_are_told_together(folder, capsys, monkeypatch):
+def test_a_broker_that_does_not_answer_and_a_missing_java_are_reported_together(folder, capsys, monkeypatch):
     write(folder)
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -107,7 +107,7 @@ def test_brokers_of_the_environment_take_the_place_of_the_files(folder, capsys, 
     assert "127.0.0.1:1/0" not in text
 
 
-def test_a_door_that_is_open_to_the_network_needs_a_token(folder, capsys, monkeypatch):
+def test_a_listener_that_is_open_to_the_network_needs_a_token(folder, capsys, monkeypatch):
     write(folder)
     monkeypatch.setenv("HEADWAY_HTTP_ADDRESS", "0.0.0.0:0")
     assert "set HEADWAY_TOKEN" in refused(capsys)
@@ -150,7 +150,7 @@ def test_at_another_port_it_says_what_the_other_commands_need(tmp_path, http, li
         stops_workers=False,
         agent_stop_within_s=1.0,
     )
-    assert list(where_to_look(plan)) == lines
+    assert list(address_lines(plan)) == lines
 
 
 def test_it_says_which_workers_go_on_and_how_to_end_them(tmp_path, capsys):

@@ -97,7 +97,7 @@ def test_a_sparkline_reaches_full_height_at_its_greatest_value(values, columns, 
     assert sparkline(values, columns=columns, bars=BARS) == bars
 
 
-def test_a_limit_that_had_the_last_word_is_told_with_the_demand_behind_it():
+def test_a_limit_that_had_the_last_word_is_shown_with_the_demand_behind_it():
     held = {**DECISION, "binding": "hold_down", "notes": ["metrics are stale"]}
     assert reason(held) == "delay before scaling down; starting all waiting jobs in time 8.6; metrics are stale"
     assert reason({"binding": "bounds", "demands": [], "notes": []}) == "bounds"

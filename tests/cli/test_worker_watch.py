@@ -56,7 +56,7 @@ def agent():
     agent.process.wait(timeout=60)
 
 
-def test_a_life_begins_and_ends_between_the_looks_that_see_it(agent):
+def test_a_life_begins_and_ends_between_the_polls_that_see_it(agent):
     pid = agent.tell("start")
     born_s = psutil.Process(pid).create_time()
     clock = Clock(born_s - 1)
@@ -77,7 +77,7 @@ def test_a_life_begins_and_ends_between_the_looks_that_see_it(agent):
     assert life.ended_at_s == born_s + 2  # between the looks at 1 and 3
 
 
-def test_a_create_time_outside_the_looks_is_moved_between_them(agent):
+def test_a_create_time_outside_the_polls_is_moved_between_them(agent):
     born_s = psutil.Process(agent.tell("start")).create_time()
     clock = Clock(born_s + 4)
     watch = WorkerWatch(lambda: None, clock=clock)

@@ -45,7 +45,7 @@ from headway.__main__ import main
         ),
     ],
 )
-def test_a_wrong_call_is_one_line_with_the_word_and_where_to_look(
+def test_a_wrong_call_is_one_line_with_the_word_and_where_to_find_help(
     words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 2
@@ -61,7 +61,7 @@ def test_a_command_with_several_verbs_lists_them_where_none_is_given(
 
 
 @pytest.mark.parametrize("words", [["plan", "--jobs-per-day", "1M", "--service", "200ms"], ["get", "--help"]])
-def test_a_reader_who_has_read_enough_hears_no_complaint(words: list[str]) -> None:
+def test_a_reader_who_has_read_enough_sees_no_complaint(words: list[str]) -> None:
     """As `| head -0` would: nobody reads from the first byte on."""
     reading, writing = os.pipe()
     os.close(reading)

@@ -61,7 +61,7 @@ def process(tmp_path: Path, service: Service, valkey_url: str) -> Iterator[Proce
         process.running.wait()
 
 
-def test_killed_at_any_moment_it_tells_each_job_once(rq: Rq, service: Service, process: Process) -> None:
+def test_killed_at_any_moment_it_reports_each_job_once(rq: Rq, service: Service, process: Process) -> None:
     due: Counter[tuple[str, EventKind]] = Counter()
 
     def some_work() -> None:

@@ -79,7 +79,7 @@ OVER = ReportedLife(stage=Stage.ENDED, enqueued_at_s=10.0)
         (None, record("started", started=11), replace(SEEN, is_enqueued_reported=True), ["started 11"]),
     ],
 )
-def test_what_is_new_is_told_and_nothing_else(
+def test_what_is_new_is_reported_and_nothing_else(
     reported: ReportedLife | None, now: JobRecord, seen: Sighting, events: list[str]
 ) -> None:
     new, told_now = progress(reported, now, seen)
@@ -183,7 +183,7 @@ def test_an_entry_says_which_attempt_it_begins(
     assert [event.attempt for event in new if event.kind is EventKind.ENQUEUED] == attempts
 
 
-def test_a_job_put_aside_until_its_retry_is_known_to_have_failed_however_often_it_is_looked_at() -> None:
+def test_a_job_put_aside_until_its_retry_is_known_to_have_failed_however_often_it_is_polled() -> None:
     later = replace(record("scheduled", 10, 11, 12), retries_left=1)
     reported: ReportedLife | None = runs()
     for _ in range(3):

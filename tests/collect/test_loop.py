@@ -150,7 +150,7 @@ def test_a_broker_that_goes_away_is_logged_once_and_nothing_is_sent_of_it(
     assert again.wait_stopped()
 
 
-def test_a_bug_is_logged_and_what_was_not_told_is_read_again(
+def test_a_bug_is_logged_and_what_was_not_sent_is_read_again(
     rq: Rq, started, control: Control, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     collector = started()

@@ -43,7 +43,7 @@ def test_depths_and_the_oldest_age_are_those_of_rqs_own_api(rq: Rq, watch: Watch
     assert (sample.waiting_jobs, sample.in_flight_jobs, sample.oldest_age_s) == (0, 0, 0.0)
 
 
-def test_a_job_is_told_step_by_step_at_rqs_own_times(rq: Rq, watch: Watch) -> None:
+def test_a_job_is_reported_step_by_step_at_rqs_own_times(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(work)
     watch.poll_once()
     assert watch.reported() == [ENQUEUED]
@@ -65,7 +65,7 @@ def test_a_job_is_told_step_by_step_at_rqs_own_times(rq: Rq, watch: Watch) -> No
 
 
 @pytest.mark.parametrize("kept_s", [None, 500, 86_400])
-def test_jobs_that_come_and_go_between_two_looks_are_told_whole(rq: Rq, watch: Watch, kept_s: int | None) -> None:
+def test_jobs_that_come_and_go_between_two_polls_are_reported_whole(rq: Rq, watch: Watch, kept_s: int | None) -> None:
     """However long RQ keeps them: the place of the new ones in the registry is learnt."""
     for _ in range(3):
         rq.queue().enqueue(work, result_ttl=kept_s)
@@ -78,7 +78,7 @@ def test_jobs_that_come_and_go_between_two_looks_are_told_whole(rq: Rq, watch: W
     assert {event.queue for event in watch.events if event.kind is FAILED} == {"redis/news"}
 
 
-def test_a_job_that_is_kept_for_ever_is_told_if_it_was_seen_before_its_end(rq: Rq, watch: Watch) -> None:
+def test_a_job_that_is_kept_for_ever_is_reported_if_it_was_seen_before_its_end(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(work, result_ttl=-1)
     rq.queue().enqueue(fail, failure_ttl=-1)
     watch.poll_once()
@@ -88,7 +88,7 @@ def test_a_job_that_is_kept_for_ever_is_told_if_it_was_seen_before_its_end(rq: R
     assert watch.reported() == [ENQUEUED, ENQUEUED, STARTED, FINISHED, STARTED, FAILED]
 
 
-def test_jobs_of_rqs_own_worker_process_are_told_while_they_run(rq: Rq, watch: Watch) -> None:
+def test_jobs_of_rqs_own_worker_process_are_reported_while_they_run(rq: Rq, watch: Watch) -> None:
     """`rq worker`, which forks a process for each job."""
     jobs = [rq.queue().enqueue(time.sleep, 0.3) for _ in range(3)]
     program = str(Path(sys.executable).with_name("rq"))
@@ -105,7 +105,7 @@ def test_jobs_of_rqs_own_worker_process_are_told_while_they_run(rq: Rq, watch: W
         assert 0.299 <= finished.at_s - finished.started_at_s < 60.0
 
 
-def test_what_ended_before_the_first_look_is_not_told_but_what_waits_is(rq: Rq, valkey_url: str) -> None:
+def test_what_ended_before_the_first_poll_is_not_reported_but_what_waits_is(rq: Rq, valkey_url: str) -> None:
     rq.queue().enqueue(work)
     rq.run()
     waiting = rq.queue().enqueue(work)
@@ -115,7 +115,7 @@ def test_what_ended_before_the_first_look_is_not_told_but_what_waits_is(rq: Rq, 
     assert [(event.kind, event.job_id) for event in watch.events] == [(ENQUEUED, waiting.id)]
 
 
-def test_a_job_that_fails_is_told_with_its_times(rq: Rq, watch: Watch) -> None:
+def test_a_job_that_fails_is_reported_with_its_times(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(fail)
     rq.run()
     watch.poll_once()
@@ -151,7 +151,7 @@ def test_a_retry_that_has_to_wait_enters_when_it_is_due(rq: Rq, watch: Watch) ->
     assert attempts(watch) == [None, 2]
 
 
-def test_retries_that_wait_are_told_as_such_however_late_they_come(rq: Rq, watch: Watch) -> None:
+def test_retries_that_wait_are_reported_as_such_however_late_they_come(rq: Rq, watch: Watch) -> None:
     """What ended well is forgotten within a minute; what waits for its retry is not."""
     jobs = [rq.queue().enqueue(fail, retry=Retry(max=2, interval=[60, 60])) for _ in range(3)]
     watch.poll_once()
@@ -168,7 +168,7 @@ def test_retries_that_wait_are_told_as_such_however_late_they_come(rq: Rq, watch
     assert sorted(attempts(watch), key=str) == [2, 2, 2, 3, 3, 3, None, None, None]
 
 
-def test_of_a_job_that_fails_and_comes_back_between_two_looks_one_entry_is_fresh(rq: Rq, watch: Watch) -> None:
+def test_of_a_job_that_fails_and_comes_back_between_two_polls_one_entry_is_fresh(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(fail, retry=Retry(max=3))
     rq.run(jobs=2)  # it waits for its third attempt, and nobody has looked
     watch.poll_once()

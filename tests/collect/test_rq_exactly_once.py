@@ -84,7 +84,7 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_job_is_told_once(rq: Rq, valkey_url: str, seed: int) -> None:
+def test_every_job_is_reported_once(rq: Rq, valkey_url: str, seed: int) -> None:
     watch = Watch(valkey_url)
     watch.poll_once()
     story = Story(rq, watch, seed)
@@ -96,7 +96,7 @@ def test_every_job_is_told_once(rq: Rq, valkey_url: str, seed: int) -> None:
 
 @pytest.mark.usefixtures("tight")
 @pytest.mark.parametrize("seed", range(6))
-def test_every_job_is_told_once_when_every_bound_is_reached(rq: Rq, valkey_url: str, seed: int) -> None:
+def test_every_job_is_reported_once_when_every_bound_is_reached(rq: Rq, valkey_url: str, seed: int) -> None:
     watch = Watch(valkey_url)
     watch.poll_once()
     story = Story(rq, watch, seed)
@@ -107,7 +107,7 @@ def test_every_job_is_told_once_when_every_bound_is_reached(rq: Rq, valkey_url: 
 
 
 @pytest.mark.usefixtures("tight")
-def test_each_job_is_told_in_the_order_of_its_life(rq: Rq, valkey_url: str) -> None:
+def test_each_job_is_reported_in_the_order_of_its_life(rq: Rq, valkey_url: str) -> None:
     watch = Watch(valkey_url)
     story = Story(rq, watch, seed=99)
     for _ in range(TURNS):

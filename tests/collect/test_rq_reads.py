@@ -69,7 +69,7 @@ def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None
     }
 
 
-def test_a_look_is_few_round_trips_however_many_queues_there_are(
+def test_a_poll_is_few_round_trips_however_many_queues_there_are(
     rq: Rq, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(30):
@@ -101,7 +101,7 @@ def test_a_deep_queue_costs_no_more_than_what_is_new_in_it(rq: Rq, watch: Watch)
     assert len(watch.events) == 5_010
 
 
-def test_of_a_deep_queue_only_the_newest_entries_are_told_at_the_beginning(rq: Rq, valkey_url: str) -> None:
+def test_of_a_deep_queue_only_the_newest_entries_are_reported_at_the_beginning(rq: Rq, valkey_url: str) -> None:
     entered(rq, 3_000)
     watch = Watch(valkey_url)
     while watch.poll_once().has_more:
@@ -110,7 +110,7 @@ def test_of_a_deep_queue_only_the_newest_entries_are_told_at_the_beginning(rq: R
     assert {event.job_id for event in watch.events} == {f"mail-{number}" for number in range(1_000, 3_000)}
 
 
-def test_what_is_too_old_for_the_stream_is_not_told(rq: Rq, watch: Watch) -> None:
+def test_what_is_too_old_for_the_stream_is_not_reported(rq: Rq, watch: Watch) -> None:
     began_s = time.time() // 1  # entered to the second
     entered(rq, 2, age_s=700.0)
     (sample,) = watch.poll_once().samples
@@ -138,7 +138,7 @@ def test_a_wait_of_unknown_age_is_unknown(rq: Rq, watch: Watch) -> None:
     assert watch.events == []
 
 
-def test_workers_are_told_by_host_and_pid_with_what_they_do(rq: Rq, watch: Watch) -> None:
+def test_workers_are_reported_by_host_and_pid_with_what_they_do(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(work)
     seen, started_at = [], []
     while_running.append(lambda: started_at.append(rq.job(job.id).started_at))

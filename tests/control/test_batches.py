@@ -59,7 +59,7 @@ def test_a_batch_has_a_bound_and_may_be_empty() -> None:
         check(batch(events=[event()] * BATCH_ITEMS_MAX, samples=[sample()]))
 
 
-def test_a_batch_wrong_throughout_is_told_so_in_a_few_words() -> None:
+def test_a_batch_wrong_throughout_gets_a_short_message() -> None:
     with pytest.raises(Invalid) as raised:
         check(batch(events=[event(at_s=-1.0)] * 1000))
     assert len(raised.value.breaches) == 10

@@ -50,7 +50,7 @@ def test_a_time_outside_the_span_is_moved_by_the_offset_or_to_the_end(
     received_at_s=st.floats(min_value=1e9, max_value=4e9),
     offset_s=st.floats(min_value=-1e11, max_value=1e11),
 )
-def test_no_clock_moves_a_time_out_of_the_span_and_a_second_look_changes_nothing(
+def test_no_clock_moves_a_time_out_of_the_span_and_a_second_pass_changes_nothing(
     at_s: float, received_at_s: float, offset_s: float
 ) -> None:
     once = corrected(at_s, received_at_s=received_at_s, offset_s=offset_s)

@@ -50,7 +50,9 @@ async def test_who_is_refused_takes_nobodys_place_with_it(engine: Engine, line: 
     assert await names(engine) == set(HOSTS) - {"host-7"}
 
 
-async def test_where_postgres_fails_all_hear_of_it_and_nobody_is_in(engine: Engine, line: EnrolmentWriter[int]) -> None:
+async def test_where_postgres_fails_all_receive_the_error_and_nobody_is_in(
+    engine: Engine, line: EnrolmentWriter[int]
+) -> None:
     away = Unavailable("Postgres did not do its part")
     asked = (line.let_in(name, letting_in(name, error=away if name == "host-9" else None)) for name in HOSTS)
     answers = await asyncio.gather(*asked, return_exceptions=True)

@@ -49,7 +49,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return asked
 
 
-async def test_the_first_look_is_in_parts_each_of_which_is_told_of(engine: Engine, asked: list[dict[str, Any]]) -> None:
+async def test_the_first_evaluation_is_in_parts_each_of_which_is_reported(
+    engine: Engine, asked: list[dict[str, Any]]
+) -> None:
     """Ten thousand queues have more rows in minutes than Python makes before a transaction or a lease ends."""
     recent, parts = BucketCache(), []
     await BucketBackfill().keep_up(engine, recent, now_s=NOW_S, on_part=lambda: parts.append(1))
@@ -84,7 +86,7 @@ async def test_what_was_interrupted_goes_on_where_it_was(
     assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS
 
 
-async def test_little_that_is_new_is_left_to_the_look_and_much_of_it_is_read_in_parts(
+async def test_little_that_is_new_is_left_to_the_evaluation_and_much_of_it_is_read_in_parts(
     engine: Engine, migrated_url: str, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after minutes in which nobody looked, or when the pipeline writes minutes at once."""

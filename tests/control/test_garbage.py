@@ -9,7 +9,7 @@ import pytest
 from headway.control.gc_tuning import THRESHOLDS, collect_rarely, give_back
 
 
-def test_cycles_are_looked_for_less_often_and_still_found() -> None:
+def test_cycles_are_searched_less_often_and_still_found() -> None:
     before = gc.get_threshold()
     try:
         collect_rarely()

@@ -453,7 +453,7 @@ async def test_before_it_has_started_nothing_is_accepted(root: Path) -> None:
         await Ingest(engine=engine, event_log=EventLog(root), clock=lambda: NOW_S).accept(batch(1))
 
 
-async def test_a_producer_with_a_wrong_clock_is_corrected_and_told_how_often(migrated_url: str, root: Path) -> None:
+async def test_a_producer_with_a_wrong_clock_is_corrected_and_receives_the_count(migrated_url: str, root: Path) -> None:
     async with ingesting(migrated_url, root) as ingest:
         told = batch(1, events=2, samples=(sample("redis/mail", 1, at_s=NOW_S - 3600.0),))
         wrong = TelemetryBatch(

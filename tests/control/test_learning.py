@@ -139,7 +139,7 @@ def test_how_soon_hosts_act_and_how_soon_that_is_known() -> None:
         ({"state": WorkerState.DRAINING, "since_s": 0.3, "reported_s": 0.4, "started_s": -100.0}, 0.3),
     ],
 )
-def test_how_soon_hosts_act_is_told_by_the_first_that_is_seen_of_it(seen: dict[str, Any], took_s: float) -> None:
+def test_how_soon_hosts_act_is_measured_by_the_first_that_is_seen_of_it(seen: dict[str, Any], took_s: float) -> None:
     loop = Loop()
     loop.evaluate(waiting_jobs=1, after=(Assignment(pool="mail", host_id="a", template="mail", base_workers=1),))
     times = {key: loop.now_s + seen[key] for key in ("since_s", "reported_s", "started_s")}

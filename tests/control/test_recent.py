@@ -47,7 +47,7 @@ def test_the_queues_in_which_jobs_wait_are_named() -> None:
     assert recent.take([row(5.0, waiting_jobs=2), row(5.0, queue="redis/idle")], revision=1) == {"redis/mail"}
 
 
-def test_forgetting_keeps_the_newest_sample_so_that_its_age_can_be_told() -> None:
+def test_forgetting_keeps_the_newest_sample_so_that_its_age_is_known() -> None:
     recent = BucketCache()
     recent.take([row(5.0), row(10.0), row(15.0, arrived_jobs=1, sampled_at_s=None, waiting_jobs=None)], revision=1)
     recent.forget(now_s=10.0 + 2 * KEPT_S)

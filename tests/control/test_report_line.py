@@ -32,7 +32,7 @@ async def known(engine: Engine) -> Any:
     return host, sequence
 
 
-async def test_what_is_told_again_needs_no_whole_report(engine: Engine, line: ReportWriter) -> None:
+async def test_what_is_reported_again_needs_no_whole_report(engine: Engine, line: ReportWriter) -> None:
     host_id = await enrolled(engine)
     first, again = report(host_id), report(host_id, 2, cpu_cores=3.0)
     assert not await line.beat(beat_of(first)), "nothing is known yet"
@@ -67,7 +67,7 @@ async def test_a_report_that_another_control_plane_took_meanwhile_is_noticed(
     assert [worker.worker_id for worker in host.workers] == ["w1"]
 
 
-async def test_a_host_that_was_forgotten_is_told_to_enrol(engine: Engine, line: ReportWriter) -> None:
+async def test_a_host_that_was_forgotten_is_asked_to_enrol(engine: Engine, line: ReportWriter) -> None:
     host_id = await enrolled(engine)
     first, again = report(host_id), report(host_id, 2)
     assert await line.report(first, beat_of(first))

@@ -39,7 +39,7 @@ REPORT = HostReport(
 )
 
 
-def test_what_an_agent_tells_is_taken() -> None:
+def test_what_an_agent_reports_is_taken() -> None:
     check_names(host_id="h", boot_id="boot")
     check_beat(BEAT)
     check_report(REPORT)
@@ -112,13 +112,13 @@ def test_a_host_that_nobody_could_ask_for_by_its_name_is_refused(name: str) -> N
         check_host_name(name)
 
 
-def test_names_that_are_none_are_told_together() -> None:
+def test_invalid_names_are_reported_together() -> None:
     with pytest.raises(Invalid) as refused:
         check_names(host_id="", boot_id="a\0")
     assert [breach.split()[0] for breach in refused.value.breaches] == ["host_id", "boot_id"]
 
 
-def test_a_report_that_is_wrong_throughout_is_told_so_in_few_words() -> None:
+def test_a_report_that_is_wrong_throughout_gets_a_short_message() -> None:
     with pytest.raises(Invalid) as refused:
         check_report(replace(REPORT, workers=(replace(WORKER, started_at_s=NAN),) * 1_000))
     assert len(refused.value.breaches) == BREACHES_MAX

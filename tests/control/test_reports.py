@@ -82,7 +82,7 @@ async def test_a_notification_of_postgres_ends_the_wait(
     hearing.cancel()
 
 
-async def test_after_a_broken_ear_every_poll_looks_again(engine: Engine, reports: AgentService) -> None:
+async def test_after_a_broken_listener_every_poll_reads_again(engine: Engine, reports: AgentService) -> None:
     """Notifications that were sent meanwhile are lost."""
     hosts = [await enrolled(reports, name) for name in ("a", "b")]
     polls = [asyncio.create_task(reports.poll(await having(reports, host), wait_s=60.0)) for host in hosts]
@@ -174,7 +174,7 @@ async def test_a_report_makes_the_host_known_and_says_for_how_long(engine: Engin
     assert (host.is_known, host.capacity.cpu_cores) == (True, 2.0)
 
 
-async def test_a_host_that_nobody_knows_is_told_to_enrol(reports: AgentService) -> None:
+async def test_an_unknown_host_is_asked_to_enrol(reports: AgentService) -> None:
     with pytest.raises(NotFound, match="must enrol again"):
         await reports.poll(await having(reports, "nobody"), wait_s=60.0)
     with pytest.raises(NotFound, match="must enrol again"):
@@ -221,7 +221,7 @@ def read(reports: AgentService, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-async def test_an_agent_that_comes_back_with_what_it_was_told_is_held_without_a_look(
+async def test_an_agent_that_returns_with_its_last_answer_is_held_without_a_query(
     engine: Engine, reports: AgentService, read: list[str]
 ) -> None:
     host_id = await enrolled(reports)
@@ -251,7 +251,7 @@ async def test_what_was_known_is_not_believed_after_a_change(
     assert read == [host_id, host_id]
 
 
-async def test_a_change_that_is_heard_of_during_the_look_is_not_lost(
+async def test_a_change_that_arrives_during_the_query_is_not_lost(
     engine: Engine, reports: AgentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host_id = await enrolled(reports)
@@ -271,7 +271,7 @@ async def test_a_change_that_is_heard_of_during_the_look_is_not_lost(
     assert target(standing) == 4
 
 
-async def test_the_first_wait_after_a_change_is_short_for_a_broker_may_begin_to_tell(
+async def test_the_first_wait_after_a_change_is_short_for_a_broker_may_begin_to_report(
     engine: Engine, reports: AgentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headway.control.agents.agent_service.HINTED_WAIT_S", 0.05)

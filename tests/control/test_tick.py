@@ -116,7 +116,7 @@ async def test_metrics_wake_a_pool_at_zero_and_no_other(migrated_url: str, datab
     assert database.assigned() == {("asleep", "a"): 1, ("awake", "a"): 1}
 
 
-async def test_a_pool_that_is_told_to_wake_keeps_to_its_threshold(migrated_url: str, database: Database) -> None:
+async def test_a_pool_that_is_woken_keeps_to_its_threshold(migrated_url: str, database: Database) -> None:
     database.profile(activation_jobs=2, objective=Objective(target_s=300.0))
     database.host()
     database.bucket()
@@ -208,7 +208,7 @@ async def test_a_superseded_leader_assigns_nothing(migrated_url: str, database: 
     assert database.assigned() == {}
 
 
-async def test_hosts_are_told_at_once_of_orders_that_have_changed_and_of_no_others(
+async def test_hosts_are_notified_at_once_of_changed_assignments_and_of_no_others(
     migrated_url: str, database: Database
 ) -> None:
     """Their polls are held: untold, they would hear of it when their time is over."""
@@ -565,7 +565,7 @@ async def test_a_tick_that_finds_no_database_is_one_line_and_no_progress(caplog:
     assert leading.progresses == 0
 
 
-async def test_a_leader_whose_ticks_all_fail_does_not_look_alive(
+async def test_a_leader_whose_ticks_all_fail_does_not_seem_alive(
     migrated_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its lease must end, whatever it still reads, so that another tries and health tells."""

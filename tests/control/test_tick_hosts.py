@@ -67,7 +67,7 @@ async def test_a_pinned_worker_of_a_lost_host_is_neither_started_twice_nor_stopp
     assert database.revision_of("a") == told
 
 
-async def test_what_a_pinned_pool_runs_is_told_to_be_exclusive_for_as_long_as_it_is_pinned(
+async def test_what_a_pinned_pool_runs_is_marked_exclusive_for_as_long_as_it_is_pinned(
     migrated_url: str, database: Database
 ) -> None:
     database.host("a")
@@ -98,9 +98,7 @@ async def test_what_a_host_runs_that_nobody_decided_about_is_taken_over_as_it_is
     assert database.revision_of("b") == 1  # it is told, so that it is sure
 
 
-async def test_a_host_that_nobody_decided_about_is_told_also_that_it_runs_nothing(
-    migrated_url: str, database: Database
-) -> None:
+async def test_an_undecided_host_receives_an_empty_assignment_too(migrated_url: str, database: Database) -> None:
     """It was forgotten, replaced, and is back: until it is told otherwise its agent may act on the orders of before."""
     database.profile(workers_min=1, workers_max=1, pinned=1)
     database.host("b")
@@ -126,7 +124,7 @@ async def test_what_a_host_runs_of_a_pool_that_is_only_advised_is_neither_ended_
         assert database.revision_of("a") == 1
 
 
-async def test_what_a_forgotten_host_still_runs_is_told_to_go_where_it_was_replaced(
+async def test_what_a_forgotten_host_still_runs_is_stopped_where_it_was_replaced(
     migrated_url: str, database: Database
 ) -> None:
     database.profile(workers_min=1, workers_max=1, pinned=1)
@@ -213,7 +211,7 @@ async def test_a_host_that_is_forgotten_while_a_tick_decides_costs_no_tick(
     assert database.assigned() == {("mail", "b"): 2}
 
 
-async def test_while_nobody_looked_no_host_was_silent(migrated_url: str, database: Database) -> None:
+async def test_without_evaluations_no_host_was_silent(migrated_url: str, database: Database) -> None:
     """Postgres's clock was set on, or its machine and the leader's stood still: nobody could be heard meanwhile."""
     database.profile(workers_min=1, workers_max=1, pinned=1)
     database.host("a", lease_s=45.0)

@@ -72,7 +72,7 @@ async def test_a_pinned_worker_that_has_moved_since_the_backup_stays_where_it_is
     database.close()
 
 
-async def test_a_pinned_worker_is_started_once_everybody_has_told_that_it_runs_nowhere(migrated_url: str) -> None:
+async def test_a_pinned_worker_is_started_once_every_host_has_reported_that_it_runs_nowhere(migrated_url: str) -> None:
     database = Restored(migrated_url)
     database.profile(pinned=1)
     async with leading(migrated_url) as (ticker, epoch):
@@ -83,7 +83,7 @@ async def test_a_pinned_worker_is_started_once_everybody_has_told_that_it_runs_n
     database.close()
 
 
-async def test_after_a_crash_that_lost_nothing_nobody_is_told_anything_anew(migrated_url: str) -> None:
+async def test_after_a_crash_that_lost_nothing_no_host_receives_anything_anew(migrated_url: str) -> None:
     database = Restored(migrated_url)
     database.profile(pinned=1)
     async with leading(migrated_url) as (ticker, epoch):
@@ -109,7 +109,7 @@ async def test_an_ordinary_pool_goes_on_from_what_runs_and_is_brought_to_its_tar
     database.close()
 
 
-async def test_a_host_that_nobody_had_decided_about_is_not_told_to_run_nothing_before_it_has_told(
+async def test_an_undecided_host_receives_no_empty_assignment_before_its_report(
     migrated_url: str,
 ) -> None:
     """It was forgotten and came back with its workers just before the lead, and perhaps the database, changed."""

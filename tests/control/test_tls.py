@@ -184,7 +184,7 @@ async def test_a_renewed_certificate_is_taken_up_without_a_restart(keys: Keys, o
         assert GOT_THROUGH in str(await called(address, keys.tls()))
 
 
-async def test_an_agent_that_does_not_trust_the_control_plane_says_so_and_tells_it_nothing(
+async def test_an_agent_that_does_not_trust_the_control_plane_logs_so_and_sends_it_nothing(
     keys: Keys, others: Keys, tmp_path: Path
 ) -> None:
     """A whole agent: the handshake fails before its join token is on the way."""
@@ -213,7 +213,7 @@ async def test_an_agent_that_does_not_trust_the_control_plane_says_so_and_tells_
 # --- the HTTP door ---------------------------------------------------------------------------------------------------
 
 
-async def test_the_http_door_speaks_tls_and_takes_up_a_renewed_certificate(keys: Keys, others: Keys) -> None:
+async def test_the_http_server_speaks_tls_and_reloads_a_renewed_certificate(keys: Keys, others: Keys) -> None:
     app = App()
     app.add_api_route("/v1/health", _healthy)
     app.close = _nothing  # type: ignore[method-assign]
@@ -249,7 +249,7 @@ async def test_the_http_door_speaks_tls_and_takes_up_a_renewed_certificate(keys:
 @pytest.mark.parametrize(
     ("days", "said"), [(-1, ["has expired, and no client takes it"]), (13, ["expires: "]), (15, [])]
 )
-def test_the_log_tells_of_a_certificate_that_has_expired_or_soon_will(
+def test_the_log_names_a_certificate_that_has_expired_or_soon_will(
     keys: Keys, caplog: pytest.LogCaptureFixture, days: int, said: list[str]
 ) -> None:
     keys.remake_server("control.example", days=days)
@@ -258,7 +258,7 @@ def test_the_log_tells_of_a_certificate_that_has_expired_or_soon_will(
     assert all(f"the certificate {keys.folder / 'server.crt'} {each}" in caplog.text for each in said)
 
 
-async def test_an_agent_that_calls_the_http_door_is_told_that_it_is_the_wrong_one() -> None:
+async def test_an_agent_that_calls_the_http_server_learns_that_it_is_the_wrong_one() -> None:
     app = App()
     app.close = _nothing  # type: ignore[method-assign]
     server = HttpServer(app, address=LOOPBACK)

@@ -105,7 +105,7 @@ def test_no_job_is_lost_and_none_is_killed_while_workers_come_and_go(shop: Shop,
         assert "forcing" not in site.logged()
 
 
-def test_a_job_longer_than_the_deadline_is_killed_after_it_and_that_is_told(shop: Shop, tmp_path: Path) -> None:
+def test_a_job_longer_than_the_deadline_is_killed_after_it_and_that_is_reported(shop: Shop, tmp_path: Path) -> None:
     with site_of(shop, tmp_path, drain_timeout_s=DEADLINE_S) as site:
         site.scale(1)
         (worker_id,) = site.until_running(1)

@@ -160,7 +160,7 @@ def test_pauses_grow_to_a_bound_and_end_with_an_answer(opened, control: Control)
     assert outbox.pause_s == 0.0
 
 
-def test_what_the_control_plane_will_never_take_is_dropped_and_told(
+def test_what_the_control_plane_will_never_take_is_dropped_and_logged(
     opened, control: Control, caplog: pytest.LogCaptureFixture
 ) -> None:
     control.answers = iter([Invalid("queue is empty")])

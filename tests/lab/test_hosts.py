@@ -16,6 +16,6 @@ def test_a_worker_that_failed_for_another_reason_did_not_give_up() -> None:
     assert not gave_up(words, broker=BROKER)
 
 
-def test_a_worker_that_ended_when_it_was_told_to_did_not_give_up() -> None:
+def test_a_worker_that_ended_as_it_was_asked_to_did_not_give_up() -> None:
     words = f"ended pool=letters template=letters pid=7 exit=0 after_s=70.9\nError 113 connecting to {BROKER}."
     assert not gave_up(words, broker=BROKER)

@@ -72,7 +72,7 @@ def test_a_host_that_is_parted_is_reached_by_nobody_until_it_is_back(lan: Networ
         assert _sees(lambda: _reaches(lan, "two", one, within_s=1.0))
 
 
-def test_a_host_that_is_silenced_towards_one_is_heard_by_the_others(lan: Network) -> None:
+def test_a_host_that_is_partitioned_from_one_reaches_the_others(lan: Network) -> None:
     if not lan.can_part:
         with pytest.raises(NotImplementedError):
             lan.silence("two", towards="one")

@@ -79,7 +79,7 @@ def test_a_host_that_obeys_an_older_epoch_is_seen() -> None:
     assert watch.breaches == ["a obeyed epoch 6 after 7"]
 
 
-def test_a_watch_that_cannot_look_says_so() -> None:
+def test_a_watch_that_cannot_poll_reports_so() -> None:
     watch = watch_of(object())
     with watch.looking():
         assert sees(lambda: watch.breaches, within_s=WITHIN_S)

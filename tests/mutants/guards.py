@@ -79,7 +79,7 @@ GUARDS = (
         (
             "controlplane/session.py",
             "self._contact.commit_to(isolation_limits_s",
-            "self._pending.reported(batch)\n        self._contact.commit_to(promises",
+            "self._pending.reported(batch)\n        self._contact.commit_to(isolation_limits_s",
         ),
         ("controlplane/enrolment.py", "                self._folder.save_identity(fresh)", "                pass"),
         (

@@ -23,5 +23,5 @@ def test_every_guard_can_be_taken_away(guard: Guard) -> None:
 
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.what)
-def test_every_harm_can_be_done(harm: Harm) -> None:
+def test_every_fault_can_be_injected(harm: Harm) -> None:
     assert (HEADWAY / harm.module).read_text(encoding="utf-8").count(harm.right) == 1

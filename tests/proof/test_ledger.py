@@ -10,7 +10,7 @@ def line(seed: int, **figures: object) -> dict[str, object]:
     return {"seed": seed, "load_1m": 2.0 * seed, "cores": 2, **figures}
 
 
-def test_counts_are_added_and_seconds_are_told_from_the_least_to_the_most() -> None:
+def test_counts_are_added_and_seconds_are_shown_from_the_least_to_the_most() -> None:
     rounds = [
         line(
             1, jobs_done=600, hosts=4, by_kind={"agent killed": 2}, settled_s={"max": 4.5}, took_over_s={"hung": [9.0]}
@@ -29,7 +29,7 @@ def test_counts_are_added_and_seconds_are_told_from_the_least_to_the_most() -> N
     ]
 
 
-def test_what_is_no_number_is_not_told() -> None:
+def test_what_is_no_number_is_not_reported() -> None:
     rounds = [line(1, namespaces=True, settled_s={"max_after": "agent killed"}, took_over_s={})]
     assert told("faults", rounds) == ["faults: rounds ended: 1 (seeds 1; load 2)"]
 
@@ -61,7 +61,7 @@ def test_a_line_that_a_crash_cut_short_does_not_count(tmp_path: Path) -> None:
     assert [each["kills"] for each in after.lines()] == [3, 4]
 
 
-def test_whoever_wants_to_know_hears_of_each_round(tmp_path: Path) -> None:
+def test_whoever_wants_to_know_receives_each_round(tmp_path: Path) -> None:
     heard: list[dict[str, object]] = []
     Proof(ledger=tmp_path / "storm.jsonl", minutes=1.0, tell=heard.append).record(7, kills=3)
     assert [(each["seed"], each["kills"]) for each in heard] == [(7, 3)]

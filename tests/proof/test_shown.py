@@ -57,7 +57,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.name)
-def test_it_is_shown_wherever_one_looks(sites: Sites, cause: Cause) -> None:
+def test_it_is_shown_everywhere(sites: Sites, cause: Cause) -> None:
     if cause.needs_spark and not HAS_SPARK:
         pytest.skip("of Spark's own JVM")
     try:

@@ -160,7 +160,9 @@ def test_the_decision_says_why_nobody_is_started() -> None:
         ({}, None),
     ],
 )
-def test_a_threshold_that_costs_the_objective_or_does_nothing_is_told(values: dict[str, Any], note: str | None) -> None:
+def test_a_threshold_that_costs_the_objective_or_does_nothing_is_reported(
+    values: dict[str, Any], note: str | None
+) -> None:
     notes = decide(seen(queue(), **values), ASLEEP, now_s=NOW_S)[0].notes
     assert [each for each in notes if each.startswith("activation")] == ([note] if note else [])
 

@@ -49,7 +49,7 @@ def test_the_floor_is_kept_to_all_the_same() -> None:
     assert decide(seen, held(0), now_s=NOW_S)[0].target_workers == 4
 
 
-def test_where_nothing_fails_no_decision_tells_of_it() -> None:
+def test_where_nothing_fails_no_decision_mentions_it() -> None:
     decision, _ = decide(view(LATE), held(2), now_s=NOW_S)
     assert "crash_loop" not in {step.name for step in decision.steps}
 

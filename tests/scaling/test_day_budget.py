@@ -115,7 +115,7 @@ def test_what_a_clock_counted_that_was_days_ahead_is_not_believed() -> None:
     assert payable_workers(account, seen, floor_workers=0, busy_workers=0) == 2
 
 
-def test_counting_begins_with_what_stored_decisions_tell() -> None:
+def test_counting_begins_with_what_stored_decisions_hold() -> None:
     seen = budgeted(worker_hours_today=7.0)
     assert hours(counted(seen, None, NOON_S)) == 7.0
     assert counted(seen, None, NOON_S).since_s == MIDNIGHT_S

@@ -63,7 +63,7 @@ def test_caution_reckons_with_fewer_completions_than_expected() -> None:
     assert wary.starts(0.1) == 0.0  # never less than none
 
 
-def test_only_jobs_that_cannot_wait_for_the_next_look_ask_for_workers_now() -> None:
+def test_only_jobs_that_cannot_wait_for_the_next_evaluation_ask_for_workers_now() -> None:
     pool = view(start_up_s=1.0)  # a worker asked for at the next look is up in 6 s
     assert backlog_drain([Due(jobs=5, within_s=6.0)], given_supply(), pool, slots_max=100) == Need()
     assert backlog_drain([Due(jobs=5, within_s=5.9)], given_supply(), pool, slots_max=100).new_slots == 1

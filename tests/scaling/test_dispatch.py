@@ -67,7 +67,7 @@ def test_jobs_whose_start_is_not_known_took_as_long_as_the_others() -> None:
     assert Dispatch().with_span([unknown], bucket_s=BUCKET, slots=1) == Dispatch()
 
 
-def test_a_few_long_jobs_tell_nothing_yet() -> None:
+def test_a_few_long_jobs_show_nothing_yet() -> None:
     learned = Dispatch()
     for number in range(8):
         learned = learned.with_span([row(1, 5.0)], bucket_s=BUCKET + number * BUCKET_S, slots=1)

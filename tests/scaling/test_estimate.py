@@ -59,12 +59,12 @@ def test_rates_are_over_the_window_or_for_as_long_as_was_watched(quiet_looks: in
     assert rates(BURST, *[{}] * quiet_looks) == expected
 
 
-def test_a_steady_rate_is_told_as_it_is_at_any_time() -> None:
+def test_a_steady_rate_is_reported_as_it_is_at_any_time() -> None:
     for looks in (1, 2, 12, 13, 100):
         assert rates(*[BURST] * looks) == (12.0, 6.0, 3.0)
 
 
-def test_the_newest_span_is_told_by_itself() -> None:
+def test_the_newest_span_is_reported_by_itself() -> None:
     seen = watched({"arrived_jobs": 7}, {"arrived_jobs": 2})
     assert (seen.arrived_jobs, seen.arrived_until_s) == (2, NOW_S + TICK_S)
 
@@ -100,7 +100,7 @@ def test_jobs_that_waited_before_anyone_watched_are_among_no_arrivals() -> None:
     assert watched({"arrived_jobs": 2, "waiting_jobs": 0}).arrivals == ()
 
 
-def test_arrivals_that_are_overdue_are_not_told_apart() -> None:
+def test_arrivals_that_are_overdue_are_not_distinguished() -> None:
     stuck = [{"arrived_jobs": 3, "waiting_jobs": 3}, {"arrived_jobs": 2, "waiting_jobs": 5}, {"waiting_jobs": 5}]
     assert [arrivals.jobs for arrivals in watched(*stuck).arrivals] == [2, 3]  # 10 s, the objective, is not over it
     assert [arrivals.jobs for arrivals in watched(*stuck, {"waiting_jobs": 5}).arrivals] == [2]
@@ -149,7 +149,7 @@ def test_late_jobs_leave_the_window_like_all_others() -> None:
     assert watched(*late, *[{}] * 12).late_rate_per_s == 0.0
 
 
-def test_a_look_that_comes_late_counts_for_the_time_that_has_passed() -> None:
+def test_an_observation_that_comes_late_counts_for_the_time_that_has_passed() -> None:
     recent = RecentSpans(target_s=TARGET_S, tick_s=TICK_S)
     recent.take(Span(**{"ended_at_s": NOW_S, **QUIET, "in_flight_jobs": 2}))
     recent.take(Span(**{"ended_at_s": NOW_S + 25.0, **QUIET, "in_flight_jobs": 2, "arrived_jobs": 60}))

@@ -63,7 +63,7 @@ def decided(
     return " ".join(explained(decision))
 
 
-def test_a_decision_is_told_from_the_outcome_to_its_grounds() -> None:
+def test_a_decision_is_explained_from_the_outcome_to_its_grounds() -> None:
     assert explained(DECISION, previous_workers=6) == (
         "Pool mail should have 9 workers; the previous target was 6.",
         "4 run and 2 are starting, so 3 more are needed.",
@@ -77,12 +77,12 @@ def test_a_decision_is_told_from_the_outcome_to_its_grounds() -> None:
 
 
 @pytest.mark.parametrize("name", DEMANDS)
-def test_each_demand_that_decides_is_told_with_its_slots(name: str) -> None:
+def test_each_demand_that_decides_is_shown_with_its_slots(name: str) -> None:
     told = explained(replace(DECISION, demands=(Demand(name=name, slots=3.25),), binding=name))
     assert any(sentence.startswith("The greatest demand decides") and "3.2 slots" in sentence for sentence in told)
 
 
-def test_a_demand_or_limit_of_another_strategy_is_told_by_its_name() -> None:
+def test_a_demand_or_limit_of_another_strategy_is_shown_by_its_name() -> None:
     decision = replace(
         DECISION,
         demands=(Demand(name="moon_phase", slots=1.0),),
@@ -93,7 +93,7 @@ def test_a_demand_or_limit_of_another_strategy_is_told_by_its_name() -> None:
     assert "The limit “full moon” lowers the count from 9 to 4." in told
 
 
-def test_every_limit_that_headway_has_is_told_in_words() -> None:
+def test_every_limit_that_headway_has_is_explained_in_words() -> None:
     ways_down = {strategy.come_down for strategy in BUILT_IN.values()} - {at_once}
     names = {limit.__name__ for way in ways_down for limit in in_order(way)}
     assert sorted(names - LIMITS.keys()) == []
@@ -159,25 +159,25 @@ def test_each_limit_that_moved_the_count_has_its_sentence(told: str, sentence: s
 
 
 @pytest.mark.parametrize("name", sorted(LIMITS))
-def test_a_limit_that_moved_nothing_is_not_told(name: str) -> None:
+def test_a_limit_that_moved_nothing_is_not_shown(name: str) -> None:
     assert "No limit changes the count." in moved(name, 9, 9)
 
 
-def test_a_real_decision_tells_its_ceiling_and_its_pause() -> None:
+def test_a_real_decision_names_its_ceiling_and_its_pause() -> None:
     assert "The profile allows at most 7, so" in decided(workers_max=7)
     assert "The pool is paused: 6 stay" in decided(
         Memory(target_workers=6), mode=Mode.PAUSE, running_workers=6, queue=replace(QUEUE, waiting_jobs=500)
     )
 
 
-def test_stale_figures_are_told_as_such_and_why_nothing_goes_down() -> None:
+def test_stale_figures_are_named_as_such_and_why_nothing_goes_down() -> None:
     told = decided(Memory(target_workers=9), queue=replace(EMPTY, sampled_at_s=NOW_S - 60), running_workers=9)
     assert "These metrics are stale: the oldest are from 60 s before the decision." in told
     assert "The metrics are stale, so the count does not fall: 9 stay, where 0 would be enough." in told
     assert "Metrics are older than 20 s: they lower nothing until fresh ones arrive." in told
 
 
-def test_advice_is_told_as_advice() -> None:
+def test_advice_is_shown_as_advice() -> None:
     told = decided(mode=Mode.RECOMMEND, running_workers=1)
     assert "Headway starts and stops no worker for it" in told
     assert "advice" not in decided(running_workers=1)
@@ -191,14 +191,14 @@ def test_a_quiet_pool_says_so_in_few_words() -> None:
     assert "A job that arrives now waits until a worker has started." in told
 
 
-def test_a_pool_that_was_never_seen_is_not_told_as_empty() -> None:
+def test_a_pool_that_was_never_seen_is_not_shown_as_empty() -> None:
     told = decided(queue=QueueMetrics(queue="redis/mail"), workers_min=1)
     assert "Its queues have no metrics yet." in told
     assert "no job waits" not in told
     assert "The wait of a new job is unknown." in told
 
 
-def test_several_queues_are_told_together_and_one_by_one() -> None:
+def test_several_queues_are_explained_together_and_one_by_one() -> None:
     told = " ".join(explained(replace(DECISION, metrics=(QUEUE, replace(QUEUE, queue="redis/news", waiting_jobs=1)))))
     assert "In its queues together 25 jobs wait" in told
     assert "In redis/news 1 job waits (the oldest for 4 s)" in told
@@ -210,7 +210,7 @@ def test_too_many_workers_leave_idle_ones_first() -> None:
     assert "2 of them are burst workers: they exit when the queue is empty." in told
 
 
-def test_a_promise_that_will_be_broken_is_told() -> None:
+def test_an_objective_that_will_be_breached_is_reported() -> None:
     told = explained(replace(DECISION, predicted_pickup_s=65.0))
     assert "A job that arrives now should start after about 65 s, too late: 99 % are to start within 10 s." in told
 
@@ -219,11 +219,11 @@ def test_a_promise_that_will_be_broken_is_told() -> None:
     ("seconds", "text"),
     [(0.25, "250 ms"), (1.0, "1 s"), (4.25, "4.2 s"), (119.0, "119 s"), (180.0, "3 min"), (9000.0, "2.5 h")],
 )
-def test_durations_are_told_in_the_unit_a_reader_thinks_in(seconds: float, text: str) -> None:
+def test_durations_are_shown_in_the_unit_a_reader_thinks_in(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_one_thing_is_not_told_as_several() -> None:
+def test_one_thing_is_not_explained_as_several() -> None:
     assert [counted(number, "worker") for number in (0, 1, 2)] == ["no workers", "1 worker", "2 workers"]
 
 
@@ -237,7 +237,7 @@ def test_one_thing_is_not_told_as_several() -> None:
         (0.4, 2, "This hour of the week, known from 2 earlier weeks, predicts no more jobs than arrive now."),
     ],
 )
-def test_what_the_past_tells_is_told_with_how_much_of_it_tells_so(
+def test_what_the_past_predicts_is_shown_with_how_much_of_it_predicts_so(
     jobs: float | None, weeks: int | None, told: str
 ) -> None:
     pool = PoolView(

@@ -41,7 +41,7 @@ def test_more_than_a_fifth_of_the_jobs_is_an_incident_and_fewer_than_three_are_n
     assert is_failing(failures, FailureLimit()) is is_incident
 
 
-def test_queues_are_counted_together_and_told_in_words() -> None:
+def test_queues_are_counted_together_and_named_in_words() -> None:
     both = together([Failures(ended_jobs=199, failed_jobs=199), Failures(ended_jobs=1)])
     # 199 of 200 are not all of them
     assert failures_text(both, FailureLimit()) == "199 of 200 jobs (99 %) failed in the last 5 min"

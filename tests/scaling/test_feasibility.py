@@ -112,7 +112,7 @@ NOT_ALLOWED = "; workers_max=5 does not allow them"
         ({"workers_min": 5, "cost_per_worker_hour": 0.5, "budget_per_day": 60.0}, {"start_up_s": 1.0}, ()),
     ],
 )
-def test_what_cannot_be_kept_is_told_with_its_sum(
+def test_what_cannot_be_kept_is_reported_with_its_sum(
     values: dict[str, Any], seen: dict[str, Any], notes: tuple[str, ...]
 ) -> None:
     assert feasibility(profile(**values), **seen) == notes
@@ -149,7 +149,7 @@ def test_more_jobs_at_once_never_need_fewer_standing_workers(
     assert needed(None) == needed(0.0) <= needed(jobs) <= needed(jobs + more)
 
 
-def test_bursts_are_remembered_by_the_strategy_s_state_and_told_between_them() -> None:
+def test_bursts_are_remembered_by_the_strategy_s_state_and_reported_between_them() -> None:
     """Thirty jobs each 5 min, as an exposed pool's guard counts them: a quarter of an hour later it still says so."""
     memory, slow = Memory(), profile(objective=Objective(target_s=10.0))
     for tick in range(180):
@@ -174,7 +174,7 @@ def test_bursts_are_remembered_by_the_strategy_s_state_and_told_between_them() -
     assert circumstances(quiet, now_s=at_s) == ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",)
 
 
-def test_what_people_and_clocks_have_set_is_told_in_the_decision() -> None:
+def test_what_people_and_clocks_have_set_is_named_in_the_decision() -> None:
     """At 1970-01-12 13:46:40 UTC."""
     wanted = profile(
         pause=Pause(mode=Mode.PAUSE_UP, until_s=NOW_S + 60, reason="deploying, says Bob"),
@@ -193,7 +193,7 @@ def test_what_people_and_clocks_have_set_is_told_in_the_decision() -> None:
     )
 
 
-def test_a_fallback_is_told_once_it_holds() -> None:
+def test_a_fallback_is_reported_once_it_holds() -> None:
     seen = replace(view(queue(sampled_at_s=NOW_S - 400.0)), profile=profile(fallback_workers=4))
     assert circumstances(seen, now_s=NOW_S) == ("no metrics for more than 300 s: the profile falls back on 4 workers",)
     assert circumstances(seen, now_s=NOW_S - 200.0) == ()

@@ -70,7 +70,7 @@ def short(jobs: float, *, spans: int = 1, of_jobs: int = 1000, watched_s: float 
 # What is expected and what comes
 
 
-def test_a_first_look_guards_with_one_job_until_a_worker_could_be_up() -> None:
+def test_a_first_evaluation_guards_with_one_job_until_a_worker_could_be_up() -> None:
     guard = after({})
     assert spare_now(guard) == FIRST_JOBS
     assert spare_now(guard, now_s=NOW_S + 13.0) == FIRST_JOBS  # a look and a start-up of 8 s
@@ -227,7 +227,7 @@ def test_earlier_days_count_only_while_they_ask_for_fewer_to_stand(
     assert spare_now(told(recalled_jobs=recalled_jobs, mean_jobs=mean_jobs)) == pytest.approx(spare)
 
 
-def test_in_its_first_hour_what_earlier_days_tell_only_adds() -> None:
+def test_in_its_first_hour_what_earlier_days_predict_only_adds() -> None:
     """That they fell short of nothing yet proves nothing: what the rate teaches stands all the same."""
     judged = told(recalled_jobs=0.0, mean_jobs=2.0)
     first_hour = replace(judged, by_recall=replace(judged.by_recall, time_s=RECALL_TIME_S / 2))
@@ -235,13 +235,13 @@ def test_in_its_first_hour_what_earlier_days_tell_only_adds() -> None:
     assert spare_now(replace(first_hour, recalled_jobs=30.0)) == pytest.approx(30.99)
 
 
-def test_what_weeks_tell_has_been_judged_and_counts_also_where_standing_for_it_costs_more() -> None:
+def test_what_weeks_predict_has_been_judged_and_counts_also_where_standing_for_it_costs_more() -> None:
     guard = told(recalled_jobs=20.0, mean_jobs=19.1)
     weekly = pool(recalled_jobs=20.0, recalled_weeks=3)
     assert spare_jobs(guard, queue(), weekly, now_s=NOW_S) == pytest.approx(20.99)
 
 
-def test_what_earlier_days_tell_counts_beyond_what_the_rate_tells() -> None:
+def test_what_earlier_days_predict_counts_beyond_the_rate() -> None:
     guard = after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=10.0))
     assert guard.recalled_jobs == pytest.approx(3.0)  # seven of the next ten come while the pool is exposed
     assert after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=6.0)).recalled_jobs == 0.0
@@ -256,7 +256,7 @@ def test_what_standing_for_earlier_days_costs_is_averaged_over_time() -> None:
     assert later.recalled_mean_jobs == pytest.approx(4.0 * kept + 10.0 * (1 - kept))
 
 
-def test_a_profile_that_wants_no_forecast_is_told_nothing() -> None:
+def test_a_profile_without_forecast_gets_no_prediction() -> None:
     deaf = after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=50.0, forecast=Forecast.OFF))
     assert deaf.recalled_jobs is None
 

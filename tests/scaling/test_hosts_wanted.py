@@ -116,7 +116,7 @@ def test_a_shortage_dates_from_when_it_began_whatever_its_size(workers: int, sin
     assert wanted.since_s == since_s
 
 
-def test_between_two_looks_spare_hosts_are_told_as_before() -> None:
+def test_between_two_evaluations_spare_hosts_are_reported_as_before() -> None:
     before = [HostsWanted(sign=Sign.SPARE, hosts=7, host_names=("x",), since_s=5.0)]
     assert told([host("a"), host("b")], outcome("mail", 1), before=before, scan_for_spare=False) == before
     assert told([host("a")], outcome("mail", 9), before=before, scan_for_spare=False)[0].sign is Sign.MISSING

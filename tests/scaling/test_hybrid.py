@@ -335,7 +335,7 @@ def test_a_first_job_keeps_one_worker_standing_for_as_long_as_that_pays() -> Non
 
 
 @pytest.mark.parametrize("pool", [view(), exposed()], ids=["reacts", "exposed"])
-def test_what_a_quiet_pool_keeps_does_not_change_from_look_to_look(pool: PoolView) -> None:
+def test_what_a_quiet_pool_keeps_does_not_change_from_evaluation_to_evaluation(pool: PoolView) -> None:
     memory, memories = Memory(), []
     for tick in range(40):
         now_s = NOW_S + TICK_S * tick

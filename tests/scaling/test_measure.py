@@ -153,7 +153,7 @@ def test_arrivals_that_come_back_are_counted_apart_and_are_no_trend() -> None:
     assert found.arrival_trend_per_s2 == pytest.approx(0.0)
 
 
-def test_a_retry_that_waits_tells_of_its_age_like_any_job() -> None:
+def test_a_retry_that_waits_has_an_age_like_any_job() -> None:
     found = metrics(row(50.0, arrived_jobs=3, retried_jobs=3, sampled_at_s=54.0, waiting_jobs=3), now_s=60.0)
     assert found.arrivals == (Arrivals(jobs=3, ended_ago_s=5.0),)
 
@@ -188,7 +188,7 @@ def test_late_jobs_are_the_starts_beyond_the_objective() -> None:
     assert metrics(in_time, now_s=60.0).late_rate_per_s == 0.0
 
 
-def test_the_newest_arrivals_are_told_until_they_explain_every_waiting_job() -> None:
+def test_the_newest_arrivals_are_reported_until_they_explain_every_waiting_job() -> None:
     came = [row(40.0, arrived_jobs=9), row(45.0, arrived_jobs=4), row(50.0), row(55.0, arrived_jobs=3)]
     found = metrics(*came, row(60.0, sampled_at_s=61.0, waiting_jobs=5), now_s=62.0)
     assert found.arrivals == (Arrivals(jobs=3, ended_ago_s=2.0), Arrivals(jobs=4, ended_ago_s=12.0))
@@ -206,7 +206,7 @@ def test_the_newest_arrivals_are_told_until_they_explain_every_waiting_job() -> 
         ([row(55.0, sampled_at_s=56.0, waiting_jobs=0)], (0, None)),  # nothing happens
     ],
 )
-def test_the_newest_whole_bucket_is_told_while_jobs_come_or_start(
+def test_the_newest_whole_bucket_is_reported_while_jobs_come_or_start(
     rows: list[BucketRow], newest: tuple[int, float | None]
 ) -> None:
     found = queue_metrics(rows, queue="q", now_s=62.0, window_s=30.0, objective=Objective())

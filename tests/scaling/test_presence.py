@@ -58,7 +58,7 @@ def row(host_id: str, base_workers: int, pool: str = "mail") -> Assignment:
         ((worker(1, WorkerState.GONE),), 0, 0),
     ],
 )
-def test_unknown_is_what_was_there_or_what_the_host_was_told_whichever_is_more(
+def test_unknown_is_what_was_there_or_what_the_host_was_assigned_whichever_is_more(
     workers: tuple[Worker, ...], told: int, unknown: int
 ) -> None:
     rows = [row("a", told)] if told else []
@@ -157,7 +157,7 @@ def test_a_host_that_is_back_loses_nothing_while_no_metrics_are_fresh() -> None:
 # --- hosts that nobody has decided about -----------------------------------------------------------------------------
 
 
-def test_what_an_undecided_host_runs_counts_as_if_it_had_been_told_to() -> None:
+def test_what_an_undecided_host_runs_counts_as_if_it_had_been_assigned() -> None:
     workers = (
         worker(1),
         worker(2, WorkerState.STARTING),
@@ -171,5 +171,5 @@ def test_what_an_undecided_host_runs_counts_as_if_it_had_been_told_to() -> None:
     ]
 
 
-def test_a_host_that_was_told_what_to_run_is_not_second_guessed() -> None:
+def test_a_host_with_an_assignment_is_not_second_guessed() -> None:
     assert not list(found_rows([host("a", worker(1)), silent(worker(2))]))

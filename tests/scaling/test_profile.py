@@ -89,7 +89,7 @@ def test_a_presets_values_are_overridden_key_by_key() -> None:
     assert made.objective == Objective(target_s=5.0, percentile=99.0, window_s=120.0)
 
 
-def test_a_preset_and_a_key_that_contradicts_it_are_told() -> None:
+def test_a_preset_and_a_key_that_contradicts_it_are_reported() -> None:
     assert breaches({"preset": "critical", "workers_max": 3}) == ["workers_min=5 exceeds workers_max=3"]
     assert breaches({"preset": "exclusive", "workers_min": 0, "workers_max": 0}) == [
         "pinned=1 lies outside workers_min=0..workers_max=0"
@@ -145,7 +145,7 @@ def test_every_mistake_is_reported_at_once() -> None:
     ]
 
 
-def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
+def test_what_is_missing_is_reported_beside_what_is_wrong() -> None:
     with pytest.raises(Invalid) as raised:
         profile_from_mapping("mail", {"queues": ["q"], "workers_min": 5, "workers_max": 3})
     assert raised.value.breaches == (

@@ -55,7 +55,7 @@ def test_a_minute_counts_from_when_it_begins_within_the_time_ahead() -> None:
     assert recalled(jobs, days_known=1, ahead_s=30.0) == 9
 
 
-def test_what_is_taken_look_by_look_is_recalled_by_the_same_rule() -> None:
+def test_what_is_taken_evaluation_by_evaluation_is_recalled_by_the_same_rule() -> None:
     recall = Recall()
     for look in range(2 * DAY_MINUTES * 2):
         recall.take(1 if look % 100 == 0 else 0, at_s=30.0 * (look + 1))

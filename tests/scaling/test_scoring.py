@@ -63,7 +63,7 @@ def test_the_wait_of_a_cohort_is_that_of_the_jobs_that_were_enqueued_then(
     assert found.jobs == pytest.approx(len(of_span), rel=0.35)
 
 
-def test_errors_are_told_by_their_size_and_by_their_side() -> None:
+def test_errors_are_reported_by_their_size_and_by_their_side() -> None:
     assert error_of([]) is None
     assert error_of([2.0]) == PredictionError(p50_s=2.0, p95_s=2.0, bias_s=2.0, count=1)
     off = error_of([-1.0] * 10 + [0.0] * 8 + [5.0] * 2)

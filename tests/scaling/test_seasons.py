@@ -59,7 +59,7 @@ def learned(counted: ArrivalCounts) -> Season:
     return season
 
 
-def test_an_hour_of_the_week_is_told_by_the_clock_on_the_wall() -> None:
+def test_an_hour_of_the_week_is_counted_by_the_clock_on_the_wall() -> None:
     hour = int(datetime(2026, 7, 6, 7, tzinfo=UTC).timestamp()) // 3600  # a Monday
     assert hour_of_week(hour, UTC) == 7
     assert hour_of_week(hour, ZoneInfo("Europe/Berlin")) == 9
@@ -309,7 +309,7 @@ def test_a_rate_never_takes_off_more_than_it_brings(rate: float, more: float, ah
     assert slow <= fast + 1e-6
 
 
-def test_weeks_taken_look_by_look_are_learned_by_the_same_rule() -> None:
+def test_weeks_taken_evaluation_by_evaluation_are_learned_by_the_same_rule() -> None:
     counted = weeks_of(office(2) | at_nine(), weeks=4)
     taken = Weeks()
     for minute in range(counted.since, counted.until + 1):

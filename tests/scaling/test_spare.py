@@ -90,7 +90,7 @@ def test_a_shortfall_is_kept_as_it_is_up_to_32_jobs_and_to_5_percent_beyond(jobs
 
 
 @given(jobs=st.floats(1e-6, 1e9))
-def test_no_shortfall_is_told_smaller_than_it_was_nor_much_greater(jobs: float) -> None:
+def test_no_shortfall_is_counted_smaller_than_it_was_nor_much_greater(jobs: float) -> None:
     told = seen((jobs, 1)).least_spare(0.0)
     assert jobs * (1 - 1e-9) <= told <= max(math.ceil(jobs), jobs * STEP * (1 + 1e-9))
 

@@ -184,7 +184,7 @@ def test_a_strategys_own_way_down_stands_only_where_nothing_is_to_change() -> No
     assert not do_stand(decided(idle(), Memory(target_workers=2), strategy=strategy), strategy=strategy)
 
 
-def test_every_limit_is_known_to_be_without_a_clock_or_looked_at() -> None:
+def test_every_limit_is_known_to_be_without_a_clock_or_evaluated() -> None:
     assert {limit.__name__ for limit in LIMITS} - {"hold_down"} == CLOCKLESS_LIMITS
 
 

@@ -176,7 +176,7 @@ def test_a_hundred_jobs_and_two_workers_need_eight_more() -> None:
     assert decision.burst_workers == 9  # all but the base worker
 
 
-def test_jobs_per_worker_looks_at_the_backlog_once_a_minute_and_lets_idle_ones_go_at_any_time() -> None:
+def test_jobs_per_worker_reads_the_backlog_once_a_minute_and_releases_idle_ones_at_any_time() -> None:
     _, memory = jobs_per_worker(0, running=0, memory=Memory(target_workers=0), at_s=NOW_S)
     waits, memory = jobs_per_worker(400, running=1, memory=memory, at_s=NOW_S + 55)
     grows, memory = jobs_per_worker(400, running=1, memory=memory, at_s=NOW_S + 60)

@@ -222,7 +222,7 @@ PATTERNS = st.none() | st.lists(NAMES, max_size=4).map(tuple)
     st.dictionaries(NAMES, NAMES, max_size=4),
     st.lists(NAMES, max_size=30, unique=True),
 )
-def test_what_is_left_is_allowed_what_is_not_is_named_and_looking_twice_changes_nothing(
+def test_what_is_left_is_allowed_what_is_not_is_named_and_checking_twice_changes_nothing(
     labels: tuple[str, ...] | None, templates: tuple[str, ...] | None, said: dict[str, str], names: list[str]
 ) -> None:
     allowance = Allowance(labels=labels, templates=templates)

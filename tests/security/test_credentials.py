@@ -134,7 +134,7 @@ def test_a_broker_that_is_not_understood_is_not_repeated(brokers: str) -> None:
         (["rq", "worker", "--name", "authors", "mail"], "rq worker --name authors mail"),
     ],
 )
-def test_what_looks_like_a_password_is_masked_where_a_command_is_shown(argv: list[str], line: str) -> None:
+def test_what_may_be_a_password_is_masked_where_a_command_is_shown(argv: list[str], line: str) -> None:
     assert shown(argv) == line
     assert "s3cret" not in masked(line)
 

@@ -66,7 +66,7 @@ def begun(role: str, folder: Path, *words: str, **settings: str) -> tuple[int, l
 
 
 @pytest.mark.parametrize("role", list(WHERE_IT_BEGINS))
-def test_every_role_is_unreadable_drops_its_credentials_and_tells_of_tokens_in_the_environment(
+def test_every_role_is_unreadable_drops_its_credentials_and_logs_tokens_in_the_environment(
     role: str, tmp_path: Path
 ) -> None:
     dumpable, left, said = begun(role, tmp_path, **CREDENTIALS)
@@ -91,7 +91,7 @@ def test_every_credential_comes_from_a_file(role: str, tmp_path: Path) -> None:
     ("role", "words"),
     [("control", ["--database-url", URL]), ("pipeline", ["--database-url", URL]), ("collect", ["--broker", BROKERS])],
 )
-def test_a_password_among_the_words_of_a_command_is_told_of_and_not_repeated(
+def test_a_password_among_the_words_of_a_command_is_logged_and_not_repeated(
     role: str, words: list[str], tmp_path: Path
 ) -> None:
     *_, said = begun(role, tmp_path, *words)
@@ -99,12 +99,12 @@ def test_a_password_among_the_words_of_a_command_is_told_of_and_not_repeated(
     assert "s3cret" not in said
 
 
-def test_a_url_without_a_password_is_not_told_of(tmp_path: Path) -> None:
+def test_a_url_without_a_password_is_not_logged(tmp_path: Path) -> None:
     *_, said = begun("control", tmp_path, "--database-url", "postgresql://headway@127.0.0.1:1/headway")
     assert "every user of this machine" not in said
 
 
-def test_files_of_credentials_are_read_and_their_faults_told_by_name(tmp_path: Path) -> None:
+def test_files_of_credentials_are_read_and_their_faults_reported_by_name(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(f"{URL}\n")
     given = {"HEADWAY_DATABASE_URL_FILE": str(file)}

@@ -65,12 +65,12 @@ def test_workers_start_and_have_slots_as_their_template_says() -> None:
     assert reached["b"].pickup_max_s == pytest.approx(1.0)  # both jobs by the one worker
 
 
-def test_what_has_its_place_is_not_told() -> None:
+def test_what_has_its_place_is_not_reported() -> None:
     reached = found([load("a", STEADY), load("b", STEADY)], [host("x", cores=16)])
     assert [result.unplaced for result in reached.values()] == [None, None]
 
 
-def test_a_worker_that_no_host_can_hold_is_told_with_what_would_help() -> None:
+def test_a_worker_that_no_host_can_hold_is_reported_with_what_would_help() -> None:
     reached = found(
         [load("a", STEADY), load("g", jobs((0, 1)), template="giant", workers_min=1, workers_max=2)],
         [host("x", cores=8)],
@@ -86,7 +86,7 @@ def test_a_worker_that_no_host_can_hold_is_told_with_what_would_help() -> None:
     assert missing.for_s == pytest.approx(600 + STALLED_S, abs=60)
 
 
-def test_room_in_pieces_is_told_apart_from_no_room() -> None:
+def test_room_in_pieces_is_distinguished_from_no_room() -> None:
     """Six narrow floors leave two cores on each of two hosts of five: four, and nowhere enough for a worker of four."""
     narrow = load("n", STEADY, workers_min=6, workers_max=6, placement=Placement(spread="host"))
     wide = load("w", jobs((60, 1), (300, 1)), template="wide", workers_max=1)
@@ -97,7 +97,7 @@ def test_room_in_pieces_is_told_apart_from_no_room() -> None:
     ]
 
 
-def test_scarce_room_is_told_to_whoever_gets_less() -> None:
+def test_scarce_room_is_reported_for_whoever_gets_less() -> None:
     reached = found([load(name, CROWD) for name in "ab"], [host("x", cores=10)])
     for name in "ab":
         missing = reached[name].unplaced

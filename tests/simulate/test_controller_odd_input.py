@@ -38,7 +38,7 @@ STEPS_S = st.sampled_from([0.0, 0.001, 5.0, 5.0, 5.0, 60.0, 86_400.0, 3e7, -5.0,
     room=st.integers(0, 50),
     start_up_s=st.sampled_from([0.0, 2.0, 30.0]),
 )
-def test_any_looks_keep_the_bounds_and_never_crash(
+def test_any_observations_keep_the_bounds_and_never_crash(
     strategy: str, looks: list[tuple[float, Observation]], low: int, room: int, start_up_s: float
 ) -> None:
     """Counts that contradict each other, the same look twice, silences of a year, clocks that are set back."""
@@ -54,19 +54,19 @@ def test_any_looks_keep_the_bounds_and_never_crash(
 
 @pytest.mark.parametrize("nonsense", [math.nan, math.inf, -math.inf, -1.0])
 @pytest.mark.parametrize("name", sorted(set(asdict(Observation(at_s=0.0, waiting=0))) - {"at_s", "rows"}))
-def test_a_look_with_what_is_no_number_is_refused_by_name(name: str, nonsense: float) -> None:
+def test_an_observation_with_what_is_no_number_is_refused_by_name(name: str, nonsense: float) -> None:
     with pytest.raises(Invalid, match=f"{name}="):
         replace(Observation(at_s=NOW_S, waiting=20, oldest_age_s=9.0), **{name: nonsense})
 
 
-def test_every_number_that_is_none_is_told_at_once() -> None:
+def test_all_values_that_are_no_numbers_are_reported_together() -> None:
     with pytest.raises(Invalid) as refused:
         Observation(at_s=math.nan, waiting=-1, oldest_age_s=math.inf)
     assert len(refused.value.breaches) == 3
 
 
 @pytest.mark.parametrize("at_s", [math.nan, math.inf, -math.inf])
-def test_a_look_at_no_time_is_refused(at_s: float) -> None:
+def test_an_observation_at_no_time_is_refused(at_s: float) -> None:
     with pytest.raises(Invalid, match="at_s"):
         Controller().step(Observation(at_s=at_s, waiting=1))
 

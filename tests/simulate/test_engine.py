@@ -129,7 +129,7 @@ def test_idle_workers_leave_first_then_starting_ones_then_busy_ones(target: int,
     assert [(seen.busy, seen.idle, seen.starting) for seen in script.seen[2:4]] == [(2, 1, 1), left]
 
 
-def test_a_busy_worker_told_to_leave_ends_its_job_is_paid_for_it_and_takes_no_other() -> None:
+def test_a_busy_worker_asked_to_leave_ends_its_job_is_paid_for_it_and_takes_no_other() -> None:
     plan = PoolPlan(jobs=jobs((0, 12), (1, 3), (30, 1)), warm_workers=1)
     result = run(plan, by_time((0, 1), (5, 0), (25, 1)))
     assert result.kills == 0

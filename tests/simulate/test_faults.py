@@ -91,7 +91,7 @@ def test_a_crash_loop_backs_off_and_ends_with_its_cause() -> None:
     assert max(seen.workers for seen in script.seen) == 1  # a loop of one worker is not a crowd
 
 
-def test_metrics_that_lag_are_told_with_their_age_and_none_is_lost() -> None:
+def test_metrics_that_lag_are_reported_with_their_age_and_none_is_lost() -> None:
     faults = Faults(metric_lag_s=10.0)
     script = always(2)
     run(PoolPlan(jobs=steady, faults=faults), script, begins_at_s=1000.0)
@@ -100,7 +100,7 @@ def test_metrics_that_lag_are_told_with_their_age_and_none_is_lost() -> None:
     assert [seen.at_s for seen in script.seen] == [1000.0 + 5 * n for n in range(len(script.seen))]
 
 
-def test_metrics_that_do_not_come_are_told_once_more_and_then_all_at_once() -> None:
+def test_metrics_that_do_not_come_are_reported_once_more_and_then_all_at_once() -> None:
     faults = Faults(metric_losses=(Stretch(from_s=20.0, until_s=40.0),))
     script = always(2)
     run(PoolPlan(jobs=steady, faults=faults), script)

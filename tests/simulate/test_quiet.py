@@ -53,7 +53,7 @@ KINDS = list(itertools.product([2.0, 30.0], [0, 2], ["hybrid", "hybrid_v3", "bac
 
 
 @pytest.mark.parametrize(("seed", "kind"), list(enumerate(KINDS)))  # jobs of its own for each
-def test_every_figure_is_the_same_as_with_every_look(seed: int, kind: tuple[float, int, str]) -> None:
+def test_every_figure_is_the_same_as_with_every_evaluation(seed: int, kind: tuple[float, int, str]) -> None:
     start_up_s, workers_min, strategy = kind
     plan = PoolPlan(jobs=sparse(seed), start_up_s=start_up_s, start_up_spread=0.3)
     ticks: tuple[list[float], list[float]] = ([], [])
@@ -80,7 +80,7 @@ def test_two_pools_are_passed_over_together_only() -> None:
     assert all_of(Controller, hidden=False) == all_of(Controller, hidden=True)
 
 
-def test_a_quiet_pool_is_hardly_looked_at() -> None:
+def test_a_quiet_pool_is_hardly_evaluated() -> None:
     one = controller(Counted, strategy="hybrid", workers_min=0, start_up_s=2.0)
     assert isinstance(one, Counted)
     (result,) = simulate([PoolPlan(jobs=Jobs(at_s=[0.0, 86_000.0], service_s=[1.0, 1.0]))], [one])

@@ -46,7 +46,7 @@ def test_a_slow_send_delays_no_later_job_more_than_it_must():
     assert sent == [1000.0, 1002.5, 1002.5, 1004.0]
 
 
-def test_a_replay_that_is_told_to_end_says_how_many_it_sent():
+def test_a_replay_that_is_asked_to_end_reports_how_many_it_sent():
     time, sent = FakeTime(), []
 
     def wait(seconds: float) -> bool:

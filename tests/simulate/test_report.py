@@ -104,7 +104,7 @@ def test_workers_target_and_the_offered_work_are_drawn() -> None:
     }
 
 
-def test_a_swept_knob_is_a_line_and_every_rehearsal_a_dot_that_tells_its_figures() -> None:
+def test_a_swept_knob_is_a_line_and_every_rehearsal_a_dot_with_its_figures() -> None:
     picture = drawn(frontier(rows(), ["hybrid", "fixed", "swept"]))
     dots = list(picture.iter("circle"))
     assert len(dots) == 4
@@ -115,7 +115,7 @@ def test_a_swept_knob_is_a_line_and_every_rehearsal_a_dot_that_tells_its_figures
     assert float(dots[1].attrib["cy"]) < float(dots[0].attrib["cy"])
 
 
-def test_a_rehearsal_without_work_or_service_is_told_with_dashes() -> None:
+def test_a_rehearsal_without_work_or_service_is_shown_with_dashes() -> None:
     idle = replace(RESULT, work_hours=0.0, pickup_p50_s=None, pickup_p95_s=None, pickup_p99_s=None, points=())
     row = replace(ROW, result=idle)
     assert cells(row)[1:6] == ("–", "–", "–", "3.00", "–")

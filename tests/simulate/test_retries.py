@@ -34,7 +34,7 @@ def learned_jobs(faults: Faults) -> float:
     return guard.by_rate.jobs / guard.by_rate.scale
 
 
-def test_each_look_tells_how_many_of_the_arrivals_came_back() -> None:
+def test_each_observation_counts_how_many_of_the_arrivals_came_back() -> None:
     script = Script(lambda seen: 20)
     run(script, STORM)
     arrived, retried = sum(seen.arrived for seen in script.seen), sum(seen.retried for seen in script.seen)

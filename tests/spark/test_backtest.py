@@ -165,7 +165,7 @@ def test_a_job_that_comes_again_under_its_id_is_another_job(spark: SparkSession,
     assert [(row.at_s - START_S, row.service_s) for row in found] == [(0, 2 + 5), (100, 3)]
 
 
-def test_a_pool_that_cannot_be_rehearsed_is_told_of_and_spoils_no_other(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_pool_that_cannot_be_rehearsed_is_named_and_spoils_no_other(spark: SparkSession, tmp_path: Path) -> None:
     publish(tmp_path, "1.parquet", table(events("redis/odd", jobs(), ends=False) + events("redis/mail", jobs())))
     candidates = (AS_IT_IS, Candidate(name="no such", changes={"risk": -1}))
     with held_events(spark, tmp_path) as log:

@@ -98,7 +98,7 @@ def test_counts_by_minute_and_hour_that_are_handed_in_are_learned_alike(spark: S
     assert found == {}
 
 
-def test_the_event_log_tells_of_weeks(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_event_log_holds_weeks(spark: SparkSession, tmp_path: Path) -> None:
     """Enqueued jobs, and a job of which only the start was seen, which says when it came."""
     rushes = [(BEGIN + week * WEEK_MINUTES + 9 * HOUR_MINUTES) * 60.0 for week in range(WEEKS)]
     events = [

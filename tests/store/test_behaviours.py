@@ -50,7 +50,7 @@ async def test_what_is_saved_is_read_again_and_goes_with_its_profile(
         assert await read_learned(conn) == {}
 
 
-async def test_predictions_of_long_ago_are_not_told(engine: Engine, connection: psycopg.Connection) -> None:
+async def test_predictions_of_long_ago_are_not_reported(engine: Engine, connection: psycopg.Connection) -> None:
     async with transaction(engine) as conn:
         await save_learned(conn, {"mail": LEARNED})
     connection.execute("update pool_behaviours set written_at = now() - interval '61 minutes'")
@@ -114,7 +114,7 @@ async def test_what_a_clock_rounded_below_nothing_counts_as_nothing(engine: Engi
     assert (whole.start_up_cpu_s, whole.exit_cpu_s) == (0.0, 0.0)
 
 
-async def test_of_many_hosts_each_tells_its_newest_few(engine: Engine) -> None:
+async def test_of_many_hosts_each_lists_its_newest_few(engine: Engine) -> None:
     async with transaction(engine) as conn:
         await conn.execute(
             text(

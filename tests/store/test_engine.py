@@ -154,7 +154,7 @@ async def test_no_statement_and_no_lock_is_waited_for_without_end(postgres_url: 
     await engine.dispose()
 
 
-async def test_a_listener_is_woken_when_it_begins_to_hear_and_after_each_interruption(postgres_url: str) -> None:
+async def test_a_listener_is_woken_when_it_begins_to_listen_and_after_each_interruption(postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as other:
         async with asyncio.timeout(BOUND_S), aclosing(listen(postgres_url, ["one", "two"])) as heard:
             assert [await anext(heard), await anext(heard)] == [("one", WAKE), ("two", WAKE)]

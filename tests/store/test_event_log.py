@@ -92,7 +92,7 @@ def test_names_sort_by_time_and_hold_nothing_that_spark_refuses(root: Path) -> N
     assert not {":", "_", "."} & set("".join(name.removesuffix(".parquet") for name in made))
 
 
-def test_only_its_owner_can_look_into_it(root: Path) -> None:
+def test_only_its_owner_can_read_it(root: Path) -> None:
     log = opened(root)
     log.write_tmp("1-a-1.parquet", [row()])
     assert {path.name: oct(path.stat().st_mode & 0o777) for path in root.iterdir()} == {
@@ -186,7 +186,7 @@ def test_recovery_publishes_what_is_recorded_and_deletes_the_rest(root: Path) ->
         assert (names(root / "hot"), names(root / "tmp")) == ([recorded, moved], [])
 
 
-def test_what_lay_for_long_looks_new_to_the_stream_once_it_is_recovered(root: Path) -> None:
+def test_what_lay_for_long_is_new_to_the_stream_once_it_is_recovered(root: Path) -> None:
     """The stream passes over files that look a week old."""
     log = opened(root)
     name = log.new_name(100.0)

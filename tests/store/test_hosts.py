@@ -133,7 +133,7 @@ async def test_a_worker_that_is_gone_or_no_longer_reported_is_forgotten(conn: Co
     assert [(each.worker_id, each.state) for each in host.workers] == [("w1", WorkerState.DRAINING)]
 
 
-async def test_a_worker_ended_by_force_counts_once_however_often_it_is_told(
+async def test_a_worker_ended_by_force_counts_once_however_often_it_is_reported(
     conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     host_id = await enrolled(conn)
@@ -160,7 +160,7 @@ async def test_a_worker_ended_by_force_counts_once_however_often_it_is_told(
     assert row.forced_workers == {"mail": 2}
 
 
-async def test_a_start_stays_as_it_was_first_told(conn: Connection) -> None:
+async def test_a_start_stays_as_it_was_first_reported(conn: Connection) -> None:
     host_id = await enrolled(conn)
     await record_report(conn, report(host_id, 1, workers=(worker(started_at_s=NOW_S - 60.0),)))
     (before,) = await load_hosts(conn)
@@ -265,7 +265,7 @@ async def test_exits_are_learned_like_start_ups_and_known_beside_them(conn: Conn
     assert (row.exits, row.recent_s) == (3, [1.0, 4.0, 2.0])
 
 
-async def test_since_when_a_worker_is_in_its_state_is_told_once_a_state(conn: Connection) -> None:
+async def test_since_when_a_worker_is_in_its_state_is_reported_once_a_state(conn: Connection) -> None:
     host_id = await enrolled(conn)
     now_s = float((await conn.execute(text("select extract(epoch from now())"))).scalar_one())
     told = (

@@ -147,7 +147,7 @@ def passes(connection: psycopg.Connection, seconds: float) -> None:
     )
 
 
-async def test_a_host_that_tells_of_ever_later_epochs_moves_the_lead_a_few_times_and_then_seldom(
+async def test_a_host_that_reports_ever_later_epochs_moves_the_lead_a_few_times_and_then_seldom(
     migrated_url: str, led: Led
 ) -> None:
     session, epoch = led
@@ -206,7 +206,7 @@ async def test_renewing_waits_for_no_host_that_somebody_writes_to(migrated_url: 
             await session.renew(epoch)
 
 
-async def test_a_host_that_tells_nonsense_of_its_own_orders_keeps_its_numbers(migrated_url: str) -> None:
+async def test_a_host_that_reports_a_nonsensical_revision_keeps_its_numbers(migrated_url: str) -> None:
     engine = create_engine(migrated_url)
     async with engine.begin() as connection:
         await connection.exec_driver_sql("insert into hosts (host_id, name) values ('h', 'h')")
@@ -282,7 +282,7 @@ async def test_a_host_that_acts_on_lost_orders_is_decided_anew_from_what_it_repo
         ("pg_postmaster_start_time() - interval '1 second'", True),
     ],
 )
-async def test_hosts_are_heard_anew_where_the_database_may_have_been_restored(
+async def test_hosts_must_report_anew_where_the_database_may_have_been_restored(
     migrated_url: str, renewed: str, *, is_perhaps_restored: bool
 ) -> None:
     with psycopg.connect(migrated_url, autocommit=True) as connection:

@@ -101,7 +101,7 @@ async def test_queues_keep_their_order_and_a_queue_let_go_is_free(engine: Engine
         ]
 
 
-async def test_two_who_create_one_profile_at_once_are_told_apart(engine: Engine) -> None:
+async def test_two_who_create_one_profile_at_once_are_distinguished(engine: Engine) -> None:
     outcomes = await asyncio.gather(
         put(engine, mail(), is_absent=True), put(engine, mail(), is_absent=True), return_exceptions=True
     )

@@ -266,7 +266,7 @@ def test_two_pipelines_do_not_do_it_at_once(database: Database, migrated_url: st
         assert database.rows("rollup_minutes") == []
 
 
-def test_a_pipeline_that_is_ready_rolls_up_and_tells_what_is_stored(
+def test_a_pipeline_that_is_ready_rolls_up_and_logs_what_is_stored(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In a thread of its own, which ends with the sink."""
@@ -307,7 +307,7 @@ def test_whatever_goes_wrong_in_one_turn_the_next_one_comes(
     assert "metrics are not rolled up, trying again in a minute" in caplog.text
 
 
-def test_what_cannot_be_counted_in_time_is_told_as_that(
+def test_what_cannot_be_counted_in_time_is_reported_as_that(
     database: Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything was rolled up by then."""

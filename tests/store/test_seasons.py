@@ -146,7 +146,7 @@ def test_the_queues_of_profiles_are_learned_once_a_day(connection: SyncConnectio
     assert {each.season.zone for each in all_seasons(connection).seasons.values()} == {BERLIN}
 
 
-def test_learning_stops_when_it_is_told_to(connection: SyncConnection) -> None:
+def test_learning_stops_when_it_is_asked_to(connection: SyncConnection) -> None:
     of_pool(connection, "a")
     recorded(connection, "a", mondays(weeks=2))
     assert train_due(connection, UTC, is_stopping=lambda: True) == 0

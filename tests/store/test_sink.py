@@ -11,7 +11,7 @@ import pytest
 
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
-from headway.store.metrics.metrics_sink import NEWS_BYTES_MAX, MetricsSink, news, wakes
+from headway.store.metrics.metrics_sink import NOTICE_BYTES_MAX, MetricsSink, notice, wakes
 from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineHeartbeat
 
 
@@ -63,7 +63,7 @@ def test_each_batch_has_one_revision_and_says_it(migrated_url: str, sink: Metric
     assert revisions == [(revision,)] == [(json.loads(told.payload)["revision"],)]
 
 
-def test_pools_at_zero_in_whose_queues_jobs_wait_are_told_to_wake(migrated_url: str, sink: MetricsSink) -> None:
+def test_pools_at_zero_in_whose_queues_jobs_wait_are_woken(migrated_url: str, sink: MetricsSink) -> None:
     """One that runs needs no telling, nor one whose queues are empty: they are decided by the clock."""
     with psycopg.connect(migrated_url, autocommit=True) as listener:
         for pool, queue in (("new", "a"), ("zero", "b"), ("runs", "c"), ("empty", "d")):
@@ -79,7 +79,7 @@ def test_pools_at_zero_in_whose_queues_jobs_wait_are_told_to_wake(migrated_url: 
     assert json.loads(told.payload)["wake"] == ["new", "zero"]
 
 
-def test_a_pool_of_one_queue_is_told_to_wake_only_for_more_jobs_than_its_threshold(
+def test_a_pool_of_one_queue_is_woken_only_for_more_jobs_than_its_threshold(
     migrated_url: str, sink: MetricsSink
 ) -> None:
     """Of a pool with more queues one tells too little; what is no threshold keeps nobody asleep."""
@@ -103,9 +103,9 @@ def test_a_pool_of_one_queue_is_told_to_wake_only_for_more_jobs_than_its_thresho
 
 
 def test_more_pools_than_a_notification_holds_wake_all_the_same() -> None:
-    few, many = news(1, ["mail"]), news(1, [f"pool-{number}" for number in range(5_000)])
-    assert [wakes(few), wakes(many), wakes(news(1, []))] == [True, True, False]
-    assert len(many) <= NEWS_BYTES_MAX
+    few, many = notice(1, ["mail"]), notice(1, [f"pool-{number}" for number in range(5_000)])
+    assert [wakes(few), wakes(many), wakes(notice(1, []))] == [True, True, False]
+    assert len(many) <= NOTICE_BYTES_MAX
     assert wakes("what an older pipeline says")
 
 
@@ -188,7 +188,7 @@ def test_a_sink_that_is_closed_amid_an_outage_stops_trying(database_url: str) ->
     assert [str(error) for error in failures] == ["the pipeline is stopping: nothing more is written"]
 
 
-def test_an_outage_is_told_once_however_often_it_is_tried_again(
+def test_an_outage_is_logged_once_however_often_it_is_tried_again(
     sink: MetricsSink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[object] = []
@@ -209,7 +209,7 @@ def test_a_database_without_tables_is_one_sentence_that_says_what_to_do(database
         sink.starting()
 
 
-def test_readiness_is_told_and_taken_back_at_the_next_start(migrated_url: str, sink: MetricsSink) -> None:
+def test_readiness_is_recorded_and_taken_back_at_the_next_start(migrated_url: str, sink: MetricsSink) -> None:
     def is_ready() -> object:
         with psycopg.connect(migrated_url) as connection:
             return connection.execute("select is_ready from pipeline_health").fetchall()
@@ -277,7 +277,7 @@ def test_a_sign_of_life_waits_for_no_batch_and_a_missing_database_is_no_error(
         beat.write()
 
 
-def test_what_the_pipeline_is_at_and_how_old_its_events_were_is_told(migrated_url: str, sink: MetricsSink) -> None:
+def test_what_the_pipeline_is_at_and_how_old_its_events_were_is_recorded(migrated_url: str, sink: MetricsSink) -> None:
     def health() -> tuple[object, ...]:
         with psycopg.connect(migrated_url) as connection:
             (row,) = connection.execute("select stage, is_ready, rows_lag_s from pipeline_health")

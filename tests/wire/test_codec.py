@@ -106,29 +106,29 @@ def over_the_wire(message: Any) -> Any:
 
 
 @given(TEMPLATES)
-def test_a_template_arrives_as_it_was_told(template: Template) -> None:
+def test_a_template_arrives_as_it_was_sent(template: Template) -> None:
     assert codec.template_from_message(over_the_wire(codec.template_to_message(template))) == template
 
 
 @given(CAPACITIES)
-def test_a_capacity_arrives_as_it_was_told(capacity: HostCapacity) -> None:
+def test_a_capacity_arrives_as_it_was_sent(capacity: HostCapacity) -> None:
     assert codec.capacity_from_message(over_the_wire(codec.capacity_to_message(capacity))) == capacity
 
 
 @given(WORKERS)
-def test_a_worker_arrives_as_it_was_told_its_start_by_the_receivers_clock(worker: Worker) -> None:
+def test_a_worker_arrives_as_it_was_sent_its_start_by_the_receivers_clock(worker: Worker) -> None:
     message = over_the_wire(codec.worker_to_message(worker, now_s=1000.0))
     assert codec.worker_from_message(message, now_s=1000.0) == worker
 
 
 @given(ASSIGNMENTS)
-def test_an_assignment_arrives_as_it_was_told(assignment: Assignment) -> None:
+def test_an_assignment_arrives_as_it_was_sent(assignment: Assignment) -> None:
     (message,) = codec.assignments_to_messages([assignment])
     assert codec.assignments_from_messages([over_the_wire(message)], host_id="h") == (assignment,)
 
 
 @given(HINTS)
-def test_a_hint_arrives_as_it_was_told(hint: Hint) -> None:
+def test_a_hint_arrives_as_it_was_sent(hint: Hint) -> None:
     (sent,) = codec.hints_to_messages([hint])
     message = over_the_wire(sent)
     since_age_s = message.since_age_s if message.HasField("since_age_s") else None
@@ -138,7 +138,7 @@ def test_a_hint_arrives_as_it_was_told(hint: Hint) -> None:
 
 
 @given(ACTIVITIES)
-def test_an_activity_arrives_as_it_was_told(activity: WorkerActivity) -> None:
+def test_an_activity_arrives_as_it_was_sent(activity: WorkerActivity) -> None:
     batch = TelemetryBatch(producer="a", sequence=1, sent_at_s=0.0, activities=(activity,))
     assert codec.batch_from_message(over_the_wire(codec.batch_to_message(batch))).activities == (activity,)
 

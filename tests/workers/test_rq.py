@@ -79,7 +79,7 @@ def test_a_worker_that_shall_not_idle_for_long_ends(queue: Queue) -> None:
     assert Worker.count(connection=queue.connection) == 0
 
 
-def test_told_again_and_again_it_still_finishes_its_job(queue: Queue, valkey_url: str) -> None:
+def test_asked_again_and_again_it_still_finishes_its_job(queue: Queue, valkey_url: str) -> None:
     words = ["worker", "--url", valkey_url, "--worker-class", "headway.workers.rq.DrainingWorker", "mail"]
     job = queue.enqueue("time.sleep", 2.5)
     with subprocess.Popen([sys.executable, "-m", "rq.cli", *words]) as worker:
@@ -91,7 +91,7 @@ def test_told_again_and_again_it_still_finishes_its_job(queue: Queue, valkey_url
     assert statuses([job]) == ["finished"]
 
 
-def test_a_worker_told_to_stop_while_redis_is_away_does_not_wait_for_it(tmp_path: Path) -> None:
+def test_a_worker_asked_to_stop_while_redis_is_away_does_not_wait_for_it(tmp_path: Path) -> None:
     server, log = ensure_valkey(tmp_path / "valkey"), tmp_path / "worker.log"
     words = ["worker", "--url", server.url, "--worker-class", "headway.workers.rq.DrainingWorker", "mail"]
     with (

@@ -141,7 +141,7 @@ async def test_a_pool_without_a_profile_has_nothing_to_set(client: httpx.AsyncCl
     assert (await client.put(PAUSE, json={"mode": "act"})).status_code == 422
 
 
-async def test_what_cannot_be_kept_is_told_when_a_profile_is_put_and_read(
+async def test_what_cannot_be_kept_is_reported_when_a_profile_is_put_and_read(
     client: httpx.AsyncClient, seed: Seed
 ) -> None:
     """With the load of the newest decision and the start-up that hosts have measured."""

@@ -125,7 +125,7 @@ async def test_without_a_viewer_nothing_is_made_and_the_next_one_gets_a_new_one(
     await feed.close()
 
 
-async def test_a_snapshot_that_cannot_be_made_is_told_and_tried_again() -> None:
+async def test_a_snapshot_that_cannot_be_made_is_reported_and_tried_again() -> None:
     answers: list[Exception | None] = [Unavailable("Postgres is away"), ValueError("a bug"), None]
 
     async def compute() -> str:

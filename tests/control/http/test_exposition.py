@@ -42,7 +42,7 @@ def of(samples: Samples, name: str, **labels: str) -> float | None:
     return samples.get((name, frozenset(labels.items())))
 
 
-async def test_pools_queues_and_hosts_are_told(client: httpx.AsyncClient, seed: Seed) -> None:
+async def test_pools_queues_and_hosts_are_exposed(client: httpx.AsyncClient, seed: Seed) -> None:
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=7.0)))
     seed.sample("redis/mail", at_s=NOW_S - 2.0, waiting_jobs=3, oldest_age_s=4.0)
     seed.host("a")
@@ -87,7 +87,7 @@ async def test_what_is_not_known_has_no_sample(client: httpx.AsyncClient, seed: 
     assert of(samples, "headway_leader_silent_seconds") is None
 
 
-async def test_what_of_a_days_budget_is_paid_is_told_with_its_overrun(client: httpx.AsyncClient, seed: Seed) -> None:
+async def test_what_of_a_days_budget_is_paid_is_exposed_with_its_overrun(client: httpx.AsyncClient, seed: Seed) -> None:
     for pool in ("mail", "news"):
         seed.profile(Profile(pool=pool, queues=(f"redis/{pool}",), template="rq"))
     spent = DayBudget(day="2026-11-23", budget_worker_s=3600.0, paid_worker_s=4000.0, overrun_worker_s=400.0)
@@ -99,7 +99,7 @@ async def test_what_of_a_days_budget_is_paid_is_told_with_its_overrun(client: ht
         assert of(samples, f"headway_pool_day_{name}_worker_seconds", pool="news") is None
 
 
-async def test_hosts_that_are_missing_are_told_with_what_they_must_have(
+async def test_hosts_that_are_missing_are_exposed_with_what_they_must_have(
     client: httpx.AsyncClient, engine: Engine
 ) -> None:
     missing = HostsWanted(
@@ -120,7 +120,7 @@ async def test_hosts_that_are_missing_are_told_with_what_they_must_have(
     assert of(samples, "headway_hosts_wanted_seconds", **labels) == 30
 
 
-async def test_health_is_told(client: httpx.AsyncClient, seed: Seed) -> None:
+async def test_health_is_exposed(client: httpx.AsyncClient, seed: Seed) -> None:
     assert of(await scraped(client), "headway_healthy") == 0, "nobody has led yet"
     seed.leader(age_s=3.0)
     seed.pipeline()
@@ -129,7 +129,7 @@ async def test_health_is_told(client: httpx.AsyncClient, seed: Seed) -> None:
     assert of(samples, "headway_leader_silent_seconds") == pytest.approx(3.0, abs=2)
 
 
-async def test_what_ingest_has_counted_is_told(client: httpx.AsyncClient) -> None:
+async def test_what_ingest_has_counted_is_exposed(client: httpx.AsyncClient) -> None:
     for _ in range(2):
         assert (await client.post("/v1/telemetry", json=BATCH)).status_code == 200
     samples = await scraped(client)
@@ -143,7 +143,7 @@ async def test_what_ingest_has_counted_is_told(client: httpx.AsyncClient) -> Non
     ]
 
 
-async def test_how_pools_and_templates_behave_is_told_by_quantile(client: httpx.AsyncClient, seed: Seed) -> None:
+async def test_how_pools_and_templates_behave_is_exposed_by_quantile(client: httpx.AsyncClient, seed: Seed) -> None:
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
     seed.profile(Profile(pool="news", queues=("redis/news",), template="rq"))
     seed.host("a")
@@ -230,7 +230,7 @@ async def test_workers_are_counted_once_however_many_pools_there_are(
     assert len(looks) < 10
 
 
-async def test_how_long_ago_a_pool_was_decided_is_told(client: httpx.AsyncClient, seed: Seed) -> None:
+async def test_how_long_ago_a_pool_was_decided_is_exposed(client: httpx.AsyncClient, seed: Seed) -> None:
     """One whose evaluation fails holds its target, and looks well otherwise."""
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
     assert of(await scraped(client), "headway_pool_decided_age_seconds", pool="mail") is None

@@ -78,7 +78,7 @@ MISSING = HostsWanted(
         ),
     ],
 )
-async def test_hosts_that_are_missing_or_spare_are_told_with_their_reason(
+async def test_hosts_that_are_missing_or_spare_are_reported_with_their_reason(
     client: httpx.AsyncClient, engine: Engine, door, wanted: HostsWanted, why: str
 ) -> None:
     assert (await client.get("/v1/hosts/wanted")).json() == {"at_s": NOW_S, "wanted": []}

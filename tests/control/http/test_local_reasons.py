@@ -31,7 +31,7 @@ def reasons(ingest: Ingest) -> Callable[..., list[tuple[str, str]]]:
     return made
 
 
-def test_upkeep_that_fails_is_told_with_its_reason(reasons) -> None:
+def test_upkeep_that_fails_is_reported_with_its_reason(reasons) -> None:
     upkeep = Maintenance()
     assert reasons(upkeep=upkeep) == []
     upkeep.failed("partitions", PermissionError("must be owner of table decisions"))
@@ -43,7 +43,7 @@ def test_upkeep_that_fails_is_told_with_its_reason(reasons) -> None:
 
 
 @pytest.mark.parametrize(("days", "says"), [(-1, "expired 24 h ago: no client takes it"), (2, None)])
-def test_a_certificate_that_has_ended_is_told(reasons, tmp_path: Path, days: int, says: str | None) -> None:
+def test_a_certificate_that_has_ended_is_reported(reasons, tmp_path: Path, days: int, says: str | None) -> None:
     certificate, key = tmp_path / "server.crt", tmp_path / "server.key"
     write_pair(make_server(make_ca("x"), ["x"], days=days), certificate=certificate, key=key, is_replacing=False)
     told = reasons(certificates=Certificates(certificate, key))
@@ -51,7 +51,7 @@ def test_a_certificate_that_has_ended_is_told(reasons, tmp_path: Path, days: int
     assert all(says in text for _, text in told)
 
 
-async def test_calls_with_what_was_revoked_are_told_and_guesses_are_not(door, engine, seed: Seed) -> None:
+async def test_calls_with_what_was_revoked_are_reported_and_guesses_are_not(door, engine, seed: Seed) -> None:
     """Who guesses could else turn health red at will."""
     ahead_s = 0.0
     callers = Authenticator(token=TOKEN, engine=engine, clock=lambda: time.monotonic() + ahead_s)
@@ -91,7 +91,7 @@ async def test_calls_with_what_was_revoked_are_told_and_guesses_are_not(door, en
         (NOW_S, NOW_S - 3600.0, None),  # late, as after an outage: no clock need be wrong
     ],
 )
-async def test_a_wrong_clock_is_told(
+async def test_a_wrong_clock_is_reported(
     client: httpx.AsyncClient, reasons, sent_at_s: float, event_at_s: float, says: str | None
 ) -> None:
     events = [{**event, "at_s": event_at_s} for event in BATCH["events"]]

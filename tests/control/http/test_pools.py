@@ -231,7 +231,7 @@ async def test_a_host_that_does_not_report_is_in_health_without_its_name(client:
     assert told == ["1 host is unreachable, the last report N s ago: see `headway get hosts`"]
 
 
-async def test_a_host_that_is_late_with_its_report_is_told_before_its_lease_ends(
+async def test_a_host_that_is_late_with_its_report_is_reported_before_its_lease_ends(
     client: httpx.AsyncClient, seed: Seed
 ) -> None:
     mail(seed)
@@ -312,7 +312,7 @@ async def test_a_pool_that_hosts_have_no_room_for_is_not_green(client: httpx.Asy
         ({"binding": "capacity"}, 0),
     ],
 )
-async def test_workers_that_no_host_gets_to_start_are_told(
+async def test_workers_that_no_host_gets_to_start_are_reported(
     door, seed: Seed, change: dict[str, Any], unstarted: int
 ) -> None:
     """An agent that hangs keeps its lease for 45 s, and the pool was `scaling` and well all that time."""
@@ -370,7 +370,7 @@ async def test_one_of_several_brokers_that_is_not_read_is_in_health(client: http
     assert health["reasons"][0].startswith("1 of 2 brokers has not been read for 3")
 
 
-async def test_waiting_jobs_that_a_flushed_broker_lost_are_told(client: httpx.AsyncClient, seed: Seed) -> None:
+async def test_waiting_jobs_that_a_flushed_broker_lost_are_reported(client: httpx.AsyncClient, seed: Seed) -> None:
     mail(seed, at_s=NOW_S - 20)
     seed.pipeline()
     seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=60)

@@ -70,7 +70,7 @@ def test_every_error_of_the_tree_has_a_status() -> None:
     assert len(set(STATUSES.values())) == len(STATUSES)
 
 
-async def test_without_its_database_the_door_says_so_and_asks_to_come_again(door) -> None:
+async def test_without_its_database_the_api_says_so_and_asks_to_retry(door) -> None:
     away = create_engine("postgresql://headway@127.0.0.1:1/headway")
     transport = httpx.ASGITransport(door(engine=away))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -83,7 +83,7 @@ async def test_without_its_database_the_door_says_so_and_asks_to_come_again(door
     await away.dispose()
 
 
-async def test_a_bug_is_a_problem_too_and_tells_nothing_of_the_insides(door, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bug_is_a_problem_too_and_reveals_no_internals(door, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object, **__: object) -> HealthOut:
         raise ZeroDivisionError("secret")
 

@@ -48,7 +48,7 @@ async def test_an_update_needs_the_version_that_was_read(client: httpx.AsyncClie
     assert "somebody changed it since you read it" in refusals[412].json()["detail"]
 
 
-async def test_every_breach_is_told_at_once(client: httpx.AsyncClient) -> None:
+async def test_all_breaches_are_reported_together(client: httpx.AsyncClient) -> None:
     answer = await put(client, {"queues": [], "workers_max": "many", "objective": {"goal": 1}, "colour": "red"})
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
     said = "\n".join(answer.json()["breaches"])

@@ -46,7 +46,7 @@ async def test_queues_are_those_seen_and_those_wanted(client: httpx.AsyncClient,
     assert [row["queue"] for row in of_pool] == ["redis/mail", "redis/news"]
 
 
-async def test_hosts_tell_what_they_have_what_is_used_and_whether_they_are_known(
+async def test_hosts_show_what_they_have_what_is_used_and_whether_they_are_known(
     client: httpx.AsyncClient, seed: Seed
 ) -> None:
     seed.host("a")

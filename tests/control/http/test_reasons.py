@@ -44,7 +44,7 @@ GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipel
         ({}, False, "telemetry is refused"),
     ],
 )
-def test_what_is_wrong_is_told_in_a_sentence(change: dict[str, Any], has_event_log: bool, says: str) -> None:
+def test_what_is_wrong_is_reported_in_a_sentence(change: dict[str, Any], has_event_log: bool, says: str) -> None:
     health = health_of(HealthRow(**{**GOOD, **change}), has_event_log=has_event_log, now_s=4_600.0)
     assert health.status == "degraded"
     (reason,) = health.reasons
@@ -61,7 +61,7 @@ def test_what_is_wrong_is_told_in_a_sentence(change: dict[str, Any], has_event_l
         ({"unread_files": 7, "oldest_unread_s": 9.0}, None),
     ],
 )
-def test_what_waits_and_what_is_refused_is_told(change: dict[str, Any], says: str | None) -> None:
+def test_what_waits_and_what_is_refused_is_reported(change: dict[str, Any], says: str | None) -> None:
     quiet = {"refused": None, "flush_s": 0.1, "unread_files": 0, "unread_bytes": 0, "oldest_unread_s": None}
     health = health_of(HealthRow(**GOOD), has_event_log=True, telemetry=TelemetryHealth(**{**quiet, **change}))
     assert health.reasons == ([] if says is None else [says])
@@ -71,7 +71,7 @@ def test_clocks_that_differ_by_the_way_to_postgres_are_right() -> None:
     assert health_of(HealthRow(**GOOD, clock_s=100.0), has_event_log=True, now_s=103.0).status == "ok"
 
 
-def test_what_is_wrong_with_pools_is_told_once_a_kind() -> None:
+def test_what_is_wrong_with_pools_is_reported_once_a_kind() -> None:
     told = ailing_pools(["failing", "on_time", "failing", "crash_loop"], short_pools=1, losing_pools=1)
     assert [each.kind for each in told] == ["crash_loop", "failing", "capacity", "lost_jobs"]
     assert told[1].text == "2 pools have too many failing jobs: see `headway top`"

@@ -114,7 +114,7 @@ async def test_a_token_may_what_its_role_says_and_the_audit_log_names_it(with_to
     assert ("token my viewer", "PUT /v1/profiles/mail") in refusals
 
 
-async def test_secrets_are_told_once_and_kept_as_digests(with_token, seed: Seed) -> None:
+async def test_secrets_are_shown_once_and_kept_as_digests(with_token, seed: Seed) -> None:
     admin = with_token(SHARED)
     secret = await made(admin, role="viewer", name="v", for_s=60)
     listed = (await admin.get("/v1/tokens")).json()["tokens"]

@@ -137,7 +137,7 @@ async def test_a_host_enrols_reports_and_learns_what_to_run(door: Door) -> None:
     client.close()
 
 
-async def test_each_refusal_tells_the_agent_what_it_can_do(door: Door) -> None:
+async def test_each_refusal_shows_the_agent_what_it_can_do(door: Door) -> None:
     client, stranger = door.client(), door.client(token=None)
     nobody = Identity(agent_id="agent", cluster_id=await door.reports.cluster_id(), host_id="nobody")
 

@@ -337,7 +337,7 @@ async def test_a_revoked_host_is_cut_off_at_once_also_while_its_poll_is_held(doo
         await door.enrol(door.client(SHARED), Proof(), "a", host_id=a.host_id)
 
 
-async def test_what_was_kept_is_not_believed_once_changes_go_unheard(door: Door, migrated_url: str) -> None:
+async def test_what_was_kept_is_not_believed_once_changes_are_not_received(door: Door, migrated_url: str) -> None:
     now_s = [0.0]
     callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
     a = await door.enrolled("a")
@@ -354,7 +354,7 @@ async def test_what_was_kept_is_not_believed_once_changes_go_unheard(door: Door,
         await callers.who(a.credential)
 
 
-async def test_after_an_older_database_was_restored_changes_are_heard_again(door: Door) -> None:
+async def test_after_an_older_database_was_restored_changes_are_received_again(door: Door) -> None:
     """Its revisions begin lower: asked for what came after the last one seen, it would tell of nothing for long."""
     a = await door.enrolled("a")
     for number in range(3):
@@ -371,7 +371,7 @@ async def test_after_an_older_database_was_restored_changes_are_heard_again(door
         await callers.who(a.credential)
 
 
-async def test_changes_that_are_too_many_to_be_read_at_once_are_all_heard(
+async def test_changes_that_are_too_many_to_be_read_at_once_are_all_received(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change of several rows may lie across the bound; and rows that changed may be gone when they are read."""

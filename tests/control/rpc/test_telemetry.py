@@ -64,6 +64,6 @@ async def test_a_wrong_batch_is_the_callers_fault_and_named(
     assert (refused.value.code(), refused.value.details()) == (grpc.StatusCode.INVALID_ARGUMENT, says)
 
 
-async def test_the_largest_batch_fits_through_the_door(stub: Stub, tmp_path: Path) -> None:
+async def test_the_largest_batch_fits_into_one_call(stub: Stub, tmp_path: Path) -> None:
     answer = await stub.Ingest(codec.batch_to_message(batch(1, events=10_000)), timeout=BOUND_S)
     assert answer.accepted_events == len(hot_jobs(tmp_path)) == 10_000

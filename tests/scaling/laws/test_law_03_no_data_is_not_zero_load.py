@@ -43,7 +43,7 @@ def test_without_fresh_metrics_nothing_goes_down(view: PoolView, memory: Memory)
 
 @LAW
 @given(view=views(sampled_ago_s=st.none(), is_plain=True), memory=MEMORIES)
-def test_a_queue_never_seen_is_told_by_name(view: PoolView, memory: Memory) -> None:
+def test_a_queue_never_seen_is_reported_by_name(view: PoolView, memory: Memory) -> None:
     for seen in by_every_strategy(replace(view, direct=())):
         decision, _ = decide(seen, memory, now_s=NOW_S)
         for name in seen.profile.queues:
@@ -52,7 +52,7 @@ def test_a_queue_never_seen_is_told_by_name(view: PoolView, memory: Memory) -> N
 
 @LAW
 @given(view=views(sampled_ago_s=st.floats(20.5, 100_000), is_plain=True), memory=MEMORIES)
-def test_old_metrics_are_told_and_their_age_is_a_field(view: PoolView, memory: Memory) -> None:
+def test_old_metrics_are_reported_and_their_age_is_a_field(view: PoolView, memory: Memory) -> None:
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
         assert any("they lower nothing until fresh ones arrive" in note for note in decision.notes)

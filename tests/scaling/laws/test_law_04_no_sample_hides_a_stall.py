@@ -29,7 +29,7 @@ def test_the_signal_is_the_worst_of_all_waits(view: PoolView, memory: Memory) ->
 
 @LAW
 @given(view=views(), memory=MEMORIES, better_s=maybe(AGES_S))
-def test_finished_waits_never_make_a_stall_look_better(view: PoolView, memory: Memory, better_s: float | None) -> None:
+def test_finished_waits_never_make_a_stall_seem_better(view: PoolView, memory: Memory, better_s: float | None) -> None:
     """However well the jobs waited that did start, the pool is as urgent as its oldest job, and wants as much."""
     seen = by("hybrid", view)
     told = replace(

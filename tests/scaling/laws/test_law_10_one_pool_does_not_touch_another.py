@@ -148,6 +148,6 @@ def test_of_a_profile_nothing_but_invalid_escapes(pool: str, values: Mapping[Any
 
 
 @pytest.mark.parametrize("values", [{}, {"queues": None}, {"objective": []}, {"preset": []}, {"preset": {}}, {1: 2}])
-def test_a_profile_of_the_wrong_shape_is_told(values: Mapping[Any, Any]) -> None:
+def test_a_profile_of_the_wrong_shape_is_reported(values: Mapping[Any, Any]) -> None:
     with pytest.raises(Invalid):
         profile_from_mapping("mail", values)

@@ -23,7 +23,7 @@ from support.pools import NOW_S
 
 @LAW
 @given(view=views(), memory=MEMORIES)
-def test_a_stored_decision_tells_the_same_story(view: PoolView, memory: Memory) -> None:
+def test_a_stored_decision_gives_the_same_explanation(view: PoolView, memory: Memory) -> None:
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
         stored = decision_from_mapping(json.loads(json.dumps(asdict(decision))))
@@ -74,7 +74,7 @@ def _hold_costs(body: dict[str, Any]) -> HoldCosts:
 
 @LAW
 @given(view=views(), memory=MEMORIES, ticks=st.integers(1, 4))
-def test_a_restart_between_two_looks_changes_nothing(view: PoolView, memory: Memory, ticks: int) -> None:
+def test_a_restart_between_two_evaluations_changes_nothing(view: PoolView, memory: Memory, ticks: int) -> None:
     """All that deciding remembers survives being stored as JSON."""
     for seen in by_every_strategy(view):
         running = restarted = memory

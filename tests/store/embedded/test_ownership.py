@@ -122,7 +122,7 @@ def test_claims_on_a_dead_server_are_given_up_for_the_new_one(kind, server_folde
 
 
 @pytest.mark.valkey
-def test_valkey_forgets_or_keeps_as_it_was_told(folder):
+def test_valkey_forgets_or_keeps_as_configured(folder):
     for is_persistent, kept in ((True, b"1"), (False, None)):
         path = folder / str(is_persistent)
         with ensure_valkey(path, is_persistent=is_persistent) as server, redis.Redis.from_url(server.url) as client:

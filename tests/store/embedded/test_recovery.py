@@ -81,7 +81,7 @@ def test_a_server_never_outlives_its_guardian(own, kind, server_folder):
     assert Deadline(60).sees(lambda: kept.is_gone)
 
 
-def test_a_guardian_that_is_told_to_end_stops_its_server_first(own, kind, server_folder):
+def test_a_guardian_that_is_asked_to_end_stops_its_server_first(own, kind, server_folder):
     own(kind, server_folder).said()
     kept = prepared(server_folder).kept()
     os.kill(kept.guardian_pid, signal.SIGTERM)

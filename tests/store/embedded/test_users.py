@@ -183,7 +183,7 @@ def test_binaries_that_nobody_cannot_enter_are_copied_for_him(own_contained, pub
     assert [path for path in folder.rglob("*") if not path.is_symlink() and path.lstat().st_mode & 0o077] == []
 
 
-def test_a_nameless_user_without_user_namespaces_is_told_what_to_set(own_contained, public_folder):
+def test_a_nameless_user_without_user_namespaces_learns_what_to_set(own_contained, public_folder):
     home = public_folder / "home"
     home.mkdir(mode=0o700)
     os.chown(home, NAMELESS_UID, NAMELESS_UID)
