@@ -1,5 +1,6 @@
 """Fleets of real, small processes."""
 
+import errno
 import json
 import os
 import shlex
@@ -16,7 +17,7 @@ from headway.agent.config.templates import Ready, Stop
 from headway.agent.desired_state import DesiredState
 from headway.agent.system import procfs
 from headway.agent.workers.manager import WorkerManager
-from headway.scaling.model import Assignment, Worker, WorkerState
+from headway.scaling.model import Assignment, HostProblem, HostProblemKind, Worker, WorkerState
 from headway.scaling.reconcile import Drain, reconcile
 from support.flushed import Disk
 from support.processes import runs
@@ -788,20 +789,61 @@ def test_a_pause_outlives_the_agent(stage: Stage) -> None:
 
 def test_a_full_disk_stops_no_worker(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     with stage.fleet(template()) as fleet:
-        (stage.folder.root / "workers.json.new").mkdir()  # in the way of every write
         fleet.act([start()])
+        (stage.folder.root / "workers.json.new").mkdir()  # in the way of every write
+        fleet.save()
+        fleet.scan()
         assert len(fleet.running()) == 1
         fleet.drain_all()
         assert caplog.text.count("not written") == 1
         (stage.folder.root / "workers.json.new").rmdir()
 
 
+def test_no_worker_is_started_without_a_record(stage: Stage) -> None:
+    """An agent after this one could neither stop nor replace it."""
+    with stage.fleet(template()) as fleet:
+        fleet.act([start()])
+        (stage.folder.root / "workers.json.new").mkdir()  # as above
+        fleet.act([start(), start()])
+        assert len(fleet.all_workers()) == 1
+        assert not fleet.storage.allows_starts
+        assert [each.kind for each in fleet.storage.problems] == [HostProblemKind.STATE_FOLDER]
+        (stage.folder.root / "workers.json.new").rmdir()
+        stage.clock.ahead_s += 60.0
+        assert fleet.scan(), "that it can is news"
+        assert fleet.storage.problems == ()
+        fleet.act([start()])
+        assert len(fleet.running()) == 2
+
+
+def test_a_worker_without_a_log_is_not_taken_for_one_that_crashes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: str) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with stage.fleet(template()) as fleet:
+        with monkeypatch.context() as patched:
+            patched.setattr(fleet.output, "create", refused)
+            fleet.act([start()])
+        assert fleet.all_workers() == ()
+        assert not fleet.storage.allows_starts
+        problem = HostProblem(kind=HostProblemKind.LOG_FOLDER, error_number=errno.EACCES)
+        assert fleet.storage.problems == (problem,)
+        stage.clock.ahead_s += 60.0
+        assert fleet.scan()
+        assert fleet.storage.problems == ()
+        fleet.act([start()])
+        assert len(fleet.running()) == 1
+
+
 def test_what_a_full_disk_did_not_take_is_written_once_it_does(stage: Stage) -> None:
     """Else the next agent would go by the orders from before."""
     with stage.fleet(template()) as fleet:
+        fleet.act([start()])
         (stage.folder.root / "workers.json.new").mkdir()  # as above
         fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=7))
-        fleet.act([start()])
+        fleet.save()
         stage.clock.ahead_s += 60.0
         fleet.scan()
         (stage.folder.root / "workers.json.new").rmdir()

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from headway.agent.desired_state import DesiredState
-from headway.scaling.model import Assignment
+from headway.agent.policy.rollout import surplus
+from headway.scaling.model import Assignment, Worker, WorkerState
 
 ROW = Assignment(pool="mail", host_id="h", template="rq", base_workers=2)
 IN_FORCE = DesiredState(cluster_id="c", epoch=5, revision=8, assignments=(ROW,))
@@ -33,3 +36,16 @@ def test_in_another_cluster_the_assignment_stays_in_force_until_that_one_sends_a
     assert moved.assignments == (ROW,)
     assert moved.are_outdated_by(epoch=1, revision=1)
     assert not moved.are_outdated_by(epoch=0, revision=0)
+
+
+def test_where_nothing_can_be_started_nobody_leaves_for_a_replacement() -> None:
+    """Of an exclusive pool, and of a template without room for one more, the old one goes first."""
+    held = [
+        Worker(worker_id=each, pool="mail", template="old", pid=1, state=WorkerState.RUNNING, started_at_s=0.0)
+        for each in ("a", "b", "c")
+    ]
+    wanted = [Assignment(pool="mail", host_id="h", template="new", base_workers=2, restart_generation=3)]
+    for row in (wanted[0], replace(wanted[0], is_exclusive=True)):
+        assert len(surplus(held, [row])) == 1, "only what is too much"
+    assert len(surplus(held, [])) == 3
+    assert surplus(held[:1], wanted) == ()

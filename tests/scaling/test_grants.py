@@ -9,7 +9,7 @@ import pytest
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.allocation.grant_placement import MOVES_MAX
 from headway.scaling.allocation.grants import Allotment, allotted
-from headway.scaling.model import Assignment, Host, HostState, Template
+from headway.scaling.model import Assignment, Host, HostProblem, HostProblemKind, HostState, Template
 from headway.scaling.placement.placement import placed_workers
 from headway.scaling.placement.pool_parts import PoolTarget
 from scaling.floors import counts, host, target_of, template, worker
@@ -234,6 +234,7 @@ def test_where_room_is_short_small_workers_leave_the_large_ones_their_share() ->
 
 
 GPU = template("gpu", 1.0, 3 * 2**30, gpus=2)
+DISK_FULL = (HostProblem(kind=HostProblemKind.STATE_FOLDER, error_number=28),)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +263,23 @@ GPU = template("gpu", 1.0, 3 * 2**30, gpus=2)
             (
                 "every host with template 'gpu' is cordoned, draining or short of memory (a); "
                 "uncordon one or add a host of 1 core and 3 GiB of memory and 2 GPUs"
+            ),
+        ),
+        (
+            [replace(host("a", 9, 2**40, gpus=4, templates=[GPU]), problems=DISK_FULL)],
+            (
+                "every host with template 'gpu' cannot write to its state or log folder (a); "
+                "make room on one or add a host of 1 core and 3 GiB of memory and 2 GPUs"
+            ),
+        ),
+        (
+            [
+                replace(host("a", 9, 2**40, gpus=4, templates=[GPU]), problems=DISK_FULL),
+                host("b", 9, 2**40, gpus=4, templates=[GPU], state=HostState.CORDONED),
+            ],
+            (
+                "every host with template 'gpu' is cordoned, draining or short of memory, or cannot write to its state "
+                "or log folder (a, b); uncordon or mend one or add a host of 1 core and 3 GiB of memory and 2 GPUs"
             ),
         ),
     ],

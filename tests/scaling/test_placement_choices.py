@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.allocation.fair_share import Claim, share
-from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Template
+from headway.scaling.model import Assignment, Host, HostCapacity, HostProblem, HostProblemKind, HostState, Template
 from headway.scaling.placement.host_capacity import MEMORY_PRESSURE_MAX, HostCapacities
 from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 from headway.scaling.profile import Placement, profile_from_mapping
@@ -162,7 +162,13 @@ def test_a_worker_that_takes_gpus_has_a_place_only_where_they_are_left() -> None
 # --- hosts that get nothing new --------------------------------------------------------------------------------------
 
 SHUT = pytest.mark.parametrize(
-    "shut", [{"state": HostState.CORDONED}, {"memory_pressure": MEMORY_PRESSURE_MAX}], ids=["cordoned", "pressed"]
+    "shut",
+    [
+        {"state": HostState.CORDONED},
+        {"memory_pressure": MEMORY_PRESSURE_MAX},
+        {"problems": (HostProblem(kind=HostProblemKind.STATE_FOLDER, error_number=28),)},
+    ],
+    ids=["cordoned", "pressed", "full disk"],
 )
 
 

@@ -11,6 +11,8 @@ from headway.scaling.model import (
     EventKind,
     Hint,
     HostCapacity,
+    HostProblem,
+    HostProblemKind,
     JobEvent,
     TelemetryBatch,
     Template,
@@ -186,3 +188,10 @@ def _is_optional(kind: Any, name: str) -> bool:
 def test_a_job_event_comes_out_as_it_went_in(events: list[JobEvent]) -> None:
     told = TelemetryBatch(producer="app", sequence=1, sent_at_s=1.0, events=tuple(events))
     assert codec.batch_from_message(codec.batch_to_message(told)) == told
+
+
+def test_problems_arrive_as_they_were_reported_and_those_of_a_later_version_are_left_out() -> None:
+    problems = tuple(HostProblem(kind=kind, error_number=28) for kind in HostProblemKind)
+    messages = codec.problems_to_messages(problems)
+    assert codec.problems_from_messages(map(over_the_wire, messages)) == problems
+    assert codec.problems_from_messages([agent_pb2.HostProblem(kind=99, error_number=1), *messages]) == problems

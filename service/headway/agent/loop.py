@@ -18,7 +18,7 @@ from headway.agent.controlplane.session import ControlSession
 from headway.agent.desired_state import Bound, within
 from headway.agent.monitoring.monitor import Monitor
 from headway.agent.policy.recycling import Recycling
-from headway.agent.policy.rollout import held_back, unisolated, upkeep
+from headway.agent.policy.rollout import held_back, surplus, unisolated, upkeep
 from headway.agent.policy.start_throttle import admitted, starting_max, uncounted
 from headway.agent.state.instance_lock import as_host
 from headway.agent.state.state_dir import StateFolder
@@ -192,7 +192,7 @@ class Agent:
         certain = held_back(wanted, doubtful, workers, is_perhaps_forgotten=contact.is_perhaps_forgotten())
         due = reconcile(workers, certain, spent=fleet.spent, upkeep=self._upkeep(fleet, workers))
         actions = admitted(
-            due,
+            due if fleet.storage.allows_starts else surplus(workers, certain),
             workers,
             starting_max=starting_max(host_file.starting_max, cpu_cores=self._measures.capacity.cpu_cores),
             free_gpus=len(fleet.free_gpus()),
@@ -232,6 +232,7 @@ class Agent:
                 templates=self._measures.templates(self._host_file),
                 workers=fleet.all_workers(self._measures.activity),
                 labels=self._host_file.labels,
+                problems=fleet.storage.problems,
             ),
             ended=fleet.take_ended(),
             start_ups=fleet.take_start_ups(),

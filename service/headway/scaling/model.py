@@ -41,6 +41,23 @@ class HostState(StrEnum):
     DRAINING = "draining"
 
 
+class HostProblemKind(StrEnum):
+    """What of a host keeps its agent from its work."""
+
+    STATE_FOLDER = "state_folder"
+    """The folder in which it records what runs takes no more: it starts no worker."""
+    LOG_FOLDER = "log_folder"
+    """The folder of what workers print takes no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostProblem:
+    """One thing that keeps an agent from its work, and the errno that the system gave for it."""
+
+    kind: HostProblemKind
+    error_number: int
+
+
 class EventKind(StrEnum):
     """What happened to a job, or ``sample`` for a reading of a queue."""
 
@@ -338,6 +355,8 @@ class Host:
     """Nobody has decided yet what it is to run: it is new, was forgotten, or acts on orders that were lost."""
     is_confirmed: bool = True
     """False: the database was perhaps restored since its last report, and what is known of it may be of long ago."""
+    problems: tuple[HostProblem, ...] = ()
+    """What keeps its agent from its work; it gets nothing new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -341,6 +341,8 @@ hosts = Table(
     Column("memory_pressure", Double),
     # Template -> when its workers were last seen to do nothing but end too early; Unix seconds of Postgres's clock.
     Column("failing", JSONB, nullable=False, server_default="{}"),
+    # Kind -> errno of what keeps its agent from its work, as it last reported.
+    Column("problems", JSONB, nullable=False, server_default="{}"),
     # Set by hand: serving, cordoned, draining; and since when, by whom and why.
     Column("state", Text, nullable=False, server_default="serving"),
     Column("cordoned_at", DateTime(timezone=True)),

@@ -13,6 +13,8 @@ from headway.scaling.model import (
     Exit,
     Hint,
     HostCapacity,
+    HostProblem,
+    HostProblemKind,
     JobEvent,
     QueueSample,
     StartUp,
@@ -32,6 +34,12 @@ _KINDS = {
     EventKind.RETRIED: telemetry_pb2.EVENT_KIND_RETRIED,
 }
 _KINDS_BACK = {number: kind for kind, number in _KINDS.items()}
+
+_PROBLEMS = {
+    HostProblemKind.STATE_FOLDER: agent_pb2.HOST_PROBLEM_KIND_STATE_FOLDER,
+    HostProblemKind.LOG_FOLDER: agent_pb2.HOST_PROBLEM_KIND_LOG_FOLDER,
+}
+_PROBLEMS_BACK = {number: kind for kind, number in _PROBLEMS.items()}
 
 _STATES = {
     WorkerState.STARTING: agent_pb2.WORKER_STATE_STARTING,
@@ -256,6 +264,19 @@ def capacity_from_message(message: agent_pb2.HostCapacity) -> HostCapacity:
         cpu_pressure=message.cpu_pressure if message.HasField("cpu_pressure") else None,
         memory_pressure=message.memory_pressure if message.HasField("memory_pressure") else None,
     )
+
+
+def problems_to_messages(problems: Iterable[HostProblem]) -> list[agent_pb2.HostProblem]:
+    """The messages that report what keeps an agent from its work."""
+    return [agent_pb2.HostProblem(kind=_PROBLEMS[each.kind], error_number=each.error_number) for each in problems]
+
+
+def problems_from_messages(messages: Iterable[agent_pb2.HostProblem]) -> tuple[HostProblem, ...]:
+    """The problems that ``messages`` report, one of a kind; a later version's kinds are left out."""
+    found = {
+        _PROBLEMS_BACK[message.kind]: message.error_number for message in messages if message.kind in _PROBLEMS_BACK
+    }
+    return tuple(HostProblem(kind=kind, error_number=number) for kind, number in found.items())
 
 
 def capacity_to_message(capacity: HostCapacity) -> agent_pb2.HostCapacity:

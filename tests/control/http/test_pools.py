@@ -269,6 +269,45 @@ async def test_a_host_that_has_lost_its_connection_is_shown_before_its_next_repo
     assert hung_up_s["back"] is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("state_folder", "cannot write to its state folder (No space left on device), so no worker is started there"),
+        ("log_folder", "cannot write to its log folder (No space left on device), so what workers print there is lost"),
+    ],
+)
+async def test_a_host_whose_disk_is_full_is_shown_with_what_follows(
+    client: httpx.AsyncClient, seed: Seed, kind: str, words: str
+) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.host("full")
+    seed.worker("full", "mail", 2)
+    seed.host("well")
+    seed.execute(f"update hosts set problems = '{{\"{kind}\": 28, \"of_a_later_version\": 1}}' where name = 'full'")
+    health = (await client.get("/v1/health")).json()
+    assert health["kinds"] == ["host_disk"]
+    assert health["reasons"] == [f"the agent of 1 host {words}: see `headway get hosts`"]
+    assert (await pool_of(client))["causes"] == [f"the agent of full {words}"]
+    problems = {host["name"]: host["problems"] for host in (await client.get("/v1/hosts")).json()["hosts"]}
+    assert problems["full"] == [f"its agent {words}"]
+    assert problems["well"] == []
+    assert 'headway_health_reason{reason="host_disk"} 1' in (await client.get("/metrics")).text
+
+
+async def test_a_pool_whose_hosts_all_have_a_full_disk_has_none(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed)
+    seed.pipeline()
+    for name in ("one", "two"):
+        seed.host(name)
+    seed.worker("one", "mail", 2)
+    seed.execute("update hosts set problems = '{\"state_folder\": 30}'")  # and that of the seed's own host
+    pool = await pool_of(client)
+    assert pool["state"] == "no_host"
+    assert pool["causes"][0] == "no host with template 'rq' can write to its state or log folder"
+    assert pool["health"]["kinds"] == ["no_host", "host_disk"]
+
+
 async def test_a_host_that_does_not_report_and_whose_certificate_has_expired_is_shown_with_that(
     client: httpx.AsyncClient, seed: Seed
 ) -> None:

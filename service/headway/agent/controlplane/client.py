@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from headway import __version__
 from headway.agent.controlplane.rpc import RpcCalls
 from headway.agent.model import Hint, Identity
-from headway.scaling.model import Assignment, Exit, HostCapacity, StartUp, Template, Worker
+from headway.scaling.model import Assignment, Exit, HostCapacity, HostProblem, StartUp, Template, Worker
 from headway.wire import codec
 from headway.wire.channel import Tls
 from headway.wire.v1 import agent_pb2
@@ -69,6 +69,7 @@ class HostUpdate:
     start_ups: Sequence[StartUp] = ()
     exits: Sequence[Exit] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    problems: Sequence[HostProblem] = ()
 
 
 class ControlClient:
@@ -138,6 +139,7 @@ class ControlClient:
             start_ups=[codec.start_up_to_message(each) for each in update.start_ups],
             exits=[codec.exit_to_message(each) for each in update.exits],
             labels=update.labels,
+            problems=codec.problems_to_messages(update.problems),
         )
         response = self._calls.call(lambda stub: stub.Report, request, secret=self._secret(identity))
         return ReportAnswer(cluster_id=response.cluster_id, credential=response.credential)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from headway.agent.config.host_file import HostFile
 from headway.agent.workers.lifecycle import SOON_S
 from headway.scaling.model import Assignment, HostCapacity, Template, Worker
-from headway.scaling.reconcile import COUNTED, Upkeep
+from headway.scaling.reconcile import COUNTED, Drain, Upkeep, reconcile
 
 
 def upkeep(
@@ -47,6 +47,18 @@ def upkeep(
             if template.gpus > free_gpus or (template.memory_bytes > left_bytes)
         },
     )
+
+
+def surplus(workers: Iterable[Worker], assignments: Iterable[Assignment]) -> tuple[Drain, ...]:
+    """What ends where nothing can be started: more than is wanted, and nothing for the sake of a replacement."""
+    rows = {row.pool: row for row in assignments}
+    as_wanted = (
+        replace(worker, template=row.template, restart_generation=row.restart_generation)
+        if (row := rows.get(worker.pool)) is not None
+        else worker
+        for worker in workers
+    )
+    return tuple(action for action in reconcile(as_wanted, rows.values()) if isinstance(action, Drain))
 
 
 def held_back(

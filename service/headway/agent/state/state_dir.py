@@ -80,7 +80,7 @@ class StateFolder:
 
     def check(self) -> None:
         """Raise ``Misconfigured`` where the folder is there and somebody else decides what is in it."""
-        with suppress(FileNotFoundError, NotADirectoryError), self._open() as folder:
+        with suppress(FileNotFoundError, NotADirectoryError), self.opened() as folder:
             self._check(folder, self.root)
 
     @staticmethod
@@ -100,19 +100,19 @@ class StateFolder:
 
     def open_logs(self) -> int:
         """The folder of what workers have printed, open. Raises ``OSError``."""
-        with self._open() as folder:
+        with self.opened() as folder:
             return os.open(LOGS, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
 
     # --- files -------------------------------------------------------------------------------------------------------
 
     def text(self, name: str) -> str:
         """What the file holds. Raises ``OSError``, and ``ValueError`` where it is no text."""
-        with self._open() as folder, os.fdopen(self._file(folder, name, os.O_RDONLY), encoding="utf-8") as file:
+        with self.opened() as folder, os.fdopen(self._file(folder, name, os.O_RDONLY), encoding="utf-8") as file:
             return file.read()
 
     def append(self, name: str, text: str) -> None:
         """Add to the file. Raises ``OSError``."""
-        with self._open() as folder:
+        with self.opened() as folder:
             file = self._file(folder, name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 os.write(file, text.encode())
@@ -122,7 +122,7 @@ class StateFolder:
     def replace(self, name: str, text: str, *, is_durable: bool = True) -> None:
         """Write the file whole or not at all; if it is to be durable, also if the power goes. Raises ``OSError``."""
         fresh = f"{name}.new"
-        with self._open() as folder:
+        with self.opened() as folder:
             with suppress(OSError):
                 os.unlink(fresh, dir_fd=folder)
             file = self._file(folder, fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -156,8 +156,8 @@ class StateFolder:
         return found if isinstance(found, dict) else None
 
     @contextmanager
-    def _open(self) -> Iterator[int]:
-        """The open folder: the one that is held, else for the block."""
+    def opened(self) -> Iterator[int]:
+        """The open folder: the one that is held, else for the block. Raises ``OSError``."""
         if self._held is not None:
             yield self._held
             return
@@ -200,7 +200,7 @@ class StateFolder:
     def save_identity(self, identity: Identity) -> None:
         """Remember who this agent is, also if the power goes once this returns. Raises ``OSError``."""
         self.write(IDENTITY, asdict(identity))
-        with self._open() as folder:
+        with self.opened() as folder:
             os.fsync(folder)
 
     def _new_identity(self) -> Identity:

@@ -24,6 +24,8 @@ class WorkerJournal:
         self._folder = folder
         self._clock = clock
         self._refused_at_s: float | None = None
+        self.error_number: int | None = None
+        """The errno with which the disk has refused what there is to write; ``None``: it is written."""
 
     @property
     def is_behind(self) -> bool:
@@ -40,9 +42,10 @@ class WorkerJournal:
             )
         except OSError as error:
             self._refused_at_s = self._clock()
+            self.error_number = error.errno or 0
             if not was_refused:
                 log.error("not written file=%s: %s; tried again", file, error)  # noqa: TRY400 - its trace adds nothing
             return
-        self._refused_at_s = None
+        self._refused_at_s = self.error_number = None
         if was_refused:
             log.info("written again file=%s", file)

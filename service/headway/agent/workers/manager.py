@@ -24,12 +24,14 @@ from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
 from headway.agent.workers.orphans import OrphanProcesses
 from headway.agent.workers.recovery import left_behind
 from headway.agent.workers.start_log import StartLog
+from headway.agent.workers.storage_check import StorageCheck
 from headway.agent.workers.unrecorded_processes import UnrecordedWorkers
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_marks import marks_of
+from headway.agent.workers.worker_process import NoOutput
 from headway.agent.workers.worker_record import Ledger, OrphanRecord, Record, Unrecorded
 from headway.errors import Unavailable
-from headway.scaling.model import Exit, StartUp, Worker, WorkerState
+from headway.scaling.model import Exit, HostProblem, StartUp, Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
 
 log = logging.getLogger(__name__)
@@ -47,10 +49,12 @@ class WorkerManager:
         environment: Mapping[str, str],
         clock: Callable[[], float] = procfs.since_boot_s,
     ) -> None:
-        self.output = WorkerLogs(folder.open_logs())
+        logs = folder.open_logs()
+        self.output = WorkerLogs(logs)
         self._folder = folder
         self._starts = StartLog(folder, boot_id=procfs.boot_id())
         self._logbook = WorkerJournal(folder, clock=clock)
+        self.storage = StorageCheck(folder, logs, self._logbook, clock=clock)
         self._host_file = host_file
         self._agent_id = agent_id
         self._environment = environment
@@ -160,10 +164,11 @@ class WorkerManager:
         self.unrecorded.scan()
         if self._logbook.is_behind:
             self.save()
+        self.storage.scan()
         return before != self._seen()
 
     def act(self, actions: Iterable[Action], *, idle: Collection[str] = ()) -> None:
-        """Drain and start. Nothing waits for a worker to end, or to be ready.
+        """Drain and start. Nothing waits for a worker to end, or to be ready, and none is started without a record.
 
         ``idle`` are the ids of workers that are known to have no job: how long these take to end is measured.
         """
@@ -182,7 +187,10 @@ class WorkerManager:
         if to_spawn:
             self.save()  # first: an agent that dies while it starts them leaves a record of what to search for
         for held in to_spawn:
-            self._spawn(held, now_s)
+            if self.storage.allows_starts:
+                self._spawn(held, now_s)
+            else:
+                del self._held[held.record.worker_id]
         self.save()
 
     def drain_all(self) -> None:
@@ -259,6 +267,10 @@ class WorkerManager:
                 log=partial(self.output.create, record.worker_id),
                 is_burst=record.life.is_burst,
             )
+        except NoOutput as error:  # says nothing of the template
+            del self._held[record.worker_id]
+            self.storage.note_no_log(error.why)
+            return
         except Unavailable as error:
             held.become(lifecycle.held_back(now_s=now_s, is_burst=record.life.is_burst))
             self._fail(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
@@ -308,10 +320,10 @@ class WorkerManager:
             held.force(now_s=now_s)
         return False
 
-    def _seen(self) -> tuple[dict[str, Record], list[OrphanRecord], list[Unrecorded]]:
+    def _seen(self) -> tuple[dict[str, Record], list[OrphanRecord], list[Unrecorded], tuple[HostProblem, ...]]:
         """What a scan may change."""
         recorded = {worker_id: held.record for worker_id, held in self._held.items()}
-        return recorded, self.remains.left, list(self.unrecorded.found)
+        return recorded, self.remains.left, list(self.unrecorded.found), self.storage.problems
 
     def _must_end_in_time(self, held: ManagedWorker) -> bool:
         """Whether the control plane goes by it that such a worker has ended when its time to drain is over."""

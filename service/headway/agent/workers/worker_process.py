@@ -24,6 +24,14 @@ OWN_VARIABLES = "HEADWAY_"
 """Variables that begin so are the agent's, its token among them: no worker inherits them."""
 
 
+class NoOutput(Unavailable):
+    """There is no file for what the worker prints, which says nothing of its template."""
+
+    def __init__(self, why: OSError) -> None:
+        super().__init__(f"its log cannot be made: {why.strerror or why}")
+        self.why = why
+
+
 class Process:
     """One worker process: a child of this agent, or one that an earlier agent has left."""
 
@@ -132,13 +140,14 @@ def spawn(
     """A new process of ``template``, its output in what ``log`` opens.
 
     Raises:
+        NoOutput: ``log`` cannot open it.
         Unavailable: it cannot be started.
     """
     argv = [*template.argv, *(template.burst_arguments if is_burst else ())]
     inherited = {name: value for name, value in environment.items() if not name.startswith(OWN_VARIABLES)}
     try:
         login, who = _login(template.user)
-        output = log()
+        output = _output(log)
         try:
             # No preexec_fn: slow, and unsafe beside threads. No death signal: it would come when a thread of ours ends.
             child = subprocess.Popen(
@@ -169,6 +178,13 @@ def spawn(
         pidfd=None,
         uid=who.get("user", os.geteuid()),
     )
+
+
+def _output(log: Callable[[], int]) -> int:
+    try:
+        return log()
+    except OSError as error:
+        raise NoOutput(error) from error
 
 
 def _login(user: str | None) -> tuple[Mapping[str, str], dict[str, Any]]:

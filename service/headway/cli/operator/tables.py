@@ -162,6 +162,8 @@ def _state(row: dict[str, Any]) -> str:
         return _beside("silent", row)
     if row["hung_up_s"] is not None:
         return _beside("connection lost", row)
+    if row["problems"]:
+        return _beside("cannot write", row)
     return "drained" if row["state"] == "draining" and not row["workers"] else str(row["state"])
 
 
@@ -190,6 +192,7 @@ def _why(row: dict[str, Any]) -> str:
             if left_s <= 0
             else f"its certificate expires in {duration(round(left_s))}"
         )
+    why += row["problems"]
     if row["refused"]:
         why.append(f"refused: {'; '.join(row['refused'])}")
     return "; ".join(why)

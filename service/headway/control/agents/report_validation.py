@@ -18,6 +18,7 @@ TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes
 COUNT_MAX = 2**63 - 1  # Postgres's bigint
 GPUS_MAX = 2**31 - 1  # its integer
 CORES_MAX = 1e6
+ERRNO_MAX = 4095  # Linux's
 PRESSURE_MAX = 1.1  # what a kernel rounds up is no reason to lose a host
 DURATION_MAX_S = 1e10  # three hundred years: no process is older
 BREACHES_MAX = 10  # a report that is wrong throughout gets one line about it
@@ -121,6 +122,9 @@ def _report_breaches(report: HostReport) -> Iterator[str]:
         yield from _timing_breaches("start-up", start_up, start_up.start_up_s)
     for each in report.exits:
         yield from _timing_breaches("exit", each, each.exit_s)
+    for problem in report.problems:
+        if not 0 <= problem.error_number <= ERRNO_MAX:
+            yield f"problem {problem.kind}: error_number={problem.error_number} is not from 0 to {ERRNO_MAX}"
 
 
 def _timing_breaches(what: str, timing: StartUp | Exit, took_s: float) -> Iterator[str]:

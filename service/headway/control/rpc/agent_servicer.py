@@ -223,6 +223,7 @@ def _report(request: agent_pb2.ReportRequest, *, address: str) -> HostReport:
         start_ups=tuple(codec.start_up_from_message(each) for each in request.start_ups),
         exits=tuple(codec.exit_from_message(each) for each in request.exits),
         labels=dict(request.labels),
+        problems=codec.problems_from_messages(request.problems),
         address=address,
     )
     check_report(report)

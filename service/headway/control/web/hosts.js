@@ -88,6 +88,7 @@ function showHost(element, host, now_s) {
 function condition(host) {
   if (!host.is_known) return ["silent", "stale", "Its agent has gone silent: what it runs is not known, and may still run."];
   if (host.hung_up_s !== null) return ["connection lost", "stale", "Its agent has ended, hangs, or is cut off: what it runs may have changed since its last report."];
+  if (host.problems.length) return ["cannot write", "at_risk", `It gets nothing new: ${host.problems.join("; ")}.`];
   if (host.state === "draining") {
     return host.workers.length ? ["draining", "scaling", "Its workers leave as what replaces them runs elsewhere."] : ["drained", "scaling", "Nothing runs here any more, and nothing new comes."];
   }
@@ -117,6 +118,7 @@ function more(host) {
     gpus && `${host.used.gpus} of ${counted(gpus, "GPU")}`,
     cpu_pressure !== null && `CPU pressure ${Math.round(100 * cpu_pressure)} %`,
     memory_pressure !== null && `memory pressure ${Math.round(100 * memory_pressure)} %`,
+    ...host.problems,
     host.cordon_reason && `${host.state} by ${host.cordoned_by}: ${host.cordon_reason}`,
   ];
   return told.filter(Boolean).join(" · ");

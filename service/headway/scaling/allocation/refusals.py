@@ -91,14 +91,16 @@ def _all_shut(claim: Claim, able: Sequence[RemainingCapacity], kind: str) -> str
     if not able:
         return f"no known host has template {claim.template!r} with what the pool asks of a host"
     names = ", ".join(sorted(room.host.name for room in able)[:NAMES_MAX])
-    state = (
-        "cordoned"
-        if all(room.host.state is HostState.CORDONED for room in able)
-        else "cordoned, draining or short of memory"
-    )
+    state, cure = "is cordoned, draining or short of memory", "uncordon one"
+    if all(room.host.state is HostState.CORDONED for room in able):
+        state = "is cordoned"
+    elif all(room.host.problems for room in able):
+        state, cure = "cannot write to its state or log folder", "make room on one"
+    elif any(room.host.problems for room in able):
+        state, cure = f"{state}, or cannot write to its state or log folder", "uncordon or mend one"
     return (
-        f"every host with template {claim.template!r} is {state} ({names}); "
-        f"uncordon one or add a host of {_amounts(able[0].costs[kind], range(3))}"
+        f"every host with template {claim.template!r} {state} ({names}); "
+        f"{cure} or add a host of {_amounts(able[0].costs[kind], range(3))}"
     )
 
 

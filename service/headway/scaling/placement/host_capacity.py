@@ -19,9 +19,10 @@ LEVELS = 100  # a host's load counts in hundredths: what differs by less is equa
 
 
 def is_open(host: Host) -> bool:
-    """Whether the host may get anything new: it serves, and its memory is not under pressure."""
+    """Whether the host may get anything new: it serves, can record it, and its memory is not under pressure."""
     pressure = host.capacity.memory_pressure
-    return host.is_known and host.state is HostState.SERVING and (pressure is None or pressure < MEMORY_PRESSURE_MAX)
+    is_serving = host.is_known and host.state is HostState.SERVING and not host.problems
+    return is_serving and (pressure is None or pressure < MEMORY_PRESSURE_MAX)
 
 
 def labels_of(host: Host, template: Template) -> Mapping[str, str]:

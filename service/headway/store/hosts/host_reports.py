@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import printable
-from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker, WorkerState
+from headway.scaling.model import Exit, HostCapacity, HostProblem, StartUp, Template, Worker, WorkerState
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.forced_kills import count_forced
 from headway.store.hosts.host_allowance import admitted, allowance_of
@@ -46,6 +46,8 @@ class HostReport:
     exits: tuple[Exit, ...] = ()
     """Of each worker that ended since then and had no job when it was asked to stop."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[HostProblem, ...] = ()
+    """What keeps the agent from its work."""
     refused: tuple[str, ...] = ()
     """What the host reported and may not claim, in the sentences of ``admitted``."""
     address: str | None = None
@@ -154,7 +156,8 @@ _RECORD = text(
         select * from jsonb_to_recordset(:rows) as given(
             host_id text, boot_id text, sequence bigint, follows bigint, epoch_seen bigint, cpu_cores double precision,
             memory_bytes bigint, gpus integer, cpu_pressure double precision, memory_pressure double precision,
-            labels jsonb, templates jsonb, refused jsonb, running jsonb, failing jsonb)
+            labels jsonb, templates jsonb, refused jsonb, running jsonb, failing jsonb,
+            problems jsonb)
     ), free as (
         select host_id from hosts where host_id in (select host_id from given) for no key update skip locked
     ), taken as (
@@ -170,6 +173,7 @@ _RECORD = text(
             labels = coalesce(given.labels, hosts.labels),
             templates = coalesce(given.templates, hosts.templates),
             refused = coalesce(given.refused, hosts.refused),
+            problems = coalesce(given.problems, hosts.problems),
             -- Template -> when its workers were last seen to fail: now where all of them do, never where one runs.
             failing = case when given.failing is null or hosts.failing = '{}' and given.failing = '[]'
                 then hosts.failing else
@@ -200,6 +204,7 @@ def _host_to_json(report: HostReport) -> Mapping[str, Any]:
         "labels": dict(report.labels),
         "templates": [template_to_json(template) for template in report.templates],
         "refused": list(report.refused),
+        "problems": {each.kind: each.error_number for each in report.problems},
         "running": sorted(running),
         "failing": sorted(failing),
     }

@@ -33,7 +33,16 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid
-from headway.scaling.model import Host, HostCapacity, HostState, Template, Worker, WorkerState
+from headway.scaling.model import (
+    Host,
+    HostCapacity,
+    HostProblem,
+    HostProblemKind,
+    HostState,
+    Template,
+    Worker,
+    WorkerState,
+)
 from headway.store.audit import Actor, record_act
 from headway.store.tables import (
     cluster,
@@ -204,6 +213,7 @@ _HOSTS = select(
     cast(hosts.c.labels, Text).label("labels"),
     hosts.c.state,
     hosts.c.failing,
+    hosts.c.problems,
     func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_known"),
     cast(age_s(hosts.c.reported_at), Double).label("silent_s"),
     cast(func.extract("epoch", func.now()), Double).label("now_s"),
@@ -273,6 +283,11 @@ def _hosts(known: Sequence[Any], running: Sequence[Any], timings: Mapping[tuple[
             failing=frozenset(name for name, at_s in row.failing.items() if row.now_s - at_s <= FAILING_S),
             is_undecided=row.is_undecided,
             is_confirmed=row.is_confirmed,
+            problems=tuple(
+                HostProblem(kind=HostProblemKind(kind), error_number=number)
+                for kind, number in sorted(row.problems.items())
+                if kind in _PROBLEM_KINDS
+            ),
         )
         for row in known
     )
@@ -326,6 +341,7 @@ def _worker(row: Any) -> Worker:
     )
 
 
+_PROBLEM_KINDS = frozenset(HostProblemKind)
 _TEMPLATE_FIELDS = frozenset(each.name for each in fields(Template))
 
 

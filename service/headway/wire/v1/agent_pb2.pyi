@@ -42,6 +42,27 @@ WORKER_STATE_BACKING_OFF: WorkerState.ValueType  # 4
 WORKER_STATE_GONE: WorkerState.ValueType  # 5
 global___WorkerState = WorkerState
 
+class _HostProblemKind:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: typing_extensions.TypeAlias = ValueType
+
+class _HostProblemKindEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[_HostProblemKind.ValueType], builtins.type):
+    DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
+    HOST_PROBLEM_KIND_UNSPECIFIED: _HostProblemKind.ValueType  # 0
+    HOST_PROBLEM_KIND_STATE_FOLDER: _HostProblemKind.ValueType  # 1
+    """The state folder takes no record of what runs."""
+    HOST_PROBLEM_KIND_LOG_FOLDER: _HostProblemKind.ValueType  # 2
+    """The folder of what workers print takes nothing."""
+
+class HostProblemKind(_HostProblemKind, metaclass=_HostProblemKindEnumTypeWrapper): ...
+
+HOST_PROBLEM_KIND_UNSPECIFIED: HostProblemKind.ValueType  # 0
+HOST_PROBLEM_KIND_STATE_FOLDER: HostProblemKind.ValueType  # 1
+"""The state folder takes no record of what runs."""
+HOST_PROBLEM_KIND_LOG_FOLDER: HostProblemKind.ValueType  # 2
+"""The folder of what workers print takes nothing."""
+global___HostProblemKind = HostProblemKind
+
 @typing.final
 class EnrolRequest(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
@@ -129,6 +150,7 @@ class ReportRequest(google.protobuf.message.Message):
     HOST_NAME_FIELD_NUMBER: builtins.int
     LABELS_FIELD_NUMBER: builtins.int
     EXITS_FIELD_NUMBER: builtins.int
+    PROBLEMS_FIELD_NUMBER: builtins.int
     cluster_id: builtins.str
     host_id: builtins.str
     boot_id: builtins.str
@@ -155,6 +177,10 @@ class ReportRequest(google.protobuf.message.Message):
     def exits(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___Exit]:
         """Ends since the last report of workers that had no job when they were asked to stop."""
 
+    @property
+    def problems(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___HostProblem]:
+        """What keeps the agent from its work here; while there is any, it starts no worker that it could not record."""
+
     def __init__(
         self,
         *,
@@ -170,9 +196,10 @@ class ReportRequest(google.protobuf.message.Message):
         host_name: builtins.str = ...,
         labels: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         exits: collections.abc.Iterable[global___Exit] | None = ...,
+        problems: collections.abc.Iterable[global___HostProblem] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["capacity", b"capacity"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["boot_id", b"boot_id", "capacity", b"capacity", "cluster_id", b"cluster_id", "epoch_seen", b"epoch_seen", "exits", b"exits", "host_id", b"host_id", "host_name", b"host_name", "labels", b"labels", "sequence", b"sequence", "start_ups", b"start_ups", "templates", b"templates", "workers", b"workers"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["boot_id", b"boot_id", "capacity", b"capacity", "cluster_id", b"cluster_id", "epoch_seen", b"epoch_seen", "exits", b"exits", "host_id", b"host_id", "host_name", b"host_name", "labels", b"labels", "problems", b"problems", "sequence", b"sequence", "start_ups", b"start_ups", "templates", b"templates", "workers", b"workers"]) -> None: ...
 
 global___ReportRequest = ReportRequest
 
@@ -501,6 +528,25 @@ class Worker(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_state_age_s", b"_state_age_s"]) -> typing.Literal["state_age_s"] | None: ...
 
 global___Worker = Worker
+
+@typing.final
+class HostProblem(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: builtins.int
+    ERROR_NUMBER_FIELD_NUMBER: builtins.int
+    kind: global___HostProblemKind.ValueType
+    error_number: builtins.int
+    """What the system said: an errno of Linux."""
+    def __init__(
+        self,
+        *,
+        kind: global___HostProblemKind.ValueType = ...,
+        error_number: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["error_number", b"error_number", "kind", b"kind"]) -> None: ...
+
+global___HostProblem = HostProblem
 
 @typing.final
 class StartUp(google.protobuf.message.Message):

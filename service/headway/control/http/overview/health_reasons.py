@@ -7,6 +7,7 @@ names a pool, a queue or a host: health is shown without a token.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from headway.control.http.overview.agent_problems import counted_problems
 from headway.control.http.overview.pool_places import ago, expired_s, has_hung_up, is_overdue
 from headway.control.http.schemas.responses import HealthOut, PipelineOut, PoolState, ReasonKind, TelemetryHealth
 from headway.control.ingest.ingest import Ingest
@@ -118,7 +119,7 @@ def ailing_pipeline(row: PipelineRow) -> str | None:
 
 
 def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
-    """Hosts that do not report, or report what they may not."""
+    """Hosts that do not report, report what they may not, or cannot do their work."""
     found = list(hosts)
     away = [row.host.silent_s for row in found if not row.host.is_known and row.host.silent_s is not None]
     late = [row.host.silent_s for row in found if is_overdue(row) and row.host.silent_s is not None]
@@ -139,7 +140,8 @@ def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
     if more:
         who = f"{counted(more, 'host')} {'reports' if more == 1 else 'report'}"
         found_reasons.append(f"{who} labels or templates that no join token allowed there: see `headway get hosts`")
-    return [*(Reason("host", text) for text in found_reasons), *_host_certificates(found)]
+    unable = [Reason("host_disk", text) for text in counted_problems(found)]
+    return [*(Reason("host", text) for text in found_reasons), *unable, *_host_certificates(found)]
 
 
 def _host_certificates(rows: Iterable[HostRow]) -> list[Reason]:

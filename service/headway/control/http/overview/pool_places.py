@@ -63,9 +63,12 @@ def has_hung_up(row: HostRow) -> bool:
 def no_host(profile: Profile, places: Places) -> str | None:
     """Why no host can take a worker of the pool; ``None`` where one could, whether it has room or not."""
     rows = places.of_template(profile.template)
-    if any(row.host.is_known and row.host.state is HostState.SERVING and _fits(row.host, profile) for row in rows):
-        return None
     able = [row for row in rows if _fits(row.host, profile)]
+    serving = [row for row in able if row.host.is_known and row.host.state is HostState.SERVING]
+    if any(not row.host.problems for row in serving):
+        return None
+    if serving:
+        return f"no host with template {profile.template!r} can write to its state or log folder"
     if any(row.host.is_known for row in able):
         return f"every host with template {profile.template!r} is cordoned or draining"
     if able:

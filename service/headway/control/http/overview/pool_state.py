@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from headway.control.http.overview.agent_problems import named_problems
 from headway.control.http.overview.pool_places import Places, ago, away, has_hung_up, is_overdue, listed, reporters
 from headway.control.http.schemas.responses import FailuresOut, PoolState
 from headway.scaling.explain import counted, duration
@@ -148,7 +149,7 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
         causes.append(_failing(seen))
     if seen.no_host is not None:
         causes.append(seen.no_host)
-    causes.extend(_silent_hosts(seen, places))
+    causes.extend(_ailing_hosts(seen, places))
     if seen.unstarted_workers and seen.no_host is None and not seen.is_crash_looping:
         causes.append(_unstarted(seen))
     if seen.is_short_of_room and seen.no_host is None:
@@ -160,8 +161,8 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
     return [*causes, *_out_of_date(seen)]
 
 
-def _silent_hosts(seen: Condition, places: Places) -> list[str]:
-    """Which of its hosts do not report."""
+def _ailing_hosts(seen: Condition, places: Places) -> list[str]:
+    """Which of its hosts do not report, or cannot do their work."""
     causes = []
     rows = places.of_pool(seen.profile.pool)
     if seen.counts.unknown:
@@ -169,6 +170,7 @@ def _silent_hosts(seen: Condition, places: Places) -> list[str]:
     cut = [row for row in rows if has_hung_up(row)]
     if cut:
         causes.append(f"hosts of its workers have lost the connection: {reporters(cut)}")
+    causes += named_problems(rows)
     overdue = [row for row in rows if is_overdue(row)]
     if overdue:
         causes.append(f"its workers have not been reported in time by {reporters(overdue)}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
+from headway.control.http.schemas.host_problems import problems_of
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
 from headway.scaling.mapping import to_mapping
@@ -137,6 +138,8 @@ class HostOut(Given):
     labels: Mapping[str, str]
     refused: list[str]
     """A sentence for each label and template that it reports and that its join token does not allow."""
+    problems: list[str]
+    """A sentence for each thing that keeps its agent from its work, as a full disk; it gets nothing new meanwhile."""
     failing_templates: list[str]
     """Those whose workers, in the last 10 minutes, have done nothing here but end too early."""
     forced_workers: Mapping[str, int]
@@ -170,6 +173,7 @@ class HostOut(Given):
             cordon_reason=row.cordon_reason,
             labels=row.host.labels,
             refused=list(row.refused),
+            problems=problems_of(row.host),
             failing_templates=sorted(row.host.failing),
             forced_workers=row.forced_workers,
             epoch_ahead=row.epoch_ahead,
@@ -271,6 +275,7 @@ ReasonKind = Literal[
     "certificate",
     "credentials",
     "host",
+    "host_disk",
     "capacity",
     "unstarted",
     "crash_loop",

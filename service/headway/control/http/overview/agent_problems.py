@@ -1,0 +1,35 @@
+"""What keeps agents from their work, of several hosts together."""
+
+from collections.abc import Iterable, Iterator
+
+from headway.control.http.overview.pool_places import listed
+from headway.control.http.schemas.host_problems import FOLDERS, problem_text
+from headway.scaling.explain import counted
+from headway.scaling.model import HostProblem
+from headway.store.overview import HostRow
+
+
+def counted_problems(rows: Iterable[HostRow]) -> list[str]:
+    """A sentence for each kind of problem, that names no host."""
+    return [
+        f"{_agents(len(names))} {counted(len(names), 'host')} {problem_text(problem)}: see `headway get hosts`"
+        for names, problem in _by_kind(rows)
+    ]
+
+
+def named_problems(rows: Iterable[HostRow]) -> list[str]:
+    """A sentence for each kind of problem, with the names of the hosts."""
+    return [f"{_agents(len(names))} {listed(names)} {problem_text(problem)}" for names, problem in _by_kind(rows)]
+
+
+def _by_kind(rows: Iterable[HostRow]) -> Iterator[tuple[list[str], HostProblem]]:
+    """The names of the hosts that report a problem of each kind, and what one of them says of it."""
+    reporting = [row.host for row in rows if row.host.is_known]
+    for kind in FOLDERS:
+        found = [(host.name, each) for host in reporting for each in host.problems if each.kind is kind]
+        if found:
+            yield [name for name, _ in found], found[0][1]
+
+
+def _agents(number: int) -> str:
+    return "the agent of" if number == 1 else "the agents of"
