@@ -94,7 +94,10 @@ async def test_calls_with_what_was_revoked_are_reported_and_guesses_are_not(door
 async def test_a_wrong_clock_is_reported(
     client: httpx.AsyncClient, reasons, sent_at_s: float, event_at_s: float, says: str | None
 ) -> None:
-    events = [{**event, "at_s": event_at_s} for event in BATCH["events"]]
+    events = [
+        {**event, **{name: event_at_s for name in ("at_s", "enqueued_at_s") if name in event}}
+        for event in BATCH["events"]
+    ]
     answer = await client.post("/v1/telemetry", json=BATCH | {"sent_at_s": sent_at_s, "events": events})
     assert answer.status_code == 200
     told = reasons()
@@ -113,3 +116,24 @@ async def test_this_machines_clock_is_compared_with_that_of_postgres(
     health = (await client.get("/v1/health")).json()
     assert health["kinds"] == ["clock"]
     assert "60 min behind that of Postgres" in health["reasons"][0]
+
+
+@pytest.mark.parametrize(("behind_s", "is_shown"), [(300.0, True), (6.0, True), (4.0, False), (0.0, False)])
+async def test_the_clock_of_a_host_that_is_behind_shows_in_the_jobs_it_starts(
+    client: httpx.AsyncClient, reasons, behind_s: float, is_shown: bool
+) -> None:
+    """A collector, whose own clock is right, reports what the host's workers wrote down."""
+    started = {
+        "queue": "redis/mail",
+        "job_id": "1",
+        "kind": "started",
+        "at_s": NOW_S - behind_s,
+        "enqueued_at_s": NOW_S,
+    }
+    answer = await client.post("/v1/telemetry", json=BATCH | {"sent_at_s": NOW_S, "events": [started]})
+    assert answer.status_code == 200
+    says = (
+        "1 job of the last 60 s began before being enqueued, by the clocks of both: the clock of a host that runs jobs "
+        "is behind, and pickup times are too short by as much"
+    )
+    assert reasons() == ([("clock", says)] if is_shown else [])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from headway.control.ingest.clock_skew import corrected, corrected_enqueued
+from headway.control.ingest.clock_skew import WRONG_S, corrected, corrected_enqueued
 from headway.control.ingest.job_classes import JobClasses
 from headway.errors import Invalid
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
@@ -112,6 +112,8 @@ class Rows:
     corrected_times: int = 0
     future_times: int = 0
     """Of these, the ones that lay in the future."""
+    backward_waits: int = 0
+    """Starts of jobs that were enqueued well after that, by the clocks that stamped both: nobody knows their wait."""
 
 
 def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float, classes: JobClasses | None = None) -> Rows:
@@ -125,6 +127,8 @@ def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float, cla
         if at_s != event.at_s:
             made.corrected_times += 1
             made.future_times += at_s < event.at_s
+        if event.kind is EventKind.STARTED and event.enqueued_at_s is not None:
+            made.backward_waits += event.enqueued_at_s - event.at_s > WRONG_S
         row = _event_row(event, batch, at_s=at_s, received_at_s=received_at_s)
         if classes is not None:
             row = row._replace(job_class=classes.name(row.job_class, queue=row.queue, received_at_s=received_at_s))

@@ -134,6 +134,8 @@ class Ingest:
         self.counts = IngestCounts()
         self.future_times = SlidingCounter(WRONG_SHOWN_S, clock=clock)
         """Times of jobs that lay in the future: the clock that stamped them is ahead."""
+        self.backward_waits = SlidingCounter(WRONG_SHOWN_S, clock=clock)
+        """Jobs that were started before they were enqueued: the clock of the host that runs them is behind."""
         self.unread = Backpressure(event_log, unread)
         self.flush_s: float | None = None
         """How long the last group's oldest batch took from being received to being durable; None before the first."""
@@ -357,6 +359,7 @@ class Ingest:
             )
         self.counts.groups += 1
         self.future_times.add(sum(rows.future_times for rows in made.values()))
+        self.backward_waits.add(sum(rows.backward_waits for rows in made.values()))
         self.counts.batches += len(group)
         for receipt in receipts.values():
             self.counts.duplicates += receipt.is_duplicate

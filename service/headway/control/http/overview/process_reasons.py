@@ -53,3 +53,7 @@ def _clocks(ingest: Ingest) -> Iterator[Reason]:
         times = counted(ingest.future_times.count, "time")
         text = f"{times} of jobs in the last {duration(WRONG_SHOWN_S)} lay in the future and had to be corrected"
         yield Reason("clock", f"{text}: the clock of a host that runs jobs, or of a sender, is ahead")
+    elif ingest.backward_waits.count:
+        text = f"{counted(ingest.backward_waits.count, 'job')} of the last {duration(WRONG_SHOWN_S)} began before"
+        whose = "the clock of a host that runs jobs is behind, and pickup times are too short by as much"
+        yield Reason("clock", f"{text} being enqueued, by the clocks of both: {whose}")
