@@ -141,6 +141,24 @@ def each_host(what: str) -> Act:
     return act
 
 
+def busy(host: str) -> Act:
+    """Have a worker of the pool that always has jobs on this host."""
+
+    def has_worker(site: Site) -> bool:
+        (found,) = [each for each in site.ask("GET", "/v1/hosts")["hosts"] if each["name"] == host]
+        return any(each["pool"] == "mail" and each["state"] == "running" for each in found["workers"])
+
+    def act(site: Site) -> None:
+        site.serve("mail", workers_min=2, workers_max=2, objective={"target_s": 10})
+        until(site, lambda: has_worker(site) and site.state("mail") in GREEN)
+
+    return act
+
+
+def less_busy(site: Site) -> None:
+    site.serve("mail", workers_min=1, workers_max=2, objective={"target_s": 10})
+
+
 # --- the rest ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Small disks of a site's own, which a cause fills."""
+"""Small disks of a site's own, which a cause fills: of the event log, and of the folders of one host's agent."""
 
 import os
 import subprocess
@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.disks import unmount
+from headway.agent.state.state_dir import LOGS
+from lab.disks import Disk, unmount
 
 LOG_MB, KEPT_FREE_MB = 300, 256  # ingest refuses where less is free
 FILLER = "filler"
@@ -15,9 +16,13 @@ FILLER = "filler"
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """One for the event log, where this machine lets us mount it."""
+    """Where this machine lets us mount them."""
 
     log: Path
+    state: Disk
+    """Of what an agent records."""
+    output: Disk
+    """Of what its workers print."""
     are_small: bool
 
     def fill_log(self) -> None:
@@ -30,10 +35,15 @@ class Disks:
 
 
 @contextmanager
-def disks(log: Path) -> Iterator[Disks]:
-    """Mounted there until the block ends."""
+def disks(log: Path, *, agent: Path) -> Iterator[Disks]:
+    """Mounted until the block ends, at the folder of the event log and below ``agent``, a state folder."""
     with ExitStack() as stack:
-        yield Disks(log, are_small=_is_mounted(log, LOG_MB, stack))
+        is_small = _is_mounted(log, LOG_MB, stack)
+        state = Disk(agent)
+        stack.callback(state.remove)
+        output = Disk(agent / LOGS)
+        stack.callback(output.remove)
+        yield Disks(log, state, output, are_small=is_small and state.is_small and output.is_small)
 
 
 def _is_mounted(folder: Path, size_mb: int, stack: ExitStack) -> bool:

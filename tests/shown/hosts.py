@@ -12,11 +12,27 @@ def work(seconds, fails):
     if fails:
         raise RuntimeError("as it was told to")
 """
+# RQ asks the C library for the time, where a program's clock cannot be set from outside.
+WORKERS = """
+import sys, time
+from datetime import datetime, timezone
+import rq.utils
+from headway.workers.rq import DrainingWorker
+
+real = rq.utils.now
+
+def now():
+    return datetime.fromtimestamp(time.time(), timezone.utc)
+
+for name, module in list(sys.modules.items()):
+    if name.split(".")[0] == "rq" and getattr(module, "now", None) is real:
+        module.now = now
+"""
 QUEUES = {"mail": "redis", "errands": "redis", "reports": "redis", "news": "second"}
 """Queue -> its broker."""
 WORKER = """
 [templates.{queue}]
-argv = ["{rq}", "worker", "--worker-class", "headway.workers.rq.DrainingWorker", "--url", "{url}", "{queue}"]
+argv = ["{rq}", "worker", "--worker-class", "workers.DrainingWorker", "--url", "{url}", "{queue}"]
 working_directory = "{folder}"
 ready_pattern = "Listening on"
 drain_timeout_s = 3
@@ -41,7 +57,7 @@ memory_bytes = "16MB"
 
 
 def host_file(host: str, *, urls: Mapping[str, str], folder: Path) -> str:
-    """The text of a host's file; ``urls`` are the brokers', and the jobs' module is in ``folder``."""
+    """The text of a host's file; ``urls`` are the brokers', and the modules of jobs and workers are in ``folder``."""
     rq, cores = Path(sys.executable).with_name("rq"), len(os.sched_getaffinity(0))
     text = f'[host]\nname = "{host}"\n'
     for queue, broker in QUEUES.items():

@@ -28,7 +28,7 @@ from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 from lab.hosts import skewed_by
 from lab.programs import Program, sees
 from shown.disks import Disks, disks
-from shown.hosts import JOBS, QUEUES, host_file
+from shown.hosts import JOBS, QUEUES, WORKERS, host_file
 from shown.proxy import Proxy, proxy
 from support.ports import free_port
 from support.processes import javas_below
@@ -51,7 +51,7 @@ class Site:
         self.fails = False
         """Whether the jobs of ``errands`` do."""
         self.http, self.grpc = (f"127.0.0.1:{free_port()}" for _ in range(2))
-        self.clocks = {name: folder / f"{name}.clock" for name in ("control", "collect")}
+        self.clocks = {name: folder / f"{name}.clock" for name in ("control", "collect", "agent-beta")}
         self.programs: dict[str, Program] = {}
         self.postgres: Server
         self.held: psycopg.Connection[tuple[object, ...]] | None = None
@@ -135,7 +135,8 @@ class Site:
         if self.is_encrypted:
             self.certify()
         (self.folder / "jobs.py").write_text(JOBS)
-        self.disks = stack.enter_context(disks(self.folder / "log"))
+        (self.folder / "workers.py").write_text(WORKERS)
+        self.disks = stack.enter_context(disks(self.folder / "log", agent=self._state("agent-beta")))
         self._make_programs()
         stack.callback(self._stop)
         for name in ("control", "pipeline", *(f"agent-{host}" for host in HOSTS)):
@@ -210,6 +211,8 @@ class Site:
             control = self.grpc if host == "alpha" else self.proxy.address
             file = self._host_file(host)
             running = {"HEADWAY_CONTROL": control, "HEADWAY_HOST_NAME": host, "HEADWAY_HOST_FILE": str(file)}
+            if f"agent-{host}" in self.clocks:
+                running |= self._skewed(f"agent-{host}")
             self._program(
                 f"agent-{host}", [*headway, "agent", "--stop-workers"], {**running, **shared, **tls}, "agent of host="
             )
