@@ -1,4 +1,4 @@
-"""The door on a real Postgres, an event log in a folder, and a clock that stands still."""
+"""The HTTP API on a real Postgres, an event log in a folder, and a clock that stands still."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

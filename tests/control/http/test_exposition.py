@@ -190,7 +190,7 @@ async def test_a_restored_database_is_read_from_its_own_beginning(client: httpx.
 async def test_two_who_ask_at_once_are_answered_one_after_the_other(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is remembered of queues between two looks is changed by each: two at once would leave wrong sums behind."""
+    """What is remembered of queues between two overviews changes with each: two at once would leave wrong sums."""
     both = threading.Barrier(2)
     met = []
     made = overview_builder.queues_now

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -48,6 +49,9 @@ from headway.strategies import load_strategies
 GIVE_BACK_S = 30.0  # a few milliseconds of a thread, in which who needs memory waits
 MAINTENANCE_S = 600.0  # partitions are made days ahead and claims kept for days: minutes are often enough
 STOP_GRACE_S = 3.0
+# The loop lets go of the interpreter with each statement that it sends to Postgres, and has it back when the thread
+# that reads a large body lets go: by Python's default 5 ms later, and a report sends ten statements.
+SWITCH_S = 0.0005
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +61,7 @@ def run(settings: ControlSettings) -> int | None:
     strategies = load_strategies()
     migrate.upgrade(settings.database_url)
     collect_rarely()
+    sys.setswitchinterval(SWITCH_S)
     return uvloop.run(_serve(settings, strategies))
 
 

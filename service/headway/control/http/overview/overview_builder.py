@@ -42,7 +42,8 @@ from headway.store.pools.profiles import StoredProfile, list_profiles
 Shown = TypeVar("Shown")
 
 SHOWN_DECISIONS = 20
-AILING_S = 5.0  # many balancers may ask, and reading ten thousand queues takes a second
+AILING_S = 5.0  # many balancers may ask, and an overview of ten thousand queues takes a second
+AILING_MAX_S = 10.0  # nobody is answered with what is older
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,9 @@ class OverviewBuilder:
         # Of two reads at once the one that ends later may bring older rows than the other.
         self._turn = asyncio.Lock()
         self._ailing: tuple[Reason, ...] = ()
-        self._read_at_s: float | None = None
+        self._read_at_s = float("-inf")
+        """When ``_ailing`` was read, by the loop's clock."""
+        self._refresh: asyncio.Task[Overview] | None = None
         self._patience = DatabaseTimeout()
         self._making = threading.Lock()  # who gives up leaves a thread behind that still works on what is remembered
 
@@ -133,12 +136,14 @@ class OverviewBuilder:
     async def ailing(self) -> tuple[Reason, ...]:
         """What is wrong with pools and hosts, as of the last seconds.
 
-        Many ask for health, and often; they share one read.
+        Many ask for health, and often; they share one overview, and nobody waits for the next while the last is young.
         """
-        elapsed_s = asyncio.get_running_loop().time
-        if self._read_at_s is None or elapsed_s() - self._read_at_s > AILING_S:
-            await self.overview()
-            self._read_at_s = elapsed_s()
+        age_s = asyncio.get_running_loop().time() - self._read_at_s
+        if age_s > AILING_S and (self._refresh is None or self._refresh.done()):
+            self._refresh = asyncio.create_task(self.overview(), name="health")
+            self._refresh.add_done_callback(_ended)
+        if age_s > AILING_MAX_S and self._refresh is not None:
+            await asyncio.shield(self._refresh)
         return self._ailing
 
     async def health(self) -> HealthOut:
@@ -201,8 +206,10 @@ class OverviewBuilder:
         async with self._turn:
             now_s = self._clock()
             await self._keep_up(now_s)
-            seen = await self._read(now_s)
-            return await asyncio.to_thread(lambda: show(self._overview(seen, now_s=now_s)))
+            seen, read_at_s = await self._read(now_s), asyncio.get_running_loop().time()
+            shown = await asyncio.to_thread(lambda: show(self._overview(seen, now_s=now_s)))
+            self._read_at_s = read_at_s
+            return shown
 
     async def _keep_up(self, now_s: float) -> None:
         with self._patience.reading() as goes_on:
@@ -297,3 +304,8 @@ class OverviewBuilder:
             self._recent.forget(now_s=now_s - (age_s or 0.0))
             in_force = [stored.profile for stored in profiles]
             return queues_now(queues, samples, in_force, self._recent, measured_age_s=age_s, now_s=now_s)
+
+
+def _ended(refresh: "asyncio.Task[Overview]") -> None:
+    if not refresh.cancelled():
+        refresh.exception()  # raised to whoever waits for it; whoever asks next begins another one
