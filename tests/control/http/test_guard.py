@@ -7,7 +7,8 @@ import pytest
 
 from control.http.conftest import Bound
 from headway.control.auth.authenticator import Authenticator
-from headway.control.http.middleware import BODY_BYTES_MAX
+from headway.control.http.middleware import BODY_BYTES_MAX, PUBLIC_PATHS, PUBLIC_PREFIX
+from headway.control.http.permissions import RIGHTS
 from headway.control.refusal_throttle import RefusalThrottle
 
 TOKEN = "0123456789abcdef"
@@ -39,11 +40,24 @@ async def test_without_the_token_nothing_else_is_answered(
         ("GET", "/v1/openapi.json"),
         ("GET", "/v1/events"),
         ("POST", "/v1/telemetry"),
-        ("POST", "/v1/health"),
     ]:
         answer = await guarded.request(method, path, headers=headers)
         assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json")
         assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize("path", ["/", "/static/app.js", "/v1/health", "/v1/health/live"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "TRACE"])
+async def test_what_needs_no_token_is_only_read_and_says_so_to_anybody(
+    guarded: httpx.AsyncClient, method: str, path: str
+) -> None:
+    answer = await guarded.request(method, path)
+    assert (answer.status_code, answer.headers["content-type"]) == (405, "application/problem+json")
+    assert "GET" in answer.headers["Allow"]
+
+
+def test_no_operation_that_needs_a_token_has_a_path_that_needs_none() -> None:
+    assert {method for method, path in RIGHTS if path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX)} == {"GET"}
 
 
 async def test_with_the_token_a_request_is_answered_whatever_its_host(guarded: httpx.AsyncClient) -> None:

@@ -135,8 +135,8 @@ def _shown(headers: Headers) -> str | None:
 
 
 def _is_public(scope: Scope) -> bool:
-    path = scope["path"]
-    return scope["method"] in SAFE_METHODS and (path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX))
+    # Whatever the method: these paths take only those that read, and say so to anybody who tries another one.
+    return scope["path"] in PUBLIC_PATHS or scope["path"].startswith(PUBLIC_PREFIX)
 
 
 def _is_host(host: str) -> bool:

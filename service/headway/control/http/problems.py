@@ -126,10 +126,15 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 
 
 def _methods_at(request: Request) -> set[str]:
-    """Every method that the path takes. The framework names those of the first operation there."""
+    """Every method that what is at the path takes. The framework names those of the first operation there.
+
+    Of two things at one path it is the one with the longer template: at `/v1/queues/x/metrics` the metrics of `x`,
+    though DELETE there forgets a queue that is named `x/metrics`.
+    """
     routes = [route for route in request.app.routes if isinstance(route, Route)]
     there = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    return {method for route in there for method in route.methods or ()}
+    template = max((route.path for route in there), key=len, default="")
+    return {method for route in there if route.path == template for method in route.methods or ()}
 
 
 async def _bug(request: Request, _error: Exception) -> Response:
