@@ -9,6 +9,7 @@ import sqlalchemy.exc
 from sqlalchemy import text
 
 from headway.errors import HeadwayError, Misconfigured, Unavailable
+from headway.store import migrate
 from headway.store.engine import (
     WAKE,
     connect_parameters,
@@ -22,6 +23,12 @@ from headway.store.engine import (
 )
 
 BOUND_S = 30.0
+
+
+@pytest.fixture
+def database(_database):
+    """Makes a database, for a block."""
+    return _database
 
 
 @pytest.mark.parametrize(
@@ -109,6 +116,21 @@ def test_postgres_before_16_is_refused(version: int, is_refused: bool) -> None:
             refuse_old(version)
     else:
         refuse_old(version)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+async def test_a_database_that_cannot_hold_every_name_is_refused_in_a_sentence(database, encoding: str) -> None:
+    """With SQL_ASCII text comes as bytes: `headway migrate` ended with a trace of SQLAlchemy's."""
+    with database(f"template0 encoding '{encoding}' locale_provider libc locale 'C'") as url:
+        says = (
+            rf"has the encoding {encoding}; Headway needs UTF8, .* make another with `createdb .* HEADWAY_DATABASE_URL"
+        )
+        with pytest.raises(Misconfigured, match=says):
+            migrate.upgrade(url)
+        with pytest.raises(Misconfigured, match=says):
+            migrate.check(url)
+        with pytest.raises(Misconfigured, match=says):
+            await probe(url)
 
 
 async def test_a_transaction_commits_at_its_end_and_not_after_an_exception(database_url: str) -> None:

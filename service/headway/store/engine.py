@@ -28,6 +28,7 @@ Connection = AsyncConnection
 
 SETTING = "HEADWAY_DATABASE_URL"
 POSTGRES_MAJOR_MIN = 16
+ENCODING = "UTF8"
 POOL_CONNECTIONS = 10  # the tick, ingest and a handful of requests at once; Postgres allows 100 by default
 POOL_WAIT_S = 5.0  # longer than any request should wait for a connection, shorter than its caller's patience
 CONNECT_TIMEOUT_S = 5
@@ -143,9 +144,21 @@ async def probe(database_url: str) -> None:
     parameters = connect_parameters(database_url)
     try:
         async with await psycopg.AsyncConnection.connect(**parameters) as connection:
-            refuse_old(connection.info.server_version)
+            refuse_unusable(connection.info, parameters)
     except psycopg.OperationalError as error:
         raise unreachable(error, parameters) from error
+
+
+def refuse_unusable(info: psycopg.ConnectionInfo, parameters: dict[str, Any]) -> None:
+    """Raise ``Misconfigured`` where what ``parameters`` lead to can never hold Headway's tables."""
+    refuse_old(info.server_version)
+    encoding = info.parameter_status("server_encoding")
+    if encoding != ENCODING:
+        raise Misconfigured(
+            f"database {info.dbname!r} at {_server(parameters)} has the encoding {encoding}; Headway needs {ENCODING}, "
+            f"as names may be of any script: make another with `createdb --template=template0 --encoding={ENCODING} "
+            f"--locale=C.UTF-8 NAME`, and name it in {SETTING}"
+        )
 
 
 def refuse_old(server_version: int) -> None:

@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from headway.errors import Misconfigured, Unavailable
-from headway.store.engine import connect_parameters, first_line, refuse_old, unreachable
+from headway.store.engine import connect_parameters, first_line, refuse_unusable, unreachable
 
 UPGRADE_LOCK = 0x6865_6164_7761_7900  # an advisory lock's number, ours alone: "headway" in ASCII
 UPGRADE_WAIT_S = 120  # how long another process's upgrade is waited for
@@ -74,17 +74,25 @@ def _connected(database_url: str) -> Iterator[Connection]:
     parameters = connect_parameters(database_url)
     # A migration may take longer than a statement of the running program; what it may not is wait for locks.
     parameters["options"] += " -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
+
+    def connect() -> psycopg.Connection:
+        # Before SQLAlchemy asks anything, which ends with a trace where text comes as bytes, as of SQL_ASCII.
+        made = psycopg.connect(**parameters)
+        try:
+            refuse_unusable(made.info, parameters)
+        except Misconfigured:
+            made.close()
+            raise
+        return made
+
     engine = sqlalchemy.create_engine(
-        "postgresql+psycopg://", connect_args=parameters, poolclass=sqlalchemy.NullPool, hide_parameters=True
+        "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
     )
     try:
         connection = engine.connect()
     except sqlalchemy.exc.OperationalError as error:
         raise unreachable(error.orig or error, parameters) from error
     with connection:
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, psycopg.Connection)
-        refuse_old(driver.info.server_version)
         try:
             yield connection
         except sqlalchemy.exc.OperationalError as error:
