@@ -137,6 +137,7 @@ def test_what_the_files_say_no_option_says(words: list[str], folder: Path, capsy
             "start_up: soon",
             "templates: ffmpeg: start_up='soon' is no duration, as in 200ms",
         ),
+        ("start_up: 8s", "start_up: 8", "templates: ffmpeg: start_up='8' has no unit: 8s, 8m or 8h"),
         ("gpus: 1", "gpu: 1", "hosts: video: unknown key 'gpu'; did you mean 'gpus'?"),
         ("cpu_cores: 8", "cpu_cores: -8", "hosts: video: cpu_cores=-8 must not be negative"),
         ("cpu_cores: 8, ", "", "hosts: video: say cpu_cores and memory_bytes, as in {cpu_cores: 8, memory_bytes: 16G}"),

@@ -114,6 +114,10 @@ def test_a_workload_is_drawn_as_it_is_written() -> None:
         ("poisson:rate=fast,seed=one", "rate='fast' is no number, as in 250000, 250k or 1M; --synthetic poisson: seed"),
         ("poisson:rate=0", "rate_per_s=0 must be above 0"),
         ("poisson:rate=0.001,for=1s", "draws no job"),
+        (
+            "poisson:service=2,for=10",
+            "service='2' has no unit: 2s, 2m or 2h; --synthetic poisson: for='10' has no unit",
+        ),
     ],
 )
 def test_a_workload_that_cannot_be_drawn_is_refused(text: str, says: str) -> None:

@@ -16,7 +16,7 @@ from headway.cli.profiles_file import load_profiles_file, mapping_of, parsed, un
 from headway.cli.rehearse.rehearsal import HOSTS_MAX, base_profile
 from headway.cli.rehearse.trace_files import Columns, Workload, read_trace
 from headway.cli.rehearse.workload_options import drawn
-from headway.cli.terminal.units import bare_seconds, bytes_, count
+from headway.cli.terminal.units import bytes_, count, seconds
 from headway.errors import Invalid
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
@@ -103,7 +103,7 @@ def _bytes(value: Any, key: str) -> int:
 
 
 def _seconds(value: Any, key: str) -> float:
-    return float(value) if _is_number(value) else bare_seconds(str(value), option=key)
+    return seconds(str(value), option=key)
 
 
 def _labels(value: Any, key: str) -> Mapping[str, str]:

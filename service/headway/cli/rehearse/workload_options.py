@@ -5,7 +5,7 @@ from typing import Any
 
 from headway.cli.rehearse.trace_files import Workload
 from headway.cli.terminal.key_values import described
-from headway.cli.terminal.units import bare_seconds, count
+from headway.cli.terminal.units import count, seconds
 from headway.errors import Invalid
 from headway.simulate.workloads.jobs import Jobs
 from headway.simulate.workloads.loads import LOADS
@@ -77,5 +77,5 @@ def _value(name: str, text: str) -> Any:
             raise Invalid(f"seed={text!r} is no whole number")
         return int(text)
     if name.endswith("_s") and not name.endswith("_per_s"):
-        return bare_seconds(text, option=_short(name))
+        return seconds(text, option=_short(name))
     return count(text, option=_short(name))

@@ -26,22 +26,13 @@ def count(text: str, *, option: str) -> float:
 
 def seconds(text: str, *, option: str, above_s: float | None = None) -> float:
     """A duration in seconds, longer than ``above_s``, that has a unit or is 0: a bare 10 may be meant as minutes."""
-    value = bare_seconds(text, option=option, above_s=above_s)
-    if value and not text.strip()[-1].isalpha():
-        raise Invalid(f"{option}={text!r} has no unit: {text.strip()}s, {text.strip()}m or {text.strip()}h")
-    return value
-
-
-def bare_seconds(text: str, *, option: str, above_s: float | None = None) -> float:
-    """A duration, as in ``200ms``, ``10s``, ``3m`` or ``1h``, longer than ``above_s``; a bare number is seconds.
-
-    For what is a table of numbers, as a synthetic load or a scenario; an option of a command needs a unit.
-    """
     is_what = "is no duration" if above_s is None else f"is no duration above {above_s:g}"
     refusal = f"{option}={text!r} {is_what}, as in 200ms, 10s or 3m"
     value = _read(text, SECONDS, refusal)
     if above_s is not None and value <= above_s:
         raise Invalid(refusal)
+    if value and not text.strip()[-1].isalpha():
+        raise Invalid(f"{option}={text!r} has no unit: {text.strip()}s, {text.strip()}m or {text.strip()}h")
     return value
 
 
@@ -60,7 +51,7 @@ def moment_s(text: str | None, *, option: str) -> float | None:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     try:
-        return time.time() - bare_seconds(text, option=option)
+        return time.time() - seconds(text, option=option)
     except Invalid as error:
         raise Invalid(f"{option}={text!r} is no moment, as in 2026-03-02T06:00, or 24h for a day ago") from error
 
