@@ -1,5 +1,6 @@
 """Connections that ask for nothing: neither port may end for them, nor keep those waiting who ask."""
 
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from security.planes import ANSWER_S, TOKEN, Plane, serving
 
 FLOOD = 700
 LIMIT = 1024
+ENDED = re.compile(r'^headway_http_ended_connections_total\{reason="(\w+)"\} (\d+)', re.MULTILINE)
 
 
 @pytest.fixture
@@ -52,7 +54,12 @@ def test_both_ports_serve_while_somebody_takes_every_connection_and_slow_ones_en
         with plane.client() as client:
             assert client.get("/v1/profiles").status_code == 200
             assert client.post("/v1/telemetry", json={"producer": "p", "sequence": 1, "sent_at_s": 1.0}).is_success
-        assert all(ended(each) for each in slow[-20:])
+            assert all(ended(each) for each in slow[-20:])
+            counts = {why: int(count) for why, count in ENDED.findall(client.get("/metrics").text)}
+        assert counts.keys() == {"room", "headers", "body"}
+        assert counts["room"] > 0
+        assert counts["headers"] >= 20
+        assert sum(counts.values()) <= FLOOD
     assert any("only 1024 descriptors" in line for line in plane.said)
     assert not [line for line in plane.said if "Traceback" in line or "Too many open files" in line]
     with plane.channel() as channel:

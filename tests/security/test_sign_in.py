@@ -47,6 +47,7 @@ def test_guesses_are_refused_ever_longer_logged_and_audited_and_who_is_known_goe
         assert statuses[:FREE_FAILURES] == [401] * FREE_FAILURES
         assert statuses.count(429) >= 40
         assert people.get("/v1/profiles").status_code == 200
+        assert f"headway_failed_sign_ins_total {statuses.count(401)}.0" in people.get("/metrics").text
     with plane.channel() as channel:
         poll = channel.unary_unary("/headway.wire.v1.AgentService/Poll")
         with pytest.raises(grpc.RpcError) as refused:

@@ -18,6 +18,7 @@ from headway.control.auth.certificates import Certificates
 from headway.control.auth.pki import make_ca, make_server, write_pair
 from headway.control.http import tls_handshakes
 from headway.control.http.app import App
+from headway.control.http.connections import Connections
 from headway.control.http.http_server import HttpServer
 from headway.settings import Address
 
@@ -96,7 +97,9 @@ async def serving(tls: ssl.SSLContext, *, connections_max: int = 1_000) -> Async
     app = App()
     app.add_api_route("/v1/health", _healthy)
     app.close = _nothing  # type: ignore[method-assign]
-    server = HttpServer(app, address=Address(host="127.0.0.1", port=0), tls=tls, connections_max=connections_max)
+    server = HttpServer(
+        app, address=Address(host="127.0.0.1", port=0), tls=tls, connections=Connections(connections_max)
+    )
     await server.start()
     try:
         async with asyncio.timeout(ENDS_S):

@@ -25,6 +25,7 @@ from headway.control.auth.certificates import Certificates
 from headway.control.bounds import Bounds
 from headway.control.gc_tuning import collect_rarely, give_back
 from headway.control.http.app import create_app
+from headway.control.http.connections import Connections
 from headway.control.http.http_server import HttpServer
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.backpressure import UnreadBound
@@ -97,6 +98,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             connections_max=bounds.grpc_connections_max,
         )
         stack.push_async_callback(rpc.stop, STOP_GRACE_S)
+        connections = Connections(bounds.http_connections_max)
         http = HttpServer(
             create_app(
                 engine=engine,
@@ -109,10 +111,11 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
                 bounds=bounds,
                 upkeep=upkeep,
                 certificates=certificates,
+                connections=connections,
             ),
             address=settings.http,
             tls=certificates.context if certificates else None,
-            connections_max=bounds.http_connections_max,
+            connections=connections,
         )
         await http.start()
         stack.push_async_callback(http.stop)

@@ -16,6 +16,7 @@ from headway import __version__
 from headway.control.auth.authenticator import LOCAL, Authenticator
 from headway.control.auth.certificates import Certificates
 from headway.control.bounds import DEFAULT, Bounds
+from headway.control.http.connections import Connections
 from headway.control.http.dependencies import ApiContext
 from headway.control.http.middleware import RequestGuard
 from headway.control.http.overview.broadcaster import Feed
@@ -93,8 +94,12 @@ def create_app(
     bounds: Bounds = DEFAULT,
     upkeep: Maintenance | None = None,
     certificates: Certificates | None = None,
+    connections: Connections | None = None,
 ) -> App:
-    """The application. With a ``token``, every request but health and the dashboard's files must bring one."""
+    """The application. With a ``token``, every request but health and the dashboard's files must bring one.
+
+    ``connections`` are those of its server, whose counts it shows.
+    """
     app = routed()
     callers = callers or Authenticator(token=token, engine=engine)
 
@@ -121,6 +126,7 @@ def create_app(
         bounds=bounds,
         strategies=strategies,
         callers=callers,
+        connections=connections or Connections(),
     )
     app.add_middleware(RequestGuard, callers=callers, bound_host=address.host)
     return app

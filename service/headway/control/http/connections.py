@@ -6,26 +6,33 @@ Where there is no room for another one, the oldest that has asked for nothing ye
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
+
+from headway.control.bounds import DEFAULT
 
 HEADERS_S = 10.0
 BODY_S = 60.0  # 8 MB over a slow line
 SWEEP_S = 1.0
+WHY = ("room", "headers", "body")
+"""Why one is ended: there is no room for it, or its next headers or its body do not come."""
 
 
 class Connections:
     """Those that are open, in the order in which they came."""
 
-    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, most: int = DEFAULT.http_connections_max, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._most = most
         self._clock = clock
         self._open: dict[Any, tuple[object, float]] = {}
         """Protocol -> what it was last seen to wait for, and since when."""
         self._ends: dict[Any, Callable[[], object]] = {}
         """Of those that have not agreed on TLS yet: what ends them."""
-        self.ended = 0
-        """Connections that were ended for want of room, or of a request."""
+        self.ended: Counter[str] = Counter()
+        """How many were ended, by why."""
 
     def bounded(self, protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
         """``protocol``, each of whose instances is one of these connections."""
@@ -55,7 +62,7 @@ class Connections:
     def _count(self, protocol: Any) -> None:
         self._open[protocol] = (None, self._clock())
         if len(self._open) > self._most:
-            self._end(next((each for each in self._open if _lacks(each)), protocol))
+            self._end(next((each for each in self._open if _lacks(each)), protocol), "room")
 
     def lost(self, protocol: Any) -> None:
         """It is closed."""
@@ -72,7 +79,7 @@ class Connections:
             if waits_for != seen or waits_for is None:
                 self._open[protocol] = (waits_for, since_s if seen is None and lacks else now_s)
             elif now_s - since_s > (BODY_S if lacks == "body" else HEADERS_S):
-                self._end(protocol)
+                self._end(protocol, lacks)
 
     async def sweep_for_ever(self) -> None:
         """``sweep`` each second."""
@@ -80,9 +87,9 @@ class Connections:
             await asyncio.sleep(SWEEP_S)
             self.sweep()
 
-    def _end(self, protocol: Any) -> None:
+    def _end(self, protocol: Any, why: str) -> None:
         self._open.pop(protocol, None)
-        self.ended += 1
+        self.ended[why] += 1
         end = self._ends.pop(protocol, None)
         if end is None:
             protocol.transport.abort()

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.failed_sign_ins import address_of
 from headway.control.bounds import Bounds
+from headway.control.http.connections import Connections
 from headway.control.http.middleware import CALLER
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.overview.overview_builder import OverviewBuilder
@@ -48,6 +49,7 @@ class ApiContext:
     """Those a profile may name."""
     callers: Authenticator
     """Who may ask, and who was refused."""
+    connections: Connections
 
 
 async def _context(request: Request) -> ApiContext:

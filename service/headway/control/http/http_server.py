@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import uvicorn
 
-from headway.control.bounds import DEFAULT
 from headway.control.http.app import App, HttpAddress
 from headway.control.http.connections import Connections
 from headway.control.http.tls_handshakes import TlsHandshakes
@@ -61,8 +60,9 @@ class HttpServer:
         *,
         address: HttpAddress,
         tls: ssl.SSLContext | None = None,
-        connections_max: int = DEFAULT.http_connections_max,
+        connections: Connections | None = None,
     ) -> None:
+        """``connections`` counts and bounds those of this server; ``None``: by the default bound."""
         self._app = app
         self._address = address
         config = uvicorn.Config(
@@ -76,7 +76,7 @@ class HttpServer:
             timeout_graceful_shutdown=GRACE_S,
         )
         config.load()
-        self._connections = Connections(connections_max)
+        self._connections = connections or Connections()
         config.http_protocol_class = self._connections.bounded(config.http_protocol_class)
         config.ssl = tls  # ours, and not of files: a renewed certificate is loaded into it
         self._server = _Server(config, self._connections)

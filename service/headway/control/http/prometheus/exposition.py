@@ -11,6 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from headway.control.http.connections import WHY
 from headway.control.http.dependencies import WithContext
 from headway.control.http.problems import declared
 from headway.control.http.prometheus.behaviour_metrics import Measured, of_behaviours
@@ -52,6 +53,8 @@ async def get_prometheus_metrics(context: WithContext) -> Response:
         measured,
         refused=refused,
         refusals=dict(context.callers.throttle.refusals),
+        failed_sign_ins=context.callers.attempts.failed,
+        ended_connections=dict(context.connections.ended),
         series_max=series_max,
     )
     exposed = await asyncio.to_thread(_exposed, seen)
@@ -75,6 +78,8 @@ class _Seen(Collector):
         *,
         refused: Mapping[str, int],
         refusals: Mapping[tuple[str, str], int],
+        failed_sign_ins: int,
+        ended_connections: Mapping[str, int],
         series_max: int,
     ) -> None:
         self._overview = overview
@@ -82,6 +87,8 @@ class _Seen(Collector):
         self._measured = measured
         self._refused = refused
         self._refusals = refusals
+        self._failed_sign_ins = failed_sign_ins
+        self._ended_connections = ended_connections
         self._series_max = series_max
 
     def describe(self) -> Iterable[Metric]:
@@ -95,6 +102,10 @@ class _Seen(Collector):
         yield from left.cut(_of_ingest(self._counts))
         yield _refused(self._refused)
         yield _refusals(self._refusals)
+        yield CounterMetricFamily(
+            "headway_failed_sign_ins", "Tokens and credentials shown that are not valid.", value=self._failed_sign_ins
+        )
+        yield _ended_connections(self._ended_connections)
         yield from left.cut(_of_hosts(seen.hosts))
         yield from left.cut(_of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s))
         yield from left.cut(_of_pools(seen.pools, now_s=seen.at_s))
@@ -294,6 +305,17 @@ def _refusals(refusals: Mapping[tuple[str, str], int]) -> CounterMetricFamily:
     family = CounterMetricFamily("headway_refusals", "Requests and calls that were refused.", labels=("port", "status"))
     for which, count in refusals.items():
         family.add_metric(which, count)
+    return family
+
+
+def _ended_connections(ended: Mapping[str, int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(
+        "headway_http_ended_connections",
+        "Connections of the HTTP port that were ended for want of room, or of the rest of a request.",
+        labels=("reason",),
+    )
+    for reason in WHY:
+        family.add_metric((reason,), ended.get(reason, 0))
     return family
 
 
