@@ -65,30 +65,30 @@ def test_a_process_that_spins_is_seen_to_be_busy_and_one_that_sleeps_is_not() ->
             process.stdout.readline()  # it has taken what it takes to begin
             known = procfs.stat(process.pid)
             record = a_record("w", pid=process.pid, started_ticks=known.started_ticks, pool="mail")
-            lookout, now_s = ActivityTracker(), procfs.since_boot_s()
-            lookout.scan([record], now_s=now_s)
+            tracker, now_s = ActivityTracker(), procfs.since_boot_s()
+            tracker.scan([record], now_s=now_s)
             eventually(lambda: procfs.stat(process.pid).cpu_s >= known.cpu_s + takes_cpu_s)
-            lookout.scan([record], now_s=now_s + 2.0)  # however long this machine took for it
+            tracker.scan([record], now_s=now_s + 2.0)  # however long this machine took for it
             process.kill()
-        return lookout.activity(record, now_s=now_s + 2.0).is_busy
+        return tracker.activity(record, now_s=now_s + 2.0).is_busy
 
     assert is_busy("while True: pass", takes_cpu_s=0.3) is True
     assert is_busy("time.sleep(60)", takes_cpu_s=0.0) is False
 
 
 def test_the_brokers_word_counts_more_than_what_the_processes_show() -> None:
-    lookout = ActivityTracker()
+    tracker = ActivityTracker()
     record = a_record("w", pid=1, started_ticks=0, pool="mail")
-    lookout.scan([record], now_s=0.0)
-    lookout.scan([record], now_s=500.0)
-    assert lookout.activity(record, now_s=NOW_S).is_busy is not None
-    lookout.receive((hint(pid=1, is_busy=True),))
-    assert lookout.activity(record, now_s=NOW_S) == Activity(is_busy=True, busy_since_s=NOW_S - 3.0)
+    tracker.scan([record], now_s=0.0)
+    tracker.scan([record], now_s=500.0)
+    assert tracker.activity(record, now_s=NOW_S).is_busy is not None
+    tracker.receive((hint(pid=1, is_busy=True),))
+    assert tracker.activity(record, now_s=NOW_S) == Activity(is_busy=True, busy_since_s=NOW_S - 3.0)
 
 
 def test_who_is_gone_is_forgotten() -> None:
-    lookout = ActivityTracker()
+    tracker = ActivityTracker()
     record = a_record("w", pid=1, started_ticks=0, pool="mail")
-    lookout.scan([record], now_s=0.0)
-    lookout.scan([], now_s=5.0)
-    assert lookout._watches == {}
+    tracker.scan([record], now_s=0.0)
+    tracker.scan([], now_s=5.0)
+    assert tracker._watches == {}

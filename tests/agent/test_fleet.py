@@ -908,9 +908,9 @@ def test_only_a_first_process_searches_for_orphans(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, pid: int, reaped: int
 ) -> None:
     """Any other process has no children but those that it has started, and waits for them itself."""
-    looks: list[object] = []
-    monkeypatch.setattr("headway.agent.workers.worker_process.reap_orphans", looks.append)
+    polls: list[object] = []
+    monkeypatch.setattr("headway.agent.workers.worker_process.reap_orphans", polls.append)
     monkeypatch.setattr("headway.agent.workers.manager.os.getpid", lambda: pid)
     with stage.fleet() as fleet:
         fleet.scan()
-    assert len(looks) == reaped
+    assert len(polls) == reaped

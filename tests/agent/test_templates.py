@@ -33,7 +33,7 @@ resources = { cpu_cores = 0.25, memory_bytes = "200MB" }
 [templates.plain]
 argv = ["sh"]
 """
-LOOKED_AFTER = """
+MAINTAINED = """
 [host]
 gpus = 4
 starting_max = 3
@@ -76,7 +76,7 @@ def test_a_file_says_what_the_host_can_run(tmp_path: Path) -> None:
 
 
 def test_a_file_describes_how_workers_are_maintained(tmp_path: Path) -> None:
-    host = written(tmp_path, LOOKED_AFTER)
+    host = written(tmp_path, MAINTAINED)
     train = host.templates["train"]
     assert (host.gpus, host.starting_max, host.labels) == (4, 3, {"zone": "a"})
     assert (train.gpus, train.is_measured, train.labels) == (2, False, {"kind": "gpu"})
@@ -159,13 +159,13 @@ def test_numbers_that_the_control_plane_would_refuse_are_reported_here(tmp_path:
         templates=(mail.reported(),),
     )
     check_report(report)
-    told_number = "template 'mail': isolation_drain_after_s = 20000000000.0: expected a number "
+    expected_number = "template 'mail': isolation_drain_after_s = 20000000000.0: expected a number "
     reported = breaches(tmp_path, text.format(2 * DURATION_MAX_S, 2 * CORES_MAX, 1025))
     assert reported == [
         "template 'mail': drain_timeout_s = 20000000000.0: expected a number from 0 to 10000000000",
         "template 'mail': resources: cpu_cores = 2000000.0: expected a number from 0 to 1000000",
         f"template 'mail': resources: memory_bytes = '1025 TB': {EXPECTED_MEMORY}",
-        told_number + "of more than 0, at most 10000000000",
+        expected_number + "of more than 0, at most 10000000000",
     ]
 
 

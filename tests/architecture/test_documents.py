@@ -99,12 +99,12 @@ def test_every_key_of_a_profile_is_documented_with_its_default(heading: str, kin
 def test_every_preset_is_documented_with_its_values() -> None:
     documented = list(rows(DOCS / "reference/profile.md", "Presets"))
     assert [name.strip("`") for name, *_ in documented] == list(PRESETS)
-    for name, *told in documented:
+    for name, *shown in documented:
         made = profile_from_mapping("p", {"queues": ["r/q"], "template": "t", "preset": name.strip("`")})
         bounds = f"{made.workers_min}..{made.workers_max}" + ("" if made.pinned is None else ", pinned")
         promise = f"{made.objective.percentile:g} % within {made.objective.target_s:g} s"
         hold = "none" if made.hold_down_s is None else f"{made.hold_down_s:g}"
-        assert told == [promise, f"{made.objective.window_s:g}", bounds, f"`{made.forecast}`", hold]
+        assert shown == [promise, f"{made.objective.window_s:g}", bounds, f"`{made.forecast}`", hold]
 
 
 def test_every_mode_of_a_profile_is_documented() -> None:

@@ -72,8 +72,10 @@ except SystemExit:
 @pytest.mark.parametrize("role", ["agent", "control", "pipeline"])
 def test_a_word_of_help_waits_for_nothing_heavy(role: str) -> None:
     """Spark and the control plane's parts take seconds to import on a slow core."""
-    told = subprocess.run([sys.executable, "-c", HELP, role], capture_output=True, text=True, check=True, timeout=60)
-    loaded = set(json.loads(told.stdout.splitlines()[-1]))
+    reported = subprocess.run(
+        [sys.executable, "-c", HELP, role], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(json.loads(reported.stdout.splitlines()[-1]))
     assert f"headway.cli.roles.{role}" in loaded
     assert sorted(loaded.intersection(HEAVY)) == []
 

@@ -14,7 +14,7 @@ from support.tree import SERVICE
 SENTENCES = (SERVICE / "control" / "web" / "sentences.js").read_text()
 
 
-def told_in_browser(table: str) -> set[str]:
+def explained_in_browser(table: str) -> set[str]:
     """The keys of an object literal of sentences.js."""
     found = re.search(rf"^const {table} = {{\n(.*?)^}};", SENTENCES, flags=re.DOTALL | re.MULTILINE)
     assert found is not None
@@ -22,11 +22,11 @@ def told_in_browser(table: str) -> set[str]:
 
 
 def test_every_demand_that_is_explained_on_the_command_line_is_explained_in_the_browser() -> None:
-    assert told_in_browser("DEMANDS") == set(explain.DEMANDS)
+    assert explained_in_browser("DEMANDS") == set(explain.DEMANDS)
 
 
 def test_every_limit_that_is_explained_on_the_command_line_is_explained_in_the_browser() -> None:
-    assert told_in_browser("LIMITS") == set(explain.LIMITS)
+    assert explained_in_browser("LIMITS") == set(explain.LIMITS)
 
 
 def test_tables_of_the_command_line_call_demands_and_limits_as_the_dashboard_does() -> None:

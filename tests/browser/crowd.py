@@ -17,7 +17,7 @@ def gather(seed: Seed, *, now_s: float, queues: int = 40, hosts: int = 10) -> No
     seed.pipeline()
     for number in range(hosts):
         name = f"{'eu' if number % 2 else 'us'}-host-{number}"
-        seed.host(name, lease_s=-40.0 if name in SILENT else 3600.0, heard_s=85.0 if name in SILENT else 3.0)
+        seed.host(name, lease_s=-40.0 if name in SILENT else 3600.0, reported_ago_s=85.0 if name in SILENT else 3.0)
     for number in range(queues):
         library = LIBRARIES[number % len(LIBRARIES)]
         _queue(seed, f"{library}-{number // len(LIBRARIES)}", number, now_s=now_s, host=f"us-host-{number * 2 % hosts}")

@@ -37,7 +37,7 @@ def play(seed: Seed, *, now_s: float) -> None:
 def _hosts(seed: Seed) -> None:
     seed.host("worker-1", cpu_cores=4.0, memory_bytes=4 << 30)
     seed.host("worker-2", cpu_cores=4.0, memory_bytes=8 << 30)
-    seed.host("worker-3", lease_s=-40.0, heard_s=85.0, cpu_cores=8.0, memory_bytes=16 << 30)
+    seed.host("worker-3", lease_s=-40.0, reported_ago_s=85.0, cpu_cores=8.0, memory_bytes=16 << 30)
     for host, pool, states in [
         ("worker-1", "emails", ["running"] * 5),
         ("worker-1", "reports", ["running"] * 6 + ["starting"] * 4),

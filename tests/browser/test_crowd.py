@@ -117,7 +117,7 @@ async def test_a_refresh_takes_neither_focus_nor_place_nor_what_is_unfolded(
     async with serve() as (url, feed, _), opened(browser, url) as (page, _):
         await page.locator("#decisions summary").first.click()
         unfolded = page.locator("#decisions details[open]")
-        told = await unfolded.locator(".more").inner_text()
+        text = await unfolded.locator(".more").inner_text()
         await page.mouse.move(1, 1)  # rows that a pointer is over keep their places
         row = page.get_by_role("button", name="redis/mail-9")
         await row.focus()
@@ -131,7 +131,7 @@ async def test_a_refresh_takes_neither_focus_nor_place_nor_what_is_unfolded(
         await expect(row).to_be_focused()
         await page.wait_for_function(f"(place) => Math.abs({NEIGHBOUR} - place) < 1", arg=place)  # where it was seen
         await expect(page.locator("#decisions > li")).to_have_count(21)
-        assert await unfolded.locator(".more").inner_text() == told
+        assert await unfolded.locator(".more").inner_text() == text
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (900, "light")])

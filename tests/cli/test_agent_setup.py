@@ -49,8 +49,8 @@ def test_check_names_each_of_several_control_planes_and_one_that_answers_will_do
     monkeypatch.setattr("headway.cli.roles.agent_setup.ANSWER_BOUND_S", 4.0)
     Path("host.toml").write_text(HOST_FILE)
     assert main(["agent", "check", "--control", f"127.0.0.1:1, {control},127.0.0.1:1"]) == 0
-    told = [line.split()[2:] for line in capsys.readouterr().out.splitlines() if line.startswith("control plane")]
-    assert told == [["127.0.0.1:1", "does", "not", "answer"], [control, "answers"]]
+    printed = [line.split()[2:] for line in capsys.readouterr().out.splitlines() if line.startswith("control plane")]
+    assert printed == [["127.0.0.1:1", "does", "not", "answer"], [control, "answers"]]
     assert main(["agent", "check", "--control", f"{control},nowhere"]) == 2
     assert "HEADWAY_CONTROL='nowhere': expected HOST:PORT, as in 127.0.0.1:8461" in capsys.readouterr().err
 
@@ -60,9 +60,9 @@ def test_init_writes_what_check_reads(capsys: pytest.CaptureFixture[str], monkey
     assert main(["agent", "init", "rq"]) == 0
     assert "wrote host.toml with templates: rq" in capsys.readouterr().out
     assert main(["agent", "check", "--offline"]) == 0
-    told = capsys.readouterr().out
-    assert "rq worker --worker-class headway.workers.rq.DrainingWorker QUEUE" in told
-    assert str(Path(sys.executable).with_name("rq")) in told
+    printed = capsys.readouterr().out
+    assert "rq worker --worker-class headway.workers.rq.DrainingWorker QUEUE" in printed
+    assert str(Path(sys.executable).with_name("rq")) in printed
 
 
 def test_init_replaces_nothing_unasked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +80,7 @@ def test_init_replaces_nothing_unasked(capsys: pytest.CaptureFixture[str]) -> No
 def test_check_shows_what_would_run_and_who_answers(control: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("host.toml").write_text(HOST_FILE)
     assert main(["agent", "check", "--control", control, "--state-dir", "state"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
     for said in (
         "runs sh -c true",
         "jobs at once 4",
@@ -91,7 +91,7 @@ def test_check_shows_what_would_run_and_who_answers(control: str, capsys: pytest
         "/state, new",
         f"control plane {control} answers",
     ):
-        assert said in told
+        assert said in printed
     assert not Path("state").exists(), "a look leaves nothing behind"
 
 
@@ -109,14 +109,14 @@ def test_check_shows_who_workers_run_as_and_when_they_are_replaced(capsys: pytes
         """
     )
     assert main(["agent", "check", "--offline"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
     for said in (
         "needs 0 cores, 0 B, 2 GPUs: 2 fit when nothing else runs",
         f"runs as {getpass.getuser()}",
         "replaced after 3600 s or 500 jobs or 300 MB",
         "drained when cut off from the control plane for 30 s",
     ):
-        assert said in told
+        assert said in printed
 
 
 @pytest.mark.parametrize(

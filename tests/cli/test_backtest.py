@@ -38,7 +38,7 @@ def profiles(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "say whose past is played: one of --event-log DIR"),
         (["TRACE", "--event-log", "."], "one of --event-log DIR"),
@@ -58,10 +58,10 @@ def profiles(tmp_path: Path) -> Path:
     ],
 )
 def test_a_mistake_is_reported_in_a_line_before_anything_starts(
-    words: list[str], told: str, trace: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["backtest", *(str(trace) if word == "TRACE" else word for word in words)]) == 2
-    assert told in " ".join(capsys.readouterr().err.split())
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_trace_has_the_profile_of_its_name(trace: Path, profiles: Path) -> None:

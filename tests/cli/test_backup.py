@@ -324,9 +324,9 @@ def test_what_does_not_fit_or_is_not_whole_changes_nothing(
     change(tmp_path / "changed.tar")
     root = tmp_path / "data"
     assert main(["restore", str(tmp_path / "changed.tar"), "--data-dir", str(root)]) == 2
-    told = capfd.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
+    printed = capfd.readouterr().err
+    assert said in printed
+    assert printed.count("\n") == 1
     assert sorted(path.name for path in root.iterdir()) == ["logs", "parent.lock"]
 
 

@@ -89,10 +89,10 @@ def test_a_file_that_is_no_recording_is_one_line(
     path = tmp_path / "a.jsonl"
     path.write_text(text)
     assert conformance(path) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert says in told.err
-    assert told.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert says in printed.err
+    assert printed.err.count("\n") == 1
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def script(workload: str = "day", *, for_s: float, speed: float = 1.0) -> Script
 
 
 @pytest.mark.parametrize(
-    ("played", "told"),
+    ("played", "printed"),
     [
         (script(for_s=216), "a recorded day, 400 times as fast: 216 s, from 05:00"),
         (script(for_s=90), "a recorded day, 400 times as fast: the first 90 s of it, from 05:00 to 15:00"),
@@ -56,9 +56,9 @@ def script(workload: str = "day", *, for_s: float, speed: float = 1.0) -> Script
         (script("bursts", for_s=60, speed=3), "recorded bursts, 3 times as fast: 60 s"),
     ],
 )
-def test_what_is_going_to_be_played_is_said_first(played, told):
+def test_what_is_going_to_be_played_is_said_first(played, printed):
     first, *rest = demo.announced(played)
-    assert first == told
+    assert first == printed
     assert len(rest) == len(played.workload.lanes) + 1
 
 

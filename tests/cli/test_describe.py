@@ -71,11 +71,11 @@ def test_a_queue_has_its_depths_and_four_windows(capsys: pytest.CaptureFixture[s
 
 def test_a_pool_has_its_promise_its_reasons_and_its_queues(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["describe", "pool", "mail"]) == 0
-    told = capsys.readouterr().out
-    assert "99 % within 10 s" in told
-    assert "Pool mail should have 5 workers" in told
-    assert "redis/news" in told
-    assert "utilization" in told
+    output = capsys.readouterr().out
+    assert "99 % within 10 s" in output
+    assert "Pool mail should have 5 workers" in output
+    assert "redis/news" in output
+    assert "utilization" in output
 
 
 def test_what_of_the_days_budget_is_paid_is_said_with_its_overrun(
@@ -87,9 +87,9 @@ def test_what_of_the_days_budget_is_paid_is_said_with_its_overrun(
         Decision(pool="idle", at_s=time.time(), target_workers=0, binding="budget", day_budget=spent, notes=(note,))
     )
     assert main(["describe", "pool", "idle"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "2.50 of 2.00 worker-hours of 2026-11-23 paid; overrun 0.50" in told
-    assert "T" + note[1:] in told
+    output = " ".join(capsys.readouterr().out.split())
+    assert "2.50 of 2.00 worker-hours of 2026-11-23 paid; overrun 0.50" in output
+    assert "T" + note[1:] in output
     assert main(["describe", "pool", "mail"]) == 0
     assert "worker-hours" not in capsys.readouterr().out
 
@@ -127,10 +127,10 @@ def _in_one_line(capsys: pytest.CaptureFixture[str]) -> str:
 def test_how_a_pool_behaves_is_listed_and_given_as_it_is(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
     learned(seed)
     assert main(["get", "behaviour", "--pool", "mail"]) == 0
-    told = _in_one_line(capsys)
-    assert "start-up, from spawn to ready 1.5 s 1.5 s 1" in told
-    assert "dispatch overhead a job 0.034 s" in told
-    assert "exit of an idle worker unknown" in told
+    output = _in_one_line(capsys)
+    assert "start-up, from spawn to ready 1.5 s 1.5 s 1" in output
+    assert "dispatch overhead a job 0.034 s" in output
+    assert "exit of an idle worker unknown" in output
     assert main(["get", "behaviour", "--pool", "mail", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sample_lag"] == {"p50_s": 0.7, "p95_s": 1.9, "count": 50}
     assert main(["get", "behaviour"]) == 2
@@ -144,24 +144,26 @@ def test_a_pool_that_nobody_decided_yet_says_so(capsys: pytest.CaptureFixture[st
 
 def test_a_host_has_its_room_its_templates_and_its_workers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["describe", "host", "a"]) == 0
-    told = capsys.readouterr().out
-    assert "0.5 of 4" in told
-    busy, unknown = (line for line in told.splitlines() if " mail " in line)
+    output = capsys.readouterr().out
+    assert "0.5 of 4" in output
+    busy, unknown = (line for line in output.splitlines() if " mail " in line)
     assert "running" in busy
     assert "unknown" in unknown
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "output"),
     [
         (["queue", "redis/none"], "redis/none"),
         (["pool", "none"], "none"),
         (["host", "b"], "no host 'b'; there is a"),
     ],
 )
-def test_what_is_not_there_is_refused_by_name(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_there_is_refused_by_name(
+    words: list[str], output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["describe", *words]) == 2
-    assert told in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def test_the_answers_are_given_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,14 +192,14 @@ def test_failures_and_what_runs_now_are_shown_everywhere(seed: Seed, capsys: pyt
     seed.bucket("redis/mail", at_s=time.time() - 5, failed_jobs=40)
     for words in (["top"], ["describe", "pool", "mail"], ["explain", "mail"], ["get", "queues"]):
         assert main(words) == 0
-        told = " ".join(capsys.readouterr().out.split())
+        output = " ".join(capsys.readouterr().out.split())
         if words[0] != "get":
-            assert "40 of 44 jobs (90 %) failed in the last 5 min" in told, words
+            assert "40 of 44 jobs (90 %) failed in the last 5 min" in output, words
         if words[0] != "explain":
-            assert "90 % of 44" in told, words
+            assert "90 % of 44" in output, words
         if words[0] == "explain":
-            assert re.search(r"Now, as agents reported \d+ s ago: 2 running\.", told)
-            assert "What is predicted is when jobs start, and not that they succeed." in told
+            assert re.search(r"Now, as agents reported \d+ s ago: 2 running\.", output)
+            assert "What is predicted is when jobs start, and not that they succeed." in output
 
 
 @pytest.mark.parametrize(
@@ -219,17 +221,17 @@ def test_what_a_forecast_counts_on_is_said_where_it_is_not_so(
 ) -> None:
     seed.execute(change)
     assert main(["explain", "mail"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert ("counts on" in told) == (says is not None)
-    assert says is None or f"What is predicted {says}" in told
+    output = " ".join(capsys.readouterr().out.split())
+    assert ("counts on" in output) == (says is not None)
+    assert says is None or f"What is predicted {says}" in output
 
 
 def test_utilization_above_the_whole_says_why(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
     seed.bucket("redis/mail", at_s=time.time() - 5, finished_jobs=4, service_sum_s=400.0, service_sketch='{"7": 4}')
     assert main(["describe", "pool", "mail"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"utilization \d{3,}\.\d % \*", told)
-    assert "* above 100 %: a job counts in the window in which it ends" in told
+    output = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"utilization \d{3,}\.\d % \*", output)
+    assert "* above 100 %: a job counts in the window in which it ends" in output
 
 
 def test_while_nobody_answers_top_keeps_what_it_showed_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,10 +31,10 @@ DECISION = asdict(
 def test_a_decision_in_a_file_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str], body: object) -> None:
     (tmp_path / "decision.json").write_text(json.dumps(body))
     assert main(["explain", "--file", str(tmp_path / "decision.json")]) == 0
-    told = capsys.readouterr().out
-    assert "Pool mail[1] should have 4 workers." in told  # square brackets are no markup
-    assert "The profile allows at most 4, so 8 become 4." in told
-    assert max(map(len, told.splitlines())) <= 100
+    printed = capsys.readouterr().out
+    assert "Pool mail[1] should have 4 workers." in printed  # square brackets are no markup
+    assert "The profile allows at most 4, so 8 become 4." in printed
+    assert max(map(len, printed.splitlines())) <= 100
 
 
 def test_a_decision_can_be_piped_in(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

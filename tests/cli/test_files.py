@@ -125,7 +125,7 @@ pools:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("pools:\n  emails: [redis/mail\n", " line 3: expected ',' or ']', but got '<stream end>'"),
         ("pools:\n  emails: {}\n  emails: {}\n", " line 3: 'emails' stands there twice, first in line 2"),
@@ -133,8 +133,8 @@ pools:
         ("- a\n", "the file: expected keys and values, got list"),
     ],
 )
-def test_what_is_no_yaml_is_one_sentence_with_the_line(loaded, text: str, told: str) -> None:
-    assert breaches(loaded, text) == [told]
+def test_what_is_no_yaml_is_one_sentence_with_the_line(loaded, text: str, message: str) -> None:
+    assert breaches(loaded, text) == [message]
 
 
 def test_a_merged_mapping_is_no_repetition(loaded) -> None:

@@ -13,18 +13,18 @@ def beats(file: Path, number: int) -> Callable[[], bool]:
     """Whether ``file`` has been touched so many times since now, seen from outside."""
     seen: set[int] = set()
 
-    def looked() -> bool:
+    def has_polled() -> bool:
         if file.exists():
             seen.add(file.stat().st_mtime_ns)
         return len(seen) > number
 
-    return looked
+    return has_polled
 
 
 def test_a_heart_beats_until_what_it_asks_does_not_answer(tmp_path: Path) -> None:
     file, is_hung, is_asked = tmp_path / "heartbeat", threading.Event(), threading.Event()
-    told: list[float] = []
-    heart = Heartbeat(file, write_row=lambda: told.append(time.monotonic()), every_s=0.01)
+    written_s: list[float] = []
+    heart = Heartbeat(file, write_row=lambda: written_s.append(time.monotonic()), every_s=0.01)
     heart.start()
     try:
         eventually(beats(file, 3))
@@ -43,7 +43,7 @@ def test_a_heart_beats_until_what_it_asks_does_not_answer(tmp_path: Path) -> Non
     finally:
         is_hung.set()
         heart.end()
-    assert told
+    assert written_s
 
 
 def test_a_question_that_fails_is_no_beat(tmp_path: Path) -> None:

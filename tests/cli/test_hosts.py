@@ -29,8 +29,8 @@ def say(served: Served, capsys: pytest.CaptureFixture[str]):
 
     def said(*words: str) -> tuple[int, str]:
         status = main(list(words))
-        told = capsys.readouterr()
-        return status, (told.out + told.err).replace(f" at {served.url}", "").replace(f"at {served.url}\n", "")
+        printed = capsys.readouterr()
+        return status, (printed.out + printed.err).replace(f" at {served.url}", "").replace(f"at {served.url}\n", "")
 
     return said
 
@@ -124,8 +124,8 @@ def test_a_restart_that_is_through_names_workers_on_unreachable_hosts(say, seed:
     seed.host("lost", lease_s=-1.0)
     seed.worker("lost", "mail", 1)
     status, said = say("restart", "mail", "--reason", "new release", "--wait")
-    told = "0 renewed, through, except 1 on unreachable hosts: replaced when they return"
-    assert (status, said) == (0, f"mail: restart 1: {told}\n")
+    printed = "0 renewed, through, except 1 on unreachable hosts: replaced when they return"
+    assert (status, said) == (0, f"mail: restart 1: {printed}\n")
 
 
 def test_a_host_that_takes_no_orders_says_so_and_what_to_do(say, seed: Seed) -> None:
@@ -135,10 +135,10 @@ def test_a_host_that_takes_no_orders_says_so_and_what_to_do(say, seed: Seed) -> 
         seed.epoch_seen(name, epoch)
     assert "takes none" not in say("describe", "host", "a")[1]
     status, said = say("describe", "host", "b")
-    told = " ".join(said.split())
+    printed = " ".join(said.split())
     assert status == 0
-    assert "orders none: the host reports epoch 4, later than the leader's" in told
-    assert "stop its agent, `headway host forget` it and start that again" in told
+    assert "orders none: the host reports epoch 4, later than the leader's" in printed
+    assert "stop its agent, `headway host forget` it and start that again" in printed
 
 
 def test_where_hosts_are_as_many_as_it_takes_it_says_so(say) -> None:
@@ -162,8 +162,8 @@ def test_a_queue_that_is_gone_is_forgotten_and_all_pages_of_the_others_are_liste
     for name in ("mail", "a", "b", "gone"):
         seed.sample(f"redis/{name}", at_s=1.0)
     assert say("queue", "forget", "redis/gone") == (0, "redis/gone: forgotten\n")
-    status, told = say("queue", "forget", "redis/mail")
-    assert (status, "belongs to pool 'mail'" in told) == (2, True)
+    status, printed = say("queue", "forget", "redis/mail")
+    assert (status, "belongs to pool 'mail'" in printed) == (2, True)
     listed = json.loads(say("get", "queues", "--json")[1])
     assert [row["queue"] for row in listed["queues"]] == ["redis/a", "redis/b", "redis/mail"]
 
@@ -178,12 +178,12 @@ def test_queues_are_forgotten_by_their_names_or_by_how_they_begin(
         seed.sample(name, at_s=1.0)
     names = [row["queue"] for row in json.loads(say("get", "queues", "--json")[1])["queues"]]
     assert {"..", *odd} <= set(names)  # as they are, for a program to pass on
-    status, told = say("queue", "forget", *odd[:3], "..")
-    assert (status, told) == (0, "x/\\n: forgotten\nx/../..: forgotten\nx/\\x1b[2J: forgotten\n..: forgotten\n")
-    status, told = say("queue", "forget", "--prefix", "x/")
-    assert (status, len(told.splitlines())) == (0, 132)
+    status, printed = say("queue", "forget", *odd[:3], "..")
+    assert (status, printed) == (0, "x/\\n: forgotten\nx/../..: forgotten\nx/\\x1b[2J: forgotten\n..: forgotten\n")
+    status, printed = say("queue", "forget", "--prefix", "x/")
+    assert (status, len(printed.splitlines())) == (0, 132)
     left = json.loads(say("get", "queues", "--json")[1])["queues"]
     assert [row["queue"] for row in left] == ["x/mail", "y/a"]
     for words in ((), ("y/a", "--prefix", "x")):
-        status, told = say("queue", "forget", *words)
-        assert (status, "--prefix" in told) == (2, True)
+        status, printed = say("queue", "forget", *words)
+        assert (status, "--prefix" in printed) == (2, True)

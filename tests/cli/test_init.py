@@ -145,9 +145,9 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
     url = valkey_url.replace("?", "?username=app&password=se,cret&")
     assert initialised(url, tmp_path) == 0
     client.acl_deluser("app")
-    told = capsys.readouterr().out
-    assert "readable by you only: the URL holds a password" in told
-    assert "se,cret" not in told
+    output = capsys.readouterr().out
+    assert "readable by you only: the URL holds a password" in output
+    assert "se,cret" not in output
     template = host_file.load(tmp_path / "host.toml").templates["emails"]
     assert template.argv[1:] == ("worker", *SAFE, "emails")
     assert template.environment == {"RQ_REDIS_URL": url}
@@ -156,7 +156,7 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "output"),
     [
         (["--broker", "redis://:secret@127.0.0.1:1/0"], "broker redis://:***@127.0.0.1:1/0 cannot be reached"),
         (["--broker", "amqp://127.0.0.1"], "broker URL 'amqp://127.0.0.1': "),
@@ -164,11 +164,11 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
     ],
 )
 def test_what_cannot_be_is_one_line_and_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], output: str
 ) -> None:
     assert main(["init", *words, "--dir", str(tmp_path / "new")]) == 2
     printed = capsys.readouterr().err
-    assert printed.startswith(f"headway: {told}")
+    assert printed.startswith(f"headway: {output}")
     assert printed.count("\n") == 1
     assert not (tmp_path / "new").exists()
 

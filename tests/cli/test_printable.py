@@ -182,12 +182,12 @@ def test_labels_are_printable_and_short_and_no_series_comes_twice(names: list[st
 
 
 def test_an_answer_with_every_kind_of_name_is_read_by_prometheus() -> None:
-    class Told:
+    class Registered:
         def collect(self):
             return Left(100).shown([gauge("headway_x", "x", ("queue",), [((name,), 1.0) for name in CONTROL])])
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Told())
+    registry.register(Registered())
     text = generate_latest(registry).decode()
     assert text.replace("\n", "").isprintable()
     (family,) = text_string_to_metric_families(text)

@@ -75,15 +75,15 @@ def test_what_is_dearer_with_headway_is_shown_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("jobs", "told"),
+    ("jobs", "sentence"),
     [
         (JOBS, "attainment 80.0 %, objective missed"),
         ([job(0, 1, 2)], "attainment 100.0 %, objective met"),
         ([], "unknown"),
     ],
 )
-def test_attainment_and_whether_the_objective_was_met_are_said_of_each_queue(jobs, told):
-    assert dict(facts(report(jobs=jobs)))["mail: pickup time"].endswith(told)
+def test_attainment_and_whether_the_objective_was_met_are_said_of_each_queue(jobs, sentence):
+    assert dict(facts(report(jobs=jobs)))["mail: pickup time"].endswith(sentence)
 
 
 def test_a_hundred_per_cent_is_said_only_of_all():
@@ -103,7 +103,7 @@ def test_the_terminal_shows_every_figure_at_any_width(width):
 
 def test_how_the_figures_were_made_names_trace_compression_and_every_constant():
     text = " ".join(notes(report()))
-    for told in (
+    for sentence in (
         "400 times as fast",
         "departures",
         "tweets",
@@ -115,7 +115,7 @@ def test_how_the_figures_were_made_names_trace_compression_and_every_constant():
         "300 s",
         "1.25 s",
     ):
-        assert told in text
+        assert sentence in text
     guessed = {**report(), "terms": {**MEANS, "start_up_is_measured": False}}
     assert "a guess" in " ".join(notes(guessed))
 
@@ -130,7 +130,7 @@ def test_a_run_without_an_ended_job_claims_nothing():
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "sentence"),
     [
         ({**KILLED, "workers_adopted": 11}, "back after 2.2 s; 11 of 11 workers went on, 11 adopted"),
         ({**KILLED, "workers_adopted": None}, "back after 2.2 s; 11 of 11 workers went on"),
@@ -141,8 +141,8 @@ def test_a_run_without_an_ended_job_claims_nothing():
         ),
     ],
 )
-def test_what_became_of_a_kill(fault, told):
-    assert fault_text(fault) == told
+def test_what_became_of_a_kill(fault, sentence):
+    assert fault_text(fault) == sentence
 
 
 def test_the_page_says_what_the_terminal_says_and_loads_nothing():
@@ -150,8 +150,8 @@ def test_the_page_says_what_the_terminal_says_and_loads_nothing():
     ran = run(JOBS, LIVES, goals=(MAIL, REPORTS))
     page = report_page(figures, ran, moments=[Moment(at_s=0, label="05:00"), Moment(at_s=27, label="08:00")])
     text = flat(re.sub(r"<[^>]+>", " ", page)).replace("&#x27;", "'")
-    for told in [headline(figures), *notes(figures), *(value for _, value in facts(figures))]:
-        assert flat(told) in text
+    for sentence in [headline(figures), *notes(figures), *(value for _, value in facts(figures))]:
+        assert flat(sentence) in text
     assert "08:00" in text
     assert '<td class="missed">80.0 %</td>' in page
     assert "killed the host's agent" in text

@@ -125,7 +125,7 @@ def test_what_the_files_say_no_option_says(words: list[str], folder: Path, capsy
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "message"),
     [
         ("profiles: profiles.yaml", "", "profiles: expected the file of the policies, as profiles.yaml"),
         ("workloads:", "workload:", "unknown key 'workload'; did you mean 'workloads'?"),
@@ -153,12 +153,12 @@ def test_what_the_files_say_no_option_says(words: list[str], folder: Path, capsy
         ("large: jobs.csv", "large: 7", "workloads: large: expected a trace's file or a drawn workload"),
     ],
 )
-def test_each_mistake_is_reported_with_its_place(before: str, after: str, told: str, folder: Path) -> None:
+def test_each_mistake_is_reported_with_its_place(before: str, after: str, message: str, folder: Path) -> None:
     assert before in SCENARIO
     file = scenario(folder, SCENARIO.replace(before, after))
     with pytest.raises(Invalid) as caught:
         load_scenario(file, Columns())
-    assert any(breach.startswith(f"{file}: {told}") for breach in caught.value.breaches), caught.value.breaches
+    assert any(breach.startswith(f"{file}: {message}") for breach in caught.value.breaches), caught.value.breaches
 
 
 def test_a_file_that_is_not_there_is_said_with_where_to_find_an_example(tmp_path: Path) -> None:

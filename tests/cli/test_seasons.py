@@ -38,10 +38,10 @@ def test_every_queue_is_shown_with_its_errors_and_whether_it_is_believed(capsys:
 
 def test_one_queue_is_shown_hour_by_hour_with_the_minutes_that_stand_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["seasons", "show", "--queue", "redis/mail"]) == 0
-    told = capsys.readouterr().out
-    assert "Mon 09:00 brings 50 jobs within the minute" in told
-    assert next(line for line in told.splitlines() if line.startswith("09:00")).split()[:3] == ["09:00", "0.8", "≤0"]
-    assert "Etc/UTC" in told
+    printed = capsys.readouterr().out
+    assert "Mon 09:00 brings 50 jobs within the minute" in printed
+    assert next(line for line in printed.splitlines() if line.startswith("09:00")).split()[:3] == ["09:00", "0.8", "≤0"]
+    assert "Etc/UTC" in printed
 
 
 def test_a_queue_of_which_nothing_is_stored_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +59,7 @@ def test_what_does_not_fit_is_named(migrated_url: str, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "printed"),
     [
         (["train", "--time-zone", "Europe/Atlantis"], "time zone 'Europe/Atlantis' is not known"),
         (["train", "--from", "2d"], "name it with --event-log"),
@@ -69,10 +69,10 @@ def test_what_does_not_fit_is_named(migrated_url: str, capsys: pytest.CaptureFix
     ],
 )
 def test_what_cannot_be_learned_is_refused_before_spark_starts(
-    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["seasons", *words]) == 2
-    assert told in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
 
 
 def test_without_a_database_it_is_asked_for(

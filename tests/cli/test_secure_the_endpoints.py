@@ -23,11 +23,11 @@ BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE
 STAYS = {"headway control": "serving http=", "headway agent": "enrolled host=web-1"}
 
 
-def _script(folder: Path, doors: dict[str, str]) -> str:
+def _script(folder: Path, servers: dict[str, str]) -> str:
     """The blocks in their order. What stays runs in a shell of its own, and the next waits until it says so."""
     lines = ["set -euo pipefail"]
     for block in BLOCKS:
-        for old, new in {**doors, "/etc/headway": str(folder), "/var/lib": str(folder)}.items():
+        for old, new in {**servers, "/etc/headway": str(folder), "/var/lib": str(folder)}.items():
             block = block.replace(old, new)
         stays = next((words for words in STAYS if f"\n{words}" in f"\n{block}"), None)
         if stays is None:
@@ -53,14 +53,14 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("curl")), reason="the page uses openssl and curl")
 def test_every_command_of_the_page_does_what_it_says(folder: Path, database_url: str) -> None:
     http, grpc = (f"127.0.0.1:{free_port()}" for _ in range(2))
-    doors = {"10.0.0.5:8460": http, "10.0.0.5:8461": grpc, "10.0.0.5": "127.0.0.1"}
+    servers = {"10.0.0.5:8460": http, "10.0.0.5:8461": grpc, "10.0.0.5": "127.0.0.1"}
     programs = folder / "bin"
     programs.mkdir()
     (programs / "headway").write_text(f'#!/bin/sh\nexec {sys.executable} -m headway "$@"\n')
     (programs / "headway").chmod(0o755)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}
     done = subprocess.run(
-        ["bash", "-c", _script(folder, doors)],
+        ["bash", "-c", _script(folder, servers)],
         cwd=folder,
         env={
             **clean,

@@ -69,9 +69,9 @@ def test_the_least_and_the_most_of_all_tick_phases_stand_below_each_row(
     file, report = tmp_path / "out.json", tmp_path / "out.html"
     words = ["simulate", str(trace), "--strategy", "hybrid,hybrid_v3", "--phases", "5"]
     assert main([*words, "--json", str(file), "--report", str(report)]) == 0
-    *_, first, least, most, _, _, _, told = capsys.readouterr().out.splitlines()
+    *_, first, least, most, _, _, _, note = capsys.readouterr().out.splitlines()
     assert [row.split()[0] for row in (first, least, most)] == ["hybrid", "least", "most"]
-    assert told == "Medians of 5 rehearsals that differ in when their ticks are."
+    assert note == "Medians of 5 rehearsals that differ in when their ticks are."
     hours = [float(row.split()[9]) for row in (least, first, most)]
     assert hours == sorted(hours)
     (hybrid, _) = json.loads(file.read_text())["rehearsals"]

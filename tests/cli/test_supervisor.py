@@ -49,11 +49,11 @@ class Stage:
         return Child(name=name, argv=(sys.executable, "-c", textwrap.dedent(code)), env=dict(os.environ), **other)
 
     def tend_until(self, holds: Callable[[], object]) -> None:
-        def looked() -> object:
+        def polled() -> object:
             self.supervisor.tend()
             return holds()
 
-        eventually(looked)
+        eventually(polled)
 
 
 @pytest.fixture

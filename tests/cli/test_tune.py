@@ -18,7 +18,7 @@ DAY_S = 86_400.0
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--grid", "workers_max=50"], "candidate 'workers_max=50': workers_max is the operator's word and not tuned"),
         (["--grid", "budget_per_day=5"], "budget_per_day is the operator's word"),
@@ -28,12 +28,12 @@ DAY_S = 86_400.0
     ],
 )
 def test_a_mistake_is_reported_in_a_line_before_anything_starts(
-    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace = tmp_path / "mail.csv"
     trace.write_text("t_arrival,service_s\n0,1\n1,1\n")
     assert main(["tune", str(trace), *words]) == 2
-    assert told in " ".join(capsys.readouterr().err.split())
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class Agent:
             [sys.executable, "-c", AGENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def tell(self, word: str) -> int:
+    def command(self, word: str) -> int:
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
@@ -57,7 +57,7 @@ def agent():
 
 
 def test_a_life_begins_and_ends_between_the_polls_that_see_it(agent):
-    pid = agent.tell("start")
+    pid = agent.command("start")
     born_s = psutil.Process(pid).create_time()
     clock = Clock(born_s - 1)
     watch = WorkerWatch(lambda: None, clock=clock)
@@ -69,7 +69,7 @@ def test_a_life_begins_and_ends_between_the_polls_that_see_it(agent):
     (life,) = watch.lives(until_s=born_s + 5)
     assert (life.pid, life.began_at_s, life.ended_at_s) == (pid, born_s, born_s + 5)
 
-    agent.tell("end")
+    agent.command("end")
     clock.now_s = born_s + 3
     watch.scan()
     assert watch.present == 0
@@ -78,7 +78,7 @@ def test_a_life_begins_and_ends_between_the_polls_that_see_it(agent):
 
 
 def test_a_create_time_outside_the_polls_is_moved_between_them(agent):
-    born_s = psutil.Process(agent.tell("start")).create_time()
+    born_s = psutil.Process(agent.command("start")).create_time()
     clock = Clock(born_s + 4)
     watch = WorkerWatch(lambda: None, clock=clock)
     watch.scan()
@@ -89,10 +89,10 @@ def test_a_create_time_outside_the_polls_is_moved_between_them(agent):
 
 
 def test_a_worker_that_is_dead_but_not_reaped_has_ended(agent):
-    agent.tell("start")
+    agent.command("start")
     watch = WorkerWatch(lambda: agent.process.pid)
     watch.scan()
-    agent.tell("kill")
+    agent.command("kill")
     until_s = time.monotonic() + 60
     while watch.present and time.monotonic() < until_s:
         watch.scan()
@@ -100,7 +100,7 @@ def test_a_worker_that_is_dead_but_not_reaped_has_ended(agent):
 
 
 def test_a_worker_is_watched_on_when_its_agent_is_gone(agent):
-    agent.tell("start")
+    agent.command("start")
     pids = [agent.process.pid, None]
     watch = WorkerWatch(lambda: pids[0])
     watch.scan()

@@ -82,9 +82,9 @@ OVER = ReportedLife(stage=Stage.ENDED, enqueued_at_s=10.0)
 def test_what_is_new_is_reported_and_nothing_else(
     reported: ReportedLife | None, now: JobRecord, seen: Sighting, events: list[str]
 ) -> None:
-    new, told_now = progress(reported, now, seen)
+    new, reported_now = progress(reported, now, seen)
     assert [f"{event.kind} {event.at_s:g}" for event in new] == events
-    again, _ = progress(told_now, now, seen) if told_now else ([], None)
+    again, _ = progress(reported_now, now, seen) if reported_now else ([], None)
     assert again == []
 
 

@@ -59,10 +59,10 @@ class Story:
 
     def end(self) -> None:
         """Look until nothing more is known to be news."""
-        looks = 0
-        while self._watch.poll_once().has_more or looks < 3:
-            looks += 1
-            assert looks < 100, "there is always more"
+        polls = 0
+        while self._watch.poll_once().has_more or polls < 3:
+            polls += 1
+            assert polls < 100, "there is always more"
 
     def _enter(self, *, at_front: bool = False) -> None:
         job = self._rq.queue().enqueue(self._chance.choice([work, work, fail]), at_front=at_front)

@@ -87,11 +87,11 @@ def test_a_poll_is_few_round_trips_however_many_queues_there_are(
 
 def test_a_deep_queue_costs_no_more_than_what_is_new_in_it(rq: Rq, watch: Watch) -> None:
     entered(rq, 5_000)
-    looks = [watch.poll_once()]
-    while looks[-1].has_more:
-        looks.append(watch.poll_once())
+    polls = [watch.poll_once()]
+    while polls[-1].has_more:
+        polls.append(watch.poll_once())
     assert len(watch.events) == 5_000
-    assert max(len(poll_once.events) for poll_once in looks) <= module.RECORDS_MAX
+    assert max(len(poll_once.events) for poll_once in polls) <= module.RECORDS_MAX
     entered(rq, 10)
     rq.redis.ltrim("rq:queue:mail", 2_500, -1)  # taken, by workers that left no trace
     for _ in range(3):

@@ -18,11 +18,13 @@ NOW_S = 1_700_000_000.0
 
 def batch(sequence: int, *, producer: str = "app", events: int = 1, **values: Any) -> TelemetryBatch:
     """A batch whose events name it: ``app-7-0``."""
-    told = tuple(
+    sent_events = tuple(
         JobEvent(queue="redis/mail", job_id=f"{producer}-{sequence}-{n}", kind=EventKind.ENQUEUED, at_s=NOW_S)
         for n in range(events)
     )
-    return TelemetryBatch(**{"producer": producer, "sequence": sequence, "sent_at_s": NOW_S, "events": told, **values})
+    return TelemetryBatch(
+        **{"producer": producer, "sequence": sequence, "sent_at_s": NOW_S, "events": sent_events, **values}
+    )
 
 
 def sample(queue: str, waiting_jobs: int, *, at_s: float = NOW_S) -> QueueSample:

@@ -66,14 +66,14 @@ def test_a_batch_wrong_throughout_gets_a_short_message() -> None:
 
 
 def test_events_and_samples_become_rows_with_nothing_lost() -> None:
-    told = batch(
+    given_batch = batch(
         sequence=7,
         events=[
             event(kind=EventKind.FINISHED, job_class="Mail", enqueued_at_s=NOW_S - 5, started_at_s=NOW_S - 2, attempt=2)
         ],
         samples=[sample(waiting_jobs=3, in_flight_jobs=2, delayed_jobs=1, oldest_age_s=0.5)],
     )
-    made = rows_of(told, received_at_s=NOW_S + 0.5, offset_s=0.0)
+    made = rows_of(given_batch, received_at_s=NOW_S + 0.5, offset_s=0.0)
     assert [{name: value for name, value in row._asdict().items() if value is not None} for row in made.rows] == [
         {
             "schema_version": 1, "queue": "redis/mail", "kind": "finished", "job_id": "a", "job_class": "Mail",
@@ -86,20 +86,20 @@ def test_events_and_samples_become_rows_with_nothing_lost() -> None:
             "sequence": 7,
         },
     ]  # fmt: skip
-    assert made.samples == list(told.samples)
+    assert made.samples == list(given_batch.samples)
     assert made.corrected_times == 0
 
 
 def test_a_wrong_clock_is_corrected_and_counted_and_durations_stay_what_they_were() -> None:
     wrong_s = NOW_S - 3600.0
-    told = batch(
+    given_batch = batch(
         events=[
             event(kind=EventKind.FINISHED, at_s=wrong_s, started_at_s=wrong_s - 2, enqueued_at_s=wrong_s - 5),
             event(at_s=NOW_S),
         ],
         samples=[sample(at_s=wrong_s)],
     )
-    made = rows_of(told, received_at_s=NOW_S, offset_s=3600.0)
+    made = rows_of(given_batch, received_at_s=NOW_S, offset_s=3600.0)
     finished, untouched, reading = made.rows
     assert (finished.at_s, finished.started_at_s, finished.enqueued_at_s) == (NOW_S, NOW_S - 2, NOW_S - 5)
     assert untouched.at_s == NOW_S

@@ -65,14 +65,14 @@ def test_whoever_has_one_wrong_clock_is_corrected_to_what_a_right_one_had_said(
     offset_s = Offsets().observe("app", sent_at_s=RECEIVED_S + shift_s, received_at_s=RECEIVED_S)
     for age_s in ages_s:
         right_s = RECEIVED_S - age_s
-        told_s = right_s + shift_s
-        seen_s = corrected(told_s, received_at_s=RECEIVED_S, offset_s=offset_s)
+        reported_s = right_s + shift_s
+        seen_s = corrected(reported_s, received_at_s=RECEIVED_S, offset_s=offset_s)
         if abs(shift_s) <= OFFSET_TRUSTED_S:  # so little is no wrong clock: at most the span's end is nearer
             assert abs(seen_s - right_s) <= abs(shift_s) + 1e-3
             continue
-        assert seen_s in (told_s, pytest.approx(right_s, abs=1e-3))  # unless nobody could see that it was wrong
-        if seen_s == told_s:
-            assert RECEIVED_S - LATENESS_S <= told_s <= RECEIVED_S + AHEAD_S
+        assert seen_s in (reported_s, pytest.approx(right_s, abs=1e-3))  # unless nobody could see that it was wrong
+        if seen_s == reported_s:
+            assert RECEIVED_S - LATENESS_S <= reported_s <= RECEIVED_S + AHEAD_S
 
 
 @pytest.mark.parametrize(

@@ -109,14 +109,14 @@ async def test_an_exposed_pool_stands_ready_for_what_yesterday_brought_at_this_t
 
 
 @pytest.mark.parametrize(
-    ("judged", "expected", "told"),
+    ("judged", "expected", "predicted"),
     [
         (BETTER, 25, "This hour of the week, known from 3 earlier weeks, predicts 25 jobs more."),
         (WORSE, 40, "The same minute of earlier days predicts 40 jobs more."),
     ],
 )
 async def test_a_week_takes_the_place_of_days_where_it_has_been_less_wrong_and_the_decision_says_so(
-    migrated_url: str, database: Database, judged: Errors, expected: int, told: str
+    migrated_url: str, database: Database, judged: Errors, expected: int, predicted: str
 ) -> None:
     database.profile()
     database.host()
@@ -130,7 +130,7 @@ async def test_a_week_takes_the_place_of_days_where_it_has_been_less_wrong_and_t
     assert database.read("select target_workers from decisions") == expected
     decision = decision_from_mapping(database.read("select body from decisions"))
     assert decision.recalled_weeks == (3 if judged is BETTER else None)
-    assert told in explained(decision)
+    assert predicted in explained(decision)
 
 
 async def test_a_season_of_another_version_is_not_used_and_said_once(
@@ -154,18 +154,18 @@ async def test_seasons_are_read_again_after_ten_minutes_and_for_a_pool_that_is_n
     engine, days = create_engine(migrated_url), HistoryCache()
     exposed_s = {"redis/mail": 30.0}
 
-    async def told(queue: str, *, later_s: float) -> float | None:
+    async def predicted(queue: str, *, later_s: float) -> float | None:
         await days.read(engine, exposed_s, now_s=NOW_S + later_s)
         return past_of(days, {queue: 0}, ahead_s=10.0).jobs
 
-    assert await told("redis/mail", later_s=0.0) is None
+    assert await predicted("redis/mail", later_s=0.0) is None
     week(migrated_url, jobs=25, judged=BETTER)
     week(migrated_url, jobs=7, judged=BETTER, queue="redis/new")
-    assert await told("redis/mail", later_s=599.0) is None
-    assert await told("redis/mail", later_s=600.0) == 25
-    assert await told("redis/new", later_s=601.0) is None
+    assert await predicted("redis/mail", later_s=599.0) is None
+    assert await predicted("redis/mail", later_s=600.0) == 25
+    assert await predicted("redis/new", later_s=601.0) is None
     exposed_s["redis/new"] = 30.0
-    assert await told("redis/new", later_s=602.0) == 7
+    assert await predicted("redis/new", later_s=602.0) == 7
     await engine.dispose()
 
 

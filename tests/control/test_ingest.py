@@ -58,8 +58,8 @@ async def until_writing(log: GatedLog) -> None:
 
 async def test_a_batch_is_answered_when_its_rows_are_in_sight_and_recorded(migrated_url: str, root: Path) -> None:
     async with ingesting(migrated_url, root) as ingest:
-        told = batch(7, events=2, samples=(sample("redis/mail", 3), sample("redis/news", 0)))
-        assert await ingest.accept(told) == Receipt(is_duplicate=False, accepted_events=2, accepted_samples=2)
+        sent = batch(7, events=2, samples=(sample("redis/mail", 3), sample("redis/news", 0)))
+        assert await ingest.accept(sent) == Receipt(is_duplicate=False, accepted_events=2, accepted_samples=2)
         assert hot_jobs(root) == ["app-7-0", "app-7-1", "redis/mail", "redis/news"]
         (name,) = files(root, "hot")
         size_bytes = (root / "hot" / name).stat().st_size
@@ -121,9 +121,9 @@ async def test_a_batch_that_comes_twice_in_one_group_counts_once(migrated_url: s
 async def test_a_group_of_nothing_but_duplicates_or_activities_makes_no_file(migrated_url: str, root: Path) -> None:
     activity = WorkerActivity(host="a", pid=7, is_busy=True)
     async with ingesting(migrated_url, root) as ingest:
-        told = batch(1, events=0, activities=(activity,))
-        assert await ingest.accept(told) == Receipt(is_duplicate=False)
-        assert await ingest.accept(told) == DUPLICATE
+        sent = batch(1, events=0, activities=(activity,))
+        assert await ingest.accept(sent) == Receipt(is_duplicate=False)
+        assert await ingest.accept(sent) == DUPLICATE
         assert await ingest.accept(batch(2, events=0)) == Receipt(is_duplicate=False)
     assert files(root, "hot") == []
     assert rows(migrated_url, "select host_name, pid, is_busy from worker_activities") == [("a", 7, True)]
@@ -401,8 +401,8 @@ async def test_one_batch_that_cannot_be_written_does_not_take_its_group_along(
         writing = asyncio.create_task(ingest.accept(batch(1)))
         await until_writing(log)
         group = [
-            asyncio.create_task(ingest.accept(told))
-            for told in (batch(2), batch(3, samples=(sample("redis/mail", 2**70),)), batch(4))
+            asyncio.create_task(ingest.accept(sent))
+            for sent in (batch(2), batch(3, samples=(sample("redis/mail", 2**70),)), batch(4))
         ]
         log.may_write.set()
         assert await writing == TAKEN
@@ -455,9 +455,9 @@ async def test_before_it_has_started_nothing_is_accepted(root: Path) -> None:
 
 async def test_a_producer_with_a_wrong_clock_is_corrected_and_receives_the_count(migrated_url: str, root: Path) -> None:
     async with ingesting(migrated_url, root) as ingest:
-        told = batch(1, events=2, samples=(sample("redis/mail", 1, at_s=NOW_S - 3600.0),))
+        sent = batch(1, events=2, samples=(sample("redis/mail", 1, at_s=NOW_S - 3600.0),))
         wrong = TelemetryBatch(
-            producer="app", sequence=1, sent_at_s=NOW_S - 3600.0, events=told.events, samples=told.samples
+            producer="app", sequence=1, sent_at_s=NOW_S - 3600.0, events=sent.events, samples=sent.samples
         )
         assert (await ingest.accept(wrong)).corrected_times == 1  # the events' times happen to be right
         assert ingest.counts.corrected_times == 1
@@ -508,7 +508,7 @@ async def test_it_is_refused_until_a_tenth_of_the_bound_is_free(migrated_url: st
     log = EventLog(root)
     unread = Backpressure(log, UnreadBound(files_max=10))
     (root / "hot").mkdir(parents=True)
-    told = []
+    sent = []
     for count in (9, 10, 9, 8):
         for path in (root / "hot").iterdir():
             path.unlink()
@@ -516,5 +516,5 @@ async def test_it_is_refused_until_a_tenth_of_the_bound_is_free(migrated_url: st
             (root / "hot" / f"{number}.parquet").touch()
         unread._due_at_s = 0.0
         await unread.poll()
-        told.append(unread.problem is not None)
-    assert told == [False, True, True, False]
+        sent.append(unread.problem is not None)
+    assert sent == [False, True, True, False]

@@ -46,9 +46,9 @@ class Loop:
         self.now_s += later_s
         pool = {key: seen.pop(key) for key in ("running_workers", "starting_workers") if key in seen}
         found = queue(**{"sampled_at_s": self.now_s - 1.0, **seen})
-        looked = replace(view(found, **pool), profile=profile(**self.profile))
-        decision, memory = decide(looked, self.memory, now_s=self.now_s)
-        outcome = Outcome(view=looked, before=self.memory, decision=decision, memory=memory)
+        evaluated = replace(view(found, **pool), profile=profile(**self.profile))
+        decision, memory = decide(evaluated, self.memory, now_s=self.now_s)
+        outcome = Outcome(view=evaluated, before=self.memory, decision=decision, memory=memory)
         gathered = Gathered(
             at_s=self.now_s + POSTGRES_AHEAD_S,
             revision=0,

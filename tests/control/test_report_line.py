@@ -110,8 +110,10 @@ async def test_what_postgres_does_not_take_from_one_host_silences_no_other(engin
             line.report(reports["a"], beat_of(reports["a"]))
         )  # the others wait, and go together
         await asyncio.sleep(0)
-        told = [*(reports[name] for name in ("b", "c")), spoilt, *(reports[name] for name in ("d", "e"))]
-        outcomes = await asyncio.gather(*(line.report(each, beat_of(each)) for each in told), return_exceptions=True)
+        reported = [*(reports[name] for name in ("b", "c")), spoilt, *(reports[name] for name in ("d", "e"))]
+        outcomes = await asyncio.gather(
+            *(line.report(each, beat_of(each)) for each in reported), return_exceptions=True
+        )
         assert await first
     assert [outcome for outcome in outcomes if outcome is not True] == [outcomes[2]]
     assert isinstance(outcomes[2], Invalid)

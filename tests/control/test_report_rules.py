@@ -50,7 +50,7 @@ def test_a_worker_that_is_known_by_its_output_alone_costs_no_host_its_voice() ->
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"sequence": 2**63}, "sequence=9223372036854775808 exceeds"),
         ({"epoch_seen": 2**64 - 1}, "epoch_seen=18446744073709551615 exceeds"),
@@ -64,13 +64,13 @@ def test_a_worker_that_is_known_by_its_output_alone_costs_no_host_its_voice() ->
         ({"capacity": replace(CAPACITY, memory_pressure=-0.5)}, "host: memory_pressure=-0.5 is no share"),
     ],
 )
-def test_a_beat_that_cannot_be_written_or_placed_on_is_refused(values: dict[str, Any], told: str) -> None:
-    with pytest.raises(Invalid, match=told):
+def test_a_beat_that_cannot_be_written_or_placed_on_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         check_beat(replace(BEAT, **values))
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"labels": {"zone": "a\0"}}, "host: label 'zone'"),
         ({"labels": {"z" * 501: "a"}}, "host: label"),
@@ -95,8 +95,8 @@ def test_a_beat_that_cannot_be_written_or_placed_on_is_refused(values: dict[str,
         ({"workers": (replace(WORKER, state_since_s=NAN),)}, "worker 'w': nan s in its state"),
     ],
 )
-def test_a_report_that_cannot_be_written_or_placed_on_is_refused(values: dict[str, Any], told: str) -> None:
-    with pytest.raises(Invalid, match=told):
+def test_a_report_that_cannot_be_written_or_placed_on_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         check_report(replace(REPORT, **values))
 
 

@@ -74,12 +74,12 @@ async def test_a_notification_of_postgres_ends_the_wait(
             reports.host_changed(payload)
 
     host_id = await enrolled(reports)
-    hearing = asyncio.create_task(hear())
+    listening = asyncio.create_task(hear())
     poll = asyncio.create_task(reports.poll(await having(reports, host_id), wait_s=60.0))
     await held(reports, host_id)
     await assign(engine, host_id, 2)
     assert target(await asyncio.wait_for(poll, BOUND_S)) == 2
-    hearing.cancel()
+    listening.cancel()
 
 
 async def test_after_a_broken_listener_every_poll_reads_again(engine: Engine, reports: AgentService) -> None:
@@ -142,7 +142,7 @@ async def test_a_host_of_another_cluster_learns_so_at_once_and_leaves_no_trace(
     await assign(engine, host_id, 3)
     foreign = AppliedAssignment(cluster_id="another", host_id=host_id, epoch=7, revision=7)
     assert await reports.poll(foreign, wait_s=60.0) == HostAssignments(epoch=0, revision=0)
-    await told(reports, report(host_id, epoch_seen=99), cluster_id="another")
+    await answered(reports, report(host_id, epoch_seen=99), cluster_id="another")
     async with transaction(engine) as connection:
         assert (await connection.execute(text("select max(epoch_seen) from hosts"))).scalar_one() == 0
 
@@ -161,14 +161,14 @@ def report(host_id: str, **values: Any) -> HostReport:
     )
 
 
-async def told(reports: AgentService, report: HostReport, *, cluster_id: str | None = None) -> float:
+async def answered(reports: AgentService, report: HostReport, *, cluster_id: str | None = None) -> float:
     cluster_id = await reports.cluster_id() if cluster_id is None else cluster_id
     return await reports.report(beat_of(report), lambda: report, cluster_id=cluster_id)
 
 
 async def test_a_report_makes_the_host_known_and_says_for_how_long(engine: Engine, reports: AgentService) -> None:
     host_id = await enrolled(reports)
-    assert await told(reports, report(host_id)) == 45.0
+    assert await answered(reports, report(host_id)) == 45.0
     async with transaction(engine) as connection:
         (host,) = await load_hosts(connection)
     assert (host.is_known, host.capacity.cpu_cores) == (True, 2.0)
@@ -178,7 +178,7 @@ async def test_an_unknown_host_is_asked_to_enrol(reports: AgentService) -> None:
     with pytest.raises(NotFound, match="must enrol again"):
         await reports.poll(await having(reports, "nobody"), wait_s=60.0)
     with pytest.raises(NotFound, match="must enrol again"):
-        await told(reports, report("nobody"))
+        await answered(reports, report("nobody"))
     assert reports._held == {}
 
 
@@ -236,16 +236,16 @@ async def test_an_agent_that_returns_with_its_last_answer_is_held_without_a_quer
     assert target(await asyncio.wait_for(back, BOUND_S)) == 4
 
 
-@pytest.mark.parametrize("told", [WAKE, "the host"])
+@pytest.mark.parametrize("answered", [WAKE, "the host"])
 async def test_what_was_known_is_not_believed_after_a_change(
-    told: str, engine: Engine, reports: AgentService, read: list[str]
+    answered: str, engine: Engine, reports: AgentService, read: list[str]
 ) -> None:
     """Also where no poll was held when it was heard of."""
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3)
     await reports.poll(await having(reports, host_id), wait_s=60.0)
     await assign(engine, host_id, 4)
-    reports.host_changed(host_id if told == "the host" else told)
+    reports.host_changed(host_id if answered == "the host" else answered)
     standing = await reports.poll(await having(reports, host_id, epoch=1, revision=1), wait_s=60.0)
     assert target(standing) == 4
     assert read == [host_id, host_id]

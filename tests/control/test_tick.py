@@ -215,13 +215,13 @@ async def test_hosts_are_notified_at_once_of_changed_assignments_and_of_no_other
     database.profile()
     database.host()
     database.bucket(**LATE)
-    with psycopg.connect(migrated_url, autocommit=True) as hearing:
-        hearing.execute("listen headway_assignments")
+    with psycopg.connect(migrated_url, autocommit=True) as listening:
+        listening.execute("listen headway_assignments")
         async with leading(migrated_url) as (ticker, epoch):
             await ticker.tick(epoch=epoch, is_all_due=True)
-            assert [notice.payload for notice in hearing.notifies(timeout=60.0, stop_after=1)] == ["a"]
+            assert [notice.payload for notice in listening.notifies(timeout=60.0, stop_after=1)] == ["a"]
             await ticker.tick(epoch=epoch, is_all_due=True)
-        assert list(hearing.notifies(timeout=0.0)) == []
+        assert list(listening.notifies(timeout=0.0)) == []
 
 
 async def test_a_new_leader_goes_on_from_what_is_remembered(migrated_url: str, database: Database) -> None:
@@ -559,9 +559,9 @@ async def test_a_tick_that_finds_no_database_is_one_line_and_no_progress(caplog:
         finally:
             running.cancel()
             await engine.dispose()
-    (told,) = [record for record in caplog.records if record.name == "headway.control.scheduler.ticker"]
-    assert told.getMessage().startswith("tick missed: Postgres ")
-    assert told.exc_info is None
+    (logged,) = [record for record in caplog.records if record.name == "headway.control.scheduler.ticker"]
+    assert logged.getMessage().startswith("tick missed: Postgres ")
+    assert logged.exc_info is None
     assert leading.progresses == 0
 
 

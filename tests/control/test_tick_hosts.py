@@ -43,12 +43,12 @@ async def test_a_lost_host_keeps_its_assignment_and_loses_nothing_by_coming_back
     database.bucket(**LATE)
     await tick(migrated_url)
     assert database.assigned() == {("mail", "a"): 4}
-    told = database.revision_of("a")
+    assigned_row = database.revision_of("a")
     lease(database, "a", ends_in_s=-5)
     database.host("b")
     await tick(migrated_url)
     assert database.assigned() == {("mail", "a"): 4, ("mail", "b"): 4}
-    assert database.revision_of("a") == told
+    assert database.revision_of("a") == assigned_row
 
 
 async def test_a_pinned_worker_of_a_lost_host_is_neither_started_twice_nor_stopped_when_it_is_back(
@@ -58,13 +58,13 @@ async def test_a_pinned_worker_of_a_lost_host_is_neither_started_twice_nor_stopp
     database.host("a")
     database.bucket()
     await tick(migrated_url)
-    told = database.revision_of("a")
+    assigned_row = database.revision_of("a")
     database.host("b")
     for ends_in_s in (-5, 3600):
         lease(database, "a", ends_in_s=ends_in_s)
         await tick(migrated_url)
         assert database.assigned() == {("mail", "a"): 1}
-    assert database.revision_of("a") == told
+    assert database.revision_of("a") == assigned_row
 
 
 async def test_what_a_pinned_pool_runs_is_marked_exclusive_for_as_long_as_it_is_pinned(
@@ -79,8 +79,8 @@ async def test_what_a_pinned_pool_runs_is_marked_exclusive_for_as_long_as_it_is_
         before = database.revision_of("a")
         await tick(migrated_url)
         async with transaction(engine) as connection:
-            (told,) = (await read_assignments(connection, "a")).assignments
-        assert (told.base_workers, told.is_exclusive) == (1, pinned is not None)
+            (assigned_row,) = (await read_assignments(connection, "a")).assignments
+        assert (assigned_row.base_workers, assigned_row.is_exclusive) == (1, pinned is not None)
         assert database.revision_of("a") > before  # so that its agent hears of it
     await engine.dispose()
 

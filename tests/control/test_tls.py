@@ -371,8 +371,8 @@ def test_files_are_their_owners_and_not_replaced_unasked(keys: Keys, capsys: pyt
         assert "would be overwritten: add --force" in capsys.readouterr().err
     assert {file: file.read_bytes() for file in files} == before
     assert main(["keys", "client", "a", "--folder", str(keys.folder), "--force"]) == 0
-    told = capsys.readouterr().out
-    assert "HEADWAY_TLS_CLIENT_CA=" in told
+    printed = capsys.readouterr().out
+    assert "HEADWAY_TLS_CLIENT_CA=" in printed
     assert (keys.folder / "clients/a.crt").read_bytes() != before[keys.folder / "clients/a.crt"]
 
 

@@ -24,9 +24,9 @@ def test_workers_and_jobs_survive_a_handful_of_faults(tmp_path: Path) -> None:
         soak.begin()
         while soak.faults < FAULTS:
             soak.round()
-        told = soak.end()
-    assert told["jobs_done"] == told["jobs_in"] > 0
-    assert told["busy_killed"] == 0
+        reported = soak.end()
+    assert reported["jobs_done"] == reported["jobs_in"] > 0
+    assert reported["busy_killed"] == 0
 
 
 def test_hosts_obey_a_restored_database_and_end_no_worker_for_it(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_readings_are_not_worth_a_file_and_the_next_one_replaces_them(opened, co
 def test_no_number_is_used_twice_whatever_ends_when(opened, control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RESERVED_AT_ONCE", 3)
     chance = random.Random(1)
-    outbox, offered, told = opened(), 0, []
+    outbox, offered, delivered = opened(), 0, []
     for _ in range(300):
         match chance.choice(["events", "samples", "samples", "end"]):
             case "end":  # at once: nothing is closed
@@ -132,11 +132,11 @@ def test_no_number_is_used_twice_whatever_ends_when(opened, control: Control, mo
                 outbox.push()
     control.answers = iter(())
     outbox.push()
-    told = {}
+    delivered = {}
     for batch in control.batches:
         # The same number again is the same batch: ingest counts it once.
-        assert told.setdefault(batch.sequence, batch) == batch
-    assert [each.job_id for batch in told.values() for each in batch.events] == [str(n) for n in range(offered)]
+        assert delivered.setdefault(batch.sequence, batch) == batch
+    assert [each.job_id for batch in delivered.values() for each in batch.events] == [str(n) for n in range(offered)]
 
 
 def test_numbers_are_reserved_many_at_a_time(opened, control: Control) -> None:

@@ -61,7 +61,7 @@ def running(argv: list[str], log: Path, **env: str) -> Iterator[subprocess.Popen
 
 
 @pytest.fixture
-def doors(tmp_path: Path, migrated_url: str) -> Iterator[tuple[str, httpx.Client]]:
+def addresses(tmp_path: Path, migrated_url: str) -> Iterator[tuple[str, httpx.Client]]:
     """A control plane with all that belongs to it: where agents call, and a client of its HTTP API."""
     grpc_port, http_port = free_port(), free_port()
     with (
@@ -101,9 +101,9 @@ def documented() -> tuple[set[str], set[str]]:
 
 
 def test_it_runs_a_worker_for_a_whole_control_plane_and_loads_no_more_than_is_documented(
-    installed: Callable[..., Environment], doors: tuple[str, httpx.Client], tmp_path: Path
+    installed: Callable[..., Environment], addresses: tuple[str, httpx.Client], tmp_path: Path
 ) -> None:
-    address, client = doors
+    address, client = addresses
     (tmp_path / "host.toml").write_text(HOST_FILE)
     body = {"queues": ["redis/mail"], "template": "sleep", "workers_min": 2, "workers_max": 2}
     client.put("/v1/profiles/mail", json=body, headers={"If-None-Match": "*"}).raise_for_status()

@@ -165,9 +165,9 @@ def test_the_page_installs_changes_upgrades_and_removes_an_agent_and_no_worker_m
         "python3 -m venv"
     )  # the environment has it, from the wheel
     assert "wrote host.toml with templates: celery" in machine.type(block("agent init"))
-    told = machine.type(block("agent check --host-file /etc/headway/host.toml --control"))
-    assert f"{machine.root}/bin/celery" in told
-    assert "answers" in told
+    output = machine.type(block("agent check --host-file /etc/headway/host.toml --control"))
+    assert f"{machine.root}/bin/celery" in output
+    assert "answers" in output
     machine.type(block("agent unit"))
     plane.assign(row(2, template="celery"))
     first = plane.running(2)

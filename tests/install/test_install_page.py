@@ -63,16 +63,16 @@ def test_a_backup_brings_the_embedded_postgres_back(tmp_path: Path, is_running: 
     back_up = programs + block("headway backup").replace("/backups/", str(tmp_path / "backups"))
     with running(layout) as url:
         migrate.upgrade(url)
-        told(url, "create table kept as select 1 as number")
+        rows(url, "create table kept as select 1 as number")
         if is_running:
             typed(back_up, cwd=tmp_path)
     if not is_running:
         typed(back_up, cwd=tmp_path)
     with running(layout) as url:
-        told(url, "drop table kept")
+        rows(url, "drop table kept")
     typed(programs + block("headway restore").replace("headway up", "true"), cwd=tmp_path)
     with running(layout) as url:
-        assert told(url, "select number from kept") == [(1,)]
+        assert rows(url, "select number from kept") == [(1,)]
     assert sorted(path.name for path in (tmp_path / "backups").iterdir()) == ["host.toml", "profiles.yaml"]
 
 
@@ -85,7 +85,7 @@ def running(layout: DataDir) -> Iterator[str]:
         assert server.wait_stopped(60)
 
 
-def told(url: str, sql: str) -> list[tuple[object, ...]]:
+def rows(url: str, sql: str) -> list[tuple[object, ...]]:
     with psycopg.connect(url, autocommit=True) as connection:
         cursor = connection.execute(sql)  # type: ignore[arg-type]
         return cursor.fetchall() if cursor.description else []

@@ -66,9 +66,9 @@ def test_the_wheel_asks_for_what_pyproject_says(wheel: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for extra in ("", *project["optional-dependencies"]):
         given = project["optional-dependencies"].get(extra, project["dependencies"])
-        told = [Requirement(line) for line in asked["requires_dist"]]
-        own = [one for one in told if (f'extra == "{extra}"' if extra else "extra ==") in str(one.marker)]
-        found = own if extra else [one for one in told if one not in own]
+        required = [Requirement(line) for line in asked["requires_dist"]]
+        own = [one for one in required if (f'extra == "{extra}"' if extra else "extra ==") in str(one.marker)]
+        found = own if extra else [one for one in required if one not in own]
         assert {(one.name, str(one.specifier)) for one in found} >= {
             (one.name, str(one.specifier)) for one in map(Requirement, given) if one.name != "headway"
         }

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-LOOK_S = 0.1
+POLL_S = 0.1
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -14,5 +14,5 @@ if __name__ == "__main__":
         sys.stdout.write("Listening on nothing\n")
         sys.stdout.flush()
     while not flaw.exists():
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     sys.exit("brittle")

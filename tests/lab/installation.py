@@ -240,14 +240,14 @@ class Installation:
             return self.traffic.stuck() if self.was_host_lost else set()
 
         def failures() -> list[str]:
-            return [told for told in self.traffic.failures() if told.partition(":")[0] not in excused()]
+            return [failure for failure in self.traffic.failures() if failure.partition(":")[0] not in excused()]
 
         def is_over() -> bool:
             return set(self.traffic.left()) <= excused() or bool(failures())
 
         def goes_on() -> bool:
-            done = self.traffic.told().done
-            return sees(lambda: is_over() or self.traffic.told().done > done, within_s=NEXT_DONE_WITHIN_S)
+            done = self.traffic.counts().done
+            return sees(lambda: is_over() or self.traffic.counts().done > done, within_s=NEXT_DONE_WITHIN_S)
 
         while not is_over() and goes_on():
             pass

@@ -36,7 +36,7 @@ def _note(ledger: str, line: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class JobCounts:
     """What the ledger says."""
 
     starts: Counter[str]
@@ -80,15 +80,15 @@ class Traffic:
         if self._thread.is_alive():
             self._thread.join()
 
-    def told(self) -> Told:
+    def counts(self) -> JobCounts:
         gone = {each for each in self._read()[2] if not Path("/proc", each.split()[1]).exists()}
         starts, ends, running = self._read()  # again: what has gone by now has written all that it ever will
         cut_short = tuple(each for each in running.elements() if each in gone)
-        return Told(starts=starts, ends=ends, cut_short=cut_short)
+        return JobCounts(starts=starts, ends=ends, cut_short=cut_short)
 
     def left(self) -> list[str]:
         """The jobs that were sent and have not ended."""
-        ends = self.told().ends
+        ends = self.counts().ends
         return [job for job in self.sent if job not in ends]
 
     def stuck(self) -> set[str]:
@@ -98,7 +98,7 @@ class Traffic:
             for queue in self._queues
             for job_id in self._redis.lrange(queue.intermediate_queue_key, 0, -1)
         }
-        return aside | {told.partition(":")[0] for told in self.failures() if STUCK in told}
+        return aside | {failure.partition(":")[0] for failure in self.failures() if STUCK in failure}
 
     def failures(self) -> list[str]:
         """The last words of jobs that RQ calls failed."""

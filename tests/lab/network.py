@@ -207,9 +207,9 @@ def _remove(run: str) -> None:
 
 
 def _processes_of(name: str) -> list[psutil.Process]:
-    told = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
+    printed = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
     found: list[psutil.Process] = []
-    for pid in map(int, told.split()):
+    for pid in map(int, printed.split()):
         with suppress(psutil.NoSuchProcess):  # it has ended since
             found += [psutil.Process(pid)] if pid != os.getpid() else []
     return found
@@ -217,10 +217,10 @@ def _processes_of(name: str) -> list[psutil.Process]:
 
 def _namespaces() -> list[str]:
     try:
-        told = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
+        printed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
     except FileNotFoundError:
         return []
-    return [line.split()[0] for line in told.splitlines() if line.startswith(PREFIX)]
+    return [line.split()[0] for line in printed.splitlines() if line.startswith(PREFIX)]
 
 
 def _identity(pid: int) -> str:

@@ -12,7 +12,7 @@ from headway.cli.process.parent_watch import PARENT_FD
 
 READY_WITHIN_S = 180.0
 STOP_WITHIN_S = 60.0
-LOOK_S = 0.02
+POLL_S = 0.02
 WORDS_SHOWN = 4000
 
 
@@ -22,7 +22,7 @@ def sees(condition: Callable[[], object], *, within_s: float) -> bool:
     while not condition():
         if time.monotonic() > until_s:
             return False
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return True
 
 

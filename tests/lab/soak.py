@@ -17,7 +17,7 @@ from lab.watch import Watch
 WORKERS = (0, 6)  # of each pool
 FINISHERS = 4
 BEGINS_WITHIN_S = 2.0
-LOOK_S = 0.1
+POLL_S = 0.1
 LONG_FRACTION = 0.12  # of rounds: a fault in them may outlast a host's lease
 POSTGRES_LOST_FRACTION = 0.15  # of rounds: Postgres does. One of many kinds of the centre, it would come once in days
 CENTRAL_FRACTION = 0.7
@@ -75,20 +75,20 @@ class Soak:
     def round(self) -> None:
         """Some faults, one beside the other; then everything settles."""
         faults = self._drawn()
-        told = ", ".join(f"{fault.kind} ({fault.on}, {fault.lasts_s:.1f} s)" for fault in faults)
+        shown = ", ".join(f"{fault.kind} ({fault.on}, {fault.lasts_s:.1f} s)" for fault in faults)
         try:
-            self._through(faults, told=told)
+            self._through(faults, shown=shown)
         except AssertionError as error:
-            raise AssertionError(f"after {told}: {error}") from error
+            raise AssertionError(f"after {shown}: {error}") from error
 
-    def _through(self, faults: list[Fault], *, told: str) -> None:
+    def _through(self, faults: list[Fault], *, shown: str) -> None:
         plan = self._plan(faults)
         was = self._lab.lead()
         assert was is not None
         central = next((fault for fault in faults if fault.ends_lead), None)
         wanted = dict(self._lab.wanted)
         began_at_s, took = time.time(), None
-        with self._watch.looking():
+        with self._watch.polling():
             for begins_s, act in plan:
                 took = self._wait(began_at_s + begins_s, after=None if central is None or took else was) or took
                 act()
@@ -96,10 +96,10 @@ class Soak:
             for fault in faults:
                 self.found.faults[fault.kind] += 1
                 self._lab.was_host_lost |= fault.kind == HOST_LOST
-            self._settle(wanted, after=told)
+            self._settle(wanted, after=shown)
         self._note_epoch()
-        told_of_jobs = self._lab.traffic.told()
-        assert not told_of_jobs.cut_short, f"cut short: {told_of_jobs.cut_short}"
+        job_counts = self._lab.traffic.counts()
+        assert not job_counts.cut_short, f"cut short: {job_counts.cut_short}"
         assert not self._watch.breaches, "; ".join(self._watch.breaches)
         late = self._lab.decided_late()
         assert not late, f"a leader that was replaced has decided: {late}"
@@ -120,11 +120,11 @@ class Soak:
         self._settle(lab.wanted, after="the end")
         lost = set(lab.traffic.left())
         assert not lost or (lab.was_host_lost and lost <= lab.traffic.stuck()), f"lost: {sorted(lost)}"
-        told = lab.traffic.told()
-        assert not told.cut_short, f"cut short: {told.cut_short}"
+        shown = lab.traffic.counts()
+        assert not shown.cut_short, f"cut short: {shown.cut_short}"
         forced = sum(host.agent.said("forcing pool=") for host in lab.hosts)
         assert forced == 0, f"{forced} workers were ended by force"
-        assert told.doubled == 0, f"begun more than once: {[job for job, count in told.starts.items() if count > 1]}"
+        assert shown.doubled == 0, f"begun more than once: {[job for job, count in shown.starts.items() if count > 1]}"
         return {
             "hosts": len(lab.hosts),
             "controls": len(lab.controls),
@@ -134,10 +134,10 @@ class Soak:
             "in_pairs": self.found.pairs,
             "by_kind": dict(sorted(self.found.faults.items())),
             "jobs_in": len(lab.traffic.sent),
-            "jobs_done": told.done,
+            "jobs_done": shown.done,
             "jobs_lost_by_rq": len(lab.traffic.left()),
-            "jobs_doubled": told.doubled,
-            "busy_killed": len(told.cut_short) + forced,
+            "jobs_doubled": shown.doubled,
+            "busy_killed": len(shown.cut_short) + forced,
             "workers_started": sum(host.agent.said("started pool=") for host in lab.hosts),
             "workers_asked_for": self.found.asked_for,
             "workers_without_broker": lab.gave_up().total(),
@@ -197,9 +197,9 @@ class Soak:
             plan += [(begins_s, fault.begin), (begins_s + fault.lasts_s, fault.end)]
         # While Postgres is away, or neither control plane answers, nobody takes an order. An operator would try again,
         # and so does scale(): until the fault is over, which it would keep from ending.
-        is_heard = len(self._centre) < 2 and not any(fault.on == "db" for fault in faults)
+        is_received = len(self._centre) < 2 and not any(fault.on == "db" for fault in faults)
         for pool in POOLS:
-            if self._rng.random() < 0.5 and is_heard:
+            if self._rng.random() < 0.5 and is_received:
                 workers = self._rng.randint(*WORKERS)
                 plan.append((self._rng.uniform(0.1, BEGINS_WITHIN_S), partial(self._lab.scale, pool, workers)))
         return sorted(plan, key=lambda step: step[0])
@@ -211,7 +211,7 @@ class Soak:
             if after is not None and next_lead is None:
                 lead = self._lab.lead()
                 next_lead = lead if lead is not None and lead.epoch > after.epoch else None
-            time.sleep(min(left_s, LOOK_S))
+            time.sleep(min(left_s, POLL_S))
         return next_lead
 
     # --- what is true ------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def test_two_workers_of_an_exclusive_pool_are_seen_also_where_one_is_leaving() -
     with running("w1", state=WorkerState.DRAINING) as one, running("w2") as two:
         hosts = FakeHost("a", [one]), FakeHost("b", [two])
         watch = watch_of(*hosts)
-        watch.look()
+        watch.poll()
     assert len(watch.breaches) == 1
     assert f"a pid {one.pid}, b pid {two.pid}" in watch.breaches[0]
 
@@ -67,7 +67,7 @@ def test_a_worker_that_has_ended_does_not_count(state: WorkerState) -> None:
         gone = Recorded(worker_id="w1", pool=POOL, pid=one.pid, state=state)
         another = Recorded(worker_id="w3", pool=POOL, pid=two.pid, state=state)  # its number is another process's now
         watch = watch_of(FakeHost("a", [gone, another]), FakeHost("b", [two]))
-        watch.look()
+        watch.poll()
     assert watch.breaches == []
 
 
@@ -75,12 +75,12 @@ def test_a_host_that_obeys_an_older_epoch_is_seen() -> None:
     host = FakeHost("a")
     watch = watch_of(host)
     for host.epoch in (5, 7, 6):
-        watch.look()
+        watch.poll()
     assert watch.breaches == ["a obeyed epoch 6 after 7"]
 
 
 def test_a_watch_that_cannot_poll_reports_so() -> None:
     watch = watch_of(object())
-    with watch.looking():
+    with watch.polling():
         assert sees(lambda: watch.breaches, within_s=WITHIN_S)
     assert "the watch failed" in watch.breaches[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 from headway.scaling.model import WorkerState
 from lab.hosts import Host, Recorded
 
-LOOK_S = 0.1
+POLL_S = 0.1
 ENDED = frozenset({WorkerState.GONE, WorkerState.BACKING_OFF})
 
 
@@ -22,14 +22,14 @@ class Watch:
         self._epochs: dict[str, int] = {}
 
     @contextmanager
-    def looking(self) -> Iterator[None]:
+    def polling(self) -> Iterator[None]:
         """Look until the block ends."""
         is_over = threading.Event()
 
         def run() -> None:
-            while not is_over.wait(LOOK_S):
+            while not is_over.wait(POLL_S):
                 try:
-                    self.look()
+                    self.poll()
                 except Exception as error:  # noqa: BLE001 - a watch that has ended in silence sees nothing
                     self._note(f"the watch failed: {error!r}")
 
@@ -41,7 +41,7 @@ class Watch:
             is_over.set()
             thread.join()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Look once."""
         recorded = [(host, each) for host in self._hosts for each in host.recorded() if each.pool == self._exclusive]
         # Only now, so that what ended while the files were read does not count beside what began.

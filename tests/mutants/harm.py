@@ -123,8 +123,8 @@ def _page(found: Sequence[Found], page: Path) -> str:
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     rows = {each.harm.what: _row(each) for each in found}
     before = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
-    told = {line.split(" | ")[0].removeprefix("| "): line for line in before if line.startswith("| ")}
-    table = [{**told, **rows}.get(harm.what, _untried(harm)) for harm in HARMS]
+    recorded = {line.split(" | ")[0].removeprefix("| "): line for line in before if line.startswith("| ")}
+    table = [{**recorded, **rows}.get(harm.what, _untried(harm)) for harm in HARMS]
     lines = "\n".join(table)
     red = [line for line in table if not line.endswith((f"| {LIVED} |", f"| {GONE} |", f"| {UNTRIED} |"))]
     return f"""# Injected faults that the proofs find

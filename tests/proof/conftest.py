@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from proof.ledger import told
+from proof.ledger import summary
 
 PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
 ROUNDS = pytest.StashKey[dict[str, list[dict[str, Any]]]]()
@@ -32,7 +32,7 @@ class Proof:
 
     ledger: Path
     minutes: float
-    tell: Callable[[dict[str, Any]], None] = lambda _: None
+    log: Callable[[dict[str, Any]], None] = lambda _: None
     """Hears of each round that has ended."""
 
     def seeds(self) -> Iterator[int]:
@@ -60,7 +60,7 @@ class Proof:
             ledger.write(("" if is_whole else "\n") + json.dumps(line) + "\n")
             ledger.flush()
             os.fsync(ledger.fileno())
-        self.tell(line)
+        self.log(line)
 
     def lines(self) -> list[dict[str, Any]]:
         """Every round so far. A line that a crash cut short does not count."""
@@ -76,8 +76,8 @@ class Proof:
 def proven_commit() -> str | None:
     """What was proven; ``None`` where this is no checkout."""
     words = ["git", "-C", str(PROOFS), "rev-parse", "--short", "HEAD"]
-    told = subprocess.run(words, capture_output=True, text=True, check=False)
-    return told.stdout.strip() or None
+    output = subprocess.run(words, capture_output=True, text=True, check=False)
+    return output.stdout.strip() or None
 
 
 @pytest.fixture
@@ -85,18 +85,18 @@ def proof(request: pytest.FixtureRequest) -> Proof:
     name = request.node.name.removeprefix("test_").replace("_", "-").replace("[", "-").rstrip("]")
     config = request.config
 
-    def tell(line: dict[str, Any]) -> None:
+    def log(line: dict[str, Any]) -> None:
         config.stash.setdefault(ROUNDS, {}).setdefault(name, []).append(line)
         capture = config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled():
             sys.stdout.write(f"\n{name}: the round of seed {line['seed']} has ended well\n")
             sys.stdout.flush()
 
-    return Proof(ledger=PROOFS / f"{name}.jsonl", minutes=config.getoption("--proof-minutes"), tell=tell)
+    return Proof(ledger=PROOFS / f"{name}.jsonl", minutes=config.getoption("--proof-minutes"), log=log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for name, rounds in config.stash.get(ROUNDS, {}).items():
         terminalreporter.write_sep("=", f"{PROOFS / name}.jsonl")
-        for line in told(name, rounds):
+        for line in summary(name, rounds):
             terminalreporter.write_line(line)

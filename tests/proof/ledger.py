@@ -11,7 +11,7 @@ SIZES = frozenset({"hosts", "controls", "workers_max_seen"})
 WIDTH, NAME_WIDTH = 110, 28
 
 
-def told(name: str, rounds: Sequence[Mapping[str, Any]]) -> list[str]:
+def summary(name: str, rounds: Sequence[Mapping[str, Any]]) -> list[str]:
     """The lines of one proof's ledger: counts are added over ``rounds``, all else is from the least to the most."""
     seeds = ", ".join(str(each["seed"]) for each in rounds)
     loads = _spread([each["load_1m"] for each in rounds])

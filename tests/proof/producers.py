@@ -28,7 +28,7 @@ PAUSE_S = 0.2  # before a batch without an answer is sent again
 HASTY_S = 0.02  # a producer that gives up so soon often misses an answer
 
 
-class Door(Protocol):
+class Endpoint(Protocol):
     """One way to one control plane."""
 
     def send(self, batch: TelemetryBatch) -> Receipt:
@@ -37,7 +37,7 @@ class Door(Protocol):
     def close(self) -> None: ...
 
 
-class HttpDoor:
+class HttpEndpoint:
     """The door for those that speak no gRPC."""
 
     def __init__(self, address: str, *, deadline_s: float = 5.0) -> None:
@@ -62,10 +62,10 @@ class HttpDoor:
         """Nothing is held between two calls."""
 
 
-def doors(*, grpc: str, http: str) -> list[Door]:
+def endpoints(*, grpc: str, http: str) -> list[Endpoint]:
     """The ways to one control plane, one of them hasty."""
     patient, hasty = TelemetryClient(grpc, token=None), TelemetryClient(grpc, token=None, deadline_s=HASTY_S)
-    return [patient, hasty, HttpDoor(http)]
+    return [patient, hasty, HttpEndpoint(http)]
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class Ledger:
 class Producer(threading.Thread):
     """Sends batches until told to stop, and the last one until it is answered."""
 
-    def __init__(self, name: str, ways: Sequence[Door], *, seed: str, events_per_s: float) -> None:
+    def __init__(self, name: str, ways: Sequence[Endpoint], *, seed: str, events_per_s: float) -> None:
         super().__init__(name=name, daemon=True)
         self.ledger = Ledger()
         self.error: BaseException | None = None
@@ -99,14 +99,14 @@ class Producer(threading.Thread):
         try:
             while not self._stopping.is_set():
                 batch = self._batch()
-                self._tell(batch)
+                self._send(batch)
                 self._stopping.wait(self._rng.expovariate(self._events_per_s / len(batch.events)))
         except BaseException as error:  # noqa: BLE001 - shown by whoever joins
             self.error = error
 
     # --- telling -----------------------------------------------------------------------------------------------------
 
-    def _tell(self, batch: TelemetryBatch) -> None:
+    def _send(self, batch: TelemetryBatch) -> None:
         counts = self.ledger.counts
         counts["batches"] += 1
         counts["events"] += len(batch.events)
@@ -148,7 +148,7 @@ class Producer(threading.Thread):
         """Send ``batch`` by two ways at the same time. Returns whether any answered."""
         receipts: list[Receipt] = []
 
-        def send(way: Door) -> None:
+        def send(way: Endpoint) -> None:
             try:
                 receipts.append(way.send(batch))
             except (Unavailable, Overloaded):

@@ -15,7 +15,7 @@ import psutil
 from headway.cli.process.parent_watch import PARENT_FD
 from headway.store.embedded import Server, ensure_postgres
 from proof.logged import put_past
-from proof.producers import Door, Ledger, doors
+from proof.producers import Endpoint, Ledger, endpoints
 from support.ports import free_port
 from support.processes import end, javas_below
 
@@ -142,10 +142,10 @@ class Scene:
     def roles(self) -> list[Role]:
         return [*self.ingests, self.pipeline]
 
-    def ways(self, ingests: int) -> list[Door]:
+    def ways(self, ingests: int) -> list[Endpoint]:
         """Every way to the first so many ingests."""
         ports = self.ports[:ingests]
-        return [way for grpc, http in ports for way in doors(grpc=f"127.0.0.1:{grpc}", http=f"127.0.0.1:{http}")]
+        return [way for grpc, http in ports for way in endpoints(grpc=f"127.0.0.1:{grpc}", http=f"127.0.0.1:{http}")]
 
     def start(self) -> None:
         for role in self.ingests:

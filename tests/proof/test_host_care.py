@@ -24,7 +24,7 @@ pytestmark = pytest.mark.proof
 
 WANTED = {"letters": 5, "figures": 4}
 WITHIN_S = 120.0  # a lease of 45 s among it
-LOOK_S = 0.1
+POLL_S = 0.1
 
 
 def test_host_care(proof: Proof, tmp_path: Path) -> None:
@@ -38,24 +38,24 @@ def test_host_care(proof: Proof, tmp_path: Path) -> None:
             lab.settle()
             lab.traffic.start()
             watch = Watch(lab.hosts, exclusive=EXCLUSIVE)
-            with watched(lab) as fewest, watch.looking():
+            with watched(lab) as fewest, watch.polling():
                 drained_s = drain(lab, rng.choice(lab.hosts))
                 restarted_s = restart(lab, rng.choice(sorted(WANTED)))
                 restart(lab, EXCLUSIVE)
             lab.finish_jobs()
-            told = lab.traffic.told()
+            answered = lab.traffic.counts()
             # Idle: a job that loses its host is the broker's matter.
             replaced_s = lose(lab, next(host for host in lab.hosts if EXCLUSIVE in running([host])))
         assert not watch.breaches, watch.breaches
         assert dict(fewest) == WANTED, f"fewest that ran at once: {dict(fewest)}"
-        assert not told.cut_short
-        assert told.doubled == 0
+        assert not answered.cut_short
+        assert answered.doubled == 0
         proof.record(
             seed,
             jobs=len(lab.traffic.sent),
-            jobs_done=told.done,
-            doubled=told.doubled,
-            cut_short=len(told.cut_short),
+            jobs_done=answered.done,
+            doubled=answered.doubled,
+            cut_short=len(answered.cut_short),
             drained_s=drained_s,
             restarted_s=restarted_s,
             replaced_s=replaced_s,
@@ -80,8 +80,8 @@ def restart(lab: Installation, pool: str) -> float:
     asked(lab, "POST", f"/v1/pools/{pool}/restart", {"reason": "the proof"})
 
     def is_through() -> bool:
-        told = asked(lab, "GET", f"/v1/pools/{pool}/restart", None)
-        return told["outdated_workers"] == 0 and told["renewed_workers"] == lab.wanted[pool]
+        answered = asked(lab, "GET", f"/v1/pools/{pool}/restart", None)
+        return answered["outdated_workers"] == 0 and answered["renewed_workers"] == lab.wanted[pool]
 
     assert sees(is_through, within_s=WITHIN_S), asked(lab, "GET", f"/v1/pools/{pool}/restart", None)
     took_s = time.monotonic() - began_s
@@ -111,8 +111,8 @@ def lose(lab: Installation, host: Host) -> float:
     assert sees(is_replaced, within_s=WITHIN_S), running(others)
     assert not [each for host in others for each in host.recorded() if each.pool == EXCLUSIVE], "it may run twice"
     took_s = time.monotonic() - began_s
-    told = asked(lab, "GET", "/v1/hosts", None)["hosts"]
-    assert next(each["is_known"] for each in told if each["name"] == host.name) is False
+    answered = asked(lab, "GET", "/v1/hosts", None)["hosts"]
+    assert next(each["is_known"] for each in answered if each["name"] == host.name) is False
     asked(lab, "POST", f"/v1/hosts/{host.name}/forget", {"reason": "the proof"})
     assert host.name not in {each["name"] for each in asked(lab, "GET", "/v1/hosts", None)["hosts"]}
     assert sees(lambda: running(others)[EXCLUSIVE] == 1, within_s=WITHIN_S), f"pool {EXCLUSIVE} never came back"
@@ -135,13 +135,13 @@ def watched(lab: Installation) -> Iterator[Counter[str]]:
     fewest: Counter[str] = Counter(WANTED)
     is_over = threading.Event()
 
-    def look() -> None:
-        while not is_over.wait(LOOK_S):
+    def poll() -> None:
+        while not is_over.wait(POLL_S):
             now = running(lab.hosts)
             for pool in WANTED:
                 fewest[pool] = min(fewest[pool], now[pool])
 
-    thread = threading.Thread(target=look, name="watch")
+    thread = threading.Thread(target=poll, name="watch")
     thread.start()
     try:
         yield fewest

@@ -1,9 +1,9 @@
-"""That rounds of proofs are told rightly, and that a proof goes on where it was broken off."""
+"""That rounds of proofs are summary rightly, and that a proof goes on where it was broken off."""
 
 from pathlib import Path
 
 from proof.conftest import Proof
-from proof.ledger import told
+from proof.ledger import summary
 
 
 def line(seed: int, **figures: object) -> dict[str, object]:
@@ -19,7 +19,7 @@ def test_counts_are_added_and_seconds_are_shown_from_the_least_to_the_most() -> 
             2, jobs_done=500, hosts=4, by_kind={"agent killed": 1}, settled_s={"max": 9.5}, took_over_s={"hung": [7.5]}
         ),
     ]
-    assert [" ".join(each.split()) for each in told("faults", rounds)] == [
+    assert [" ".join(each.split()) for each in summary("faults", rounds)] == [
         "faults: rounds ended: 2 (seeds 1, 2; load 2–4)",
         "jobs done 1,100",
         "hosts 4",
@@ -31,7 +31,7 @@ def test_counts_are_added_and_seconds_are_shown_from_the_least_to_the_most() -> 
 
 def test_what_is_no_number_is_not_reported() -> None:
     rounds = [line(1, namespaces=True, settled_s={"max_after": "agent killed"}, took_over_s={})]
-    assert told("faults", rounds) == ["faults: rounds ended: 1 (seeds 1; load 2)"]
+    assert summary("faults", rounds) == ["faults: rounds ended: 1 (seeds 1; load 2)"]
 
 
 def test_a_round_that_was_broken_off_is_drawn_again(tmp_path: Path) -> None:
@@ -62,6 +62,6 @@ def test_a_line_that_a_crash_cut_short_does_not_count(tmp_path: Path) -> None:
 
 
 def test_whoever_wants_to_know_receives_each_round(tmp_path: Path) -> None:
-    heard: list[dict[str, object]] = []
-    Proof(ledger=tmp_path / "storm.jsonl", minutes=1.0, tell=heard.append).record(7, kills=3)
-    assert [(each["seed"], each["kills"]) for each in heard] == [(7, 3)]
+    received: list[dict[str, object]] = []
+    Proof(ledger=tmp_path / "storm.jsonl", minutes=1.0, log=received.append).record(7, kills=3)
+    assert [(each["seed"], each["kills"]) for each in received] == [(7, 3)]

@@ -81,8 +81,8 @@ def _jvm(folder: Path) -> int:
 
 
 def _until(holds: Callable[[], bool], log: Path, *, within_s: float) -> None:
-    def looked() -> bool:
+    def polled() -> bool:
         time.sleep(0.2)
         return holds()
 
-    assert sees(looked, within_s=within_s), log.read_text()[-4000:]
+    assert sees(polled, within_s=within_s), log.read_text()[-4000:]

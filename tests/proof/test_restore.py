@@ -41,10 +41,10 @@ def test_restore(proof: Proof, tmp_path: Path) -> None:
             assert _standing(lab) <= before, "a worker was started for it"
             assert not lab.decided_late()
             lab.finish_jobs()
-            told = lab.traffic.told()
-            assert not told.cut_short
-            assert told.doubled == 0
-        proof.record(seed, leaders_since=leaders, obeyed_s=obeyed_s, settled_s=settled_s, jobs_done=told.done)
+            counts = lab.traffic.counts()
+            assert not counts.cut_short
+            assert counts.doubled == 0
+        proof.record(seed, leaders_since=leaders, obeyed_s=obeyed_s, settled_s=settled_s, jobs_done=counts.done)
 
 
 def _restored(lab: Installation) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from proof.producers import Ledger, Producer
 from proof.truth import Truth, differences, stored, truth
 
 
-def told(count: int) -> Ledger:
+def reported(count: int) -> Ledger:
     """What a producer would have sent: every fifth batch given up where it has a queue of its own."""
     producer = Producer("p", [], seed="1", events_per_s=1.0)
     batches = [producer._batch() for _ in range(count)]
@@ -29,7 +29,7 @@ def written(url: str, rows: Iterable[BucketRow]) -> list[BucketRow]:
 
 @pytest.fixture(scope="module")
 def expected() -> Truth:
-    found = truth([told(200)])
+    found = truth([reported(200)])
     assert len(found.maybe) >= 2
     return found
 

@@ -128,8 +128,8 @@ def _told(batch: TelemetryBatch) -> list[JobEvent | QueueSample]:
     return [*batch.events, *batch.samples]
 
 
-def _rows(told: Sequence[JobEvent | QueueSample]) -> list[BucketRow]:
-    return [*bucket_rows(told), *class_rows(each for each in told if isinstance(each, JobEvent))]
+def _rows(reported: Sequence[JobEvent | QueueSample]) -> list[BucketRow]:
+    return [*bucket_rows(reported), *class_rows(each for each in reported if isinstance(each, JobEvent))]
 
 
 def keyed(rows: Iterable[BucketRow]) -> Rows:

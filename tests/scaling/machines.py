@@ -15,7 +15,7 @@ class Machine:
 
     known: Host
     workers: list[Worker] = field(default_factory=list)
-    told: list[Assignment] = field(default_factory=list)
+    assigned: list[Assignment] = field(default_factory=list)
     is_reachable: bool = True
     has_power: bool = True
     is_idle: bool = False
@@ -26,13 +26,13 @@ class Machine:
             self.workers = []
             return
         if self.is_reachable:
-            self.told = [row for row in rows if row.host_id == self.known.host_id]
+            self.assigned = [row for row in rows if row.host_id == self.known.host_id]
         there = [
             replace(each, state=WorkerState.RUNNING) if each.state is WorkerState.STARTING else each
             for each in self.workers
             if not (self.is_idle and each.state is WorkerState.DRAINING)
         ]
-        actions = reconcile(there, self.told)
+        actions = reconcile(there, self.assigned)
         drained = {each.worker_id for each in actions if isinstance(each, Drain)}
         self.workers = [
             replace(each, state=WorkerState.DRAINING) if each.worker_id in drained else each for each in there

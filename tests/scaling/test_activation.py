@@ -144,8 +144,8 @@ def test_the_decision_says_why_nobody_is_started() -> None:
     decision, _ = decide(seen(member, activation_wait_s=60.0), ASLEEP, now_s=NOW_S)
     assert (decision.target_workers, decision.binding) == (0, "activation")
     assert "at zero, the pool wakes for more than 5 jobs, or for one that has waited 60 s" in decision.notes
-    told = explained(decision)
-    assert "Too few jobs wait to wake the pool from zero: none of 1 starts yet." in told
+    sentences = explained(decision)
+    assert "Too few jobs wait to wake the pool from zero: none of 1 starts yet." in sentences
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ def test_nobody_predicts_when_a_worker_that_only_fails_takes_a_job() -> None:
             view(queue(waiting_jobs=1), start_up_s=1.4, is_failing=True, **values), held(2), now_s=NOW_S
         )
         assert decision.predicted_pickup_s is None
-        told = " ".join(explained(decision))
-        assert "The wait of a new job is unknown: the workers of its template crash." in told
-        assert "should start" not in told
+        text = " ".join(explained(decision))
+        assert "The wait of a new job is unknown: the workers of its template crash." in text
+        assert "should start" not in text
 
 
 def test_the_floor_is_kept_to_all_the_same() -> None:

@@ -317,9 +317,9 @@ def test_what_runs_on_beyond_the_budget_is_shown_as_overrun() -> None:
     assert found.day_budget.overrun_worker_s == 2 * HOUR_S
     note = "the budget of 2026-11-23 is spent, overrun 2.00 worker-hours: 3 workers may finish the jobs at hand"
     assert note in found.notes
-    told = " ".join(explained(found))
-    assert "Of the 48 worker-hours that the budget of 2026-11-23 pays for, 50.00 are paid." in told
-    assert "The budget of 2026-11-23 is spent, overrun 2.00 worker-hours" in told
+    text = " ".join(explained(found))
+    assert "Of the 48 worker-hours that the budget of 2026-11-23 pays for, 50.00 are paid." in text
+    assert "The budget of 2026-11-23 is spent, overrun 2.00 worker-hours" in text
 
 
 def test_an_overrun_that_grows_is_no_news() -> None:

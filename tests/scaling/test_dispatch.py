@@ -12,33 +12,33 @@ from headway.scaling.metrics.dispatch_overhead import ROUNDS_MIN, Dispatch, Seen
 BUCKET = 100.0
 
 
-def look(at_s: float, age_s: float, slots: int | None = 2) -> Seen:
+def sample(at_s: float, age_s: float, slots: int | None = 2) -> Seen:
     return Seen(sampled_at_s=at_s, oldest_age_s=age_s, slots=slots)
 
 
 @pytest.mark.parametrize(
-    ("looks", "slots"),
+    ("samples", "slots"),
     [
         # the span is from 100 to 105
-        ((look(99.0, 5.0), look(104.0, 6.0), look(109.0, 7.0)), 2),
-        ((look(99.0, 0.0), look(109.0, 9.0)), 2),  # one job has waited for all of it
-        ((look(99.0, 0.0), look(109.0, 8.9)), None),  # who waits at the end came when the span had begun
-        ((look(99.0, 5.0), look(104.0, 3.0), look(109.0, 6.0)), None),  # from 100 to 101 nobody may have waited
-        ((look(99.0, 5.0), look(104.0, 4.0), look(109.0, 5.0)), 2),  # one after the other
-        ((look(99.0, 5.0), look(104.0, 6.0), look(109.0, 4.0)), None),  # from 104 to 105
-        ((look(99.0, 5.0), look(104.0, 6.0)), None),  # not over yet
-        ((look(104.0, 6.0), look(109.0, 12.0)), None),  # not seen from its beginning
-        ((look(99.0, 9.0), look(104.0, 9.0, slots=3), look(109.0, 9.0)), None),  # one came and went
-        ((look(99.0, 9.0), look(104.0, 9.0, slots=None), look(109.0, 9.0)), None),
-        ((look(99.0, 9.0, slots=0), look(109.0, 20.0, slots=0)), None),
-        ((look(94.0, 9.0, slots=5), look(99.0, 9.0), look(109.0, 20.0), look(114.0, 9.0, slots=5)), 2),
+        ((sample(99.0, 5.0), sample(104.0, 6.0), sample(109.0, 7.0)), 2),
+        ((sample(99.0, 0.0), sample(109.0, 9.0)), 2),  # one job has waited for all of it
+        ((sample(99.0, 0.0), sample(109.0, 8.9)), None),  # who waits at the end came when the span had begun
+        ((sample(99.0, 5.0), sample(104.0, 3.0), sample(109.0, 6.0)), None),  # from 100 to 101 nobody may have waited
+        ((sample(99.0, 5.0), sample(104.0, 4.0), sample(109.0, 5.0)), 2),  # one after the other
+        ((sample(99.0, 5.0), sample(104.0, 6.0), sample(109.0, 4.0)), None),  # from 104 to 105
+        ((sample(99.0, 5.0), sample(104.0, 6.0)), None),  # not over yet
+        ((sample(104.0, 6.0), sample(109.0, 12.0)), None),  # not seen from its beginning
+        ((sample(99.0, 9.0), sample(104.0, 9.0, slots=3), sample(109.0, 9.0)), None),  # one came and went
+        ((sample(99.0, 9.0), sample(104.0, 9.0, slots=None), sample(109.0, 9.0)), None),
+        ((sample(99.0, 9.0, slots=0), sample(109.0, 20.0, slots=0)), None),
+        ((sample(94.0, 9.0, slots=5), sample(99.0, 9.0), sample(109.0, 20.0), sample(114.0, 9.0, slots=5)), 2),
         ((), None),
     ],
 )
 def test_slots_were_busy_where_somebody_waited_all_the_time_and_no_worker_came_or_went(
-    looks: tuple[Seen, ...], slots: int | None
+    samples: tuple[Seen, ...], slots: int | None
 ) -> None:
-    assert busy_slots(looks, bucket_s=BUCKET) == slots
+    assert busy_slots(samples, bucket_s=BUCKET) == slots
 
 
 def row(jobs: int, service_s: float, *, failed: int = 0) -> BucketRow:

@@ -47,7 +47,7 @@ BURST = {"arrived_jobs": 60, "started_jobs": 30, "finished_jobs": 15}
 
 
 @pytest.mark.parametrize(
-    ("quiet_looks", "expected"),
+    ("quiet_samples", "expected"),
     [
         (0, (12.0, 6.0, 3.0)),  # watched for one tick: 60 in 5 s
         (1, (6.0, 3.0, 1.5)),  # for two: 60 in 10 s
@@ -55,13 +55,15 @@ BURST = {"arrived_jobs": 60, "started_jobs": 30, "finished_jobs": 15}
         (12, (0.0, 0.0, 0.0)),  # the burst has left the window
     ],
 )
-def test_rates_are_over_the_window_or_for_as_long_as_was_watched(quiet_looks: int, expected: tuple[float, ...]) -> None:
-    assert rates(BURST, *[{}] * quiet_looks) == expected
+def test_rates_are_over_the_window_or_for_as_long_as_was_watched(
+    quiet_samples: int, expected: tuple[float, ...]
+) -> None:
+    assert rates(BURST, *[{}] * quiet_samples) == expected
 
 
 def test_a_steady_rate_is_reported_as_it_is_at_any_time() -> None:
-    for looks in (1, 2, 12, 13, 100):
-        assert rates(*[BURST] * looks) == (12.0, 6.0, 3.0)
+    for samples in (1, 2, 12, 13, 100):
+        assert rates(*[BURST] * samples) == (12.0, 6.0, 3.0)
 
 
 def test_the_newest_span_is_reported_by_itself() -> None:

@@ -78,8 +78,10 @@ def test_a_decision_is_explained_from_the_outcome_to_its_grounds() -> None:
 
 @pytest.mark.parametrize("name", DEMANDS)
 def test_each_demand_that_decides_is_shown_with_its_slots(name: str) -> None:
-    told = explained(replace(DECISION, demands=(Demand(name=name, slots=3.25),), binding=name))
-    assert any(sentence.startswith("The greatest demand decides") and "3.2 slots" in sentence for sentence in told)
+    explanation = explained(replace(DECISION, demands=(Demand(name=name, slots=3.25),), binding=name))
+    assert any(
+        sentence.startswith("The greatest demand decides") and "3.2 slots" in sentence for sentence in explanation
+    )
 
 
 def test_a_demand_or_limit_of_another_strategy_is_shown_by_its_name() -> None:
@@ -88,9 +90,9 @@ def test_a_demand_or_limit_of_another_strategy_is_shown_by_its_name() -> None:
         demands=(Demand(name="moon_phase", slots=1.0),),
         steps=(Step(name="wanted", workers=9), Step(name="full_moon", workers=4)),
     )
-    told = " ".join(explained(decision))
-    assert "moon phase wants 1 slot; that is 9 workers" in told
-    assert "The limit “full moon” lowers the count from 9 to 4." in told
+    explanation = " ".join(explained(decision))
+    assert "moon phase wants 1 slot; that is 9 workers" in explanation
+    assert "The limit “full moon” lowers the count from 9 to 4." in explanation
 
 
 def test_every_limit_that_headway_has_is_explained_in_words() -> None:
@@ -110,8 +112,8 @@ def test_how_many_of_the_arrivals_came_back_is_said_where_any_did(retry_rate_per
     busy = queue(
         waiting_jobs=1, arrival_rate_per_s=10.0, retry_rate_per_s=retry_rate_per_s, service_time_s=2.0, oldest_age_s=0.0
     )
-    told = explained(decide(pool_view(busy), Memory(), now_s=POOL_NOW_S)[0])
-    assert any(says in sentence for sentence in told)
+    explanation = explained(decide(pool_view(busy), Memory(), now_s=POOL_NOW_S)[0])
+    assert any(says in sentence for sentence in explanation)
 
 
 def moved(name: str, before: int, after: int, **changes: Any) -> str:
@@ -121,7 +123,7 @@ def moved(name: str, before: int, after: int, **changes: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("explanation", "sentence"),
     [
         (moved("workers_max", 20, 5), "The profile allows at most 5, so 20 become 5."),
         (moved("workers_min", 0, 2), "The profile keeps at least 2."),
@@ -154,8 +156,8 @@ def moved(name: str, before: int, after: int, **changes: Any) -> str:
         (moved("share", 9, 3), "the pool's share is 3 of the 9 that it asks for."),
     ],
 )
-def test_each_limit_that_moved_the_count_has_its_sentence(told: str, sentence: str) -> None:
-    assert sentence in told
+def test_each_limit_that_moved_the_count_has_its_sentence(explanation: str, sentence: str) -> None:
+    assert sentence in explanation
 
 
 @pytest.mark.parametrize("name", sorted(LIMITS))
@@ -171,48 +173,52 @@ def test_a_real_decision_names_its_ceiling_and_its_pause() -> None:
 
 
 def test_stale_figures_are_named_as_such_and_why_nothing_goes_down() -> None:
-    told = decided(Memory(target_workers=9), queue=replace(EMPTY, sampled_at_s=NOW_S - 60), running_workers=9)
-    assert "These metrics are stale: the oldest are from 60 s before the decision." in told
-    assert "The metrics are stale, so the count does not fall: 9 stay, where 0 would be enough." in told
-    assert "Metrics are older than 20 s: they lower nothing until fresh ones arrive." in told
+    explanation = decided(Memory(target_workers=9), queue=replace(EMPTY, sampled_at_s=NOW_S - 60), running_workers=9)
+    assert "These metrics are stale: the oldest are from 60 s before the decision." in explanation
+    assert "The metrics are stale, so the count does not fall: 9 stay, where 0 would be enough." in explanation
+    assert "Metrics are older than 20 s: they lower nothing until fresh ones arrive." in explanation
 
 
 def test_advice_is_shown_as_advice() -> None:
-    told = decided(mode=Mode.RECOMMEND, running_workers=1)
-    assert "Headway starts and stops no worker for it" in told
+    explanation = decided(mode=Mode.RECOMMEND, running_workers=1)
+    assert "Headway starts and stops no worker for it" in explanation
     assert "advice" not in decided(running_workers=1)
 
 
 def test_a_quiet_pool_says_so_in_few_words() -> None:
-    told = decided(queue=EMPTY)
-    assert "Pool mail should have no workers. None run: no change." in told
-    assert "In its queue no job waits, no jobs are running and none arrives." in told
-    assert "No demand asks for a worker. No limit changes the count." in told
-    assert "A job that arrives now waits until a worker has started." in told
+    explanation = decided(queue=EMPTY)
+    assert "Pool mail should have no workers. None run: no change." in explanation
+    assert "In its queue no job waits, no jobs are running and none arrives." in explanation
+    assert "No demand asks for a worker. No limit changes the count." in explanation
+    assert "A job that arrives now waits until a worker has started." in explanation
 
 
 def test_a_pool_that_was_never_seen_is_not_shown_as_empty() -> None:
-    told = decided(queue=QueueMetrics(queue="redis/mail"), workers_min=1)
-    assert "Its queues have no metrics yet." in told
-    assert "no job waits" not in told
-    assert "The wait of a new job is unknown." in told
+    explanation = decided(queue=QueueMetrics(queue="redis/mail"), workers_min=1)
+    assert "Its queues have no metrics yet." in explanation
+    assert "no job waits" not in explanation
+    assert "The wait of a new job is unknown." in explanation
 
 
 def test_several_queues_are_explained_together_and_one_by_one() -> None:
-    told = " ".join(explained(replace(DECISION, metrics=(QUEUE, replace(QUEUE, queue="redis/news", waiting_jobs=1)))))
-    assert "In its queues together 25 jobs wait" in told
-    assert "In redis/news 1 job waits (the oldest for 4 s)" in told
+    explanation = " ".join(
+        explained(replace(DECISION, metrics=(QUEUE, replace(QUEUE, queue="redis/news", waiting_jobs=1))))
+    )
+    assert "In its queues together 25 jobs wait" in explanation
+    assert "In redis/news 1 job waits (the oldest for 4 s)" in explanation
 
 
 def test_too_many_workers_leave_idle_ones_first() -> None:
-    told = explained(replace(DECISION, target_workers=5, running_workers=6, starting_workers=0, burst_workers=2))
-    assert "6 run, so 1 is to stop, idle ones first." in told
-    assert "2 of them are burst workers: they exit when the queue is empty." in told
+    explanation = explained(replace(DECISION, target_workers=5, running_workers=6, starting_workers=0, burst_workers=2))
+    assert "6 run, so 1 is to stop, idle ones first." in explanation
+    assert "2 of them are burst workers: they exit when the queue is empty." in explanation
 
 
 def test_an_objective_that_will_be_breached_is_reported() -> None:
-    told = explained(replace(DECISION, predicted_pickup_s=65.0))
-    assert "A job that arrives now should start after about 65 s, too late: 99 % are to start within 10 s." in told
+    explanation = explained(replace(DECISION, predicted_pickup_s=65.0))
+    assert (
+        "A job that arrives now should start after about 65 s, too late: 99 % are to start within 10 s." in explanation
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +234,7 @@ def test_one_thing_is_not_explained_as_several() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "weeks", "told"),
+    ("jobs", "weeks", "explanation"),
     [
         (None, None, ""),
         (0.0, None, ""),
@@ -238,7 +244,7 @@ def test_one_thing_is_not_explained_as_several() -> None:
     ],
 )
 def test_what_the_past_predicts_is_shown_with_how_much_of_it_predicts_so(
-    jobs: float | None, weeks: int | None, told: str
+    jobs: float | None, weeks: int | None, explanation: str
 ) -> None:
     pool = PoolView(
         profile=Profile(pool="mail", queues=("redis/mail",), template="rq"),
@@ -250,4 +256,4 @@ def test_what_the_past_predicts_is_shown_with_how_much_of_it_predicts_so(
     decision, _ = decide(pool, Memory(), now_s=NOW_S)
     assert (decision.recalled_jobs, decision.recalled_weeks) == (jobs, weeks)
     sentences = explained(decision)
-    assert (told in sentences) if told else not any("tells of" in sentence for sentence in sentences)
+    assert (explanation in sentences) if explanation else not any("tells of" in sentence for sentence in sentences)

@@ -68,8 +68,8 @@ def test_jobs_that_begin_to_fail_are_an_incident_before_they_fill_a_fifth_of_the
     )
     assert is_failing(failures, FailureLimit()) is is_incident
     if is_incident:
-        told = f"{recent_failed_jobs} of 40 jobs ({100 * recent_failed_jobs // 40} %) failed in the last 1 min"
-        assert failures_text(failures, FailureLimit()) == told
+        text = f"{recent_failed_jobs} of 40 jobs ({100 * recent_failed_jobs // 40} %) failed in the last 1 min"
+        assert failures_text(failures, FailureLimit()) == text
 
 
 def test_a_limit_that_cannot_be_is_refused_by_name() -> None:

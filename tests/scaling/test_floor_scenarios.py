@@ -200,11 +200,11 @@ def test_a_floor_that_has_no_place_says_which_why_and_what_would_help() -> None:
     )
     installation.evaluate(12)
     assert placed_workers(installation.rows) == installation.targets == {"small": 4, "large": 1}
-    told = (
+    expected_note = (
         "workers_min 2: 1 placed; beside what is guaranteed no host has 4 cores left at once "
         "(most: 3 cores on host h1); add a host of 4 cores, or lower what small is guaranteed"
     )
-    assert installation.notes("large") == (told,)
+    assert installation.notes("large") == (expected_note,)
     decision = next(each.decision for each in installation.outcomes if each.decision.pool == "large")
     assert (decision.binding, decision.steps[-1]) == ("share", Step(name="share", workers=1))
 

@@ -39,18 +39,18 @@ def pool(*, recalled_jobs: float | None = None, recalled_weeks: int | None = Non
     )
 
 
-def looked(*, tick: int = 0, arrived_jobs: int = 0, **values: Any) -> QueueMetrics:
+def evaluated(*, tick: int = 0, arrived_jobs: int = 0, **values: Any) -> QueueMetrics:
     """A queue at the end of a tick."""
     now_s = NOW_S + TICK_S * tick
     return queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=arrived_jobs, **values)
 
 
 def after(
-    *looks: dict[str, Any], at: PoolView | None = None, guard: SafetyStock | None = None, first: int = 0
+    *evaluations: dict[str, Any], at: PoolView | None = None, guard: SafetyStock | None = None, first: int = 0
 ) -> SafetyStock:
     """What has been learned after so many looks."""
-    for tick, values in enumerate(looks, start=first):
-        guard = learned(guard, looked(tick=tick, **values), at or pool(), now_s=NOW_S + TICK_S * tick)
+    for tick, values in enumerate(evaluations, start=first):
+        guard = learned(guard, evaluated(tick=tick, **values), at or pool(), now_s=NOW_S + TICK_S * tick)
     assert guard is not None
     return guard
 
@@ -98,7 +98,7 @@ def test_jobs_that_come_back_teach_nothing_of_what_will_come() -> None:
 
 def test_a_span_that_is_seen_twice_counts_once() -> None:
     once = after({"arrived_jobs": 3}, {"arrived_jobs": 4})
-    again = learned(once, looked(tick=1, arrived_jobs=4), pool(), now_s=NOW_S + 7.0)
+    again = learned(once, evaluated(tick=1, arrived_jobs=4), pool(), now_s=NOW_S + 7.0)
     assert again == once
     assert again.by_rate.jobs / again.by_rate.scale == pytest.approx(4 + 3 * math.exp(-TICK_S / MEMORY_S))
 
@@ -114,7 +114,7 @@ def test_time_in_which_nothing_was_seen_is_counted_with_what_comes_next() -> Non
 
 def test_what_was_learned_fades_over_a_working_day() -> None:
     guard = after({"arrived_jobs": 100})
-    next_day = replace(looked(), arrived_until_s=NOW_S + MEMORY_S)
+    next_day = replace(evaluated(), arrived_until_s=NOW_S + MEMORY_S)
     later = learned(guard, next_day, pool(), now_s=NOW_S + MEMORY_S)
     assert later.by_rate.jobs / later.by_rate.scale == pytest.approx(100 / math.e)
 
@@ -157,7 +157,7 @@ def test_it_is_never_tighter_nor_looser_than_its_bounds(risk: float) -> None:
 def test_late_jobs_after_a_quiet_night_tighten_it_no_more_than_at_any_other_time() -> None:
     """Rates tell of their window, not of all the time since the last look that taught anything."""
     guard = after({"arrived_jobs": 1})
-    morning = replace(looked(arrived_jobs=1, late_rate_per_s=1 / WINDOW_S), arrived_until_s=NOW_S + 28_800.0)
+    morning = replace(evaluated(arrived_jobs=1, late_rate_per_s=1 / WINDOW_S), arrived_until_s=NOW_S + 28_800.0)
     woken = learned(guard, morning, pool(), now_s=NOW_S + 28_800.0)
     assert woken.beyond_log >= guard.beyond_log - LEARNING_STEP - 1e-9
 
@@ -198,7 +198,7 @@ def test_more_risk_pays_less_for_a_late_job() -> None:
 # What earlier days tell
 
 
-def told(*, recalled_jobs: float, mean_jobs: float) -> SafetyStock:
+def trained(*, recalled_jobs: float, mean_jobs: float) -> SafetyStock:
     """Twenty come at once now and then, and earlier days have told it each time."""
     return SafetyStock(
         began_at_s=0.0,
@@ -224,19 +224,19 @@ def told(*, recalled_jobs: float, mean_jobs: float) -> SafetyStock:
 def test_earlier_days_count_only_while_they_ask_for_fewer_to_stand(
     recalled_jobs: float, mean_jobs: float, spare: float
 ) -> None:
-    assert spare_now(told(recalled_jobs=recalled_jobs, mean_jobs=mean_jobs)) == pytest.approx(spare)
+    assert spare_now(trained(recalled_jobs=recalled_jobs, mean_jobs=mean_jobs)) == pytest.approx(spare)
 
 
 def test_in_its_first_hour_what_earlier_days_predict_only_adds() -> None:
     """That they fell short of nothing yet proves nothing: what the rate teaches stands all the same."""
-    judged = told(recalled_jobs=0.0, mean_jobs=2.0)
+    judged = trained(recalled_jobs=0.0, mean_jobs=2.0)
     first_hour = replace(judged, by_recall=replace(judged.by_recall, time_s=RECALL_TIME_S / 2))
     assert [spare_now(guard) for guard in (judged, first_hour)] == pytest.approx([0.99, 19.99])
     assert spare_now(replace(first_hour, recalled_jobs=30.0)) == pytest.approx(30.99)
 
 
 def test_what_weeks_predict_has_been_judged_and_counts_also_where_standing_for_it_costs_more() -> None:
-    guard = told(recalled_jobs=20.0, mean_jobs=19.1)
+    guard = trained(recalled_jobs=20.0, mean_jobs=19.1)
     weekly = pool(recalled_jobs=20.0, recalled_weeks=3)
     assert spare_jobs(guard, queue(), weekly, now_s=NOW_S) == pytest.approx(20.99)
 
@@ -263,7 +263,7 @@ def test_a_profile_without_forecast_gets_no_prediction() -> None:
 
 # Whatever is seen
 
-LOOKS = st.lists(
+EVALUATIONS = st.lists(
     st.fixed_dictionaries(
         {
             "arrived_jobs": st.integers(0, 10_000),
@@ -280,41 +280,41 @@ RECALLED = st.none() | st.floats(0, 10_000)
 
 
 @given(
-    looks=LOOKS,
+    evaluations=EVALUATIONS,
     risk=RISKS,
     recalled_jobs=RECALLED,
     quiet_s=st.floats(0, 1e6),
     service_s=st.none() | st.floats(0.001, 1e4),
 )
 def test_the_spare_is_a_number_and_never_negative(
-    looks: list[dict[str, Any]], risk: float, recalled_jobs: float | None, quiet_s: float, service_s: float | None
+    evaluations: list[dict[str, Any]], risk: float, recalled_jobs: float | None, quiet_s: float, service_s: float | None
 ) -> None:
     at = pool(risk=risk, recalled_jobs=recalled_jobs)
-    guard = after(*looks, at=at)
+    guard = after(*evaluations, at=at)
     spare = spare_now(guard, at=at, now_s=guard.at_s + quiet_s, service_time_s=service_s)
     assert 0.0 <= spare < math.inf
 
 
-@given(looks=LOOKS, risk=RISKS, recalled_jobs=RECALLED)
+@given(evaluations=EVALUATIONS, risk=RISKS, recalled_jobs=RECALLED)
 def test_what_has_been_learned_comes_back_from_json_as_it_was(
-    looks: list[dict[str, Any]], risk: float, recalled_jobs: float | None
+    evaluations: list[dict[str, Any]], risk: float, recalled_jobs: float | None
 ) -> None:
-    guard = after(*looks, at=pool(risk=risk, recalled_jobs=recalled_jobs))
+    guard = after(*evaluations, at=pool(risk=risk, recalled_jobs=recalled_jobs))
     assert guard_of(json.loads(json.dumps(asdict(guard)))) == guard
     assert guard_of(guard) is guard
     assert guard_of(None) is None
 
 
-@given(looks=LOOKS, late_jobs=st.floats(0, 100))
-def test_more_late_jobs_never_loosen_the_guard(looks: list[dict[str, Any]], late_jobs: float) -> None:
-    *earlier, last = looks
+@given(evaluations=EVALUATIONS, late_jobs=st.floats(0, 100))
+def test_more_late_jobs_never_loosen_the_guard(evaluations: list[dict[str, Any]], late_jobs: float) -> None:
+    *earlier, last = evaluations
     later = {**last, "late_rate_per_s": (last["late_rate_per_s"] or 0.0) + late_jobs / WINDOW_S}
-    assert after(*earlier, later).beyond_log <= after(*looks).beyond_log
+    assert after(*earlier, later).beyond_log <= after(*evaluations).beyond_log
 
 
-@given(looks=LOOKS, quiet_s=st.floats(0, 1e6))
-def test_without_new_arrivals_the_spare_only_falls(looks: list[dict[str, Any]], quiet_s: float) -> None:
-    guard = after(*looks)
+@given(evaluations=EVALUATIONS, quiet_s=st.floats(0, 1e6))
+def test_without_new_arrivals_the_spare_only_falls(evaluations: list[dict[str, Any]], quiet_s: float) -> None:
+    guard = after(*evaluations)
     assert spare_now(guard, now_s=guard.at_s + quiet_s) <= spare_now(guard)
 
 
@@ -340,8 +340,8 @@ def test_a_burst_that_no_permitted_pool_could_start_in_time_is_none_to_be_ready_
     jobs: int, service_time_s: float | None, is_learned: bool
 ) -> None:
     few = pool(workers_max=4)
-    looks = [{"arrived_jobs": 1, "service_time_s": service_time_s}] * 10
-    guard = after(*looks, {"arrived_jobs": jobs, "service_time_s": service_time_s}, at=few)
+    evaluations = [{"arrived_jobs": 1, "service_time_s": service_time_s}] * 10
+    guard = after(*evaluations, {"arrived_jobs": jobs, "service_time_s": service_time_s}, at=few)
     most = len(guard.by_rate.spans)
     assert (most > 1) == is_learned
     assert guard.by_rate.jobs / guard.by_rate.scale == pytest.approx(jobs + 10, rel=0.01)  # jobs, they are
@@ -365,10 +365,10 @@ def test_a_rhythm_is_not_wrong_about_a_burst_that_nobody_could_have_started() ->
 
 def test_an_hour_after_a_burst_beyond_the_ceiling_costs_what_one_before_it_does() -> None:
     """Sixty jobs of 10 ms a second keep one worker busy at most; 20,000 at once say nothing about the hour after."""
-    looks = [{"arrived_jobs": 300, "arrival_rate_per_s": 60.0, "service_time_s": 0.01}] * 120
+    evaluations = [{"arrived_jobs": 300, "arrival_rate_per_s": 60.0, "service_time_s": 0.01}] * 120
     burst = {"arrived_jobs": 20_300, "arrival_rate_per_s": 60.0, "service_time_s": 0.01}
     few = pool(workers_max=4)
-    before, since = after(*looks, at=few), after(*looks, burst, *looks, at=few)
+    before, since = after(*evaluations, at=few), after(*evaluations, burst, *evaluations, at=few)
     assert spare_now(since, at=few, service_time_s=0.01) == pytest.approx(
         spare_now(before, at=few, service_time_s=0.01), abs=1.0
     )

@@ -66,8 +66,8 @@ def test_a_span_teaches_the_band_in_which_it_began() -> None:
     guard, seen = None, pool()
     for tick, (used, came) in enumerate([(0, 0), (2, 2), (2, 0), (0, 0)]):
         now_s = NOW_S + TICK_S * tick
-        looked = queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=came, in_flight_jobs=used)
-        guard = learned(guard, looked, seen, now_s=now_s)
+        evaluated = queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=came, in_flight_jobs=used)
+        guard = learned(guard, evaluated, seen, now_s=now_s)
     assert guard is not None
     assert [round(band.jobs / band.scale) for band in guard.by_use] == [2, 0, 0]  # two came where none was
     assert [round(band.time_s / band.scale) for band in guard.by_use] == [5, 0, 10]
@@ -118,7 +118,7 @@ def test_one_worker_stands_where_one_job_at_a_time_comes() -> None:
         now_s = NOW_S + TICK_S * tick
         phase = tick % 13
         came = int(phase == 0)
-        looked = queue(
+        evaluated = queue(
             sampled_at_s=now_s,
             arrived_until_s=now_s,
             arrived_jobs=came,
@@ -127,7 +127,7 @@ def test_one_worker_stands_where_one_job_at_a_time_comes() -> None:
             in_flight_jobs=int(phase < 4),
             service_time_s=20.0,
         )
-        pool_view = view(looked, profile=seen_profile, start_up_s=8.0, running_workers=max(1, (targets or [0])[-1]))
+        pool_view = view(evaluated, profile=seen_profile, start_up_s=8.0, running_workers=max(1, (targets or [0])[-1]))
         decision, memory = decide(pool_view, memory, now_s=now_s)
         targets.append(decision.target_workers)
     assert max(targets[:240]) > 1  # at first a second one is ready while the first works

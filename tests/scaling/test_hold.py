@@ -39,8 +39,8 @@ def played(*wants: int, start_cost: float = START) -> HoldCosts:
 def costs(*wants: int) -> list[float]:
     """Of all bands together, as if nothing newer weighed more."""
     total, before = [0.0] * HOLDS, [0.0] * HOLDS
-    for looks in range(1, len(wants) + 1):
-        known = played(*wants[:looks])
+    for moments in range(1, len(wants) + 1):
+        known = played(*wants[:moments])
         now = [sum(band[hold] for band in known.bands) for hold in range(HOLDS)]
         weight = math.exp((known.at_s - known.began_at_s) / MEMORY_S)
         total = [sum_s + (cost - was) / weight for sum_s, cost, was in zip(total, now, before, strict=True)]

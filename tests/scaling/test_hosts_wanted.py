@@ -42,31 +42,31 @@ def outcome(
     return Outcome(view=view(profile=policy), before=Memory(), decision=decision, memory=Memory())
 
 
-def told(hosts: Sequence[Host], *pools: Outcome, **values: Any) -> list[HostsWanted]:
+def wanted_hosts(hosts: Sequence[Host], *pools: Outcome, **values: Any) -> list[HostsWanted]:
     outcomes, rows = allocate(pools, hosts, [])
     return list(hosts_wanted(outcomes, rows, hosts, now_s=NOW_S, **values))
 
 
 def test_what_has_no_place_becomes_hosts_of_the_typical_size() -> None:
-    (wanted,) = told([host("a"), host("b"), host("c", 64, VIDEO)], outcome("mail", 17))
+    (wanted,) = wanted_hosts([host("a"), host("b"), host("c", 64, VIDEO)], outcome("mail", 17))
     assert (wanted.sign, wanted.hosts, wanted.workers) == (Sign.MISSING, 3, 9)  # 17 - 8, four on each
     assert (wanted.templates, wanted.pools, wanted.since_s) == (("mail",), ("mail",), NOW_S)
 
 
 def test_pools_that_may_be_on_the_same_hosts_share_what_is_missing() -> None:
-    (wanted,) = told([host("a")], outcome("mail", 6), outcome("news", 6), outcome("video", 3, template="video"))
+    (wanted,) = wanted_hosts([host("a")], outcome("mail", 6), outcome("news", 6), outcome("video", 3, template="video"))
     assert (wanted.hosts, wanted.workers) == (4, 12)  # 10 of 4 and 2 of 2 to a host
     assert (wanted.pools, wanted.templates) == (("mail", "news", "video"), ("mail", "video"))
 
 
 def test_labels_make_a_sort_of_their_own() -> None:
     hosts = [host("a", labels={"disk": "ssd"}), host("b", labels={"disk": "hdd"})]
-    (wanted,) = told(hosts, outcome("mail", 9, labels={"disk": "ssd"}))
+    (wanted,) = wanted_hosts(hosts, outcome("mail", 9, labels={"disk": "ssd"}))
     assert (wanted.labels, wanted.hosts, wanted.workers) == ({"disk": "ssd"}, 2, 5)
 
 
 def test_of_what_no_host_could_ever_run_the_number_of_hosts_is_not_known() -> None:
-    (wanted,) = told([host("a", 4, MAIL)], outcome("video", 3, template="video"))
+    (wanted,) = wanted_hosts([host("a", 4, MAIL)], outcome("video", 3, template="video"))
     assert (wanted.hosts, wanted.workers) == (None, 3)
 
 
@@ -74,31 +74,31 @@ def test_a_cut_by_capacity_is_counted_from_what_was_wanted_before_it() -> None:
     cut = outcome("mail", 4)
     steps = (Step(name="wanted", workers=9), Step(name="workers_max", workers=7), Step(name="capacity", workers=4))
     cut = replace(cut, decision=replace(cut.decision, steps=steps, binding="capacity"))
-    (wanted,) = told([host("a")], cut)
+    (wanted,) = wanted_hosts([host("a")], cut)
     assert (wanted.workers, wanted.hosts) == (3, 1)
 
 
 def test_advice_wants_no_hosts() -> None:
-    assert told([host("a"), host("b")], outcome("mail", 99, mode=Mode.RECOMMEND), outcome("news", 5)) == []
+    assert wanted_hosts([host("a"), host("b")], outcome("mail", 99, mode=Mode.RECOMMEND), outcome("news", 5)) == []
 
 
 def test_while_hosts_are_silent_what_they_held_is_missing() -> None:
-    (wanted,) = told([host("a"), host("lost", is_known=False)], outcome("mail", 8))
+    (wanted,) = wanted_hosts([host("a"), host("lost", is_known=False)], outcome("mail", 8))
     assert (wanted.hosts, wanted.workers) == (1, 4)
 
 
 def test_hosts_without_which_all_would_have_a_place_are_spare() -> None:
-    (wanted,) = told([host("a"), host("b"), host("c", 8)], outcome("mail", 5))
+    (wanted,) = wanted_hosts([host("a"), host("b"), host("c", 8)], outcome("mail", 5))
     assert (wanted.sign, wanted.hosts, wanted.host_names) == (Sign.SPARE, 2, ("a", "b"))
 
 
 def test_where_nobody_wants_anything_one_host_stays() -> None:
-    (wanted,) = told([host("a"), host("b")])
+    (wanted,) = wanted_hosts([host("a"), host("b")])
     assert wanted.hosts == 1
 
 
 def test_a_host_that_is_on_its_way_out_is_not_spare_again() -> None:
-    assert told([host("a"), host("b", state=HostState.DRAINING)], outcome("mail", 1)) == []
+    assert wanted_hosts([host("a"), host("b", state=HostState.DRAINING)], outcome("mail", 1)) == []
 
 
 def test_who_only_gets_advice_keeps_the_hosts_that_it_has() -> None:
@@ -112,14 +112,14 @@ def test_who_only_gets_advice_keeps_the_hosts_that_it_has() -> None:
 @pytest.mark.parametrize(("workers", "since_s"), [(9, NOW_S - 60.0), (99, NOW_S - 60.0), (1, NOW_S)])
 def test_a_shortage_dates_from_when_it_began_whatever_its_size(workers: int, since_s: float) -> None:
     before = [HostsWanted(sign=Sign.MISSING, hosts=1, workers=1, templates=("mail",), since_s=NOW_S - 60.0)]
-    (wanted,) = told([host("a"), host("b")], outcome("mail", workers), before=before)
+    (wanted,) = wanted_hosts([host("a"), host("b")], outcome("mail", workers), before=before)
     assert wanted.since_s == since_s
 
 
 def test_between_two_evaluations_spare_hosts_are_reported_as_before() -> None:
     before = [HostsWanted(sign=Sign.SPARE, hosts=7, host_names=("x",), since_s=5.0)]
-    assert told([host("a"), host("b")], outcome("mail", 1), before=before, scan_for_spare=False) == before
-    assert told([host("a")], outcome("mail", 9), before=before, scan_for_spare=False)[0].sign is Sign.MISSING
+    assert wanted_hosts([host("a"), host("b")], outcome("mail", 1), before=before, scan_for_spare=False) == before
+    assert wanted_hosts([host("a")], outcome("mail", 9), before=before, scan_for_spare=False)[0].sign is Sign.MISSING
 
 
 @example(sizes=[1], counts=[(2, "mail"), (1, "video")])  # small ones spread over both hosts

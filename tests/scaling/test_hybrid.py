@@ -144,8 +144,8 @@ def test_while_no_job_has_finished_every_late_job_asks_for_a_slot_of_its_own() -
 @pytest.mark.parametrize(("guess_s", "slots"), [(None, 7), (100.0, 7), (3.0, 4), (1.0, 2)])
 def test_while_no_job_has_finished_what_the_profile_says_of_them_counts(guess_s: float | None, slots: int) -> None:
     late = queue(waiting_jobs=7, oldest_age_s=2.0, service_time_s=None)
-    told = profile(objective=Objective(target_s=10.0), service_time_guess_s=guess_s)
-    assert demanded(view(late, profile=told, start_up_s=2.0))["backlog_drain"] == slots
+    configured = profile(objective=Objective(target_s=10.0), service_time_guess_s=guess_s)
+    assert demanded(view(late, profile=configured, start_up_s=2.0))["backlog_drain"] == slots
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_slots_that_stand_are_kept_and_not_asked_for_again() -> None:
     assert slots == 1  # one that is idle starts 1 + 9.5 ÷ 1 of the 4.5
 
 
-def looks(pool: PoolView, *seen: tuple[int, QueueMetrics], memory: Memory | None = None) -> Iterator[Decision]:
+def evaluations(pool: PoolView, *seen: tuple[int, QueueMetrics], memory: Memory | None = None) -> Iterator[Decision]:
     """Decisions a tick apart; of each queue so many in turn. What was decided runs at the next look."""
     memory, tick = memory or Memory(), 0
     for times, metrics in seen:
@@ -299,7 +299,7 @@ def test_an_exposed_pool_stands_after_misses_and_lets_go_when_jobs_are_in_time_a
     in_time = queue(start_rate_per_s=20.0)
     memory = Memory(strategy_state=guarding(beyond=0.01))
     targets = [
-        each.target_workers for each in looks(exposed(), (1, queue()), (12, missed), (90, in_time), memory=memory)
+        each.target_workers for each in evaluations(exposed(), (1, queue()), (12, missed), (90, in_time), memory=memory)
     ]
     assert targets[0] == 0
     assert targets[12] == 1  # after twelve late jobs half a job of a thousand may be beyond: 4.5 to spare

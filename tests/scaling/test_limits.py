@@ -280,15 +280,15 @@ def test_a_budget_is_what_can_be_paid(left: int, values: dict[str, Any]) -> None
 def test_a_day_never_costs_more_than_its_budget(wishes: list[int], budget: float, floor: int, from_h: float) -> None:
     """Looks five minutes apart until midnight, whatever is wished for; the floor is paid for as well."""
     spent_hours, at_s = 0.0, from_h * 3600
-    looks = 0
+    evaluations = 0
     while at_s < 86_400:
         seen = replace(
             view(worker_hours_today=spent_hours),
             profile=profile(cost_per_worker_hour=1.0, budget_per_day=budget, workers_min=floor),
         )
         on = Ground(view=seen, memory=Memory(), last_workers=0, is_fresh=True, now_s=at_s)
-        workers = limits.budget(max(floor, wishes[looks % len(wishes)]), on)
-        looks += 1
+        workers = limits.budget(max(floor, wishes[evaluations % len(wishes)]), on)
+        evaluations += 1
         span_s = min(300.0, 86_400 - at_s)
         spent_hours += workers * span_s / 3600
         at_s += span_s

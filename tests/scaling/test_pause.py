@@ -201,7 +201,7 @@ class Fleet:
     started: int = 0
     dismissed_busy: list[str] = field(default_factory=list)
 
-    def evaluate(self, *, stale_s: float = 0.0, waiting: int = 0, unheard: frozenset[str] = frozenset()) -> Decision:
+    def evaluate(self, *, stale_s: float = 0.0, waiting: int = 0, lost_hosts: frozenset[str] = frozenset()) -> Decision:
         """One evaluation; ``unheard`` hosts are lost before they receive what it makes of them."""
         self.now_s += TICK_S
         seen = [self._seen(each) for each in self.hosts.values()]
@@ -212,7 +212,7 @@ class Fleet:
         (outcome,), self.rows = allocate((outcome,), seen, before)
         self.memory = outcome.memory
         self._note_dismissals(before)
-        self.lost |= unheard
+        self.lost |= lost_hosts
         for name in self.hosts.keys() - self.lost:
             self._follow(name)
         return outcome.decision
@@ -309,7 +309,7 @@ class Moment:
     """Of the workers in order, the others are busy; ``None``: as before."""
     stale_s: float
     waiting: int
-    unheard: frozenset[str]
+    lost_hosts: frozenset[str]
 
 
 HOSTS = st.frozensets(st.sampled_from(NAMES), max_size=2)
@@ -320,7 +320,7 @@ MOMENTS = st.lists(
         busy=st.none() | st.lists(st.booleans(), max_size=12).map(tuple),
         stale_s=st.sampled_from([0.0, 0.0, 100.0, 1_000.0]),
         waiting=st.sampled_from([0, 0, 40]),
-        unheard=st.just(frozenset()) | HOSTS,
+        lost_hosts=st.just(frozenset()) | HOSTS,
     ),
     min_size=2,
     max_size=10,
@@ -346,7 +346,7 @@ def play(made: Fleet, moments: Sequence[Moment]) -> None:
     for each in moments:
         made.lost = set(each.lost)
         made.jobs(each.busy or ()) if each.busy is not None else made.report()
-        made.evaluate(stale_s=each.stale_s, waiting=each.waiting, unheard=each.unheard)
+        made.evaluate(stale_s=each.stale_s, waiting=each.waiting, lost_hosts=each.unheard)
 
 
 @SEARCH

@@ -47,7 +47,7 @@ def row(host_id: str, base_workers: int, pool: str = "mail") -> Assignment:
 
 
 @pytest.mark.parametrize(
-    ("workers", "told", "unknown"),
+    ("workers", "assigned", "unknown"),
     [
         ((), 0, 0),
         ((worker(1), worker(2)), 2, 2),
@@ -59,9 +59,9 @@ def row(host_id: str, base_workers: int, pool: str = "mail") -> Assignment:
     ],
 )
 def test_unknown_is_what_was_there_or_what_the_host_was_assigned_whichever_is_more(
-    workers: tuple[Worker, ...], told: int, unknown: int
+    workers: tuple[Worker, ...], assigned: int, unknown: int
 ) -> None:
-    rows = [row("a", told)] if told else []
+    rows = [row("a", assigned)] if assigned else []
     assert unknown_workers([silent(*workers)], rows)["mail"] == unknown
 
 

@@ -112,7 +112,7 @@ def test_a_members_objective_takes_the_rest_from_the_pools() -> None:
 
 def test_every_mistake_is_reported_at_once() -> None:
     """Unknown keys, wrong types and contradictions in one answer, and no rule about a value that nobody wrote."""
-    told = breaches(
+    reported = breaches(
         {
             "queues": "redis/mail",
             "wokers_max": 3,
@@ -128,9 +128,9 @@ def test_every_mistake_is_reported_at_once() -> None:
             "strategy_options": {"x": "y"},
         }
     )
-    assert told[1] == "unknown key 'wokers_max'; did you mean 'workers_max'?"
-    del told[1]
-    assert told == [
+    assert reported[1] == "unknown key 'wokers_max'; did you mean 'workers_max'?"
+    del reported[1]
+    assert reported == [
         "queues='redis/mail': expected a list of text",
         "objective: unknown key 'target'; did you mean 'target_s'?",
         "mode='go': expected one of act, recommend, pause, pause_up, pause_down",
@@ -219,8 +219,8 @@ def test_what_is_missing_is_reported_beside_what_is_wrong() -> None:
     ],
 )
 def test_contradictions_are_refused_by_name(values: dict[str, Any], says: str) -> None:
-    (told,) = breaches(values)
-    assert told.startswith(says)
+    (reported,) = breaches(values)
+    assert reported.startswith(says)
 
 
 def test_contradictions_are_refused_in_a_value_as_in_a_mapping() -> None:

@@ -57,8 +57,8 @@ def test_a_minute_counts_from_when_it_begins_within_the_time_ahead() -> None:
 
 def test_what_is_taken_evaluation_by_evaluation_is_recalled_by_the_same_rule() -> None:
     recall = Recall()
-    for look in range(2 * DAY_MINUTES * 2):
-        recall.take(1 if look % 100 == 0 else 0, at_s=30.0 * (look + 1))
+    for evaluation in range(2 * DAY_MINUTES * 2):
+        recall.take(1 if evaluation % 100 == 0 else 0, at_s=30.0 * (evaluation + 1))
     today_s = 2 * 86_400.0
     assert recall.jobs(now_s=today_s, ahead_s=0.0) == 1
     assert recall.jobs(now_s=today_s + 60.0, ahead_s=0.0) == 0

@@ -34,26 +34,26 @@ def row(name: str, workers: int = 1, generation: int = 0) -> Assignment:
     return Assignment(pool="mail", host_id=name, template="mail", base_workers=workers, restart_generation=generation)
 
 
-def told(rows: Sequence[Assignment]) -> list[str]:
+def assigned(rows: Sequence[Assignment]) -> list[str]:
     return [each.host_id for each in rows if each.restart_generation == 1]
 
 
 def test_the_first_host_goes_alone() -> None:
     hosts = [host(name, worker(number)) for number, name in enumerate("abc")]
-    assert told(rolled([row(name) for name in "abc"], hosts, WANTED)) == ["a"]
+    assert assigned(rolled([row(name) for name in "abc"], hosts, WANTED)) == ["a"]
 
 
 def test_the_next_host_waits_until_the_last_old_worker_of_the_one_before_has_gone() -> None:
     b = host("b", worker(9))
     rows = [row("a", generation=1), row("b")]
-    assert told(rolled(rows, [host("a", worker(1), worker(2, 1)), b], WANTED)) == ["a"]
-    assert told(rolled(rows, [host("a", worker(2, 1)), b], WANTED)) == ["a", "b"]
+    assert assigned(rolled(rows, [host("a", worker(1), worker(2, 1)), b], WANTED)) == ["a"]
+    assert assigned(rolled(rows, [host("a", worker(2, 1)), b], WANTED)) == ["a", "b"]
 
 
 def test_new_workers_that_do_not_come_up_stop_the_restart() -> None:
     stuck = host("a", worker(1), worker(2, 1, WorkerState.BACKING_OFF))
     rows = [row("a", generation=1), row("b")]
-    assert told(rolled(rows, [stuck, host("b", worker(9))], WANTED)) == ["a"]
+    assert assigned(rolled(rows, [stuck, host("b", worker(9))], WANTED)) == ["a"]
 
 
 def test_of_an_exclusive_pool_one_host_goes_at_a_time_and_the_next_once_the_replacement_runs() -> None:
@@ -62,20 +62,20 @@ def test_of_an_exclusive_pool_one_host_goes_at_a_time_and_the_next_once_the_repl
     others = [host(name, worker(number)) for number, name in enumerate(names) if number]
     draining, starting = worker(0, 0, WorkerState.DRAINING), worker(99, 1, WorkerState.STARTING)
     for there in ((draining,), (), (starting,)):
-        assert told(rolled(rows, [host("h00", *there), *others], WANTED)) == ["h00"]
-    assert told(rolled(rows, [host("h00", worker(99, 1)), *others], WANTED)) == ["h00", "h01"]
+        assert assigned(rolled(rows, [host("h00", *there), *others], WANTED)) == ["h00"]
+    assert assigned(rolled(rows, [host("h00", worker(99, 1)), *others], WANTED)) == ["h00", "h01"]
 
 
 def test_once_the_first_is_through_a_tenth_go_at_a_time() -> None:
     names = [f"h{number:02d}" for number in range(40)]
     hosts = [host("h00", worker(0, 1)), *(host(name, worker(number)) for number, name in enumerate(names) if number)]
     rows = [row("h00", generation=1), *(row(name) for name in names[1:])]
-    assert told(rolled(rows, hosts, WANTED)) == names[: 1 + round(40 * HOSTS_FRACTION)]
+    assert assigned(rolled(rows, hosts, WANTED)) == names[: 1 + round(40 * HOSTS_FRACTION)]
 
 
 def test_a_host_without_old_workers_starts_new_ones_at_once() -> None:
     hosts = [host("a", worker(1)), host("b")]
-    assert told(rolled([row("a"), row("b")], hosts, WANTED)) == ["a", "b"]
+    assert assigned(rolled([row("a"), row("b")], hosts, WANTED)) == ["a", "b"]
 
 
 def test_hosts_that_are_silent_or_drain_are_left_alone_and_hold_nobody_up() -> None:
@@ -84,7 +84,7 @@ def test_hosts_that_are_silent_or_drain_are_left_alone_and_hold_nobody_up() -> N
         host("b", worker(2), state=HostState.DRAINING),
         host("c", worker(3)),
     ]
-    assert told(rolled([row(name) for name in "abc"], hosts, WANTED)) == ["c"]
+    assert assigned(rolled([row(name) for name in "abc"], hosts, WANTED)) == ["c"]
 
 
 def test_what_was_never_restarted_is_as_it_was() -> None:

@@ -132,8 +132,8 @@ def test_one_odd_week_moves_what_weeks_agree_on_no_further_than_another_week(
 ) -> None:
     odd %= len(values)
     others = [value for age, value in enumerate(values) if age != odd]
-    told = agreed((age, jobs if age == odd else value) for age, value in enumerate(values))
-    assert min(others) <= told <= max(others)
+    predicted = agreed((age, jobs if age == odd else value) for age, value in enumerate(values))
+    assert min(others) <= predicted <= max(others)
 
 
 @given(values=st.lists(st.integers(0, 100), min_size=1, max_size=30), raised=st.data())
@@ -248,8 +248,8 @@ def test_whoever_expects_nothing_is_as_wrong_as_the_last_minute(
     assert min(errors.season, errors.recent, errors.days) >= 0
     empty = Season(mean_jobs=(0.0,) * WEEK_HOURS, high_jobs=(0.0,) * WEEK_HOURS, weeks=(1,) * WEEK_HOURS)
     counted = weeks_of(week, weeks=2)
-    told = errors_of(empty, counted, from_hour=counted.end_hour - WEEK_HOURS)
-    assert told.season == pytest.approx(told.recent)  # whoever expects nothing leaves it to the last minute
+    predicted = errors_of(empty, counted, from_hour=counted.end_hour - WEEK_HOURS)
+    assert predicted.season == pytest.approx(predicted.recent)  # whoever expects nothing leaves it to the last minute
 
 
 def recalled(

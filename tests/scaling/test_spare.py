@@ -74,7 +74,7 @@ def test_older_spans_weigh_less_than_newer_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "told"),
+    ("jobs", "counted"),
     [
         (0.2, 1.0),  # part of a job is one
         (1.0, 1.0),
@@ -85,14 +85,14 @@ def test_older_spans_weigh_less_than_newer_ones() -> None:
         (1000.0, FINE_JOBS * STEP**71),  # ln(1000 ÷ 32) ÷ ln 1.05 = 70.5
     ],
 )
-def test_a_shortfall_is_kept_as_it_is_up_to_32_jobs_and_to_5_percent_beyond(jobs: float, told: float) -> None:
-    assert seen((jobs, 2000)).least_spare(0.0) == pytest.approx(told)
+def test_a_shortfall_is_kept_as_it_is_up_to_32_jobs_and_to_5_percent_beyond(jobs: float, counted: float) -> None:
+    assert seen((jobs, 2000)).least_spare(0.0) == pytest.approx(counted)
 
 
 @given(jobs=st.floats(1e-6, 1e9))
 def test_no_shortfall_is_counted_smaller_than_it_was_nor_much_greater(jobs: float) -> None:
-    told = seen((jobs, 1)).least_spare(0.0)
-    assert jobs * (1 - 1e-9) <= told <= max(math.ceil(jobs), jobs * STEP * (1 + 1e-9))
+    counted = seen((jobs, 1)).least_spare(0.0)
+    assert jobs * (1 - 1e-9) <= counted <= max(math.ceil(jobs), jobs * STEP * (1 + 1e-9))
 
 
 SPANS = st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 10**6), st.floats(0, 600), st.floats(0.01, 1)))

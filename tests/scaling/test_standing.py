@@ -269,7 +269,7 @@ def later_view(seen: PoolView, change: Callable[[QueueMetrics], QueueMetrics], *
     policy=PROFILES,
     memory=MEMORIES,
     running=st.integers(0, 3),
-    looks_before=st.integers(0, 4),
+    evaluations_before=st.integers(0, 4),
     after_s=st.one_of(st.floats(0.0, 40.0), st.floats(0.0, 130.0)),
     is_read=st.booleans(),
     same=st.sampled_from([True, True, True, False]),
@@ -280,7 +280,7 @@ def test_a_decision_that_stands_is_the_one_that_would_have_been_made(
     policy: Any,
     memory: Memory,
     running: int,
-    looks_before: int,
+    evaluations_before: int,
     after_s: float,
     is_read: bool,
     same: bool,
@@ -289,8 +289,10 @@ def test_a_decision_that_stands_is_the_one_that_would_have_been_made(
     strategy = BUILT_IN[policy.strategy]
     seen = view(first, profile=policy, running_workers=running, options=strategy.options)
     outcome = decided(seen, memory, strategy=strategy)
-    for look in range(looks_before):
-        outcome = decided(read_again(seen, after_s=1.0), outcome.memory, now_s=NOW_S + 1 + look, strategy=strategy)
+    for evaluation in range(evaluations_before):
+        outcome = decided(
+            read_again(seen, after_s=1.0), outcome.memory, now_s=NOW_S + 1 + evaluation, strategy=strategy
+        )
     later = outcome.view if same else replace(seen, queues=(second,))
     later = read_again(later, after_s=after_s) if is_read else later
     now_s = outcome.decision.at_s + after_s

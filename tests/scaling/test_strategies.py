@@ -60,8 +60,8 @@ def test_predictive_v1_adds_a_fifth_while_throughput_rises_and_keeps_it_when_it_
     memory, seen = Memory(target_workers=10), pool("predictive_v1", running_workers=10, assigned_workers=10)
     answers = []
     for step, rate_per_s in enumerate([1.0, 1.1, 1.2, 1.3, 1.4, 1.5]):
-        look = queue(sampled_at_s=NOW_S + 5 * step, completion_rate_per_s=rate_per_s)
-        decision, memory = decide(replace(seen, queues=(look,)), memory, now_s=NOW_S + 5 * step)
+        evaluation = queue(sampled_at_s=NOW_S + 5 * step, completion_rate_per_s=rate_per_s)
+        decision, memory = decide(replace(seen, queues=(evaluation,)), memory, now_s=NOW_S + 5 * step)
         answers.append(decision.target_workers)
     assert answers == [10, 10, 10, 10, 12, 12]  # five looks make a trend: 10 × 1.2; then the cooldown
     falling = replace(seen, queues=(queue(sampled_at_s=NOW_S + 90, completion_rate_per_s=0.1),), running_workers=12)
@@ -199,10 +199,10 @@ def test_a_limit_takes_burst_workers_and_leaves_the_base() -> None:
 # --- horizon ----------------------------------------------------------------------------------------------------------
 
 
-def balanced(name: str, waits: dict[str, int], looks_at_s: list[float], **profiled: Any) -> list[int]:
+def balanced(name: str, waits: dict[str, int], evaluations_at_s: list[float], **profiled: Any) -> list[int]:
     """The targets at each look, while these jobs of 2 s (of 20 s in ``redis/slow``) wait."""
     memory, answers = Memory(target_workers=0), []
-    for at_s in looks_at_s:
+    for at_s in evaluations_at_s:
         members = tuple(
             queue(queue=key, waiting_jobs=jobs, service_time_s=20.0 if key == "redis/slow" else 2.0, sampled_at_s=at_s)
             for key, jobs in waits.items()
@@ -215,15 +215,15 @@ def balanced(name: str, waits: dict[str, int], looks_at_s: list[float], **profil
 
 @pytest.mark.parametrize("name", ["horizon_time", "horizon_size"])
 def test_horizon_adds_a_worker_every_three_seconds_while_anything_waits(name: str) -> None:
-    looks_at_s = [NOW_S, NOW_S + 5, NOW_S + 10, NOW_S + 15]
-    assert balanced(name, {"redis/mail": 1}, looks_at_s) == [1, 2, 4, 6]  # 1 + ⌊5 ÷ 3⌋, ⌊10 ÷ 3⌋, ⌊15 ÷ 3⌋
-    assert balanced(name, {"redis/mail": 1}, looks_at_s, workers_max=3) == [1, 2, 3, 3]
-    assert balanced(name, {"redis/mail": 0}, looks_at_s, workers_min=2) == [2, 2, 2, 2]
+    evaluations_at_s = [NOW_S, NOW_S + 5, NOW_S + 10, NOW_S + 15]
+    assert balanced(name, {"redis/mail": 1}, evaluations_at_s) == [1, 2, 4, 6]  # 1 + ⌊5 ÷ 3⌋, ⌊10 ÷ 3⌋, ⌊15 ÷ 3⌋
+    assert balanced(name, {"redis/mail": 1}, evaluations_at_s, workers_max=3) == [1, 2, 3, 3]
+    assert balanced(name, {"redis/mail": 0}, evaluations_at_s, workers_min=2) == [2, 2, 2, 2]
 
 
 def test_horizon_splits_the_pool_by_time_to_clear_or_by_jobs() -> None:
     """30 jobs of 2 s beside 3 of 20 s: 60 s each by time, so ten of twenty each; by jobs 19 and 2."""
-    waits, long_after = {"redis/fast": 30, "redis/slow": 3}, [NOW_S + 5 * look for look in range(20)]
+    waits, long_after = {"redis/fast": 30, "redis/slow": 3}, [NOW_S + 5 * evaluation for evaluation in range(20)]
     assert balanced("horizon_time", waits, long_after, workers_max=20)[-1] == 20
     assert balanced("horizon_size", waits, long_after, workers_max=20)[-1] == 20
     members = (
@@ -287,13 +287,15 @@ def test_a_strategy_says_nothing_of_a_pool_that_was_never_seen(name: str) -> Non
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 @given(
-    looks=st.lists(st.tuples(st.integers(0, 500), st.floats(0, 100), st.floats(0, 50), st.integers(0, 30)), max_size=6)
+    evaluations=st.lists(
+        st.tuples(st.integers(0, 500), st.floats(0, 100), st.floats(0, 50), st.integers(0, 30)), max_size=6
+    )
 )
 def test_a_state_survives_being_stored_and_demands_are_never_negative(
-    name: str, looks: list[tuple[int, float, float, int]]
+    name: str, evaluations: list[tuple[int, float, float, int]]
 ) -> None:
     memory = stored = Memory(target_workers=0)
-    for step, (waiting_jobs, oldest_age_s, rate_per_s, workers) in enumerate(looks):
+    for step, (waiting_jobs, oldest_age_s, rate_per_s, workers) in enumerate(evaluations):
         now_s = NOW_S + 5 * step
         metrics = {"waiting_jobs": waiting_jobs, "oldest_age_s": oldest_age_s if waiting_jobs else 0.0}
         rates = {"completion_rate_per_s": rate_per_s, "arrival_rate_per_s": rate_per_s, "sampled_at_s": now_s}

@@ -25,7 +25,7 @@ def plane(migrated_url: str, folder: Path) -> Iterator[Plane]:
 
 
 @pytest.fixture
-def told(plane: Plane, migrated_url: str) -> Plane:
+def recorded(plane: Plane, migrated_url: str) -> Plane:
     """A plane at which something was done, and something was tried."""
     with plane.client() as admin, plane.client("wrong") as stranger:
         profile = {"queues": ["redis/mail"], "template": "rq"}
@@ -42,8 +42,8 @@ def told(plane: Plane, migrated_url: str) -> Plane:
     return plane
 
 
-def test_it_is_read_a_page_at_a_time_and_by_time_actor_and_action(told: Plane) -> None:
-    with told.client() as admin:
+def test_it_is_read_a_page_at_a_time_and_by_time_actor_and_action(recorded: Plane) -> None:
+    with recorded.client() as admin:
         page = admin.get("/v1/audit").json()
         acts, page_by_page = page["acts"], []
         assert page["next"] is None
@@ -81,26 +81,26 @@ def test_it_is_read_a_page_at_a_time_and_by_time_actor_and_action(told: Plane) -
             assert admin.get("/v1/audit", params=wrong).status_code == 422, wrong
 
 
-def test_only_administrators_and_auditors_read_it(told: Plane) -> None:
+def test_only_administrators_and_auditors_read_it(recorded: Plane) -> None:
     for role in ("viewer", "operator", "ingest"):
-        with told.client(told.token(role, f"my {role}")) as caller:
+        with recorded.client(recorded.token(role, f"my {role}")) as caller:
             for path in ("/v1/audit", "/v1/audit/export"):
                 assert caller.get(path).status_code == 403, (role, path)
-    with told.client(told.token("auditor", "siem")) as auditor:
+    with recorded.client(recorded.token("auditor", "siem")) as auditor:
         assert auditor.get("/v1/audit").status_code == 200
         assert auditor.get("/v1/profiles").status_code == 403, "and that is all that an auditor may"
         assert auditor.delete("/v1/profiles/mail").status_code == 403
-    with told.client(None) as nobody:
+    with recorded.client(None) as nobody:
         assert nobody.get("/v1/audit/export").status_code == 401
 
 
-def test_it_is_exported_whole_a_line_of_json_each(told: Plane, migrated_url: str) -> None:
+def test_it_is_exported_whole_a_line_of_json_each(recorded: Plane, migrated_url: str) -> None:
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         connection.execute(
             "insert into audit_log (actor, action, subject, acted_at) select 'token t', 'profile changed', "
             "'profile ' || n, now() - make_interval(secs => n % 7) from generate_series(1, 2500) n"
         )
-    with told.client() as admin:
+    with recorded.client() as admin:
         answer = admin.get("/v1/audit/export", params={"actor": "token t"})
         assert answer.headers["content-type"].startswith("application/x-ndjson")
         acts = [json.loads(line) for line in answer.text.splitlines()]
@@ -109,12 +109,12 @@ def test_it_is_exported_whole_a_line_of_json_each(told: Plane, migrated_url: str
 
 
 def test_no_name_forges_a_line_of_it(
-    told: Plane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    recorded: Plane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with told.client() as admin:
+    with recorded.client() as admin:
         for path in ("/v1/audit", "/v1/audit/export"):
             assert all(line.isprintable() for line in admin.get(path).text.splitlines())
-    monkeypatch.setenv("HEADWAY_URL", told.http)
+    monkeypatch.setenv("HEADWAY_URL", recorded.http)
     monkeypatch.setenv("HEADWAY_TOKEN", TOKEN)
     assert main(["audit"]) == 0
     shown = capsys.readouterr().out

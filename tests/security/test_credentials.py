@@ -141,11 +141,11 @@ def test_what_may_be_a_password_is_masked_where_a_command_is_shown(argv: list[st
 
 def test_the_journal_learns_no_password_by_the_check_before_each_start(tmp_path: Path) -> None:
     (tmp_path / "host.toml").write_text('[templates.t]\nargv = ["sleep", "redis://:s3cret@h/0", "--token", "s3cret"]\n')
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-m", "headway", "agent", "check", "--offline", "--host-file", str(tmp_path / "host.toml"),
          "--state-dir", str(tmp_path / "state")],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert "s3cret" not in told.stdout + told.stderr
-    assert "sleep redis://***@h/0 --token ***" in told.stdout
-    assert "templates t have no user of their own" in told.stdout
+    assert "s3cret" not in printed.stdout + printed.stderr
+    assert "sleep redis://***@h/0 --token ***" in printed.stdout
+    assert "templates t have no user of their own" in printed.stdout

@@ -40,7 +40,7 @@ def states(plane: Plane) -> dict[str, str]:
         return {each["name"]: each["state"] for each in admin.get("/v1/tokens").json()["tokens"]}
 
 
-def told(plane: Plane) -> list[str]:
+def reported(plane: Plane) -> list[str]:
     with plane.client(None) as anybody:
         health = anybody.get("/v1/health").json()
     return [text for kind, text in zip(health["kinds"], health["reasons"], strict=True) if kind == "credentials"]
@@ -62,16 +62,16 @@ def test_a_token_warns_before_it_ends_and_is_refused_after_it(
         return said.out, said.err
 
     assert set(states(plane).values()) == {"valid"}
-    assert told(plane) == []
+    assert reported(plane) == []
     assert listed()[1] == ""
     moved(migrated_url, 28)
     assert states(plane) == {"for ever": "valid", "joiner": "expires_soon", "collectors": "expires_soon"}
     out, warned = listed()
     assert re.search(r"4[78]\.\d h: expires soon", out)
     assert warned.startswith("warning: collectors: expired, or soon")
-    assert told(plane) == [], "two days before is no incident"
+    assert reported(plane) == [], "two days before is no incident"
     moved(migrated_url, 1.5)
-    (reason,) = told(plane)
+    (reason,) = reported(plane)
     assert re.match(r"1 token expires within a day, in 1[12](\.\d)? h: ", reason)
     assert "collectors" not in reason, "health is shown without a token"
     moved(migrated_url, 1)
@@ -83,7 +83,7 @@ def test_a_token_warns_before_it_ends_and_is_refused_after_it(
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
     why = r"the token 'collectors' expired 12(\.\d)? h ago: an administrator makes another with `headway token create"
     assert re.search(why, refused.value.details())
-    assert any("that was revoked or has expired" in each for each in told(plane))
+    assert any("that was revoked or has expired" in each for each in reported(plane))
     assert states(plane)["collectors"] == "expired"
     assert re.search(r"expired 12\.\d h ago", listed()[0])
 

@@ -72,7 +72,7 @@ class Forger:
 
     def forge(self, worker_id: str, *, started_as: str | None = None, **marks: str) -> subprocess.Popen[bytes]:
         """A process with such marks."""
-        told: Mapping[str, object] = {
+        reported: Mapping[str, object] = {
             "template": "mail",
             "template_hash": "",
             "restart_generation": 0,
@@ -83,7 +83,7 @@ class Forger:
             "HEADWAY_AGENT_ID": self._agent_id,
             "HEADWAY_WORKER_ID": worker_id,
             "HEADWAY_POOL": "mail",
-            "HEADWAY_STARTED_AS": json.dumps(told) if started_as is None else started_as,
+            "HEADWAY_STARTED_AS": json.dumps(reported) if started_as is None else started_as,
             **marks,
         }
         forged = subprocess.Popen(

@@ -28,8 +28,8 @@ def batch(producer: str, sequence: int, *queues: str) -> dict[str, Any]:
     return {"producer": producer, "sequence": sequence, "sent_at_s": 1_800_000_000.0, "samples": samples}
 
 
-def sent(client: httpx.Client, *told: Any) -> httpx.Response:
-    return client.post("/v1/telemetry", json=batch(*told))
+def sent(client: httpx.Client, *shown: Any) -> httpx.Response:
+    return client.post("/v1/telemetry", json=batch(*shown))
 
 
 def listed(client: httpx.Client) -> list[str]:
@@ -65,10 +65,10 @@ def test_a_token_that_makes_up_queues_fills_its_own_room_and_no_more(plane: Plan
         full = sent(people, "p", 2, "real/one-more")
         assert "HEADWAY_QUEUES allows" in full.json()["detail"]
         assert len(listed(people)) == 60
-        told = samples_of(people)
-        assert sum(map(len, told.values())) <= 210
-        assert told["headway_metrics_omitted_series"][0].value > 0
-        refused = {sample.labels["kind"]: sample.value for sample in told["headway_refused_names"]}
+        shown = samples_of(people)
+        assert sum(map(len, shown.values())) <= 210
+        assert shown["headway_metrics_omitted_series"][0].value > 0
+        refused = {sample.labels["kind"]: sample.value for sample in shown["headway_refused_names"]}
         assert refused["queues"] == 1_041
     assert sum("telemetry refused sender=token flood" in line for line in plane.said) == 1
 
@@ -116,8 +116,8 @@ def test_made_up_producers_are_bounded(plane: Plane) -> None:
         assert statuses == [200] * 5 + [429] * 3
         assert sent(people, "real", 1, "x/1").status_code == 200
         assert sent(flood, "p1", 2, "x/1").status_code == 200
-        told = samples_of(people)
-    assert {each.labels["kind"]: each.value for each in told["headway_refused_names"]}["producers"] == 3
+        shown = samples_of(people)
+    assert {each.labels["kind"]: each.value for each in shown["headway_refused_names"]}["producers"] == 3
 
 
 def test_nobody_claims_batches_of_somebody_elses_producer(plane: Plane) -> None:

@@ -33,15 +33,15 @@ def hostile(request: pytest.FixtureRequest, served: Served, seed: Seed) -> str:
     seed.host(name)
     template = {"name": name, "content_hash": name, "slots": 1, "cpu_cores": 0.25, "memory_bytes": 64 << 20}
     templates = json.dumps([template, {**template, "name": "rq"}])
-    told = {"labels": json.dumps({name: name}), "templates": templates, "cordon_reason": name, "cordoned_by": name}
-    seed.host_is(name, state="cordoned", agent_version=name, failing=json.dumps({name: now_s}), **told)
+    printed = {"labels": json.dumps({name: name}), "templates": templates, "cordon_reason": name, "cordoned_by": name}
+    seed.host_is(name, state="cordoned", agent_version=name, failing=json.dumps({name: now_s}), **printed)
     seed.worker(name, POOL, 1)
     seed.worker(name, name, 2)
     seed.leader()
     seed.pipeline()
     for table, column in (("pipeline_health", "pipeline"), ("leader_epoch", "leader")):
-        seed.told(f"update {table} set {column} = %s", name)
-    seed.told(
+        seed.execute_with(f"update {table} set {column} = %s", name)
+    seed.execute_with(
         "insert into rollup_minutes (queue, job_class, bucket_s, arrived_jobs) values (%s, %s, %s, 1)",
         name,
         name,

@@ -59,9 +59,9 @@ def begun(role: str, folder: Path, *words: str, **settings: str) -> tuple[int, l
         cwd=folder, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     said = done.stdout + done.stderr
-    told = [line for line in done.stderr.splitlines() if line.startswith("[")]
-    assert told, said
-    dumpable, left = json.loads(told[-1])
+    printed = [line for line in done.stderr.splitlines() if line.startswith("[")]
+    assert printed, said
+    dumpable, left = json.loads(printed[-1])
     return dumpable, left, said
 
 

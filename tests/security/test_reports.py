@@ -43,7 +43,7 @@ def test_a_report_of_more_than_a_host_may_have_is_refused_to_it_with_the_bound(
     """30,000 start-ups in one report of half a MB made all others wait for 20 s; 100,000 held a transaction 7 min."""
     host = Host(stub, "a")
     start_ups = [agent_pb2.StartUp(template=f"t{n}", start_up_s=1.0) for n in range(900)]
-    for told, setting in (
+    for reported, setting in (
         ({"start_ups": start_ups}, "HEADWAY_TEMPLATES_PER_HOST"),
         ({"exits": [agent_pb2.Exit(template=f"t{n}", exit_s=1.0) for n in range(900)]}, "HEADWAY_TEMPLATES_PER_HOST"),
         ({"workers": [worker(n) for n in range(2_001)]}, "HEADWAY_WORKERS_PER_HOST"),
@@ -51,7 +51,7 @@ def test_a_report_of_more_than_a_host_may_have_is_refused_to_it_with_the_bound(
         ({"templates": [agent_pb2.Template(name=f"t{n}", slots=1) for n in range(201)]}, "HEADWAY_TEMPLATES_PER_HOST"),
     ):
         with pytest.raises(grpc.RpcError) as refused:
-            host.report(**told)
+            host.report(**reported)
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert setting in refused.value.details()
     assert host.report(workers=[worker(1)]).lease_s > 0

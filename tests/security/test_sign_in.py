@@ -101,8 +101,8 @@ def test_a_host_that_takes_another_name_is_audited(plane: Plane, migrated_url: s
 def test_a_name_forges_no_line_of_the_log_and_none_of_the_audit_log(plane: Plane, migrated_url: str) -> None:
     forged = "x\r2026-01-01T00:00:00.000Z INFO headway signed in as admin\x1b[2J"
     with plane.client() as people:
-        told = {"queue": forged, "at_s": 1.8e9, "waiting_jobs": 1}
-        batch = {"producer": "p", "sequence": 1, "sent_at_s": 1.8e9, "samples": [told]}
+        recorded = {"queue": forged, "at_s": 1.8e9, "waiting_jobs": 1}
+        batch = {"producer": "p", "sequence": 1, "sent_at_s": 1.8e9, "samples": [recorded]}
         assert people.post("/v1/telemetry", json=batch).status_code == 200
         assert people.delete(f"/v1/queues/{quote(forged, safe='')}").status_code == 204
         path = "/v1/a%0a2026-01-01T00:00:00.000Z%20INFO%20forged"

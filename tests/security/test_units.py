@@ -156,11 +156,11 @@ def test_systemd_reads_every_line_and_calls_the_exposure_low(name: str, tmp_path
     about = [line for line in said.stderr.splitlines() if unit.name in line]
     assert [line for line in about if "Unknown" in line or "Failed to parse" in line or "ignoring" in line] == []
     threshold = f"--threshold={EXPOSURE_MAX[name]}"
-    looked = subprocess.run(
+    checked = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--no-pager", threshold, str(unit)],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
-    assert looked.returncode == 0, (looked.stdout + looked.stderr)[-2000:]
+    assert checked.returncode == 0, (checked.stdout + checked.stderr)[-2000:]
 
 
 AS_USER = """

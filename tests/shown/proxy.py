@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PIECE_BYTES = 65_536
-LOOK_S = 0.2
+POLL_S = 0.2
 
 
 class Proxy:

@@ -20,7 +20,7 @@ from headway.store.metrics.metrics_sink import MetricsSink
 from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineHeartbeat
 from headway_spark.stream.pipeline import BEAT_S, Progress
 
-LOOK_S = 0.3
+POLL_S = 0.3
 KEPT_S = 400.0  # events that a row may still change with
 SAMPLE = "sample"
 
@@ -52,7 +52,7 @@ def main() -> None:
 def _stream(hot: Path, sink: MetricsSink, stopping: threading.Event) -> None:
     kept: list[JobEvent | QueueSample] = []
     batch, beat_at_s = 0, 0.0
-    while not stopping.wait(LOOK_S):
+    while not stopping.wait(POLL_S):
         began_s = time.monotonic()
         files = sorted(hot.glob("*.parquet"))
         if not files:

@@ -14,7 +14,7 @@ from shown.site import WELL_WITHIN_S, Site
 from shown.views import VIEWS, Seen, Views
 
 SLACK_S = 1.5  # of the look itself: `top` is a process to start
-LOOK_S = 0.1
+POLL_S = 0.1
 HEAD = ("what goes wrong", *VIEWS)
 INTRO = """\
 # What goes wrong, and what people see of it
@@ -43,7 +43,7 @@ def judged(cause: Cause, site: Site, *, slack_s: float = SLACK_S) -> dict[str, A
         AssertionError: a view is green for too long, or does not name the cause in time; the row is its note.
     """
     cause.prepare(site)
-    with Views(site).looking() as views:
+    with Views(site).polling() as views:
         well = cause.begins_away or sees(lambda: not views.wrong(), within_s=WELL_WITHIN_S)
         assert well, f"not well before {cause.name}: {views.wrong()}\n{site.words()}"
         views.news()
@@ -54,9 +54,9 @@ def judged(cause: Cause, site: Site, *, slack_s: float = SLACK_S) -> dict[str, A
                 seen.began_s = time.monotonic()
             bound_s = max(cause.red_within_s, cause.named_within_s) + slack_s
             while not seen.is_complete and time.monotonic() < seen.began_s + bound_s:
-                for view, look in views.news():
-                    seen.take(view, look)
-                time.sleep(LOOK_S)
+                for view, poll in views.news():
+                    seen.take(view, poll)
+                time.sleep(POLL_S)
         finally:
             cause.end(site)
     row = {"cause": cause.name, "about": cause.about, "red_s": seen.red_s, "named_s": seen.named_s, "says": seen.says}
@@ -70,7 +70,7 @@ def judged(cause: Cause, site: Site, *, slack_s: float = SLACK_S) -> dict[str, A
 
 def settle(site: Site) -> None:
     """Return once every view is green again."""
-    with Views(site).looking() as views:
+    with Views(site).polling() as views:
         assert sees(lambda: not views.wrong(), within_s=WELL_WITHIN_S), f"{views.wrong()}\n{site.words()}"
 
 

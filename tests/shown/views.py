@@ -20,7 +20,7 @@ from lab.alerts import Samples, rules, scraped
 from shown.site import ANSWER_S, TOKEN, Site
 
 GREEN = frozenset({"on_time", "idle", "scaling"})
-LOOK_S = 0.4
+POLL_S = 0.4
 TOP_WITHIN_S = 60.0
 WORDS_MAX = 300
 ROW = re.compile(r"\S+\s{2,}|\s")  # of a table, or the rest of one; a sentence has single spaces
@@ -29,7 +29,7 @@ VIEWS = ("dashboard", "top", "health", "/metrics", "alerts")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ViewPoll:
     """What a view showed at one moment."""
 
     at_s: float
@@ -49,15 +49,15 @@ class Seen:
     named_s: dict[str, float] = field(default_factory=dict)
     says: dict[str, str] = field(default_factory=dict)
 
-    def take(self, view: str, look: Look) -> None:
+    def take(self, view: str, poll: ViewPoll) -> None:
         """Take in one look."""
-        if not look.wrong or look.at_s < self.began_s:
+        if not poll.wrong or poll.at_s < self.began_s:
             return
-        after_s = round(look.at_s - self.began_s, 1)
+        after_s = round(poll.at_s - self.began_s, 1)
         self.red_s.setdefault(view, after_s)
-        named = [each for each in look.wrong if self.names(view, each)]
+        named = [each for each in poll.wrong if self.names(view, each)]
         if view not in self.named_s:
-            self.says[view] = (named or look.wrong)[0][:WORDS_MAX]
+            self.says[view] = (named or poll.wrong)[0][:WORDS_MAX]
             if named:
                 self.named_s[view] = after_s
 
@@ -73,12 +73,12 @@ class Views:
         self._site = site
         self._over = threading.Event()
         self._lock = threading.Lock()
-        self._newest: dict[str, Look] = {}
-        self._heard: list[tuple[str, Look]] = []
+        self._newest: dict[str, ViewPoll] = {}
+        self._heard: list[tuple[str, ViewPoll]] = []
         self._before: Samples = []
 
     @contextmanager
-    def looking(self) -> Iterator["Views"]:
+    def polling(self) -> Iterator["Views"]:
         """Look until the block ends."""
         self._before = scraped(self._metrics())
         threads = [
@@ -94,7 +94,7 @@ class Views:
             for thread in threads:
                 thread.join(TOP_WITHIN_S)
 
-    def news(self) -> list[tuple[str, Look]]:
+    def news(self) -> list[tuple[str, ViewPoll]]:
         """The looks since the last call."""
         with self._lock:
             heard, self._heard = self._heard, []
@@ -110,10 +110,10 @@ class Views:
             }
 
     def _saw(self, view: str, wrong: list[str]) -> None:
-        look = Look(time.monotonic(), tuple(wrong))
+        poll = ViewPoll(time.monotonic(), tuple(wrong))
         with self._lock:
-            self._newest[view] = look
-            self._heard.append((view, look))
+            self._newest[view] = poll
+            self._heard.append((view, poll))
 
     # --- each view ---------------------------------------------------------------------------------------------------
 
@@ -172,11 +172,11 @@ class Views:
             self._saw("top", wrong_in(done.stdout) if done.returncode == 0 else [done.stderr.strip()])
 
     def _run_health(self) -> None:
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(POLL_S):
             self._saw("health", self._health())
 
     def _run_metrics(self) -> None:
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(POLL_S):
             text, said = self._scrape()
             samples = scraped(text)
             kinds = [labels["reason"] for name, labels, _ in samples if name == "headway_health_reason"]
@@ -191,8 +191,10 @@ class Views:
         found = []
         for rule in rules():
             for labels in rule.pending(samples, self._before):
-                told = ",".join(f"{key}={value}" for key, value in labels.items() if key in {"reason", "state", "pool"})
-                found.append(f"{rule.name}({told}), fires after {rule.for_s:.0f} s")
+                labelled = ",".join(
+                    f"{key}={value}" for key, value in labels.items() if key in {"reason", "state", "pool"}
+                )
+                found.append(f"{rule.name}({labelled}), fires after {rule.for_s:.0f} s")
         return found
 
     def _health(self) -> list[str]:

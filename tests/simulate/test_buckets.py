@@ -117,10 +117,10 @@ def test_a_bucket_is_written_on_until_it_has_passed() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 5), st.integers(0, 9)), min_size=1, max_size=80))
-def test_what_is_forgotten_changes_no_metric(looks: list[tuple[int, int, int]]) -> None:
+def test_what_is_forgotten_changes_no_metric(observations: list[tuple[int, int, int]]) -> None:
     """Five-second parts with silences of up to 25 min between them."""
     kept, everything, at_s = KeptRows(OBJECTIVE), {}, 1_000_000.0
-    for silent_buckets, arrived, waiting in looks:
+    for silent_buckets, arrived, waiting in observations:
         at_s += BUCKET_S * (1 + silent_buckets)
         row = part(at_s, arrived=arrived, waiting=waiting)
         everything[row.bucket_s] = row

@@ -36,18 +36,18 @@ def test_the_stepping_interface_is_the_one_that_is_documented() -> None:
             pickup_max_s=None,
         )
     )
-    # 10 − 4 − 1.5 = 4.5 s left, too little for the next look; nothing is known of the service time: one worker a job
+    # 10 − 4 − 1.5 = 4.5 s left, too little for the next evaluation; nothing is known of the service time: one worker a job
     assert (decision.target_workers, decision.binding) == (3, "backlog_drain")
 
 
 class World:
-    """A pool that does as it is told at once: jobs start at the next look where a worker is free, and end one later."""
+    """A pool that obeys at once: jobs start at the next evaluation with a free worker, and end one later."""
 
     def __init__(self) -> None:
         self.at_s = 0.0
         self.waiting = self.busy = self.workers = 0
 
-    def look(self, arrived: int) -> Observation:
+    def observe(self, arrived: int) -> Observation:
         self.at_s += TICK_S
         finished, self.busy = self.busy, 0
         self.waiting += arrived
@@ -70,7 +70,7 @@ class World:
 
 
 class Restless(Controller):
-    """A controller that decides at every look."""
+    """A controller that decides at every evaluation."""
 
     def _is_still(self, decision: object) -> bool:
         return False
@@ -90,7 +90,7 @@ def test_a_decision_that_is_passed_over_is_the_one_that_would_have_been_made(
     passing, restless = (kind(strategy=name, start_up_s=start_up_s, workers_max=9) for kind in (Controller, Restless))
     for burst, silence in workload:
         for arrived in [*burst, *[0] * silence]:
-            seen = world.look(arrived)
+            seen = world.observe(arrived)
             decision, expected = passing.step(seen), restless.step(seen)
             ours, theirs = (
                 {key: value for key, value in asdict(each).items() if key not in {"at_s", "metrics"}}

@@ -13,7 +13,7 @@ from headway.simulate import Controller, Observation
 
 NOW_S = 1_760_000_000.0
 COUNTS = st.integers(0, 500)
-LOOKS = st.builds(
+OBSERVATIONS = st.builds(
     Observation,
     at_s=st.just(NOW_S),
     waiting=COUNTS,
@@ -33,20 +33,20 @@ STEPS_S = st.sampled_from([0.0, 0.001, 5.0, 5.0, 5.0, 60.0, 86_400.0, 3e7, -5.0,
 
 @pytest.mark.parametrize("strategy", sorted(BUILT_IN))
 @given(
-    looks=st.lists(st.tuples(STEPS_S, LOOKS), max_size=8),
+    observations=st.lists(st.tuples(STEPS_S, OBSERVATIONS), max_size=8),
     low=st.integers(0, 5),
     room=st.integers(0, 50),
     start_up_s=st.sampled_from([0.0, 2.0, 30.0]),
 )
 def test_any_observations_keep_the_bounds_and_never_crash(
-    strategy: str, looks: list[tuple[float, Observation]], low: int, room: int, start_up_s: float
+    strategy: str, observations: list[tuple[float, Observation]], low: int, room: int, start_up_s: float
 ) -> None:
     """Counts that contradict each other, the same look twice, silences of a year, clocks that are set back."""
     controller = Controller(strategy=strategy, workers_min=low, workers_max=low + room, start_up_s=start_up_s)
     at_s = NOW_S
-    for step_s, look in looks:
+    for step_s, observation in observations:
         at_s += step_s
-        decision = controller.step(replace(look, at_s=at_s))
+        decision = controller.step(replace(observation, at_s=at_s))
         assert low <= decision.target_workers <= low + room
         assert 0 <= decision.burst_workers <= decision.target_workers
         assert all(0 <= demand.slots < math.inf for demand in decision.demands)

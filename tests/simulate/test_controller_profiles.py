@@ -18,14 +18,14 @@ def controller(wanted: Profile, **values: object) -> Controller:
     return Controller(profile=wanted, **values)
 
 
-def look(at_s: float, workers: int = 0) -> Observation:
+def observed(at_s: float, workers: int = 0) -> Observation:
     return Observation(at_s=at_s, waiting=0, workers=workers, idle=workers)
 
 
 def test_schedules_go_by_the_clock_of_the_rehearsal() -> None:
     noon = Schedule(starts="12:00", ends="13:00", time_zone="Asia/Kolkata", workers_min=3)  # 06:30 to 07:30 UTC
     rehearsed = controller(profile(schedules=(noon,)), zones={"Asia/Kolkata": ZoneInfo("Asia/Kolkata")})
-    targets = [rehearsed.step(look(hour * 3600.0)).target_workers for hour in (6.0, 6.5, 7.4, 7.5)]
+    targets = [rehearsed.step(observed(hour * 3600.0)).target_workers for hour in (6.0, 6.5, 7.4, 7.5)]
     assert targets == [0, 3, 3, 0]
 
 
@@ -46,7 +46,7 @@ def test_a_budget_of_the_day_counts_what_was_rehearsed_since_midnight() -> None:
     rehearsed = controller(profile(workers_min=4, cost_per_worker_hour=1.0, budget_per_day=40.0))
     workers, spent_hours, by_day = 0, 0.0, []
     for minute in range(2 * 24 * 60):
-        decision = rehearsed.step(look(minute * 60.0, workers))
+        decision = rehearsed.step(observed(minute * 60.0, workers))
         workers = decision.target_workers
         spent_hours += workers / 60
         if minute % 1440 == 1439:
@@ -63,5 +63,5 @@ def test_a_strategy_reads_its_numbers_from_the_profile_and_from_who_drives_it() 
     seen: list[dict[str, float]] = []
     strategies = {"mine": Strategy(name="mine", advise=advise, options={"a": 1.0, "b": 1.0, "c": 1.0})}
     wanted = profile(strategy="mine", strategy_options={"b": 2.0, "c": 2.0})
-    controller(wanted, strategies=strategies, options={"c": 3.0}).step(look(0.0))
+    controller(wanted, strategies=strategies, options={"c": 3.0}).step(observed(0.0))
     assert seen == [{"a": 1.0, "b": 2.0, "c": 3.0}]

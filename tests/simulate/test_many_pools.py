@@ -97,8 +97,8 @@ def test_the_next_decision_goes_on_from_what_sharing_left() -> None:
             controller.step(Observation(at_s=at_s, waiting=50, oldest_age_s=9.0, arrived=50))
     assert had.outcome is not None
     had.continue_from(replace(had.outcome.memory, target_workers=3))
-    look = Observation(at_s=10.0, waiting=50, oldest_age_s=14.0, workers=3, starting=3)
-    assert [controller.step(look).target_workers for controller in (wanted, had)] == [6, 5]
+    observation = Observation(at_s=10.0, waiting=50, oldest_age_s=14.0, workers=3, starting=3)
+    assert [controller.step(observation).target_workers for controller in (wanted, had)] == [6, 5]
 
 
 def test_a_wide_worker_gets_its_place_from_narrow_ones() -> None:

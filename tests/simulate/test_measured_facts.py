@@ -25,7 +25,7 @@ MEASURED = Behaviour(
 )
 
 
-def seen_by(controller_of: dict[str, object], look: Observation) -> PoolView:
+def seen_by(controller_of: dict[str, object], observation: Observation) -> PoolView:
     """What a strategy is given at one look."""
     views: list[PoolView] = []
 
@@ -34,7 +34,7 @@ def seen_by(controller_of: dict[str, object], look: Observation) -> PoolView:
         return BUILT_IN["hybrid"].advise(queue, view, state, now_s)
 
     strategies = {"mine": Strategy(name="mine", advise=advise)}
-    Controller(profile=profile(strategy="mine"), strategies=strategies, **controller_of).step(look)
+    Controller(profile=profile(strategy="mine"), strategies=strategies, **controller_of).step(observation)
     return views[-1]
 
 
@@ -46,8 +46,8 @@ def test_what_was_measured_is_in_the_view() -> None:
 
 
 def test_what_is_seen_later_counts_more() -> None:
-    look = Observation(at_s=0.0, waiting=0, start_up_s=9.0, dispatch_overhead_s=0.5, capacity_workers=4)
-    view = seen_by({"behaviour": MEASURED}, look)
+    observation = Observation(at_s=0.0, waiting=0, start_up_s=9.0, dispatch_overhead_s=0.5, capacity_workers=4)
+    view = seen_by({"behaviour": MEASURED}, observation)
     assert (view.start_up_s, view.dispatch_overhead_s, view.capacity_workers) == (9.0, 0.5, 4)
 
 

@@ -18,20 +18,20 @@ class Watched:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        self.looks = 0
+        self.observations = 0
 
     def step(self, observation: Observation, /, *, now_s: float | None = None) -> Target:
-        self.looks += 1
+        self.observations += 1
         return self._controller.step(observation, now_s=now_s)
 
 
 class Counted(Controller):
-    """A controller that counts its looks."""
+    """A controller that counts its observations."""
 
-    looks = 0
+    observations = 0
 
     def step(self, observation: Observation, *, now_s: float | None = None):  # type: ignore[no-untyped-def]
-        self.looks += 1
+        self.observations += 1
         return super().step(observation, now_s=now_s)
 
 
@@ -58,13 +58,13 @@ def test_every_figure_is_the_same_as_with_every_evaluation(seed: int, kind: tupl
     plan = PoolPlan(jobs=sparse(seed), start_up_s=start_up_s, start_up_spread=0.3)
     ticks: tuple[list[float], list[float]] = ([], [])
     results: list[Result] = []
-    for told, hidden in zip(ticks, (False, True), strict=True):
+    for given, hidden in zip(ticks, (False, True), strict=True):
         one = controller(Controller, strategy=strategy, workers_min=workers_min, start_up_s=start_up_s)
         (result,) = simulate(
             [plan],
             [Watched(one) if hidden else one],
             rehearsal=Rehearsal(begins_at_s=1_760_000_000.0, seed=seed),
-            on_tick=told.append,
+            on_tick=given.append,
         )
         results.append(result)
     assert results[0] == results[1]
@@ -85,4 +85,4 @@ def test_a_quiet_pool_is_hardly_evaluated() -> None:
     assert isinstance(one, Counted)
     (result,) = simulate([PoolPlan(jobs=Jobs(at_s=[0.0, 86_000.0], service_s=[1.0, 1.0]))], [one])
     assert result.ticks > 17_000
-    assert one.looks < 300
+    assert one.observations < 300

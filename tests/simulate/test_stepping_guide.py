@@ -13,10 +13,10 @@ def test_the_example_runs_as_printed() -> None:
 
 
 def test_every_field_of_an_observation_is_explained() -> None:
-    told = {
+    described = {
         name
         for line in PAGE.splitlines()
         if line.startswith("| `")
         for name in re.findall(r"`(\w+)`", line.split("|")[1])
     }
-    assert told == {item.name for item in fields(Observation)}
+    assert described == {item.name for item in fields(Observation)}

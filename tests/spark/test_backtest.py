@@ -122,7 +122,7 @@ def test_a_job_that_comes_back_for_another_attempt_is_known_for_a_retry(spark: S
     def of(job_id: str, kind: EventKind, at_s: float, **known: Any) -> JobEvent:
         return JobEvent(queue="redis/mail", job_id=job_id, kind=kind, at_s=START_S + at_s, **known)
 
-    told = [
+    reported = [
         of("a", EventKind.ENQUEUED, 0),
         of("a", EventKind.FAILED, 3, started_at_s=START_S + 1),
         of("b", EventKind.ENQUEUED, 20, attempt=1),
@@ -130,7 +130,7 @@ def test_a_job_that_comes_back_for_another_attempt_is_known_for_a_retry(spark: S
         of("a", EventKind.ENQUEUED, 60, attempt=2),
         of("a", EventKind.FINISHED, 65, started_at_s=START_S + 61),
     ]
-    publish(tmp_path, "1.parquet", table(told))
+    publish(tmp_path, "1.parquet", table(reported))
     with held_events(spark, tmp_path) as log:
         played = jobs_of(log).orderBy("at_s").collect()
         came_afresh = jobs_of(fresh(log)).orderBy("at_s").collect()

@@ -30,7 +30,7 @@ BEGAN_S = 1_000_000.0
 NO_TIMES = (float("nan"), float("inf"), float("-inf"), -1.0, 1e15)
 FAR_TIMES = (0.0, 3e9)  # wrong, but times: ingest corrects them, and a file of another origin may hold them
 
-Told = JobEvent | QueueSample
+Reported = JobEvent | QueueSample
 
 # Round ones, where buckets and sketches begin, and any others.
 MOMENTS = st.integers(0, 600).map(lambda quarters: quarters / 4) | st.floats(0, 150)
@@ -83,20 +83,20 @@ def odd_events(times: Sequence[float]) -> st.SearchStrategy[JobEvent]:
 
 
 @st.composite
-def streams(draw: st.DrawFn, times: Sequence[float] = (*NO_TIMES, *FAR_TIMES)) -> list[Told]:
+def streams(draw: st.DrawFn, times: Sequence[float] = (*NO_TIMES, *FAR_TIMES)) -> list[Reported]:
     """What comes of some jobs and samples: a part of it, some of it twice, odd things among it, in any order."""
-    told: list[Told] = [event for job in draw(st.lists(jobs(), max_size=12)) for event in job]
-    told += draw(st.lists(SAMPLES, max_size=5)) + draw(st.lists(odd_events(times), max_size=3))
+    reported: list[Reported] = [event for job in draw(st.lists(jobs(), max_size=12)) for event in job]
+    reported += draw(st.lists(SAMPLES, max_size=5)) + draw(st.lists(odd_events(times), max_size=3))
     random = draw(st.randoms(use_true_random=False))
-    twice = [each for each in told if random.random() < 0.1]
-    come = [each for each in told if random.random() < 0.95] + twice
+    twice = [each for each in reported if random.random() < 0.1]
+    come = [each for each in reported if random.random() < 0.95] + twice
     random.shuffle(come)
     return come
 
 
-def made(strategy: st.SearchStrategy[list[Told]], count: int) -> list[list[Told]]:
+def made(strategy: st.SearchStrategy[list[Reported]], count: int) -> list[list[Reported]]:
     """``count`` different streams, the same at every run."""
-    found: list[list[Told]] = []
+    found: list[list[Reported]] = []
 
     @settings(
         max_examples=count,
@@ -107,15 +107,15 @@ def made(strategy: st.SearchStrategy[list[Told]], count: int) -> list[list[Told]
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
-    def draw(stream: list[Told]) -> None:
+    def draw(stream: list[Reported]) -> None:
         found.append([replace(each, queue=f"made/{len(found)}") for each in stream])
 
     draw()
     return found
 
 
-def defined(told: Sequence[Told]) -> list[BucketRow]:
-    return _ordered([*bucket_rows(told), *class_rows(each for each in told if isinstance(each, JobEvent))])
+def defined(reported: Sequence[Reported]) -> list[BucketRow]:
+    return _ordered([*bucket_rows(reported), *class_rows(each for each in reported if isinstance(each, JobEvent))])
 
 
 def _ordered(rows: Sequence[BucketRow]) -> list[BucketRow]:
@@ -138,27 +138,27 @@ def malformed() -> list[dict[str, Any]]:
 
 
 def test_spark_gives_the_rows_of_the_definition(spark: SparkSession) -> None:
-    told = [each for stream in made(streams(), STREAMS) for each in stream]
-    rows = table(told).to_pylist() + malformed()
+    reported = [each for stream in made(streams(), STREAMS) for each in stream]
+    rows = table(reported).to_pylist() + malformed()
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_nullable(SCHEMA)), schema=EVENTS)
     found = [bucket_row(row) for row in buckets(with_bucket(frame, lateness_s=600)).toArrow().to_pylist()]
     assert any(row.job_class for row in found)
-    assert_same(found, defined(told))
+    assert_same(found, defined(reported))
 
 
 def test_the_stream_gives_them_in_whatever_batches_events_come(spark: SparkSession, tmp_path: Path) -> None:
     """In four files, of which the later correct the rows of the earlier; then once more, with nothing new."""
-    told = [each for stream in made(streams(NO_TIMES), STREAMS // 2) for each in stream]
+    reported = [each for stream in made(streams(NO_TIMES), STREAMS // 2) for each in stream]
     kept = _Kept()
     stream = Stream(spark, log_dir=tmp_path / "log", checkpoint=tmp_path / "checkpoint", sink=kept, pace_s=0.0)
     stream.start()
     try:
         for part in range(4):
-            publish(tmp_path / "log", f"{part}.parquet", table(told[part::4]))
+            publish(tmp_path / "log", f"{part}.parquet", table(reported[part::4]))
             stream.run(is_stopping=lambda part=part: kept.batches > part)
     finally:
         stream.stop()
-    assert_same(list(kept.rows.values()), defined(told))
+    assert_same(list(kept.rows.values()), defined(reported))
 
 
 DISTRIBUTIONS: dict[str, Callable[[Random], float]] = {
@@ -174,17 +174,17 @@ DISTRIBUTIONS: dict[str, Callable[[Random], float]] = {
 def test_quantiles_of_any_window_are_within_two_percent(spark: SparkSession) -> None:
     """Of the durations themselves, sorted: ten minutes of each distribution, and windows of 1, 3 and 10 minutes."""
     random, spans_s = Random(7), (60.0, 180.0, 600.0)
-    told = [
+    reported = [
         JobEvent(queue=name, job_id="1", kind=EventKind.FINISHED, at_s=at_s, started_at_s=at_s - drawn(random))
         for name, drawn in DISTRIBUTIONS.items()
         for at_s in (BEGAN_S + number / 5 for number in range(3_000))
     ]
-    frame = spark.createDataFrame(table(told), schema=EVENTS)
+    frame = spark.createDataFrame(table(reported), schema=EVENTS)
     found = [bucket_row(row) for row in buckets(with_bucket(frame, lateness_s=600)).toArrow().to_pylist()]
     for name, span_s, percentile in product(DISTRIBUTIONS, spans_s, (95, 99)):
         exact_s = sorted(
             value
-            for value, event in ((service_time_s(event), event) for event in told)
+            for value, event in ((service_time_s(event), event) for event in reported)
             if value is not None and event.queue == name and event.at_s < BEGAN_S + span_s
         )
         sketch = merged(row.service_sketch for row in found if row.queue == name and row.bucket_s < BEGAN_S + span_s)

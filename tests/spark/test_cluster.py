@@ -75,16 +75,16 @@ class Kept:
 def events(batches: int) -> list[JobEvent | QueueSample]:
     """Late ones among them, but none that ingest would have to move."""
     producer = Producer("app", [], seed="cluster", events_per_s=1.0)
-    told = [producer._batch() for _ in range(batches)]
-    return [each for batch in told for each in (*batch.events, *batch.samples) if each.queue != OVERDUE]
+    reported = [producer._batch() for _ in range(batches)]
+    return [each for batch in reported for each in (*batch.events, *batch.samples) if each.queue != OVERDUE]
 
 
 def test_a_cluster_gives_the_rows_that_the_embedded_stream_gives(
     spark: SparkSession, migrated_url: str, tmp_path: Path
 ) -> None:
     """One master, two workers, and `spark-submit sparkjobs/submit.py` with the packages as a zip."""
-    told = events(90)
-    first, second = told[: len(told) // 2], told[len(told) // 2 :]
+    reported = events(90)
+    first, second = reported[: len(reported) // 2], reported[len(reported) // 2 :]
     publish(tmp_path / "log", "1.parquet", table(first))
     with cluster(tmp_path) as (master_url, env, master_log):
         env |= {
@@ -97,13 +97,16 @@ def test_a_cluster_gives_the_rows_that_the_embedded_stream_gives(
         with submitted(master_url, zipped, log=tmp_path / "submit.log", env=env) as submit:
             await_rows(migrated_url, first, tmp_path / "submit.log")
             publish(tmp_path / "log", "2.parquet", table(second))  # on top of the state that the executors hold
-            await_rows(migrated_url, told, tmp_path / "submit.log")
+            await_rows(migrated_url, reported, tmp_path / "submit.log")
             assert str(zipped) in python_path_of(submit)
         said = master_log.read_text()
     assert len(set(re.findall(r"Launching executor app-\S+ on worker (\S+)", said))) == 2, said[-3000:]
     found = keyed(stored(migrated_url))
     assert differing(embedded_rows(spark, tmp_path, [first, second]), found) == []
-    assert differing(keyed([*bucket_rows(told), *class_rows(e for e in told if isinstance(e, JobEvent))]), found) == []
+    assert (
+        differing(keyed([*bucket_rows(reported), *class_rows(e for e in reported if isinstance(e, JobEvent))]), found)
+        == []
+    )
 
 
 def test_a_backtest_on_a_cluster_gives_the_figures_that_simulate_gives(tmp_path: Path) -> None:
@@ -130,8 +133,8 @@ def test_a_backtest_on_a_cluster_gives_the_figures_that_simulate_gives(tmp_path:
     assert {name: alone[name] for name in figures} == {name: played["as it is"][name] for name in figures}
 
 
-def await_rows(database_url: str, told: list[JobEvent | QueueSample], log: Path) -> None:
-    until(lambda: counted(stored(database_url)) == counted(bucket_rows(told)), log)
+def await_rows(database_url: str, reported: list[JobEvent | QueueSample], log: Path) -> None:
+    until(lambda: counted(stored(database_url)) == counted(bucket_rows(reported)), log)
 
 
 def counted(rows: Iterable[BucketRow]) -> int:
@@ -147,10 +150,10 @@ def embedded_rows(spark: SparkSession, folder: Path, files: list[list[JobEvent |
     stream.start()
     try:
         jobs = 0
-        for number, told in enumerate(files, 1):
+        for number, reported in enumerate(files, 1):
             if number > 1:
-                publish(log_dir, f"{number}.parquet", table(told))
-            jobs += counted(bucket_rows(told))
+                publish(log_dir, f"{number}.parquet", table(reported))
+            jobs += counted(bucket_rows(reported))
             deadline_s = time.monotonic() + WITHIN_S
             stream.run(
                 is_stopping=lambda: (

@@ -41,13 +41,13 @@ def test_a_topic_gives_the_rows_that_the_log_gives(spark: SparkSession) -> None:
         JobEvent(queue="redis/mail", job_id="a", kind=EventKind.STARTED, at_s=NOW_S - 1, enqueued_at_s=NOW_S - 3),
         JobEvent(queue="redis/mail", job_id="a", kind=EventKind.FINISHED, at_s=NOW_S, started_at_s=NOW_S - 1),
     ]
-    told = [*happened, QueueSample(queue="redis/mail", at_s=NOW_S - 2, waiting_jobs=4, oldest_age_s=1.5)]
-    values = [message(**({"kind": "sample"} | asdict(each) | {"schema_version": 1})) for each in told]
+    reported = [*happened, QueueSample(queue="redis/mail", at_s=NOW_S - 2, waiting_jobs=4, oldest_age_s=1.5)]
+    values = [message(**({"kind": "sample"} | asdict(each) | {"schema_version": 1})) for each in reported]
     events = kafka.events(topic(spark, *values))
     assert {(field.name, field.dataType) for field in events.schema} == {(f.name, f.dataType) for f in EVENTS}
     rows = buckets(with_bucket(events, lateness_s=600)).toArrow().to_pylist()
     found = sorted(map(bucket_row, rows), key=lambda row: (row.job_class or "", row.bucket_s))
-    assert found == [*bucket_rows(told), *class_rows(happened)]
+    assert found == [*bucket_rows(reported), *class_rows(happened)]
 
 
 def test_what_is_no_event_is_left_out_and_stops_nothing(spark: SparkSession) -> None:

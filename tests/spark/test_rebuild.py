@@ -58,11 +58,11 @@ class Log:
     def ingested(self, *ages_s: float, written_ago_s: float | None = None) -> str:
         """A file in hot/ with a start so many seconds ago each."""
         self._files += 1
-        told = [job(self.now_s - age_s, len(self.events) + n) for n, age_s in enumerate(ages_s)]
-        self.events += told
+        reported = [job(self.now_s - age_s, len(self.events) + n) for n, age_s in enumerate(ages_s)]
+        self.events += reported
         written_ago_s = min(ages_s) if written_ago_s is None else written_ago_s
         name = f"{round((self.now_s - written_ago_s) * 1000):013d}-abc-{self._files:06d}.parquet"
-        publish(self.log, name, table(told), age_s=written_ago_s)
+        publish(self.log, name, table(reported), age_s=written_ago_s)
         return name
 
     def streamed(self, spark: SparkSession, kept: Kept) -> None:

@@ -178,17 +178,17 @@ async def test_no_statement_and_no_lock_is_waited_for_without_end(postgres_url: 
 
 async def test_a_listener_is_woken_when_it_begins_to_listen_and_after_each_interruption(postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as other:
-        async with asyncio.timeout(BOUND_S), aclosing(listen(postgres_url, ["one", "two"])) as heard:
-            assert [await anext(heard), await anext(heard)] == [("one", WAKE), ("two", WAKE)]
+        async with asyncio.timeout(BOUND_S), aclosing(listen(postgres_url, ["one", "two"])) as received:
+            assert [await anext(received), await anext(received)] == [("one", WAKE), ("two", WAKE)]
             other.execute("notify two, '17'")
-            assert await anext(heard) == ("two", "17")
+            assert await anext(received) == ("two", "17")
             other.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%' "
                 "and datname = current_database()"
             )
-            assert [await anext(heard), await anext(heard)] == [("one", WAKE), ("two", WAKE)]
+            assert [await anext(received), await anext(received)] == [("one", WAKE), ("two", WAKE)]
             other.execute("notify one")
-            assert await anext(heard) == ("one", "")
+            assert await anext(received) == ("one", "")
 
 
 async def test_a_listener_waits_for_a_server_that_is_not_there_yet(tmp_path, monkeypatch) -> None:

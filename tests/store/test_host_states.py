@@ -25,7 +25,7 @@ async def conn(migrated_url: str) -> AsyncIterator[Connection]:
     await engine.dispose()
 
 
-async def heard(conn: Connection, name: str = "a") -> str:
+async def enrolled(conn: Connection, name: str = "a") -> str:
     """A host that just reported a worker. Returns its id."""
     host_id = await enrol(conn, name=name, host_id="", boot_id="boot", agent_version="1")
     worker = Worker(
@@ -60,7 +60,7 @@ async def audited(conn: Connection) -> list[tuple[str, str, str, Any, Any]]:
 async def test_who_set_what_and_why_is_kept_with_the_host_and_in_the_audit_log(
     conn: Connection, state: HostState, action: str
 ) -> None:
-    await heard(conn)
+    await enrolled(conn)
     await put(conn, state)
     (row,) = await read_hosts(conn)
     assert (row.host.state, row.cordoned_by, row.cordon_reason) == (state, "ada", "new disk")
@@ -70,14 +70,14 @@ async def test_who_set_what_and_why_is_kept_with_the_host_and_in_the_audit_log(
 
 
 async def test_the_same_again_changes_nothing(conn: Connection) -> None:
-    await heard(conn)
+    await enrolled(conn)
     await put(conn, HostState.CORDONED)
     await put(conn, HostState.CORDONED)
     assert len(await audited(conn)) == 1
 
 
 async def test_a_host_that_serves_again_says_nothing_of_what_was(conn: Connection) -> None:
-    await heard(conn)
+    await enrolled(conn)
     await put(conn, HostState.DRAINING)
     await put(conn, HostState.SERVING, None)
     (row,) = await read_hosts(conn)
@@ -90,21 +90,21 @@ async def test_a_host_that_serves_again_says_nothing_of_what_was(conn: Connectio
 
 
 async def test_what_is_set_outlives_reports_and_enrolling_again(conn: Connection) -> None:
-    host_id = await heard(conn)
+    host_id = await enrolled(conn)
     await put(conn, HostState.CORDONED)
-    await heard(conn)
+    await enrolled(conn)
     await enrol(conn, name="a", host_id=host_id, boot_id="another", agent_version="2")
     assert (await load_hosts(conn))[0].state is HostState.CORDONED
 
 
 async def test_a_host_that_reports_cannot_be_forgotten(conn: Connection) -> None:
-    await heard(conn)
+    await enrolled(conn)
     with pytest.raises(Conflict, match="still reports"):
         await forget_host(conn, "a", reason="burnt", actor="ada")
 
 
 async def test_a_lost_host_is_forgotten_with_its_workers_and_enrols_anew(conn: Connection) -> None:
-    host_id = await heard(conn)
+    host_id = await enrolled(conn)
     await put(conn, HostState.CORDONED)
     await conn.execute(text("update hosts set lease_ends_at = now() - interval '1 second'"))
     await forget_host(conn, "a", reason="burnt", actor="ada")

@@ -268,14 +268,14 @@ async def test_exits_are_learned_like_start_ups_and_known_beside_them(conn: Conn
 async def test_since_when_a_worker_is_in_its_state_is_reported_once_a_state(conn: Connection) -> None:
     host_id = await enrolled(conn)
     now_s = float((await conn.execute(text("select extract(epoch from now())"))).scalar_one())
-    told = (
+    reported = (
         # of the worker: its state, for how long, and whether it is busy; and what is known then
         (WorkerState.STARTING, 2.0, None, 2.0),
         (WorkerState.RUNNING, 0.5, None, 0.5),
         (WorkerState.RUNNING, 1.5, True, 0.5),  # the same state: what was told first stays, as time stands still here
         (WorkerState.DRAINING, None, True, 0.0),  # an older agent does not say: since it was told
     )
-    for sequence, (state, age_s, is_busy, known_s) in enumerate(told):
+    for sequence, (state, age_s, is_busy, known_s) in enumerate(reported):
         since_s = None if age_s is None else NOW_S - age_s
         one = worker(state=state, state_since_s=since_s, is_busy=is_busy)
         await record_report(conn, report(host_id, sequence + 1, workers=(one,)))
@@ -371,9 +371,9 @@ async def test_a_host_is_what_its_last_report_says_of_it(conn: Connection) -> No
     host_id = await enrolled(conn)
     capacity = HostCapacity(cpu_cores=4.0, memory_bytes=8_000, gpus=2, cpu_pressure=0.5, memory_pressure=0.25)
     template = replace(TEMPLATE, gpus=1, labels={"model": "a100"}, isolation_drain_after_s=60.0)
-    told = worker(template_hash="h", memory_bytes=1_000)
+    reported = worker(template_hash="h", memory_bytes=1_000)
     await record_report(
-        conn, report(host_id, capacity=capacity, labels={"zone": "a"}, templates=(template,), workers=(told,))
+        conn, report(host_id, capacity=capacity, labels={"zone": "a"}, templates=(template,), workers=(reported,))
     )
     (host,) = await load_hosts(conn)
     assert (host.capacity, host.labels, host.templates) == (capacity, {"zone": "a"}, (template,))

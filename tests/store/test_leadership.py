@@ -109,8 +109,8 @@ async def test_an_epoch_far_ahead_of_the_clock_was_no_leaders_and_moves_nothing(
         assert await session.renew(epoch) == Renewed(doubted=("h",))
         connection.execute("update hosts set assignment_revision = 7, reported_at = now()")
         engine = create_engine(migrated_url)
-        async with engine.begin() as told:
-            (host,) = await load_hosts(told)
+        async with engine.begin() as notified:
+            (host,) = await load_hosts(notified)
         assert (host.is_undecided, host.is_confirmed) == (False, True)  # what is decided anew it would not take
         await engine.dispose()
     await session.close()
@@ -397,8 +397,8 @@ async def test_a_superseded_leader_holds_no_host_for_known(migrated_url: str, le
 
 async def _waits(engine: Engine) -> bool:
     """Whether somebody waits for the epoch's row."""
-    async with engine.begin() as looking:
-        found = await looking.exec_driver_sql(
+    async with engine.begin() as reading:
+        found = await reading.exec_driver_sql(
             "select count(*) from pg_stat_activity where wait_event_type = 'Lock' "
             "and datname = current_database() and query like '%%update leader_epoch%%'"
         )

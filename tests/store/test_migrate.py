@@ -133,9 +133,9 @@ def test_a_database_of_a_newer_headway_is_left_alone(database_url: str) -> None:
     upgrade(database_url)
     with psycopg.connect(database_url) as connection:
         connection.execute("update alembic_version set version_num = '9999'")
-    for look in (check, upgrade):
+    for inspect_schema in (check, upgrade):
         with pytest.raises(Misconfigured, match="at migration 9999, which this Headway does not know"):
-            look(database_url)
+            inspect_schema(database_url)
 
 
 def test_a_migration_that_meets_a_lock_gives_up_and_changes_nothing(database_url: str, monkeypatch) -> None:

@@ -111,7 +111,7 @@ async def test_a_queue_is_found_by_how_its_name_begins_whatever_the_name(
     engine: Engine, seed: Seed, queue: str
 ) -> None:
     seed.profile(Profile(pool="mail", queues=("mail",), template="rq"))
-    seed.told("update profile_queues set queue = %s", f"{queue}/mail")
+    seed.execute_with("update profile_queues set queue = %s", f"{queue}/mail")
     for name in (queue, f"{queue}/1", f"{queue}/mail", "other"):
         seed.sample(name, at_s=1.0)
     async with transaction(engine) as conn:

@@ -66,7 +66,7 @@ async def test_a_target_history_begins_with_the_decision_that_held(engine: Engin
 
 async def test_hosts_are_read_with_their_workers_and_their_last_report(engine: Engine, seed: Seed) -> None:
     began_s = time.time()
-    seed.host("b", heard_s=20.0)
+    seed.host("b", reported_ago_s=20.0)
     seed.host("a", lease_s=-1.0)
     seed.worker("b", "mail", 1)
     async with transaction(engine) as conn:

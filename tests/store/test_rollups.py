@@ -195,11 +195,11 @@ def test_an_hour_of_many_queues_is_made_in_parts_and_minutes_once(
     database.write(*(arrived(60.0 * minute, 1, queue=queue) for queue in queues for minute in range(2)))
     database.write(arrived(3600.0 + FINAL_S, 1))
     monkeypatch.setattr(rollups, "HOUR_QUEUES", 2)
-    looks: list[int] = []
+    reads: list[int] = []
 
     def is_stopping_in_the_hour() -> bool:
-        looks.append(database.count("rollup_hours"))
-        return looks[-1] > 0
+        reads.append(database.count("rollup_hours"))
+        return reads[-1] > 0
 
     tend(database.connection, is_stopping=is_stopping_in_the_hour, lacks=MissingRights())
     assert [row.queue for row in database.rows("rollup_hours")] == queues[:2]

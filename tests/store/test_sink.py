@@ -58,9 +58,9 @@ def test_each_batch_has_one_revision_and_says_it(migrated_url: str, sink: Metric
     with psycopg.connect(migrated_url, autocommit=True) as listener:
         listener.execute("listen headway_metrics")
         revision = sink.write([ROW, replace(ROW, queue="redis/video")], Progress())
-        told = next(listener.notifies(timeout=60, stop_after=1))
+        received = next(listener.notifies(timeout=60, stop_after=1))
         revisions = listener.execute("select distinct revision from queue_buckets").fetchall()
-    assert revisions == [(revision,)] == [(json.loads(told.payload)["revision"],)]
+    assert revisions == [(revision,)] == [(json.loads(received.payload)["revision"],)]
 
 
 def test_pools_at_zero_in_whose_queues_jobs_wait_are_woken(migrated_url: str, sink: MetricsSink) -> None:
@@ -75,8 +75,8 @@ def test_pools_at_zero_in_whose_queues_jobs_wait_are_woken(migrated_url: str, si
             )
         listener.execute("listen headway_metrics")
         sink.write([replace(ROW, queue=queue, waiting_jobs=int(queue != "d")) for queue in "abcd"], Progress())
-        told = next(listener.notifies(timeout=60, stop_after=1))
-    assert json.loads(told.payload)["wake"] == ["new", "zero"]
+        received = next(listener.notifies(timeout=60, stop_after=1))
+    assert json.loads(received.payload)["wake"] == ["new", "zero"]
 
 
 def test_a_pool_of_one_queue_is_woken_only_for_more_jobs_than_its_threshold(
@@ -98,8 +98,8 @@ def test_a_pool_of_one_queue_is_woken_only_for_more_jobs_than_its_threshold(
         listener.execute("listen headway_metrics")
         rows = [replace(ROW, queue=queue, waiting_jobs=3, in_flight_jobs=int(queue == "b")) for queue in "abcdfg"]
         sink.write(rows, Progress())
-        told = next(listener.notifies(timeout=60, stop_after=1))
-    assert json.loads(told.payload)["wake"] == ["broken", "more", "odd", "taken", "two"]
+        received = next(listener.notifies(timeout=60, stop_after=1))
+    assert json.loads(received.payload)["wake"] == ["broken", "more", "odd", "taken", "two"]
 
 
 def test_more_pools_than_a_notification_holds_wake_all_the_same() -> None:

@@ -25,9 +25,9 @@ class Disk:
 
     def _noted(self, act: Callable[..., Any], word: Callable[..., str]) -> Callable[..., Any]:
         def noted(*given: Any, **more: Any) -> Any:
-            told = word(*given)
+            answer = word(*given)
             result = act(*given, **more)
-            self.done.append(told)
+            self.done.append(answer)
             return result
 
         return noted

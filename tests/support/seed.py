@@ -33,7 +33,7 @@ class Seed:
         """Do what only a test does."""
         self._connection.execute(sql)
 
-    def told(self, sql: str, *values: object) -> None:
+    def execute_with(self, sql: str, *values: object) -> None:
         """The same, with values that come from outside."""
         self._connection.execute(sql, values)  # type: ignore[arg-type]
 
@@ -73,7 +73,7 @@ class Seed:
         name: str,
         *,
         lease_s: float = 3600.0,
-        heard_s: float = 3.0,
+        reported_ago_s: float = 3.0,
         cpu_cores: float = 4.0,
         memory_bytes: int = 8 << 30,
     ) -> None:
@@ -84,14 +84,14 @@ class Seed:
             values (%s, %s, '0.1.0', %s, %s, %s,
                 now() - make_interval(secs => %s), now() + make_interval(secs => %s))
             """,
-            [f"id-{name}", name, cpu_cores, memory_bytes, json.dumps([TEMPLATE]), heard_s, lease_s],
+            [f"id-{name}", name, cpu_cores, memory_bytes, json.dumps([TEMPLATE]), reported_ago_s, lease_s],
         )
 
     def host_is(self, name: str, **values: object) -> None:
         """Set columns of a host."""
-        told = ", ".join(f"{column} = %s" for column in values)
+        columns = ", ".join(f"{column} = %s" for column in values)
         self._connection.execute(
-            f"update hosts set {told}, cordoned_at = now() where name = %s",  # type: ignore[arg-type]
+            f"update hosts set {columns}, cordoned_at = now() where name = %s",  # type: ignore[arg-type]
             [*values.values(), name],
         )
 

@@ -146,7 +146,7 @@ def test_an_activity_arrives_as_it_was_sent(activity: WorkerActivity) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("carried", "message"),
     [
         (codec.template_from_message, agent_pb2.Template(name="mail", content_hash="a", slots=1)),
         (codec.capacity_from_message, agent_pb2.HostCapacity(cpu_cores=2.0, memory_bytes=1)),
@@ -160,8 +160,8 @@ def test_an_activity_arrives_as_it_was_sent(activity: WorkerActivity) -> None:
         ),
     ],
 )
-def test_what_an_older_side_does_not_say_is_not_known(told: Any, message: Any) -> None:
-    value = told(message)
+def test_what_an_older_side_does_not_say_is_not_known(carried: Any, message: Any) -> None:
+    value = carried(message)
     value = value.activities[0] if isinstance(value, TelemetryBatch) else value
     unknown = (
         "isolation_drain_after_s",
@@ -186,8 +186,8 @@ def _is_optional(kind: Any, name: str) -> bool:
 
 @given(st.lists(EVENTS, max_size=3))
 def test_a_job_event_comes_out_as_it_went_in(events: list[JobEvent]) -> None:
-    told = TelemetryBatch(producer="app", sequence=1, sent_at_s=1.0, events=tuple(events))
-    assert codec.batch_from_message(codec.batch_to_message(told)) == told
+    carried = TelemetryBatch(producer="app", sequence=1, sent_at_s=1.0, events=tuple(events))
+    assert codec.batch_from_message(codec.batch_to_message(carried)) == carried
 
 
 def test_problems_arrive_as_they_were_reported_and_those_of_a_later_version_are_left_out() -> None:

@@ -34,7 +34,7 @@ async def ingest(engine: Engine, tmp_path: Path) -> AsyncIterator[Ingest]:
 
 
 @pytest.fixture
-def door(engine: Engine, ingest: Ingest):
+def api(engine: Engine, ingest: Ingest):
     """Makes the app, with a token or without."""
 
     def made(**values: Any) -> App:
@@ -54,8 +54,8 @@ def door(engine: Engine, ingest: Ingest):
 
 
 @pytest.fixture
-async def client(door) -> AsyncIterator[httpx.AsyncClient]:
+async def client(api) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(door(), raise_app_exceptions=False), base_url="http://127.0.0.1:8460"
+        transport=httpx.ASGITransport(api(), raise_app_exceptions=False), base_url="http://127.0.0.1:8460"
     ) as client:
         yield client

@@ -16,8 +16,8 @@ ROW = re.compile(r"^\| `(.+?)` \| (?:(\d+) min )?\|", re.MULTILINE)
 
 async def test_every_metric_and_label_that_a_rule_names_exists(client: httpx.AsyncClient) -> None:
     text = (await client.get("/metrics")).text
-    told = set(re.findall(r"^# TYPE (\S+) (?:gauge|counter)$", text, re.MULTILINE)) | {"up"}
-    assert {rule.metric for rule in rules()} <= told
+    named = set(re.findall(r"^# TYPE (\S+) (?:gauge|counter)$", text, re.MULTILINE)) | {"up"}
+    assert {rule.metric for rule in rules()} <= named
     words = set(PoolState.__args__) | {"silent", "missing", "backing_off", "headway"}  # type: ignore[attr-defined]
     for rule in rules():
         for _, _, wanted in rule.labels:
@@ -26,8 +26,8 @@ async def test_every_metric_and_label_that_a_rule_names_exists(client: httpx.Asy
 
 def test_the_page_has_the_rules_of_the_file() -> None:
     _, _, section = PAGE.read_text().partition("### What to be woken for")
-    told = [(expression.replace("\\|", "|"), float(minutes or 0) * 60) for expression, minutes in ROW.findall(section)]
-    assert told == [(rule.expression, rule.for_s) for rule in rules()]
+    named = [(expression.replace("\\|", "|"), float(minutes or 0) * 60) for expression, minutes in ROW.findall(section)]
+    assert named == [(rule.expression, rule.for_s) for rule in rules()]
 
 
 def test_the_kinds_of_reasons_are_documented() -> None:

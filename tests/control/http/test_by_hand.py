@@ -30,10 +30,10 @@ async def test_an_override_is_set_read_replaced_and_ended(client: httpx.AsyncCli
         assert (ended.status_code, ended.json()["override"]) == (200, None)
 
 
-async def test_an_override_that_has_expired_is_not_shown(door, seed: Seed) -> None:
+async def test_an_override_that_has_expired_is_not_shown(api, seed: Seed) -> None:
     seed.profile(MAIL)
     for now_s, shown in ((NOW_S, True), (NOW_S + 60, False)):
-        transport = httpx.ASGITransport(door(clock=lambda now_s=now_s: now_s))
+        transport = httpx.ASGITransport(api(clock=lambda now_s=now_s: now_s))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8460") as client:
             if shown:
                 await client.put(OVERRIDE, json={"workers": 7, "for_s": 60, "reason": "sale"})
@@ -64,22 +64,22 @@ async def test_an_override_that_cannot_be_is_refused(
     assert (await client.get("/v1/profiles/mail")).json()["override"] is None
 
 
-async def test_a_pause_shows_in_the_overview_and_outlives_a_put(client: httpx.AsyncClient, seed: Seed, door) -> None:
+async def test_a_pause_shows_in_the_overview_and_outlives_a_put(client: httpx.AsyncClient, seed: Seed, api) -> None:
     seed.profile(MAIL)
     paused = (await client.put(PAUSE, json={"mode": "pause_up"})).json()
     assert (paused["pause"], paused["profile"]["mode"]) == ("pause_up", "act")
     body = paused["profile"] | {"workers_max": 30}
     assert (await client.put("/v1/profiles/mail", json=body, headers={"If-Match": '"1"'})).json()["pause"] == "pause_up"
-    assert '"mode":"pause_up"' in await door().state.context.overviews.json()
+    assert '"mode":"pause_up"' in await api().state.context.overviews.json()
     assert (await client.put(PAUSE)).json()["pause"] == "pause"
     assert (await client.delete(PAUSE)).json()["pause"] is None
 
 
-async def test_a_pause_has_a_reason_and_an_end_and_acts_again_by_itself(door, seed: Seed) -> None:
+async def test_a_pause_has_a_reason_and_an_end_and_acts_again_by_itself(api, seed: Seed) -> None:
     seed.profile(MAIL)
 
     async def asked(now_s: float, method: str, path: str, **options: Any) -> dict[str, Any]:
-        transport = httpx.ASGITransport(door(clock=lambda: now_s))
+        transport = httpx.ASGITransport(api(clock=lambda: now_s))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8460") as client:
             answer = await client.request(method, path, **options)
         assert answer.status_code == 200

@@ -41,10 +41,10 @@ async def events(answer: httpx.Response) -> AsyncIterator[dict[str, str]]:
             event = {}
 
 
-async def test_a_viewer_gets_the_overview_at_once_and_again_after_a_change(door, seed: Seed) -> None:
+async def test_a_viewer_gets_the_overview_at_once_and_again_after_a_change(api, seed: Seed) -> None:
     feed = Feed(pause_s=0.01, refresh_s=60.0)
     seed.sample("redis/mail", at_s=time.time(), waiting_jobs=3)
-    async with served(door(feed=feed, clock=time.time)) as (_, client), client.stream("GET", "/v1/events") as answer:
+    async with served(api(feed=feed, clock=time.time)) as (_, client), client.stream("GET", "/v1/events") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         seen = events(answer)
         first = await anext(seen)
@@ -62,15 +62,15 @@ async def test_a_viewer_gets_the_overview_at_once_and_again_after_a_change(door,
         assert (pool["running_workers"], pool["unknown_workers"]) == (0, 1)  # its host is silent
 
 
-async def test_a_held_stream_does_not_hold_the_server_up(door) -> None:
-    async with served(door()) as (server, client), client.stream("GET", "/v1/events") as answer:
+async def test_a_held_stream_does_not_hold_the_server_up(api) -> None:
+    async with served(api()) as (server, client), client.stream("GET", "/v1/events") as answer:
         seen = events(answer)
         await anext(seen)
         await server.stop()
         assert [event async for event in seen if "data" not in event] == []  # it ends, and is not cut off
 
 
-async def test_a_port_that_is_taken_is_named_with_its_setting(door) -> None:
+async def test_a_port_that_is_taken_is_named_with_its_setting(api) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -81,7 +81,7 @@ async def test_a_port_that_is_taken_is_named_with_its_setting(door) -> None:
                 return f"{self.host}:{self.port}"
 
         with pytest.raises(Misconfigured, match=f"HEADWAY_HTTP_ADDRESS=127.0.0.1:{port}: cannot listen there"):
-            await HttpServer(door(), address=Taken(port=port)).start()
+            await HttpServer(api(), address=Taken(port=port)).start()
 
 
 class Counting:
@@ -146,9 +146,9 @@ async def test_a_snapshot_that_cannot_be_made_is_reported_and_tried_again() -> N
     await feed.close()
 
 
-async def test_one_viewer_too_many_is_refused(door) -> None:
+async def test_one_viewer_too_many_is_refused(api) -> None:
     feed = Feed()
     feed._viewers = VIEWERS_MAX
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(door(feed=feed)), base_url="http://localhost") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(api(feed=feed)), base_url="http://localhost") as client:
         answer = await client.get("/v1/events")
     assert (answer.status_code, answer.headers["content-type"]) == (429, "application/problem+json")

@@ -51,11 +51,11 @@ async def test_pools_queues_and_hosts_are_exposed(client: httpx.AsyncClient, see
     seed.worker("a", "mail", 2, state="draining")
     seed.worker("lost", "mail", 3)
     samples = await scraped(client)
-    told = {
+    exposed = {
         state: of(samples, "headway_pool_workers", pool="mail", state=state)
         for state in ("running", "starting", "draining", "unknown")
     }
-    assert told == {"running": 1, "starting": 0, "draining": 1, "unknown": 1}
+    assert exposed == {"running": 1, "starting": 0, "draining": 1, "unknown": 1}
     assert of(samples, "headway_pool_objective_seconds", pool="mail") == 7.0
     assert of(samples, "headway_queue_waiting_jobs", queue="redis/mail", pool="mail") == 3
     assert of(samples, "headway_queue_oldest_age_seconds", queue="redis/mail", pool="mail") == pytest.approx(6.0, abs=3)
@@ -170,8 +170,8 @@ async def test_how_pools_and_templates_behave_is_exposed_by_quantile(client: htt
 
 async def test_the_document_names_every_metric(client: httpx.AsyncClient) -> None:
     answer = (await client.get("/metrics")).text
-    told = set(re.findall(r"^# TYPE (headway_\S+) (?:gauge|counter)$", answer, re.MULTILINE))
-    assert set(re.findall(r"^\| `(headway_\w+)` \|", DOCUMENT.read_text(), re.MULTILINE)) == told
+    exposed = set(re.findall(r"^# TYPE (headway_\S+) (?:gauge|counter)$", answer, re.MULTILINE))
+    assert set(re.findall(r"^\| `(headway_\w+)` \|", DOCUMENT.read_text(), re.MULTILINE)) == exposed
 
 
 async def test_a_restored_database_is_read_from_its_own_beginning(client: httpx.AsyncClient, seed: Seed) -> None:
@@ -209,11 +209,11 @@ async def test_workers_are_counted_once_however_many_pools_there_are(
     client: httpx.AsyncClient, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten thousand pools that each look at every worker take a quarter of an hour."""
-    looks = []
+    evaluations = []
 
     class Hosts(list[HostRow]):
         def __iter__(self) -> Iterator[HostRow]:
-            looks.append(1)
+            evaluations.append(1)
             return super().__iter__()
 
     async def read_hosts(connection: Connection) -> Hosts:
@@ -227,7 +227,7 @@ async def test_workers_are_counted_once_however_many_pools_there_are(
         seed.worker("a", f"p{number}", number)
     samples = await scraped(client)
     assert of(samples, "headway_pool_workers", pool="p7", state="running") == 1
-    assert len(looks) < 10
+    assert len(evaluations) < 10
 
 
 async def test_how_long_ago_a_pool_was_decided_is_exposed(client: httpx.AsyncClient, seed: Seed) -> None:
@@ -236,5 +236,5 @@ async def test_how_long_ago_a_pool_was_decided_is_exposed(client: httpx.AsyncCli
     assert of(await scraped(client), "headway_pool_decided_age_seconds", pool="mail") is None
     seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=3, binding="idle"))
     ((decided_at_s,),) = seed.rows("select extract(epoch from decided_at) from decisions")
-    told_s = of(await scraped(client), "headway_pool_decided_age_seconds", pool="mail")
-    assert told_s == pytest.approx(NOW_S - float(decided_at_s))
+    exposed_s = of(await scraped(client), "headway_pool_decided_age_seconds", pool="mail")
+    assert exposed_s == pytest.approx(NOW_S - float(decided_at_s))

@@ -15,8 +15,8 @@ TOKEN = "0123456789abcdef"
 
 
 @pytest.fixture
-async def guarded(door) -> AsyncIterator[httpx.AsyncClient]:
-    app = door(token=TOKEN, address=Bound(host="0.0.0.0"))
+async def guarded(api) -> AsyncIterator[httpx.AsyncClient]:
+    app = api(token=TOKEN, address=Bound(host="0.0.0.0"))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://headway.example") as client:
         yield client
 
@@ -106,7 +106,7 @@ async def test_every_answer_forbids_scripts_of_others(client: httpx.AsyncClient)
         assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_a_refusal_waits_for_its_turn_and_nothing_else_does(door) -> None:
+async def test_a_refusal_waits_for_its_turn_and_nothing_else_does(api) -> None:
     held: list[str] = []
 
     class Noting(RefusalThrottle):
@@ -116,7 +116,7 @@ async def test_a_refusal_waits_for_its_turn_and_nothing_else_does(door) -> None:
 
     callers = Authenticator(token=TOKEN)
     callers.throttle = Noting()
-    app = door(token=TOKEN, address=Bound(host="0.0.0.0"), callers=callers)
+    app = api(token=TOKEN, address=Bound(host="0.0.0.0"), callers=callers)
     transport = httpx.ASGITransport(app, client=("192.0.2.7", 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://headway.example") as client:
         known = {"Authorization": f"Bearer {TOKEN}"}

@@ -79,16 +79,16 @@ MISSING = HostsWanted(
     ],
 )
 async def test_hosts_that_are_missing_or_spare_are_reported_with_their_reason(
-    client: httpx.AsyncClient, engine: Engine, door, wanted: HostsWanted, why: str
+    client: httpx.AsyncClient, engine: Engine, api, wanted: HostsWanted, why: str
 ) -> None:
     assert (await client.get("/v1/hosts/wanted")).json() == {"at_s": NOW_S, "wanted": []}
     async with transaction(engine) as conn:
         await save_hosts_wanted(conn, (wanted,))
-    (told,) = (await client.get("/v1/hosts/wanted")).json()["wanted"]
-    assert (told["sign"], told["hosts"], told["since_s"], told["why"]) == (
+    (listed,) = (await client.get("/v1/hosts/wanted")).json()["wanted"]
+    assert (listed["sign"], listed["hosts"], listed["since_s"], listed["why"]) == (
         wanted.sign,
         wanted.hosts,
         wanted.since_s,
         why,
     )
-    assert json.loads(await door().state.context.overviews.json())["hosts_wanted"] == [told]
+    assert json.loads(await api().state.context.overviews.json())["hosts_wanted"] == [listed]

@@ -10,11 +10,11 @@ from headway.control.database_timeout import DatabaseTimeout
 from headway.control.http.overview import overview_builder
 
 
-async def test_who_comes_after_one_that_hangs_is_not_kept_either(migrated_url: str, door) -> None:
+async def test_who_comes_after_one_that_hangs_is_not_kept_either(migrated_url: str, api) -> None:
     """Somebody's lock stands for a server that hangs: no connection breaks, and no answer comes."""
     with psycopg.connect(migrated_url) as holder:
         holder.execute("lock table leader_epoch in access exclusive mode")
-        app = door()
+        app = api()
         app.state.context.overviews._patience = DatabaseTimeout(within_s=0.3)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:

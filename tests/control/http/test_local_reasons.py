@@ -46,16 +46,16 @@ def test_upkeep_that_fails_is_reported_with_its_reason(reasons) -> None:
 def test_a_certificate_that_has_ended_is_reported(reasons, tmp_path: Path, days: int, says: str | None) -> None:
     certificate, key = tmp_path / "server.crt", tmp_path / "server.key"
     write_pair(make_server(make_ca("x"), ["x"], days=days), certificate=certificate, key=key, is_replacing=False)
-    told = reasons(certificates=Certificates(certificate, key))
-    assert [kind for kind, _ in told] == ([] if says is None else ["certificate"])
-    assert all(says in text for _, text in told)
+    found = reasons(certificates=Certificates(certificate, key))
+    assert [kind for kind, _ in found] == ([] if says is None else ["certificate"])
+    assert all(says in text for _, text in found)
 
 
-async def test_calls_with_what_was_revoked_are_reported_and_guesses_are_not(door, engine, seed: Seed) -> None:
+async def test_calls_with_what_was_revoked_are_reported_and_guesses_are_not(api, engine, seed: Seed) -> None:
     """Who guesses could else turn health red at will."""
     ahead_s = 0.0
     callers = Authenticator(token=TOKEN, engine=engine, clock=lambda: time.monotonic() + ahead_s)
-    app = door(token=TOKEN, callers=callers)
+    app = api(token=TOKEN, callers=callers)
     seed.leader()
     seed.pipeline()
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -100,9 +100,9 @@ async def test_a_wrong_clock_is_reported(
     ]
     answer = await client.post("/v1/telemetry", json=BATCH | {"sent_at_s": sent_at_s, "events": events})
     assert answer.status_code == 200
-    told = reasons()
-    assert [kind for kind, _ in told] == ([] if says is None else ["clock"])
-    assert all(text.startswith(says) for _, text in told)
+    found = reasons()
+    assert [kind for kind, _ in found] == ([] if says is None else ["clock"])
+    assert all(text.startswith(says) for _, text in found)
 
 
 async def test_this_machines_clock_is_compared_with_that_of_postgres(

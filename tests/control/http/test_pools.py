@@ -225,7 +225,7 @@ async def test_workers_that_only_end_too_early_outrank_on_time(client: httpx.Asy
 async def test_a_host_that_does_not_report_is_in_health_without_its_name(client: httpx.AsyncClient, seed: Seed) -> None:
     mail(seed)
     seed.pipeline()
-    seed.host("lost", lease_s=-5.0, heard_s=50.0)
+    seed.host("lost", lease_s=-5.0, reported_ago_s=50.0)
     health = (await client.get("/v1/health")).json()
     told = [without_age(reason) for reason in health["reasons"]]
     assert told == ["1 host is unreachable, the last report N s ago: see `headway get hosts`"]
@@ -236,7 +236,7 @@ async def test_a_host_that_is_late_with_its_report_is_reported_before_its_lease_
 ) -> None:
     mail(seed)
     seed.pipeline()
-    seed.host("late", heard_s=30.0)
+    seed.host("late", reported_ago_s=30.0)
     seed.worker("late", "mail", 2)
     health = (await client.get("/v1/health")).json()
     assert health["kinds"] == ["host"]
@@ -252,9 +252,9 @@ async def test_a_host_that_has_lost_its_connection_is_shown_before_its_next_repo
 ) -> None:
     mail(seed)
     seed.pipeline()
-    seed.host("cut", heard_s=9.0)
+    seed.host("cut", reported_ago_s=9.0)
     seed.worker("cut", "mail", 2)
-    seed.host("back", heard_s=9.0)  # and has reported since
+    seed.host("back", reported_ago_s=9.0)  # and has reported since
     seed.execute("update hosts set hung_up_at = now() - interval '20 s' where name = 'back'")
     seed.execute("update hosts set hung_up_at = now() - interval '4 s' where name = 'cut'")
     health = (await client.get("/v1/health")).json()
@@ -313,9 +313,9 @@ async def test_a_host_that_does_not_report_and_whose_certificate_has_expired_is_
 ) -> None:
     mail(seed)
     seed.pipeline()
-    seed.host("old", heard_s=30.0)
+    seed.host("old", reported_ago_s=30.0)
     seed.worker("old", "mail", 2)
-    seed.host("good", heard_s=3.0)  # its connection is older than the end of its certificate
+    seed.host("good", reported_ago_s=3.0)  # its connection is older than the end of its certificate
     seed.execute("update hosts set certificate_ends_at = now() - interval '40 s'")
     health = (await client.get("/v1/health")).json()
     assert health["kinds"] == ["host", "certificate"]
@@ -352,7 +352,7 @@ async def test_a_pool_that_hosts_have_no_room_for_is_not_green(client: httpx.Asy
     ],
 )
 async def test_workers_that_no_host_gets_to_start_are_reported(
-    door, seed: Seed, change: dict[str, Any], unstarted: int
+    api, seed: Seed, change: dict[str, Any], unstarted: int
 ) -> None:
     """An agent that hangs keeps its lease for 45 s, and the pool was `scaling` and well all that time."""
     now_s = time.time()  # decisions are dated by Postgres
@@ -367,7 +367,7 @@ async def test_workers_that_no_host_gets_to_start_are_reported(
         seed.worker("a", "mail", 2, state=change["state"])
     decision = Decision(pool="mail", at_s=now_s, target_workers=3, binding=change.get("binding", "standing"))
     seed.decision(decision, previous_workers=change.get("previous_workers", 1), ago_s=change.get("ago_s", 9.0))
-    transport = httpx.ASGITransport(door(clock=time.time))
+    transport = httpx.ASGITransport(api(clock=time.time))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         pool = await pool_of(client)
     assert pool["unstarted_workers"] == unstarted

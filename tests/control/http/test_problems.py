@@ -71,9 +71,9 @@ def test_every_error_of_the_tree_has_a_status() -> None:
     assert len(set(STATUSES.values())) == len(STATUSES)
 
 
-async def test_without_its_database_the_api_says_so_and_asks_to_retry(door) -> None:
+async def test_without_its_database_the_api_says_so_and_asks_to_retry(api) -> None:
     away = create_engine("postgresql://headway@127.0.0.1:1/headway")
-    transport = httpx.ASGITransport(door(engine=away))
+    transport = httpx.ASGITransport(api(engine=away))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for path in ("/v1/health", "/v1/profiles"):
             answer = await client.get(path)
@@ -84,12 +84,12 @@ async def test_without_its_database_the_api_says_so_and_asks_to_retry(door) -> N
     await away.dispose()
 
 
-async def test_a_bug_is_a_problem_too_and_reveals_no_internals(door, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bug_is_a_problem_too_and_reveals_no_internals(api, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object, **__: object) -> HealthOut:
         raise ZeroDivisionError("secret")
 
     monkeypatch.setattr("headway.control.http.overview.overview_builder.OverviewBuilder.health", fail)
-    transport = httpx.ASGITransport(door(), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(api(), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         answer = await client.get("/v1/health")
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")

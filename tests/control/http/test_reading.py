@@ -96,7 +96,7 @@ async def test_decisions_come_newest_first_a_page_at_a_time(client: httpx.AsyncC
     assert latest["decision"]["predicted_pickup_s"] is None
 
 
-async def test_a_history_adds_the_pools_queues_and_begins_with_what_held_before(door, seed: Seed) -> None:
+async def test_a_history_adds_the_pools_queues_and_begins_with_what_held_before(api, seed: Seed) -> None:
     import time
 
     now_s = time.time() // 5 * 5  # decisions are dated by Postgres
@@ -111,7 +111,7 @@ async def test_a_history_adds_the_pools_queues_and_begins_with_what_held_before(
     seed.decision(decision(2, running_workers=1), ago_s=500)
     seed.decision(decision(3, running_workers=2, starting_workers=1), ago_s=400)
     seed.decision(decision(6, running_workers=3), ago_s=15)
-    transport = httpx.ASGITransport(door(clock=lambda: now_s))
+    transport = httpx.ASGITransport(api(clock=lambda: now_s))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         history = (await client.get("/v1/pools/mail/history?minutes=1")).json()
     assert history["objective"]["target_s"] == 5.0
@@ -168,14 +168,14 @@ async def test_a_large_batch_is_read_and_a_too_large_one_refused(client: httpx.A
     assert answer.status_code == 413
 
 
-async def test_an_overloaded_ingest_asks_to_come_again(door) -> None:
+async def test_an_overloaded_ingest_asks_to_come_again(api) -> None:
     class Full:
         has_event_log = True
 
         async def accept(self, batch: object, *_: object, **__: object) -> None:
             raise Overloaded("too much waits: send again after a pause")
 
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(door(ingest=Full())), base_url="http://[::1]") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(api(ingest=Full())), base_url="http://[::1]") as client:
         answer = await client.post("/v1/telemetry", content=json.dumps(BATCH))
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "2")
 

@@ -72,10 +72,10 @@ def test_clocks_that_differ_by_the_way_to_postgres_are_right() -> None:
 
 
 def test_what_is_wrong_with_pools_is_reported_once_a_kind() -> None:
-    told = ailing_pools(["failing", "on_time", "failing", "crash_loop"], short_pools=1, losing_pools=1)
-    assert [each.kind for each in told] == ["crash_loop", "failing", "capacity", "lost_jobs"]
-    assert told[1].text == "2 pools have too many failing jobs: see `headway top`"
-    assert told[2].text == "1 pool wants more workers than hosts have capacity for: see `headway top`"
+    found = ailing_pools(["failing", "on_time", "failing", "crash_loop"], short_pools=1, losing_pools=1)
+    assert [each.kind for each in found] == ["crash_loop", "failing", "capacity", "lost_jobs"]
+    assert found[1].text == "2 pools have too many failing jobs: see `headway top`"
+    assert found[2].text == "1 pool wants more workers than hosts have capacity for: see `headway top`"
 
 
 def test_why_telemetry_is_refused_is_said_also_where_the_log_cannot_be_written() -> None:

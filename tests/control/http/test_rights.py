@@ -95,8 +95,8 @@ async def refused(client: httpx.AsyncClient, route: str, roles: Iterable[str]) -
 
 
 @pytest.fixture
-def app(door, engine) -> Any:
-    return door(token="shared", callers=Shown(token="shared"), address=Bound(host="0.0.0.0"))
+def app(api, engine) -> Any:
+    return api(token="shared", callers=Shown(token="shared"), address=Bound(host="0.0.0.0"))
 
 
 async def test_every_role_may_what_the_table_says_and_nothing_else(app: Any) -> None:

@@ -21,8 +21,8 @@ MAIL = {"queues": ["redis/mail"], "template": "rq"}
 
 
 @pytest.fixture
-async def app(door, engine) -> Any:
-    return door(
+async def app(api, engine) -> Any:
+    return api(
         token=SHARED,
         callers=Authenticator(token=SHARED, engine=engine),
         address=Bound(host="0.0.0.0"),

@@ -62,10 +62,10 @@ class Door:
             exit_codes={},
             start_ups=(),
         )
-        told = identity if host_id is None else Identity(**{**as_dict(identity), "host_id": host_id})
+        reported = identity if host_id is None else Identity(**{**as_dict(identity), "host_id": host_id})
         return await asyncio.to_thread(
             lambda: client.report(
-                news, identity=told, host_name="a", boot_id="boot", sequence=time.monotonic_ns(), epoch_seen=0
+                news, identity=reported, host_name="a", boot_id="boot", sequence=time.monotonic_ns(), epoch_seen=0
             )
         )
 

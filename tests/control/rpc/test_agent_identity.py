@@ -52,8 +52,8 @@ class Interrupted(AgentServicer):
 class Site:
     """The agents' door, and a host on which one agent after the other runs."""
 
-    def __init__(self, door: Door, servicer: Interrupted, root: Path) -> None:
-        self.door = door
+    def __init__(self, served: Door, servicer: Interrupted, root: Path) -> None:
+        self.endpoint = served
         self.servicer = servicer
         self.state_dir = root / "state"
         self.log = root / "agent.log"
@@ -66,7 +66,7 @@ class Site:
         await self.execute("update hosts set reported_at = null")
         with self.log.open("ab") as output:
             agent = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "headway", "agent", "--control", self.door.address, "--host-name", "a"),
+                *(sys.executable, "-m", "headway", "agent", "--control", self.endpoint.address, "--host-name", "a"),
                 *("--host-file", str(self.host_file), "--state-dir", str(self.state_dir)),
                 stderr=output,
                 env={**{key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")}, **env},
@@ -91,17 +91,17 @@ class Site:
         """Return once the newest agent has reported, with what it shows."""
 
         async def has_reported() -> Any:
-            return await self.door.rows("select 1 from hosts where reported_at is not null")
+            return await self.endpoint.rows("select 1 from hosts where reported_at is not null")
 
         await eventually(has_reported)
 
-    async def heard(self) -> None:
+    async def refreshed(self) -> None:
         """Return once the control plane has heard of every change."""
-        (row,) = await self.door.rows("select revision from credential_changes")
-        await eventually(lambda: self.door.callers._revision == row.revision)
+        (row,) = await self.endpoint.rows("select revision from credential_changes")
+        await eventually(lambda: self.endpoint.callers._revision == row.revision)
 
     async def execute(self, sql: str) -> None:
-        async with transaction(self.door.engine) as conn:
+        async with transaction(self.endpoint.engine) as conn:
             await conn.execute(text(sql))
 
     async def clear(self) -> None:
@@ -130,7 +130,7 @@ async def test_an_agent_that_is_killed_before_it_could_write_its_credential_down
     site: Site,
 ) -> None:
     """The token was spent, and the answer died with the process."""
-    token = await site.door.join_token()
+    token = await site.endpoint.join_token()
     killed = asyncio.Event()
     agent = await site.agent(HEADWAY_JOIN_TOKEN=token)
 
@@ -143,21 +143,21 @@ async def test_an_agent_that_is_killed_before_it_could_write_its_credential_down
     await agent.wait()
     site.servicer.before_answer = lambda: None
     assert site.identity()["credential"] == ""
-    (spent,) = await site.door.rows("select uses_left from credentials where role = 'join'")
+    (spent,) = await site.endpoint.rows("select uses_left from credentials where role = 'join'")
     assert spent.uses_left == 0
 
     await site.agent(HEADWAY_JOIN_TOKEN=token)
     await eventually(lambda: site.identity()["credential"])
     await site.reporting()
-    assert len(await site.door.rows("select * from hosts")) == 1
-    valid = await site.door.rows("select sha256 from credentials where role = 'host' and used_at is not null")
+    assert len(await site.endpoint.rows("select * from hosts")) == 1
+    valid = await site.endpoint.rows("select sha256 from credentials where role = 'host' and used_at is not null")
     assert [row.sha256 for row in valid] == [digest(site.identity()["credential"])]
     assert stat.S_IMODE((site.state_dir / "identity.json").stat().st_mode) == 0o600
 
 
 async def test_a_host_that_has_joined_needs_its_token_no_more(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "join-token"
-    file.write_text(await site.door.join_token() + "\n")
+    file.write_text(await site.endpoint.join_token() + "\n")
     first = await site.agent(HEADWAY_JOIN_TOKEN_FILE=str(file))
     await eventually(lambda: (site.state_dir / "identity.json").exists() and site.identity()["credential"])
     await site.reporting()
@@ -173,7 +173,7 @@ async def test_a_host_that_has_joined_needs_its_token_no_more(site: Site, tmp_pa
 async def test_an_agent_of_before_is_upgraded_by_its_shared_token_and_then_needs_it_no_more(site: Site) -> None:
     """Its identity.json is of a version that knew no credentials."""
     site.state_dir.mkdir(mode=0o700)
-    async with transaction(site.door.engine) as conn:
+    async with transaction(site.endpoint.engine) as conn:
         await conn.execute(text("insert into hosts (host_id, name) values ('h-1', 'a')"))
         cluster_id = str((await conn.execute(text("select cluster_id from cluster"))).scalar_one())
     old = {"agent_id": "f" * 32, "cluster_id": cluster_id, "host_id": "h-1", "credential": ""}
@@ -188,40 +188,40 @@ async def test_an_agent_of_before_is_upgraded_by_its_shared_token_and_then_needs
 
 
 async def test_an_agent_takes_up_a_new_credential_while_it_runs(site: Site) -> None:
-    agent = await site.agent(HEADWAY_JOIN_TOKEN=await site.door.join_token())
+    agent = await site.agent(HEADWAY_JOIN_TOKEN=await site.endpoint.join_token())
     await eventually(lambda: (site.state_dir / "identity.json").exists() and site.identity()["credential"])
     await site.reporting()
     before = site.identity()
-    await site.door.act(rotate, "a")
-    await site.heard()
+    await site.endpoint.act(rotate, "a")
+    await site.refreshed()
     site.nudge(agent)
     await eventually(lambda: site.identity()["credential"] != before["credential"])
     assert site.identity()["former_credential"] == before["credential"]
     ended = f"select 1 from credentials where sha256 = '{digest(before['credential'])}' and expires_at <= now()"
     site.nudge(agent)
-    await eventually(lambda: site.door.rows(ended))
+    await eventually(lambda: site.endpoint.rows(ended))
     assert "refuses" not in site.log.read_text()
 
 
 async def test_a_restored_database_knows_the_credential_of_before(site: Site) -> None:
     """The copy is older than the renewal: what was given since then is gone."""
-    agent = await site.agent(HEADWAY_JOIN_TOKEN=await site.door.join_token())
+    agent = await site.agent(HEADWAY_JOIN_TOKEN=await site.endpoint.join_token())
     await eventually(lambda: (site.state_dir / "identity.json").exists() and site.identity()["credential"])
     await site.reporting()
     before = site.identity()
-    await site.door.act(rotate, "a")
-    await site.heard()
+    await site.endpoint.act(rotate, "a")
+    await site.refreshed()
     site.nudge(agent)
     await eventually(lambda: site.identity()["credential"] != before["credential"])
     lost, kept = digest(site.identity()["credential"]), digest(before["credential"])
     await eventually(
-        lambda: site.door.rows(f"select 1 from credentials where sha256 = '{lost}' and used_at is not null")
+        lambda: site.endpoint.rows(f"select 1 from credentials where sha256 = '{lost}' and used_at is not null")
     )
     await site.execute(f"delete from credentials where sha256 = '{lost}'")
     await site.execute(
         f"update credentials set expires_at = null, renew_at = now() + interval '1 day' where sha256 = '{kept}'"
     )
-    site.door.callers._kept.clear()
+    site.endpoint.callers._kept.clear()
     site.nudge(agent)
     # First this: a report may be on its way that was let in by what is lost now.
     await eventually(lambda: site.identity()["credential"] == before["credential"])
@@ -231,15 +231,15 @@ async def test_a_restored_database_knows_the_credential_of_before(site: Site) ->
 
 
 async def test_a_revoked_host_says_so_and_its_workers_run_on(site: Site) -> None:
-    agent = await site.agent(HEADWAY_JOIN_TOKEN=await site.door.join_token(), HEADWAY_TOKEN=SHARED)
+    agent = await site.agent(HEADWAY_JOIN_TOKEN=await site.endpoint.join_token(), HEADWAY_TOKEN=SHARED)
     await eventually(lambda: (site.state_dir / "identity.json").exists() and site.identity()["credential"])
     await site.reporting()
-    await site.door.act(revoke_host, "a")
+    await site.endpoint.act(revoke_host, "a")
     await eventually(
         lambda: "was revoked: let it in anew with `headway token create --join --host a`" in site.log.read_text()
     )
     assert agent.returncode is None
-    (valid,) = await site.door.rows(
+    (valid,) = await site.endpoint.rows(
         "select count(*) as n from credentials where role = 'host' and revoked_at is null and expires_at is null"
     )
     assert valid.n == 0  # neither its spent join token nor the shared one brought it back

@@ -32,7 +32,7 @@ CAPACITY = HostCapacity(cpu_cores=2.0, memory_bytes=1_000)
 TEMPLATE = Template(name="rq", content_hash="h", slots=3, cpu_cores=0.5, memory_bytes=100)
 
 
-class Door:
+class Served:
     """A gRPC door over a database, and what a test does in the place of the leader."""
 
     def __init__(self, engine: Engine, reports: AgentService, port: int) -> None:
@@ -63,7 +63,7 @@ class Door:
 
 
 @pytest.fixture
-async def door(migrated_url: str) -> AsyncIterator[Door]:
+async def served(migrated_url: str) -> AsyncIterator[Served]:
     engine = create_engine(migrated_url)
     reports = AgentService(engine=engine)
 
@@ -71,14 +71,14 @@ async def door(migrated_url: str) -> AsyncIterator[Door]:
         async for _, payload in listen(migrated_url, ["headway_assignments"]):
             reports.host_changed(payload)
 
-    hearing = asyncio.create_task(hear())
+    listening = asyncio.create_task(hear())
     callers = Authenticator(token=TOKEN, engine=engine)
     servicer = AgentServicer(reports, HostAuthorization(engine=engine, callers=callers))
     address = Address(host="127.0.0.1", port=0)
     server = await serve([servicer], address=address, token=TOKEN, callers=callers)
-    yield Door(engine, reports, server.port)
+    yield Served(engine, reports, server.port)
     await server.stop(0)
-    hearing.cancel()
+    listening.cancel()
     await engine.dispose()
 
 
@@ -96,8 +96,8 @@ def report(client: ControlClient, identity: Identity, sequence: int = 1, **value
     ).cluster_id
 
 
-async def test_a_host_enrols_reports_and_learns_what_to_run(door: Door) -> None:
-    client = door.client()
+async def test_a_host_enrols_reports_and_learns_what_to_run(served: Served) -> None:
+    client = served.client()
     identity = await asyncio.to_thread(enrolled, client)
     worker = Worker(
         worker_id="w1",
@@ -109,23 +109,23 @@ async def test_a_host_enrols_reports_and_learns_what_to_run(door: Door) -> None:
         is_busy=True,
     )
     gone = replace(worker, worker_id="w2", state=WorkerState.GONE)
-    told = {
+    expected = {
         "workers": (worker, gone),
         "exit_codes": {"w2": -9},
         "start_ups": (StartUp(template="rq", start_up_s=1.5, cpu_s=0.5),),
     }
-    assert await asyncio.to_thread(lambda: report(client, identity, **told)) == identity.cluster_id
-    (host,) = await door.hosts()
+    assert await asyncio.to_thread(lambda: report(client, identity, **expected)) == identity.cluster_id
+    (host,) = await served.hosts()
     assert (host.host_id, host.name, host.is_known, host.capacity) == (identity.host_id, "a", True, CAPACITY)
     assert host.templates == (replace(TEMPLATE, start_up_s=1.5, start_up_p95_s=1.5, start_up_cpu_s=0.5),)
     assert [(each.worker_id, each.is_busy) for each in host.workers] == [("w1", True)]
 
     poll = asyncio.create_task(asyncio.to_thread(client.poll, identity, epoch=0, revision=0))
-    async with door.engine.begin() as connection:
+    async with served.engine.begin() as connection:
         await connection.execute(
             text("insert into worker_activities values ('a', 7, true, null, now() - interval '2 seconds')")
         )
-    await door.assign(2)
+    await served.assign(2)
     answer = await asyncio.wait_for(poll, BOUND_S)
     assert (answer.cluster_id, answer.epoch, answer.revision) == (identity.cluster_id, 1, 1)
     assert [(row.pool, row.template, row.base_workers) for row in answer.assignments] == [("mail", "rq", 2)]
@@ -137,9 +137,9 @@ async def test_a_host_enrols_reports_and_learns_what_to_run(door: Door) -> None:
     client.close()
 
 
-async def test_each_refusal_shows_the_agent_what_it_can_do(door: Door) -> None:
-    client, stranger = door.client(), door.client(token=None)
-    nobody = Identity(agent_id="agent", cluster_id=await door.reports.cluster_id(), host_id="nobody")
+async def test_each_refusal_shows_the_agent_what_it_can_do(served: Served) -> None:
+    client, stranger = served.client(), served.client(token=None)
+    nobody = Identity(agent_id="agent", cluster_id=await served.reports.cluster_id(), host_id="nobody")
 
     def calls() -> None:
         with pytest.raises(Unauthenticated, match="HEADWAY_JOIN_TOKEN"):
@@ -166,21 +166,21 @@ async def test_each_refusal_shows_the_agent_what_it_can_do(door: Door) -> None:
         each.close()
 
 
-async def test_who_hangs_up_waits_no_longer(door: Door) -> None:
-    client = door.client()
+async def test_who_hangs_up_waits_no_longer(served: Served) -> None:
+    client = served.client()
     identity = await asyncio.to_thread(enrolled, client)
     poll = asyncio.create_task(asyncio.to_thread(client.poll, identity, epoch=0, revision=0))
-    await _until(lambda: door.reports._held)
+    await _until(lambda: served.reports._held)
     client.close()
     with pytest.raises(Unavailable):
         await asyncio.wait_for(poll, BOUND_S)
-    await _until(lambda: not door.reports._held)  # the server has noticed too
+    await _until(lambda: not served.reports._held)  # the server has noticed too
 
 
-async def test_an_agent_runs_what_postgres_says(door: Door, tmp_path: Path) -> None:
+async def test_an_agent_runs_what_postgres_says(served: Served, tmp_path: Path) -> None:
     (tmp_path / "host.toml").write_text("[templates.sleep]\nargv = ['sleep', '600']\nready_after_s = 0\n")
     agent = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headway", "agent", "--stop-workers", "--control", door.address),
+        *(sys.executable, "-m", "headway", "agent", "--stop-workers", "--control", served.address),
         *("--host-file", str(tmp_path / "host.toml"), "--state-dir", str(tmp_path / "state"), "--host-name", "here"),
         stderr=asyncio.subprocess.DEVNULL,
         env={**os.environ, "HEADWAY_TOKEN": TOKEN},
@@ -188,18 +188,18 @@ async def test_an_agent_runs_what_postgres_says(door: Door, tmp_path: Path) -> N
 
     async def workers(count: int) -> list[Worker]:
         while True:
-            found = [each for host in await door.hosts() for each in host.workers]
+            found = [each for host in await served.hosts() for each in host.workers]
             if len(found) == count and all(each.state is WorkerState.RUNNING for each in found):
                 return found
             await asyncio.sleep(0.02)
 
     try:
         async with asyncio.timeout(60.0):
-            while not [host for host in await door.hosts() if host.is_known]:  # noqa: ASYNC110
+            while not [host for host in await served.hosts() if host.is_known]:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            await door.assign(3, template="sleep")
+            await served.assign(3, template="sleep")
             three = await workers(3)
-            await door.assign(1, template="sleep")
+            await served.assign(1, template="sleep")
             (one,) = await workers(1)
             assert one.pid in {each.pid for each in three}
             agent.send_signal(signal.SIGTERM)

@@ -34,16 +34,16 @@ BOUND_S = 60.0
 
 
 @pytest.fixture
-async def door(migrated_url: str) -> AsyncIterator[Door]:
+async def served(migrated_url: str) -> AsyncIterator[Door]:
     engine = create_engine(migrated_url)
     reports = AgentService(engine=engine)
     callers = Authenticator(token=SHARED, engine=engine, on_cut_off=reports.host_changed)
     servicer = AgentServicer(reports, HostAuthorization(engine=engine, callers=callers))
     server = await serve([servicer], address=Address(host="127.0.0.1", port=0), token=SHARED, callers=callers)
     watching = asyncio.create_task(callers.watch())
-    door = Door(engine, callers, server.port)
-    yield door
-    door.close()
+    served = Door(engine, callers, server.port)
+    yield served
+    served.close()
     watching.cancel()
     await server.stop(0)
     await engine.dispose()
@@ -52,236 +52,236 @@ async def door(migrated_url: str) -> AsyncIterator[Door]:
 # --- join tokens -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_join_token_gives_a_host_a_credential_of_its_own_once(door: Door) -> None:
-    token = await door.join_token()
-    client = door.client()
-    given = await door.enrol(client, Proof(join_token=token))
+async def test_a_join_token_gives_a_host_a_credential_of_its_own_once(served: Door) -> None:
+    token = await served.join_token()
+    client = served.client()
+    given = await served.enrol(client, Proof(join_token=token))
     assert given.credential.startswith("hwh_")
     assert len(given.credential) >= 4 + 43  # 256 bits in base 64
-    await door.report(client, identity_of(given))
+    await served.report(client, identity_of(given))
     with pytest.raises(Unauthenticated, match="the join token has been used"):
-        await door.enrol(client, Proof(join_token=token), "b")
-    (row,) = await door.rows("select sha256, created_by from credentials where role = 'host'")
+        await served.enrol(client, Proof(join_token=token), "b")
+    (row,) = await served.rows("select sha256, created_by from credentials where role = 'host'")
     assert row.sha256 == digest(given.credential)  # and the secret itself is nowhere
     assert row.created_by.startswith("join token join-")
-    assert [row.action for row in await door.rows("select action from audit_log order by acted_at")] == [
+    assert [row.action for row in await served.rows("select action from audit_log order by acted_at")] == [
         "token created",
         "host joined",
     ]
 
 
-async def test_who_let_a_host_in_and_from_where_it_came_is_in_the_audit_log(door: Door) -> None:
+async def test_who_let_a_host_in_and_from_where_it_came_is_in_the_audit_log(served: Door) -> None:
     """Hosts that HEADWAY_TOKEN let in left no line there, and no line said where from."""
-    await door.enrol(door.client(SHARED), Proof(), "a")
-    await door.enrol(door.client(), Proof(join_token=await door.join_token(name="t")), "b")
-    told = "select actor, subject, after->>'address' from audit_log where action = 'host joined' order by acted_at"
-    assert [tuple(row) for row in await door.rows(told)] == [
+    await served.enrol(served.client(SHARED), Proof(), "a")
+    await served.enrol(served.client(), Proof(join_token=await served.join_token(name="t")), "b")
+    query = "select actor, subject, after->>'address' from audit_log where action = 'host joined' order by acted_at"
+    assert [tuple(row) for row in await served.rows(query)] == [
         ("HEADWAY_TOKEN", "host a", "127.0.0.1"),
         ("join token t", "host b", "127.0.0.1"),
     ]
 
 
 @pytest.mark.parametrize("kind", ["unknown", "expired", "revoked", "of a person"])
-async def test_a_join_token_that_does_not_serve_lets_nobody_in(door: Door, kind: str) -> None:
+async def test_a_join_token_that_does_not_serve_lets_nobody_in(served: Door, kind: str) -> None:
     token = "hwj_never"
     if kind != "unknown":
-        token = await door.join_token(name="t")
+        token = await served.join_token(name="t")
     if kind == "expired":
-        await _execute(door, "update credentials set expires_at = now() - interval '1 s'")
+        await _execute(served, "update credentials set expires_at = now() - interval '1 s'")
     if kind == "revoked":
-        await door.act(revoke_token, "t")
+        await served.act(revoke_token, "t")
     if kind == "of a person":
-        async with transaction(door.engine) as conn:
+        async with transaction(served.engine) as conn:
             _, token = await create_token(conn, TokenWanted(name="ci", role=Role.ADMIN), actor="test")
     with pytest.raises(Unauthenticated, match="not known, has expired or was revoked"):
-        await door.enrol(door.client(), Proof(join_token=token))
-    assert await door.rows("select * from hosts") == []
+        await served.enrol(served.client(), Proof(join_token=token))
+    assert await served.rows("select * from hosts") == []
 
 
-async def test_a_join_token_for_one_host_lets_no_other_in(door: Door) -> None:
-    token = await door.join_token(host_name="b")
+async def test_a_join_token_for_one_host_lets_no_other_in(served: Door) -> None:
+    token = await served.join_token(host_name="b")
     with pytest.raises(Forbidden, match="is for host 'b', not for host 'a'"):
-        await door.enrol(door.client(), Proof(join_token=token), "a")
-    await door.enrol(door.client(), Proof(join_token=token), "b")
+        await served.enrol(served.client(), Proof(join_token=token), "a")
+    await served.enrol(served.client(), Proof(join_token=token), "b")
 
 
-async def test_of_two_hosts_that_come_with_the_last_use_at_once_one_gets_in(door: Door) -> None:
-    token = await door.join_token(uses=2)
+async def test_of_two_hosts_that_come_with_the_last_use_at_once_one_gets_in(served: Door) -> None:
+    token = await served.join_token(uses=2)
     names = [f"h{number}" for number in range(6)]
-    tries = [door.enrol(door.client(), Proof(join_token=token), name) for name in names]
+    tries = [served.enrol(served.client(), Proof(join_token=token), name) for name in names]
     given = await asyncio.gather(*tries, return_exceptions=True)
     assert sorted(type(each).__name__ for each in given) == ["Enrolled"] * 2 + ["Unauthenticated"] * 4
 
 
-async def test_an_answer_that_never_arrived_can_be_asked_for_again_by_the_same_agent(door: Door) -> None:
+async def test_an_answer_that_never_arrived_can_be_asked_for_again_by_the_same_agent(served: Door) -> None:
     """The agent was killed between the answer and the disc: its token must not be spent for nothing."""
-    token, client = await door.join_token(), door.client()
-    lost = await door.enrol(client, Proof(join_token=token))
+    token, client = await served.join_token(), served.client()
+    lost = await served.enrol(client, Proof(join_token=token))
     with pytest.raises(Unauthenticated, match="has been used"):  # a stranger who has the token has not the agent's id
-        await door.enrol(client, Proof(join_token=token), "a", agent_id="stranger")
-    again = await door.enrol(client, Proof(join_token=token))
+        await served.enrol(client, Proof(join_token=token), "a", agent_id="stranger")
+    again = await served.enrol(client, Proof(join_token=token))
     assert again.host_id == lost.host_id
     assert again.credential != lost.credential
     with pytest.raises(Unauthenticated):
-        await door.report(client, identity_of(lost))  # what was lost is worth nothing
-    await door.report(client, identity_of(again))
+        await served.report(client, identity_of(lost))  # what was lost is worth nothing
+    await served.report(client, identity_of(again))
     with pytest.raises(Unauthenticated, match="has been used"):  # shown, so it has arrived
-        await door.enrol(client, Proof(join_token=token))
+        await served.enrol(client, Proof(join_token=token))
 
 
-async def test_after_ten_minutes_nobody_can_ask_again(door: Door) -> None:
-    token, client = await door.join_token(), door.client()
-    await door.enrol(client, Proof(join_token=token))
-    await _execute(door, "update credentials set created_at = now() - interval '11 minutes' where role = 'host'")
+async def test_after_ten_minutes_nobody_can_ask_again(served: Door) -> None:
+    token, client = await served.join_token(), served.client()
+    await served.enrol(client, Proof(join_token=token))
+    await _execute(served, "update credentials set created_at = now() - interval '11 minutes' where role = 'host'")
     with pytest.raises(Unauthenticated, match="has been used"):
-        await door.enrol(client, Proof(join_token=token))
+        await served.enrol(client, Proof(join_token=token))
 
 
-async def test_without_any_proof_nobody_gets_in(door: Door) -> None:
+async def test_without_any_proof_nobody_gets_in(served: Door) -> None:
     with pytest.raises(Unauthenticated, match="headway token create --join"):
-        await door.enrol(door.client(), Proof())
+        await served.enrol(served.client(), Proof())
 
 
 # --- one host cannot speak for another -------------------------------------------------------------------------------
 
 
-async def test_a_host_speaks_for_itself_only(door: Door) -> None:
-    a, b, client = await door.enrolled("a"), await door.enrolled("b"), door.client()
+async def test_a_host_speaks_for_itself_only(served: Door) -> None:
+    a, b, client = await served.enrolled("a"), await served.enrolled("b"), served.client()
     with pytest.raises(Forbidden, match="its credential is another host's"):
-        await door.report(client, a, host_id=b.host_id)
+        await served.report(client, a, host_id=b.host_id)
     stolen = Identity(**{**as_dict(a), "host_id": b.host_id})
     with pytest.raises(Forbidden, match="its credential is another host's"):
         await asyncio.to_thread(lambda: client.poll(stolen, epoch=0, revision=0))
     with pytest.raises(Forbidden, match="does not speak for host"):
-        await door.enrol(client, Proof(shown=a.credential), "b", host_id=b.host_id)
-    assert door.callers.refused["its credential is another host's"] == 2
-    acts = await door.rows("select actor, subject, after from audit_log where action = 'call refused'")
+        await served.enrol(client, Proof(shown=a.credential), "b", host_id=b.host_id)
+    assert served.callers.refused["its credential is another host's"] == 2
+    acts = await served.rows("select actor, subject, after from audit_log where action = 'call refused'")
     assert [(row.actor, row.subject) for row in acts] == [("host a", f"host {b.host_id}")]  # once a minute
 
 
-async def test_a_host_that_has_a_credential_is_not_enrolled_without_it(door: Door) -> None:
-    a = await door.enrolled("a")
-    for proof in (Proof(shown=SHARED), Proof(join_token=await door.join_token())):
+async def test_a_host_that_has_a_credential_is_not_enrolled_without_it(served: Door) -> None:
+    a = await served.enrolled("a")
+    for proof in (Proof(shown=SHARED), Proof(join_token=await served.join_token())):
         with pytest.raises((Forbidden, Conflict)):
-            await door.enrol(door.client(), proof, "a", host_id=a.host_id, agent_id="thief", boot_id="boot-a")
+            await served.enrol(served.client(), proof, "a", host_id=a.host_id, agent_id="thief", boot_id="boot-a")
         with pytest.raises((Forbidden, Conflict)):
-            await door.enrol(door.client(), proof, "a", agent_id="thief", boot_id="boot")
+            await served.enrol(served.client(), proof, "a", agent_id="thief", boot_id="boot")
     with pytest.raises(Unauthenticated):
-        await door.enrol(door.client(), Proof(), "a", host_id=a.host_id)
-    await door.report(door.client(), a)  # whose it is goes on
+        await served.enrol(served.client(), Proof(), "a", host_id=a.host_id)
+    await served.report(served.client(), a)  # whose it is goes on
 
 
-async def test_a_join_token_for_a_new_host_does_not_make_its_holder_another_one(door: Door) -> None:
+async def test_a_join_token_for_a_new_host_does_not_make_its_holder_another_one(served: Door) -> None:
     """Ids of hosts are no secrets: every viewer reads them."""
-    victim = await door.enrolled("a")
-    token = await door.join_token(host_name="b")
+    victim = await served.enrolled("a")
+    token = await served.join_token(host_name="b")
     with pytest.raises(Forbidden, match="host 'a' has a credential of its own, and this call does not show it"):
-        await door.enrol(door.client(), Proof(join_token=token), "b", host_id=victim.host_id)
-    await door.report(door.client(), victim)
-    assert [row.name for row in await door.rows("select name from hosts")] == ["a"]
-    given = await door.enrol(door.client(), Proof(join_token=token), "b")
+        await served.enrol(served.client(), Proof(join_token=token), "b", host_id=victim.host_id)
+    await served.report(served.client(), victim)
+    assert [row.name for row in await served.rows("select name from hosts")] == ["a"]
+    given = await served.enrol(served.client(), Proof(join_token=token), "b")
     assert given.host_id != victim.host_id
 
 
-async def test_an_administrator_lets_a_reinstalled_host_in_anew(door: Door) -> None:
-    lost = await door.enrolled("a")
-    token = await door.join_token(host_name="a")
-    given = await door.enrol(door.client(), Proof(join_token=token), "a", agent_id="new", boot_id="boot")
+async def test_an_administrator_lets_a_reinstalled_host_in_anew(served: Door) -> None:
+    lost = await served.enrolled("a")
+    token = await served.join_token(host_name="a")
+    given = await served.enrol(served.client(), Proof(join_token=token), "a", agent_id="new", boot_id="boot")
     assert given.host_id == lost.host_id
-    await door.report(door.client(), identity_of(given))
+    await served.report(served.client(), identity_of(given))
     with pytest.raises(Unauthenticated):
-        await eventually_refused(door, lost)
+        await eventually_refused(served, lost)
 
 
-async def test_a_host_that_was_forgotten_comes_back_by_its_credential_under_another_id(door: Door) -> None:
+async def test_a_host_that_was_forgotten_comes_back_by_its_credential_under_another_id(served: Door) -> None:
     """What it runs is better seen than unseen; to keep a host out, its credential is revoked."""
-    a = await door.enrolled("a")
-    await _execute(door, "delete from hosts")
+    a = await served.enrolled("a")
+    await _execute(served, "delete from hosts")
     with pytest.raises(NotFound):
-        await door.report(door.client(), a)
-    back = await door.enrol(door.client(), Proof(shown=a.credential), "a", host_id=a.host_id)
+        await served.report(served.client(), a)
+    back = await served.enrol(served.client(), Proof(shown=a.credential), "a", host_id=a.host_id)
     assert (back.host_id != a.host_id, back.credential) == (True, "")
     now = Identity(**{**as_dict(a), "host_id": back.host_id})
-    await door.report(door.client(), now)
+    await served.report(served.client(), now)
     with pytest.raises(Forbidden, match="its credential is another host's"):
-        await door.report(door.client(), a)
+        await served.report(served.client(), a)
 
 
-async def test_a_forgotten_host_does_not_become_the_one_that_has_its_name_now(door: Door) -> None:
-    old = await door.enrolled("a")
-    await _execute(door, "delete from hosts")
-    await door.enrolled("a", agent_id="new")
-    await _execute(door, "update hosts set lease_ends_at = null")
+async def test_a_forgotten_host_does_not_become_the_one_that_has_its_name_now(served: Door) -> None:
+    old = await served.enrolled("a")
+    await _execute(served, "delete from hosts")
+    await served.enrolled("a", agent_id="new")
+    await _execute(served, "update hosts set lease_ends_at = null")
     with pytest.raises(Forbidden, match="has a credential of its own"):
-        await door.enrol(door.client(), Proof(shown=old.credential), "a", host_id=old.host_id)
+        await served.enrol(served.client(), Proof(shown=old.credential), "a", host_id=old.host_id)
 
 
-async def test_a_host_that_was_revoked_and_forgotten_needs_a_new_token(door: Door) -> None:
-    a = await door.enrolled("a")
-    await door.act(revoke_host, "a")
-    await _execute(door, "delete from hosts")
+async def test_a_host_that_was_revoked_and_forgotten_needs_a_new_token(served: Door) -> None:
+    a = await served.enrolled("a")
+    await served.act(revoke_host, "a")
+    await _execute(served, "delete from hosts")
     with pytest.raises(Unauthenticated):
-        await door.enrol(door.client(), Proof(shown=a.credential), "a", host_id=a.host_id)
-    await door.enrol(door.client(), Proof(join_token=await door.join_token()), "a")
+        await served.enrol(served.client(), Proof(shown=a.credential), "a", host_id=a.host_id)
+    await served.enrol(served.client(), Proof(join_token=await served.join_token()), "a")
 
 
 # --- the shared token, for as long as an upgrade takes ---------------------------------------------------------------
 
 
-async def test_a_host_of_before_gets_its_own_credential_with_the_shared_token(door: Door) -> None:
+async def test_a_host_of_before_gets_its_own_credential_with_the_shared_token(served: Door) -> None:
     """Its identity.json has an id and no credential."""
-    client = door.client(SHARED)
-    first = await door.enrol(client, Proof())
+    client = served.client(SHARED)
+    first = await served.enrol(client, Proof())
     old = Identity(agent_id="agent", cluster_id=first.cluster_id, host_id=first.host_id)
-    await door.report(client, old)  # as an agent of the old version does, which does not know what it was given
-    again = await door.enrol(client, Proof(), host_id=first.host_id)
-    await door.report(client, old)
-    await door.report(client, identity_of(again))  # the new version shows it, and from now on
+    await served.report(client, old)  # as an agent of the old version does, which does not know what it was given
+    again = await served.enrol(client, Proof(), host_id=first.host_id)
+    await served.report(client, old)
+    await served.report(client, identity_of(again))  # the new version shows it, and from now on
     with pytest.raises(Forbidden, match="has a credential of its own, and the call does not show it"):
-        await door.report(client, old)
+        await served.report(client, old)
     with pytest.raises(Forbidden, match="has a credential of its own"):
-        await door.enrol(client, Proof(), host_id=first.host_id)
+        await served.enrol(client, Proof(), host_id=first.host_id)
 
 
 # --- rotation and revocation -----------------------------------------------------------------------------------------
 
 
-async def test_a_rotated_credential_is_replaced_with_the_next_report_and_both_serve_until_then(door: Door) -> None:
-    old, client = await door.enrolled("a"), door.client()
-    assert (await door.report(client, old)).credential == ""
-    await door.act(rotate, "a")
-    fresh = await eventually(lambda: renewed(door, client, old))
-    await door.report(client, old)  # the answer may have been lost
-    newest = (await door.report(client, old)).credential
+async def test_a_rotated_credential_is_replaced_with_the_next_report_and_both_serve_until_then(served: Door) -> None:
+    old, client = await served.enrolled("a"), served.client()
+    assert (await served.report(client, old)).credential == ""
+    await served.act(rotate, "a")
+    fresh = await eventually(lambda: renewed(served, client, old))
+    await served.report(client, old)  # the answer may have been lost
+    newest = (await served.report(client, old)).credential
     assert newest != fresh
     with pytest.raises(Unauthenticated):  # only one is under way at a time
-        await door.report(client, Identity(**{**as_dict(old), "credential": fresh}))
+        await served.report(client, Identity(**{**as_dict(old), "credential": fresh}))
     now = Identity(**{**as_dict(old), "credential": newest})
-    assert (await door.report(client, now)).credential == ""
+    assert (await served.report(client, now)).credential == ""
     with pytest.raises(Unauthenticated, match="a newer one took its place"):
-        await eventually_refused(door, old)
+        await eventually_refused(served, old)
 
 
-async def test_credentials_are_renewed_by_age(door: Door) -> None:
-    old, client = await door.enrolled("a"), door.client()
-    (row,) = await door.rows(
+async def test_credentials_are_renewed_by_age(served: Door) -> None:
+    old, client = await served.enrolled("a"), served.client()
+    (row,) = await served.rows(
         "select extract(epoch from renew_at - now()) / 86400 as days from credentials where role = 'host'"
     )
     assert 27 - 0.01 <= row.days <= 30
-    await _execute(door, "update credentials set renew_at = now() where role = 'host'")
-    assert (await door.report(client, old)).credential == ""  # what is known is believed
-    fresh = Authenticator(token=SHARED, engine=door.engine)
+    await _execute(served, "update credentials set renew_at = now() where role = 'host'")
+    assert (await served.report(client, old)).credential == ""  # what is known is believed
+    fresh = Authenticator(token=SHARED, engine=served.engine)
     assert (await fresh.who(old.credential)).wants_renewal
 
 
-async def test_rotation_under_load_refuses_nobody(door: Door) -> None:
+async def test_rotation_under_load_refuses_nobody(served: Door) -> None:
     """Reports and polls of many hosts while every credential is replaced again and again."""
-    hosts = [await door.enrolled(f"h{number}") for number in range(4)]
+    hosts = [await served.enrolled(f"h{number}") for number in range(4)]
     failures: list[BaseException] = []
     stop = threading.Event()
 
     def host_life(identity: Identity) -> int:
-        client, renewals = door.client(), 0
+        client, renewals = served.client(), 0
         news = HostUpdate(
             capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=(), exit_codes={}, start_ups=()
         )
@@ -289,24 +289,24 @@ async def test_rotation_under_load_refuses_nobody(door: Door) -> None:
         while not stop.is_set():
             sequence += 1
             try:
-                heard = client.report(
+                received = client.report(
                     news, identity=identity, host_name="", boot_id="b", sequence=sequence, epoch_seen=0
                 )
             except BaseException as error:  # noqa: BLE001 - told below
                 failures.append(error)
                 return renewals
-            if heard.credential:
+            if received.credential:
                 renewals += 1
-                identity = Identity(**{**as_dict(identity), "credential": heard.credential})
+                identity = Identity(**{**as_dict(identity), "credential": received.credential})
         return renewals
 
     lives = [asyncio.create_task(asyncio.to_thread(host_life, identity)) for identity in hosts]
     for _ in range(3):
-        before = await _renewals(door)
+        before = await _renewals(served)
         for number in range(4):
-            await door.act(rotate, f"h{number}")
+            await served.act(rotate, f"h{number}")
         async with asyncio.timeout(BOUND_S):
-            while await _renewals(door) < before + 4 and not failures:  # noqa: ASYNC110
+            while await _renewals(served) < before + 4 and not failures:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
     stop.set()
     renewals = await asyncio.gather(*lives)
@@ -314,36 +314,36 @@ async def test_rotation_under_load_refuses_nobody(door: Door) -> None:
     assert min(renewals) >= 2
 
 
-async def _renewals(door: Door) -> int:
-    (row,) = await door.rows(
+async def _renewals(served: Door) -> int:
+    (row,) = await served.rows(
         "select count(*) as n from credentials where created_by = 'renewal' and used_at is not null"
     )
     return row.n
 
 
-async def test_a_revoked_host_is_cut_off_at_once_also_while_its_poll_is_held(door: Door) -> None:
-    a, client = await door.enrolled("a"), door.client()
+async def test_a_revoked_host_is_cut_off_at_once_also_while_its_poll_is_held(served: Door) -> None:
+    a, client = await served.enrolled("a"), served.client()
     poll = asyncio.create_task(asyncio.to_thread(lambda: client.poll(a, epoch=0, revision=0)))
     await asyncio.sleep(0)
-    await eventually(lambda: door.callers._kept)
+    await eventually(lambda: served.callers._kept)
     revoked_at_s = time.monotonic()
-    await door.act(revoke_host, "a")
+    await served.act(revoke_host, "a")
     with pytest.raises(Unauthenticated, match="was revoked"):
         await asyncio.wait_for(poll, BOUND_S)
     assert time.monotonic() - revoked_at_s < 10.0  # far below the 20 s that a poll is held
     with pytest.raises(Unauthenticated, match="was revoked"):
-        await door.report(client, a)
+        await served.report(client, a)
     with pytest.raises(Forbidden):  # nor by the shared token
-        await door.enrol(door.client(SHARED), Proof(), "a", host_id=a.host_id)
+        await served.enrol(served.client(SHARED), Proof(), "a", host_id=a.host_id)
 
 
-async def test_what_was_kept_is_not_believed_once_changes_are_not_received(door: Door, migrated_url: str) -> None:
+async def test_what_was_kept_is_not_believed_once_changes_are_not_received(served: Door, migrated_url: str) -> None:
     now_s = [0.0]
-    callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
-    a = await door.enrolled("a")
+    callers = Authenticator(token=SHARED, engine=served.engine, clock=lambda: now_s[0])
+    a = await served.enrolled("a")
     await callers.refresh()
     assert (await callers.who(a.credential)).host_id == a.host_id
-    await door.act(revoke_host, "a")
+    await served.act(revoke_host, "a")
     now_s[0] = LISTENER_PROVEN_S
     assert (await callers.who(a.credential)).host_id == a.host_id  # the bound that the document gives
     now_s[0] = LISTENER_PROVEN_S + 0.001
@@ -354,58 +354,58 @@ async def test_what_was_kept_is_not_believed_once_changes_are_not_received(door:
         await callers.who(a.credential)
 
 
-async def test_after_an_older_database_was_restored_changes_are_received_again(door: Door) -> None:
+async def test_after_an_older_database_was_restored_changes_are_received_again(served: Door) -> None:
     """Its revisions begin lower: asked for what came after the last one seen, it would tell of nothing for long."""
-    a = await door.enrolled("a")
+    a = await served.enrolled("a")
     for number in range(3):
-        await door.join_token(name=f"t{number}")
-        await door.act(revoke_token, f"t{number}")
+        await served.join_token(name=f"t{number}")
+        await served.act(revoke_token, f"t{number}")
     now_s = [0.0]
-    callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
+    callers = Authenticator(token=SHARED, engine=served.engine, clock=lambda: now_s[0])
     await callers.refresh()
-    await _execute(door, "update credential_changes set revision = 0")
+    await _execute(served, "update credential_changes set revision = 0")
     await callers.refresh()
-    await door.act(revoke_host, "a")
+    await served.act(revoke_host, "a")
     await callers.refresh()
     with pytest.raises(Unauthenticated, match="was revoked"):
         await callers.who(a.credential)
 
 
 async def test_changes_that_are_too_many_to_be_read_at_once_are_all_received(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    served: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change of several rows may lie across the bound; and rows that changed may be gone when they are read."""
     monkeypatch.setattr(module, "CHANGES_MAX", 4)
-    hosts = [await door.enrolled(name) for name in "abc"]
+    hosts = [await served.enrolled(name) for name in "abc"]
     now_s = [0.0]
-    callers = Authenticator(token=SHARED, engine=door.engine, clock=lambda: now_s[0])
+    callers = Authenticator(token=SHARED, engine=served.engine, clock=lambda: now_s[0])
     await callers.refresh()
-    (before,) = await door.rows("select revision from credential_changes")
+    (before,) = await served.rows("select revision from credential_changes")
     for number, identity in enumerate(hosts, start=1):  # three rows a change
         await _execute(
-            door,
+            served,
             "insert into credentials (sha256, role, name, host_id, created_by) "
             f"select sha256 || number, role, name, host_id, 'test' from credentials, generate_series(1, 2) as number "
             f"where host_id = '{identity.host_id}'",
         )
         await _execute(
-            door,
+            served,
             f"update credentials set revoked_at = now(), changed = {before.revision + number} "
             f"where host_id = '{identity.host_id}'",
         )
-    await _execute(door, f"update credential_changes set revision = {before.revision + 4}")
-    heard_at_s = []
+    await _execute(served, f"update credential_changes set revision = {before.revision + 4}")
+    received_at_s = []
     for now_s[0] in (1.0, 2.0, 3.0):
         await callers.refresh()
-        heard_at_s.append(callers._proven_at_s)
-    assert heard_at_s == [0.0, 0.0, 3.0]  # until all is read nothing that is kept is believed
+        received_at_s.append(callers._proven_at_s)
+    assert received_at_s == [0.0, 0.0, 3.0]  # until all is read nothing that is kept is believed
     assert not {digest(identity.credential) for identity in hosts} & callers._kept.keys()
     assert callers._revision == before.revision + 4
 
 
-async def test_known_callers_cost_the_database_nothing(door: Door) -> None:
-    a = await door.enrolled("a")
-    callers = Authenticator(token=SHARED, engine=door.engine)
+async def test_known_callers_cost_the_database_nothing(served: Door) -> None:
+    a = await served.enrolled("a")
+    callers = Authenticator(token=SHARED, engine=served.engine)
     await callers.refresh()
     callers._engine = None  # whoever is looked up now is not known
     for _ in range(100):
@@ -441,16 +441,16 @@ def test_every_role_may_make_the_calls_that_the_table_says_and_no_other(method: 
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.INGEST, Role.ADMIN])
-async def test_a_token_of_a_person_speaks_for_no_host(door: Door, role: Role) -> None:
-    async with transaction(door.engine) as conn:
+async def test_a_token_of_a_person_speaks_for_no_host(served: Door, role: Role) -> None:
+    async with transaction(served.engine) as conn:
         _, token = await create_token(conn, TokenWanted(name="ci", role=role), actor="test")
-    a = await door.enrolled("a")
+    a = await served.enrolled("a")
     with pytest.raises(Forbidden, match=f"its role is {role}"):
-        await door.report(door.client(), Identity(**{**as_dict(a), "credential": token}))
+        await served.report(served.client(), Identity(**{**as_dict(a), "credential": token}))
 
 
 @pytest.mark.parametrize(("role", "may"), [("ingest", True), ("admin", True), ("viewer", False), ("operator", False)])
-async def test_telemetry_takes_an_ingest_token(door: Door, role: str, may: bool) -> None:
+async def test_telemetry_takes_an_ingest_token(served: Door, role: str, may: bool) -> None:
     class Takes(telemetry_pb2_grpc.TelemetryServiceServicer):
         def add_to(self, server: Any) -> None:
             telemetry_pb2_grpc.add_TelemetryServiceServicer_to_server(self, server)
@@ -458,10 +458,10 @@ async def test_telemetry_takes_an_ingest_token(door: Door, role: str, may: bool)
         async def Ingest(self, request: Any, context: Any) -> telemetry_pb2.IngestResponse:  # noqa: N802
             return telemetry_pb2.IngestResponse(accepted_events=1)
 
-    async with transaction(door.engine) as conn:
+    async with transaction(served.engine) as conn:
         _, token = await create_token(conn, TokenWanted(name="c", role=Role(role)), actor="test")
     address = Address(host="127.0.0.1", port=0)
-    server = await serve([Takes()], address=address, token=SHARED, callers=door.callers)
+    server = await serve([Takes()], address=address, token=SHARED, callers=served.callers)
     client = TelemetryClient(f"127.0.0.1:{server.port}", token=token)
     batch = TelemetryBatch(producer="p", sequence=1, sent_at_s=0.0)
     if may:
@@ -473,43 +473,43 @@ async def test_telemetry_takes_an_ingest_token(door: Door, role: str, may: bool)
     await server.stop(0)
 
 
-async def test_a_first_use_that_two_calls_make_at_once_ends_nothing_but_the_old(door: Door) -> None:
-    old = await door.enrolled("a")
-    await door.act(rotate, "a")
-    fresh = await eventually(lambda: renewed(door, door.client(), old))
+async def test_a_first_use_that_two_calls_make_at_once_ends_nothing_but_the_old(served: Door) -> None:
+    old = await served.enrolled("a")
+    await served.act(rotate, "a")
+    fresh = await eventually(lambda: renewed(served, served.client(), old))
     now = Identity(**{**as_dict(old), "credential": fresh})
-    await asyncio.gather(*(door.report(door.client(), now) for _ in range(6)))
-    await door.report(door.client(), now)
+    await asyncio.gather(*(served.report(served.client(), now) for _ in range(6)))
+    await served.report(served.client(), now)
 
 
-async def test_what_ended_long_ago_is_forgotten_but_that_a_host_was_revoked_is_not(door: Door) -> None:
-    await door.enrolled("a")
-    await door.act(revoke_host, "a")
-    await door.join_token(name="old")
-    await _execute(door, "update credentials set revoked_at = now() - interval '8 days'")
-    async with transaction(door.engine) as conn:
+async def test_what_ended_long_ago_is_forgotten_but_that_a_host_was_revoked_is_not(served: Door) -> None:
+    await served.enrolled("a")
+    await served.act(revoke_host, "a")
+    await served.join_token(name="old")
+    await _execute(served, "update credentials set revoked_at = now() - interval '8 days'")
+    async with transaction(served.engine) as conn:
         await forget_ended(conn)
-    assert [row.role for row in await door.rows("select role from credentials")] == ["host"]
+    assert [row.role for row in await served.rows("select role from credentials")] == ["host"]
     with pytest.raises(Forbidden):
-        await door.enrol(door.client(), Proof(shown=SHARED), "a", boot_id="boot")
+        await served.enrol(served.client(), Proof(shown=SHARED), "a", boot_id="boot")
 
 
 # --- waiting ---------------------------------------------------------------------------------------------------------
 
 
-async def renewed(door: Door, client: ControlClient, identity: Identity) -> str:
-    return (await door.report(client, identity)).credential
+async def renewed(served: Door, client: ControlClient, identity: Identity) -> str:
+    return (await served.report(client, identity)).credential
 
 
-async def eventually_refused(door: Door, identity: Identity) -> None:
+async def eventually_refused(served: Door, identity: Identity) -> None:
     """Report until that is refused; the refusal is raised."""
-    client = door.client()
+    client = served.client()
     async with asyncio.timeout(BOUND_S):
         while True:
-            await door.report(client, identity)
+            await served.report(client, identity)
             await asyncio.sleep(0.01)
 
 
-async def _execute(door: Door, sql: str) -> None:
-    async with transaction(door.engine) as conn:
+async def _execute(served: Door, sql: str) -> None:
+    async with transaction(served.engine) as conn:
         await conn.execute(text(sql))

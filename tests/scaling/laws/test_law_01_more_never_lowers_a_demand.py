@@ -45,12 +45,12 @@ def exposed(seen: PoolView) -> PoolView:
     return replace(seen, start_up_s=target_s * 1.5)
 
 
-LOOKS = st.one_of(*(views(sampled_ago_s=FRESH_AGO_S, is_plain=True).map(each) for each in (replace, exposed)))
+EVALUATIONS = st.one_of(*(views(sampled_ago_s=FRESH_AGO_S, is_plain=True).map(each) for each in (replace, exposed)))
 TICKS = st.integers(0, 3)
 
 
 @LAW
-@given(view=LOOKS, ticks=TICKS, more=st.integers(1, 1_000))
+@given(view=EVALUATIONS, ticks=TICKS, more=st.integers(1, 1_000))
 def test_more_backlog_never_lowers_a_demand(view: PoolView, ticks: int, more: int) -> None:
     """Older jobs than those that waited, and more of them."""
     seen = by("hybrid", view)
@@ -59,7 +59,7 @@ def test_more_backlog_never_lowers_a_demand(view: PoolView, ticks: int, more: in
 
 
 @LAW
-@given(view=LOOKS, ticks=TICKS, more=st.integers(1, 1_000))
+@given(view=EVALUATIONS, ticks=TICKS, more=st.integers(1, 1_000))
 def test_more_that_have_just_come_never_lower_a_demand(view: PoolView, ticks: int, more: int) -> None:
     def fuller(queue: QueueMetrics) -> QueueMetrics:
         newest = Arrivals(jobs=more, ended_ago_s=0.0)
@@ -70,7 +70,7 @@ def test_more_that_have_just_come_never_lower_a_demand(view: PoolView, ticks: in
 
 
 @LAW
-@given(view=LOOKS, ticks=TICKS, longer_s=st.floats(0, 1_000))
+@given(view=EVALUATIONS, ticks=TICKS, longer_s=st.floats(0, 1_000))
 def test_waiting_longer_never_lowers_a_demand(view: PoolView, ticks: int, longer_s: float) -> None:
     def older(queue: QueueMetrics) -> QueueMetrics:
         aged = tuple(replace(each, ended_ago_s=each.ended_ago_s + longer_s) for each in queue.arrivals)
@@ -81,7 +81,7 @@ def test_waiting_longer_never_lowers_a_demand(view: PoolView, ticks: int, longer
 
 
 @LAW
-@given(view=LOOKS, ticks=TICKS, slower=st.floats(1, 100))
+@given(view=EVALUATIONS, ticks=TICKS, slower=st.floats(1, 100))
 def test_slower_jobs_never_lower_a_demand(view: PoolView, ticks: int, slower: float) -> None:
     def slow(queue: QueueMetrics) -> QueueMetrics:
         service_s, completed = queue.service_time_s, queue.completion_rate_per_s
@@ -96,7 +96,7 @@ def test_slower_jobs_never_lower_a_demand(view: PoolView, ticks: int, slower: fl
 
 
 @LAW
-@given(view=LOOKS, ticks=TICKS, more=st.integers(1, 500))
+@given(view=EVALUATIONS, ticks=TICKS, more=st.integers(1, 500))
 def test_more_arrivals_never_lower_a_demand(view: PoolView, ticks: int, more: int) -> None:
     """From the same experience: that a pool learns from what came how well it foresees is no demand."""
 
@@ -109,11 +109,11 @@ def test_more_arrivals_never_lower_a_demand(view: PoolView, ticks: int, more: in
 
 def assert_not_lower(seen: PoolView, worse: PoolView, ticks: int) -> None:
     state = learned(seen, ticks)
-    looks = [
-        replace(look, queues=tuple(replace(queue, arrived_until_s=None) for queue in look.queues))
-        for look in (worse, seen)
+    evaluations = [
+        replace(evaluation, queues=tuple(replace(queue, arrived_until_s=None) for queue in evaluation.queues))
+        for evaluation in (worse, seen)
     ]
-    slots_worse, slots = (greatest(look, state) for look in looks)
+    slots_worse, slots = (greatest(evaluation, state) for evaluation in evaluations)
     assert slots_worse >= slots * (1 - 1e-9) - 1e-9
 
 

@@ -32,7 +32,7 @@ def test_the_signal_is_the_worst_of_all_waits(view: PoolView, memory: Memory) ->
 def test_finished_waits_never_make_a_stall_seem_better(view: PoolView, memory: Memory, better_s: float | None) -> None:
     """However well the jobs waited that did start, the pool is as urgent as its oldest job, and wants as much."""
     seen = by("hybrid", view)
-    told = replace(
+    sampled = replace(
         seen,
         queues=tuple(
             replace(
@@ -44,7 +44,7 @@ def test_finished_waits_never_make_a_stall_seem_better(view: PoolView, memory: M
     silent = replace(
         seen, queues=tuple(replace(queue, pickup_p95_s=None, pickup_objective_s=None) for queue in seen.queues)
     )
-    with_samples, without = (decide(each, memory, now_s=NOW_S)[0] for each in (told, silent))
+    with_samples, without = (decide(each, memory, now_s=NOW_S)[0] for each in (sampled, silent))
     assert with_samples.target_workers >= without.target_workers
     assert urgency(with_samples) >= urgency(without)
 
