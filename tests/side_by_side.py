@@ -9,7 +9,8 @@ Tests that share something dear are a group, one after another in one process. E
 are a process's own, and so are folders, ports (``support/ports.py``), namespaces and cgroups (``lab/``). Groups
 begin first, and then what may take longest, so that the last to end is a short one.
 
-The groups are xdist's, but not its mark: that one is written into the name of a test, where pytest 9 looks no more.
+The groups are xdist's, but not its mark: that one is written into the name of a test, where pytest 9 no longer reads
+it.
 """
 
 import os

@@ -29,7 +29,8 @@ _WORD_OF = {form: word for word, (forms, _) in PRIVATE.items() for form in forms
 # Where the word has its ordinary meaning.
 ALLOWED = re.compile(
     r"look(?:s|ed|ing)?[ _]up|looks? like|harmless"
-    r"|is_being_told",  # a key of the agent's state folder, which older versions wrote and read
+    r"|is_being_told"  # a key of the agent's state folder, which older versions wrote and read
+    r"|harm\.py|harms\.md|``harms``",  # names of files
     flags=re.IGNORECASE,
 )
 # Contents of other people's protocols.

@@ -19,7 +19,7 @@ from headway.agent.workers import recovery
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Drain
 from support.waiting import eventually
-from support.workers import SLEEP, Stage, look_until, start, template
+from support.workers import SLEEP, Stage, reconcile_until, start, template
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a worker as another user")
 NOBODY = 65534
@@ -86,7 +86,7 @@ def test_a_worker_is_taken_over_by_its_place_and_the_file_it_prints_to(stage: St
         assert (found.pool, found.template, found.restart_generation) == ("mail", "py", 4)
         assert [each.stop.drain_timeout_s for each in fleet.running()] == [77.0]
         fleet.act([Drain(worker_id=found.worker_id)])
-        look_until(fleet, lambda: not fleet.running())
+        reconcile_until(fleet, lambda: not fleet.running())
     with stage.fleet(given) as fleet:
         assert fleet.all_workers() == ()
 

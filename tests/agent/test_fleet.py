@@ -22,7 +22,18 @@ from headway.scaling.reconcile import Drain, reconcile
 from support.flushed import Disk
 from support.processes import runs
 from support.waiting import eventually
-from support.workers import BUSY, PRINTS_READY, SLEEP, STUBBORN, Stage, look_until, printed, start, states, template
+from support.workers import (
+    BUSY,
+    PRINTS_READY,
+    SLEEP,
+    STUBBORN,
+    Stage,
+    printed,
+    reconcile_until,
+    start,
+    states,
+    template,
+)
 
 # Runs on when a signal interrupts it.
 STAYS = "\nwhile True: time.sleep(600)"
@@ -58,7 +69,7 @@ def test_a_hundred_workers_are_there_at_once(stage: Stage) -> None:
         fleet.act([start()] * 100)
         assert [each.life.state for each in fleet.running()] == [WorkerState.STARTING] * 100, "none waits for another"
         drain(fleet)
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
 
 
 def test_a_worker_without_a_pattern_is_ready_once_it_has_lived_for_a_while(stage: Stage) -> None:
@@ -77,7 +88,7 @@ def test_what_a_start_takes_of_processors_is_measured(stage: Stage) -> None:
     code = "import time\nwhile time.process_time() < 0.3: pass\nprint('ready', flush=True)\n" + SLEEP
     with stage.fleet(template(code, ready=PRINTS_READY)) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (start_up,) = fleet.take_start_ups()
         assert start_up.cpu_s is not None
         assert 0.25 <= start_up.cpu_s <= start_up.start_up_s + 0.1  # one thread; the kernel counts in hundredths
@@ -96,10 +107,10 @@ def test_what_a_start_and_an_end_wait_for_a_core_is_measured_apart_from_what_the
         pinned = template(code, ready=PRINTS_READY)
         with stage.fleet(replace(pinned, argv=("taskset", "-c", core, *pinned.argv))) as fleet:
             fleet.act([start()])
-            look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+            reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
             (worker,) = fleet.workers()
             fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
-            look_until(fleet, lambda: fleet.workers() == ())
+            reconcile_until(fleet, lambda: fleet.workers() == ())
             (start_up,), (ended,) = fleet.take_start_ups(), fleet.take_exits()
     finally:
         hog.kill()
@@ -120,10 +131,10 @@ def test_a_kernel_that_does_not_say_what_waited_for_a_core_leaves_it_unknown(
     monkeypatch.setattr(procfs, "scheduled", lambda _: None)
     with stage.fleet(template(ready=Ready(after_s=0.0))) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
         fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         (start_up,), (ended,) = fleet.take_start_ups(), fleet.take_exits()
         assert (start_up.waited_s, start_up.alone_s) == (None, None)
         assert (ended.cpu_s, ended.waited_s, ended.alone_s) == (None, None, None)
@@ -132,11 +143,11 @@ def test_a_kernel_that_does_not_say_what_waited_for_a_core_leaves_it_unknown(
 def test_what_an_idle_worker_takes_to_end_is_measured(stage: Stage) -> None:
     with stage.fleet(template(ready=Ready(after_s=0.0))) as fleet:
         fleet.act([start(), start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING] * 2)
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING] * 2)
         idle, other = fleet.workers()
         fleet.act([Drain(worker_id=each.worker_id) for each in (idle, other)], idle={idle.worker_id})
         stage.clock.ahead_s += 3.0
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         (ended,) = fleet.take_exits()  # of the other nobody knows whether it had a job
         assert ended.template == "py"
         assert 3.0 <= ended.exit_s < 100.0
@@ -146,11 +157,11 @@ def test_what_an_idle_worker_takes_to_end_is_measured(stage: Stage) -> None:
 def test_an_end_by_force_shows_nothing_of_how_long_an_idle_worker_takes(stage: Stage) -> None:
     with stage.fleet(template(STUBBORN, ready=PRINTS_READY, stop=Stop(drain_timeout_s=500.0))) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
         fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
         stage.clock.ahead_s += 500.1
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert fleet.take_exits() == []
 
 
@@ -162,7 +173,7 @@ def test_a_worker_with_a_pattern_is_ready_when_it_prints_it(stage: Stage, tmp_pa
         fleet.scan()
         assert states(fleet) == [WorkerState.STARTING]
         (tmp_path / "go").touch()
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         assert fleet.next_check_s() > 60.0  # nothing more to look at: its end is told by the kernel
 
 
@@ -172,7 +183,7 @@ def test_a_worker_that_is_not_ready_in_time_is_stopped_and_its_kind_backs_off(st
         stage.clock.ahead_s += 21.0
         fleet.scan()
         assert states(fleet) == [WorkerState.DRAINING]
-        look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
 
 
 # --- draining --------------------------------------------------------------------------------------------------------
@@ -181,21 +192,21 @@ def test_a_worker_that_is_not_ready_in_time_is_stopped_and_its_kind_backs_off(st
 def test_a_drained_worker_is_signalled_once_and_finishes_what_it_is_doing(stage: Stage, tmp_path: Path) -> None:
     with stage.fleet(template(BUSY.format(done=str(tmp_path / "done")), ready=PRINTS_READY)) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
         drain(fleet)
         eventually(lambda: "told 1" in printed(stage, worker.worker_id))
         assert states(fleet) == [WorkerState.DRAINING]
         assert not fleet.scan()
         (tmp_path / "done").touch()
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert printed(stage, worker.worker_id) == "ready\ntold 1\ndone\n"
         (ended,) = fleet.take_ended()
         assert (ended.worker.worker_id, ended.worker.state, ended.exit_code) == (worker.worker_id, WorkerState.GONE, 0)
 
 
 def test_the_signal_to_stop_is_the_templates_own_and_goes_to_the_main_process_alone(stage: Stage) -> None:
-    """The worker tells its own children: one told twice, by us and by its parent, may drop its job."""
+    """The worker signals its own children: one signalled twice, by us and by its parent, may drop its job."""
     child = "import signal, time; signal.signal(2, lambda *_: print('child told', flush=True)); time.sleep(600)"
     code = f"""
 import signal, subprocess, sys, time
@@ -208,10 +219,10 @@ time.sleep(600)
 """
     with stage.fleet(template(code, ready=PRINTS_READY, stop=Stop(stop_signal=signal.SIGINT))) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
         drain(fleet)
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert printed(stage, worker.worker_id) == "ready\nmain told\n"
 
 
@@ -219,7 +230,7 @@ time.sleep(600)
 def test_a_worker_behind_a_shell_is_signalled_in_the_shells_place_and_finishes_what_it_is_doing(
     stage: Stage, tmp_path: Path, is_adopted: bool
 ) -> None:
-    """The shell dies of the signal and tells nobody: the worker went on taking jobs, and was killed at one of them."""
+    """The shell dies of the signal and passes it on to nobody: the worker took more jobs, and was killed at one."""
     code = BUSY.format(done=str(tmp_path / "done"))
     behind = replace(
         template(ready=PRINTS_READY, stop=Stop(drain_timeout_s=50.0)),
@@ -229,15 +240,15 @@ def test_a_worker_behind_a_shell_is_signalled_in_the_shells_place_and_finishes_w
     def reported() -> None:
         drain(fleet)
         eventually(lambda: "told 1" in printed(stage, worker.worker_id))
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         (left,) = fleet.remains.workers()
         assert runs(left.pid)
         (tmp_path / "done").touch()
-        look_until(fleet, lambda: fleet.remains.workers() == ())
+        reconcile_until(fleet, lambda: fleet.remains.workers() == ())
 
     with stage.fleet(behind) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
         if not is_adopted:
             reported()
@@ -253,7 +264,7 @@ def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_fa
     code = family % STUBBORN + "print('child', child.pid, flush=True);" + STUBBORN
     with stage.fleet(template(code, ready=PRINTS_READY, stop=Stop(drain_timeout_s=400.0))) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
         eventually(lambda: printed(stage, worker.worker_id).count("ready") == 2)  # the child says so, too
         child_pid = int(printed(stage, worker.worker_id).partition("child ")[2].split()[0])
@@ -265,7 +276,7 @@ def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_fa
         stage.clock.ahead_s += 100.0
         fleet.scan()
         eventually(lambda: not runs(worker.pid) and not runs(child_pid))
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         (ended,) = fleet.take_ended()
         assert (ended.exit_code, ended.worker.is_forced) == (-signal.SIGKILL, True)
 
@@ -283,13 +294,13 @@ def test_what_a_worker_that_is_killed_leaves_may_finish_its_job_and_is_ended_aft
         eventually(lambda: "HEADWAY_POOL" in procfs.environment(child.pid))
         stage.clock.ahead_s += 11.0
         os.kill(worker.pid, signal.SIGKILL)
-        look_until(fleet, lambda: len(fleet.workers()) == 1)
+        reconcile_until(fleet, lambda: len(fleet.workers()) == 1)
         assert f"left behind pool=mail pid={child.pid} by pid={worker.pid}" in caplog.text
         stage.clock.ahead_s += 20.0  # and what this machine takes
         fleet.scan()
         assert runs(child.pid)
         stage.clock.ahead_s += 21.0
-        look_until(fleet, lambda: not runs(child.pid))
+        reconcile_until(fleet, lambda: not runs(child.pid))
         assert runs(other.pid)
 
 
@@ -301,18 +312,18 @@ def test_what_a_worker_has_left_is_no_worker_of_the_next_agent_which_ends_it_in_
         eventually(lambda: "HEADWAY_POOL" in procfs.environment(child.pid))
         stage.clock.ahead_s += 11.0
         os.kill(worker.pid, signal.SIGKILL)
-        look_until(fleet, lambda: not fleet.workers())
+        reconcile_until(fleet, lambda: not fleet.workers())
     with stage.fleet(template()) as fleet:
         assert fleet.workers() == ()
         stage.clock.ahead_s += 20.0  # and what this machine takes
         fleet.scan()
         assert runs(child.pid)
         stage.clock.ahead_s += 21.0
-        look_until(fleet, lambda: not runs(child.pid))
+        reconcile_until(fleet, lambda: not runs(child.pid))
 
 
 def test_what_a_worker_has_left_that_no_file_names_is_taken_for_no_worker(stage: Stage) -> None:
-    """It would hold a worker's place for as long as it lives, and be told to stop in the middle of a job."""
+    """It would hold a worker's place for as long as it lives, and be asked to stop in the middle of a job."""
     left = CHILD.replace(", start_new_session=True", "")
     with stage.fleet(template(left + SLEEP)) as fleet:
         fleet.act([start()])
@@ -353,7 +364,7 @@ def test_what_a_worker_leaves_that_ends_well_is_its_own_affair(stage: Stage) -> 
         fleet.act([start()])
         fleet.scan()
         stage.clock.ahead_s += 11.0
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         (child,) = marked("HEADWAY_AGENT_ID", fleet._agent_id)
         stage.clock.ahead_s += 1_000.0
         fleet.scan()
@@ -363,13 +374,13 @@ def test_what_a_worker_leaves_that_ends_well_is_its_own_affair(stage: Stage) -> 
 
 @pytest.mark.parametrize("is_log_kept", [True, False])
 def test_what_a_worker_leaves_that_ends_well_is_no_worker_of_the_next_agent(stage: Stage, is_log_kept: bool) -> None:
-    """As a program that a job has sent to the background: it would hold a worker's place, and be told to stop."""
+    """As a program that a job has sent to the background: it would hold a worker's place, and be asked to stop."""
     with stage.fleet(template(CHILD)) as fleet:
         fleet.act([start()])
         fleet.scan()
         (worker,) = fleet.workers()
         stage.clock.ahead_s += 11.0
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
     (child,) = marked("HEADWAY_WORKER_ID", worker.worker_id)
     eventually(lambda: procfs.stat(child).session == child)
     if not is_log_kept:  # it ended so long ago that nothing tells of it any more
@@ -390,7 +401,7 @@ def test_a_worker_that_dies_as_soon_as_it_is_started_backs_off_for_ever_longer(s
     with stage.fleet(template("raise SystemExit('no broker')", ready=Ready(after_s=5.0))) as fleet:
         for pause_s in (10.0, 20.0, 40.0):
             fleet.act([start()])
-            look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+            reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
             (worker,) = fleet.workers()
             assert worker.pid == 0
             fleet.act([start()])  # wanted, and not started: its kind backs off
@@ -405,7 +416,7 @@ def test_a_worker_that_dies_as_soon_as_it_is_started_backs_off_for_ever_longer(s
 def test_a_failure_says_the_workers_last_words(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     with stage.fleet(template("raise SystemExit('no broker at redis://x')", ready=Ready(after_s=5.0))) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
     assert "failed pool=mail template=py again_in_s=10" in caplog.text
     assert "exit=1" in caplog.text
     assert "said='no broker at redis://x'" in caplog.text
@@ -418,7 +429,7 @@ def test_a_worker_that_dies_after_a_while_of_use_has_its_place_free_at_once(stag
         (worker,) = fleet.workers()
         stage.clock.ahead_s += 11.0
         os.kill(worker.pid, signal.SIGKILL)
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert fleet.take_ended()[0].exit_code == -signal.SIGKILL
 
 
@@ -441,7 +452,7 @@ def test_a_program_that_went_missing_backs_off_and_touches_no_other_kind(
 def test_a_place_that_nobody_wants_any_more_is_given_up_during_its_pause(stage: Stage) -> None:
     with stage.fleet(template("raise SystemExit(1)", ready=Ready(after_s=5.0))) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
         drain(fleet)
         assert fleet.workers() == ()
 
@@ -455,7 +466,7 @@ def test_a_burst_workers_clean_end_spends_its_place_under_these_orders(stage: St
     with stage.fleet(template(ENDS_WELL, burst_arguments=("--burst",), ready=Ready(after_s=5.0))) as fleet:
         fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=1, assignments=()))
         fleet.act([start(is_burst=True)])
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert fleet.spent == {"mail": 1}
     with stage.fleet() as fleet:
         assert fleet.spent == {"mail": 1}  # also for the next agent
@@ -478,7 +489,7 @@ def test_the_next_agent_takes_over_what_runs_and_starts_nothing_anew(stage: Stag
         assert fleet.workers() == before
         assert (fleet.orders.epoch, fleet.orders.revision) == (2, 7)
         drain(fleet)
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert {ended.exit_code for ended in fleet.take_ended()} == {None}  # only a parent sees how a child ended
 
 
@@ -494,7 +505,7 @@ def test_a_drain_goes_on_under_the_next_agent_without_a_second_signal(stage: Sta
     busy = template(BUSY.format(done=str(tmp_path / "done")), ready=PRINTS_READY, stop=Stop(drain_timeout_s=500.0))
     with stage.fleet(busy) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
         drain(fleet)
         eventually(lambda: "told 1" in printed(stage, worker.worker_id))
@@ -505,7 +516,7 @@ def test_a_drain_goes_on_under_the_next_agent_without_a_second_signal(stage: Sta
         assert not fleet.scan()
         stage.clock.ahead_s += 100.0
         fleet.scan()  # 500 s after it was told
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
     assert printed(stage, worker.worker_id) == "ready\ntold 1\n"
 
 
@@ -647,7 +658,7 @@ def test_a_start_that_the_agent_did_not_live_to_write_down_with_the_others_is_kn
 
 
 def unrecorded_after(stage: Stage, before: Worker) -> None:
-    """No record tells of the worker that is left: it is counted and shown, and nothing is done about it."""
+    """No record names the worker that is left: it is counted and shown, and nothing is done about it."""
     with stage.fleet(template(), gpus=1) as fleet:
         assert (fleet.workers(), fleet.running()) == ((), ())
         (found,) = fleet.all_workers()
@@ -663,17 +674,19 @@ def unrecorded_after(stage: Stage, before: Worker) -> None:
         (found,) = fleet.all_workers()
         assert (found.worker_id, found.state) == (before.worker_id, WorkerState.UNKNOWN)
         os.kill(before.pid, signal.SIGKILL)
-        look_until(fleet, lambda: fleet.all_workers() == ())
+        reconcile_until(fleet, lambda: fleet.all_workers() == ())
 
 
-TELLS = "import signal, time; signal.signal(15, lambda *_: print('told', flush=True)); print('ready', flush=True);"
+PRINTS_SIGNAL = (
+    "import signal, time; signal.signal(15, lambda *_: print('told', flush=True)); print('ready', flush=True);"
+)
 
 
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_what_no_record_names_is_counted_and_left_alone(stage: Stage, is_bare: bool) -> None:
-    """As where both files are lost. Of one that overwrote its environment only its output tells."""
-    bare = f"import os, sys; os.execve(sys.executable, [sys.executable, '-c', {TELLS + STAYS!r}], {{}})"
-    with stage.fleet(template(bare if is_bare else TELLS + STAYS)) as fleet:
+    """As where both files are lost. Only its output shows one that overwrote its environment."""
+    bare = f"import os, sys; os.execve(sys.executable, [sys.executable, '-c', {PRINTS_SIGNAL + STAYS!r}], {{}})"
+    with stage.fleet(template(bare if is_bare else PRINTS_SIGNAL + STAYS)) as fleet:
         fleet.act([start()])
         (before,) = fleet.workers()
         eventually(lambda: printed(stage, before.worker_id) == "ready\n")
@@ -700,7 +713,7 @@ def test_a_worker_is_recorded_before_it_is_started(stage: Stage, monkeypatch: py
 def test_a_worker_is_recorded_as_about_to_be_stopped_before_its_signal(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the next agent tells it a second time, and to many workers that means to drop the job."""
+    """Else the next agent signals it a second time, and to many workers that means to drop the job."""
     with stage.fleet(template()) as fleet:
         fleet.act([start()])
         seen: list[bool] = []
@@ -762,7 +775,7 @@ def test_the_record_of_starts_does_not_grow_for_ever(stage: Stage, monkeypatch: 
         for _ in range(7):
             fleet.act([start()])
             drain(fleet)
-            look_until(fleet, lambda: fleet.workers() == ())
+            reconcile_until(fleet, lambda: fleet.workers() == ())
         assert (stage.folder.root / "starts.jsonl").read_text().count("\n") < 3
 
 
@@ -778,7 +791,7 @@ def test_a_pause_outlives_the_agent(stage: Stage) -> None:
     """Else an agent that is restarted often would let a broken worker loop."""
     with stage.fleet(template("raise SystemExit(1)", ready=Ready(after_s=5.0))) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
     with stage.fleet() as fleet:
         assert states(fleet) == [WorkerState.BACKING_OFF]
         assert not fleet.scan()

@@ -192,7 +192,7 @@ def test_agents_that_share_one_of_their_control_planes_are_not_the_same_host() -
 def test_what_must_not_be_lost_is_on_the_disk_before_it_has_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An identity that a loss of power takes locks the host out; orders are obeyed once they are told as heard."""
+    """An identity lost with the power locks the host out; an assignment is obeyed once it is reported as received."""
     folder = StateFolder(tmp_path)
     disk = Disk(monkeypatch)
     folder.save_identity(Identity(agent_id="a"))

@@ -15,7 +15,7 @@ from headway.wire.v1.agent_pb2 import HOST_PROBLEM_KIND_STATE_FOLDER as STATE_FO
 from support.agent_host import one_host
 from support.fake_control import row
 from support.waiting import eventually
-from support.workers import SLEEP, Stage, look_until, start, template
+from support.workers import SLEEP, Stage, reconcile_until, start, template
 
 # As a library does whose log is lost: the line does not come again.
 SAYS = """
@@ -85,7 +85,7 @@ def test_what_a_worker_says_until_it_is_ready_has_its_room_before_it_starts(disk
         fleet.act([start()])
         disk.fill()
         go.touch()
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         assert len(fleet.take_start_ups()) == 1
         disk.free()
     stage.clear()
@@ -106,12 +106,12 @@ def test_a_worker_whose_words_found_no_room_is_ready_after_a_while(
         fleet.scan()
         go.touch()
         log = stage.folder.logs / f"{fleet.workers()[0].worker_id}.log"
-        look_until(fleet, lambda: before == "the start" or log.stat().st_size >= 16 * 1024)
+        reconcile_until(fleet, lambda: before == "the start" or log.stat().st_size >= 16 * 1024)
         fleet.scan()
         assert states(fleet) == [WorkerState.STARTING]
         disk_of_logs.free()  # what was lost stays lost
         stage.clock.ahead_s += 6.0
-        look_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         assert "taken for ready pool=mail" in caplog.text
         assert fleet.take_start_ups() == [], "nobody knows how long it took"
     stage.clear()
@@ -166,7 +166,7 @@ def test_what_was_reserved_is_given_back(disk: Disk) -> None:
     with stage.fleet(template("print('done', flush=True)")) as fleet:
         fleet.act([start()])
         log = stage.folder.logs / f"{fleet.workers()[0].worker_id}.log"
-        look_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
         assert log.stat().st_size == len("done\n")
         assert log.stat().st_blocks * 512 <= 4096
     stage.clear()

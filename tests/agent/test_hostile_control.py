@@ -64,7 +64,7 @@ def _received() -> Iterator[tuple[Descriptor, FieldDescriptor]]:
 
 
 def test_no_field_that_an_agent_receives_is_a_command_line() -> None:
-    """Numbers and flags count; a text is one of those above. A new one has to be looked at by a person, here."""
+    """Numbers and flags count; a text is one of those above. A new one has to be checked by a person, here."""
     texts = {
         f"{message.name}.{field.name}"
         for message, field in _received()

@@ -117,7 +117,7 @@ def test_what_was_partitioned_stays_doubtful_until_the_control_plane_has_confirm
 def test_an_answer_from_before_this_host_reported_again_ends_no_doubt_and_it_is_asked_for_once_more(
     tmp_path: Path, clock: Clock
 ) -> None:
-    """The poll is answered first: until a report is heard, what it told of may still be replaced elsewhere."""
+    """The poll is answered first: until a report arrives, what it lists may still be replaced elsewhere."""
     known, isolation = contact(tmp_path, clock), Isolation()
     known.received(sent_at_s=clock.now_s)
     clock.now_s += 31.0
@@ -164,7 +164,7 @@ def test_an_agent_that_begins_on_a_host_that_is_cut_off_starts_nothing_on_its_pr
 def test_without_word_of_this_boot_nothing_is_started_on_what_was_ordered_before(
     tmp_path: Path, clock: Clock, written: str
 ) -> None:
-    """A host that was off for an hour has been replaced: it starts a payment's worker only where it is told to."""
+    """A host that was off for an hour has been replaced: it starts a payment's worker only where it is assigned."""
     (tmp_path / "contact.json").write_text(written)
     begun, isolation = contact(tmp_path, clock), Isolation()
     assert isolation.doubtful(PINNED, begun) == {"pinned"}

@@ -98,7 +98,7 @@ class Unanswered(FakeControl):
 
 
 def test_an_end_of_which_the_report_was_not_answered_is_reported_again(tmp_path: Path) -> None:
-    """The control plane counts failures by what it was told: once, and not never."""
+    """The control plane counts failures by reports: once, and not never."""
     control = Unanswered()
     worker = Worker(worker_id="w", pool="mail", template="t", pid=7, state=WorkerState.RUNNING, started_at_s=1.0)
     with serving(control) as port, linked(tmp_path, port) as (link, _):

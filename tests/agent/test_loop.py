@@ -69,7 +69,7 @@ loop.{name} = {value}
 sys.exit(main(sys.argv[1:]))
 """
 DREAMY = ("-c", CHANGED.format(name="POLL_S", value=3600.0))
-"""An agent that looks around once an hour, and else only when something wakes it."""
+"""An agent that polls once an hour, and else only when something wakes it."""
 PATIENT = ("-c", CHANGED.format(name="LAST_REPORT_S", value=60.0))
 """One whose last report may take a slow machine longer."""
 

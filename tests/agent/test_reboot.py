@@ -1,4 +1,4 @@
-"""A real agent begins on a host that was off: what it was told before may hold no longer."""
+"""A real agent begins on a host that was off: its earlier assignment may hold no longer."""
 
 import json
 import os

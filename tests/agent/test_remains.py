@@ -12,7 +12,7 @@ from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start, reconcile
 from support.processes import runs
 from support.waiting import eventually
-from support.workers import SLEEP, Stage, look_until, start, template
+from support.workers import SLEEP, Stage, reconcile_until, start, template
 
 # As RQ's worker and its work horse, or Celery's and its pool.
 CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True);"
@@ -33,7 +33,7 @@ def killed(
         eventually(lambda: is_bare == (procfs.environment(left.pid) == {}))
         stage.clock.ahead_s += 11.0
         os.kill(worker.pid, signal.SIGKILL)
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         yield fleet, left.pid
 
 
@@ -64,14 +64,14 @@ def test_what_was_left_is_found_also_where_it_overwrote_its_environment(stage: S
     with killed(stage, child=CHILD.replace(repr(SLEEP), repr(bare)), is_bare=True) as (fleet, pid):
         assert [each.pid for each in fleet.remains.workers()] == [pid]
         stage.clock.ahead_s += 41.0
-        look_until(fleet, lambda: not runs(pid))
+        reconcile_until(fleet, lambda: not runs(pid))
 
 
 def test_the_gpus_of_a_killed_worker_are_free_once_what_it_left_has_ended(stage: Stage) -> None:
     with killed(stage, gpus=1) as (fleet, pid):
         assert fleet.free_gpus() == ()
         os.kill(pid, signal.SIGKILL)
-        look_until(fleet, lambda: fleet.free_gpus() == (0,))
+        reconcile_until(fleet, lambda: fleet.free_gpus() == (0,))
 
 
 def test_what_a_draining_worker_leaves_has_no_longer_than_that_worker_had(stage: Stage) -> None:
@@ -85,7 +85,7 @@ def test_what_a_draining_worker_leaves_has_no_longer_than_that_worker_had(stage:
         fleet.drain_all()
         stage.clock.ahead_s += 20.0
         os.kill(worker.pid, signal.SIGKILL)
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert [each.pid for each in fleet.remains.workers()] == [left.pid]
         stage.clock.ahead_s += 20.0
-        look_until(fleet, lambda: not runs(left.pid))
+        reconcile_until(fleet, lambda: not runs(left.pid))

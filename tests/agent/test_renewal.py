@@ -14,7 +14,7 @@ from headway.agent.system import gpus, procfs
 from headway.agent.workers.manager import WorkerManager
 from headway.scaling.model import WorkerState
 from support.waiting import eventually
-from support.workers import Stage, look_until, start, template
+from support.workers import Stage, reconcile_until, start, template
 
 CRASHES = "raise SystemExit('no broker')"
 
@@ -46,7 +46,7 @@ def test_a_mended_template_is_tried_at_once_and_any_other_change_waits_for_the_p
     broken = template(CRASHES, ready=Ready(after_s=5.0))
     with stage.fleet(broken) as fleet:
         fleet.act([start()])
-        look_until(fleet, lambda: [each.state for each in fleet.workers()] == [WorkerState.BACKING_OFF])
+        reconcile_until(fleet, lambda: [each.state for each in fleet.workers()] == [WorkerState.BACKING_OFF])
         use(fleet, template(CRASHES, ready=Ready(after_s=4.0)))
         assert not fleet.scan()
         use(fleet, template())
@@ -77,7 +77,7 @@ def test_the_numbers_of_one_that_ended_are_free_again(stage: Stage) -> None:
         fleet.act([start(template="torch"), start(template="torch")])
         first, second = fleet.workers()
         os.kill(first.pid, signal.SIGKILL)
-        look_until(fleet, lambda: len(fleet.running()) == 1)
+        reconcile_until(fleet, lambda: len(fleet.running()) == 1)
         assert fleet.free_gpus() == (0,)
         stage.clock.ahead_s += 11.0
         fleet.scan()
@@ -121,7 +121,7 @@ def test_a_worker_runs_as_the_user_that_its_template_names_with_its_groups_and_h
         assert printed == f"{nobody.pw_uid} {nobody.pw_gid} {groups} {nobody.pw_dir} nobody\n"
         assert stage.folder.logs.stat().st_uid == 0, "what it prints stays the agent's"
         os.kill(worker.pid, signal.SIGKILL)
-        look_until(fleet, lambda: not fleet.running())
+        reconcile_until(fleet, lambda: not fleet.running())
 
 
 def test_a_user_that_went_missing_backs_off(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ from headway.agent.config.library_presets import STARTERS, host_text
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs that the templates name, as far as a look for them goes."""
+    """The programs that the templates name, as far as a search for them goes."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for starter in STARTERS.values():

@@ -127,7 +127,7 @@ def test_mistakes_in_how_workers_are_maintained_are_reported_too(tmp_path: Path)
 
 
 def test_names_that_the_control_plane_would_refuse_are_reported_here(tmp_path: Path) -> None:
-    """It would refuse them with all that the host tells, and the host would count as lost."""
+    """It would refuse them with the host's whole report, and the host would count as lost."""
     name, long = r"a\u0000b", "x" * 201
     text = "".join(f'[templates."{each}"]\nargv = ["sh"]\n' for each in ("", name, long))
     text += f'[host]\nname = "{long}"\nlabels = {{ "{name}" = "a", zone = "{long}" }}\n'

@@ -1,4 +1,5 @@
-"""An agent that is killed just as it tells a worker to stop: the next one does not tell it twice while it may drain.
+"""An agent that is killed just as it signals a worker to stop: the next one does not signal it twice while it may
+drain.
 
 To many libraries the second signal means to drop the job: Celery calls it a cold shutdown, RQ and Dramatiq do the same.
 """
@@ -15,7 +16,7 @@ from headway.agent.config.templates import Stop, Template
 from headway.scaling.model import WorkerState
 from support.processes import runs
 from support.waiting import eventually
-from support.workers import PRINTS_READY, Stage, look_until, printed, states, template
+from support.workers import PRINTS_READY, Stage, printed, reconcile_until, states, template
 
 # Says each signal that it hears, and does its job all the same until the file is there.
 COUNTS = """
@@ -64,7 +65,7 @@ def counting(done: Path, *, says: str = "ready") -> Template:
     return template(COUNTS.format(says=says, done=str(done)), ready=PRINTS_READY, stop=Stop(drain_timeout_s=500.0))
 
 
-def killed_as_it_tells(stage: Stage, worker: Template, *, moment: str) -> None:
+def killed_as_it_signals(stage: Stage, worker: Template, *, moment: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", KILLED, worker.argv[-1], str(stage.folder.root), moment],
         check=False,
@@ -78,9 +79,9 @@ def killed_as_it_tells(stage: Stage, worker: Template, *, moment: str) -> None:
 def test_killed_after_the_signal_the_worker_gets_no_second_one_before_its_drain_deadline(
     stage: Stage, tmp_path: Path, says: str, later_s: float
 ) -> None:
-    """Whether it was told because it was wanted no more, or because it did not get ready in time."""
+    """Whether it was signalled because it was wanted no more, or because it did not get ready in time."""
     worker = counting(tmp_path / "done", says=says)
-    killed_as_it_tells(stage, worker, moment="after")
+    killed_as_it_signals(stage, worker, moment="after")
     stage.clock.ahead_s += later_s
     with stage.fleet(worker) as fleet:
         (found,) = fleet.workers()
@@ -90,16 +91,16 @@ def test_killed_after_the_signal_the_worker_gets_no_second_one_before_its_drain_
         stage.clock.ahead_s += 400.0
         assert not fleet.scan()
         (tmp_path / "done").touch()
-        look_until(fleet, lambda: found.pid not in [each.pid for each in fleet.running()])
+        reconcile_until(fleet, lambda: found.pid not in [each.pid for each in fleet.running()])
     assert printed(stage, found.worker_id).splitlines()[1:] == ["told 1", "done"]
 
 
 def test_killed_before_the_signal_the_worker_is_signalled_at_its_deadline_and_has_all_its_time_then(
     stage: Stage, tmp_path: Path
 ) -> None:
-    """Nobody can know that it was not told; a kill would cut short a job that it has taken since."""
+    """Nobody can know that it was not signalled; a kill would cut short a job that it has taken since."""
     worker = counting(tmp_path / "done")
-    killed_as_it_tells(stage, worker, moment="before")
+    killed_as_it_signals(stage, worker, moment="before")
     with stage.fleet(worker) as fleet:
         (found,) = fleet.workers()
         stage.clock.ahead_s += 501.0
@@ -109,7 +110,7 @@ def test_killed_before_the_signal_the_worker_is_signalled_at_its_deadline_and_ha
         assert not fleet.scan()
         assert runs(found.pid)
         (tmp_path / "done").touch()
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert not fleet.take_ended()[0].worker.is_forced
     assert printed(stage, found.worker_id) == "ready\ntold 1\ndone\n"
 
@@ -118,22 +119,22 @@ def test_signalled_at_its_deadline_a_worker_that_does_not_end_is_ended_by_force_
     stage: Stage, tmp_path: Path
 ) -> None:
     worker = counting(tmp_path / "never")
-    killed_as_it_tells(stage, worker, moment="before")
+    killed_as_it_signals(stage, worker, moment="before")
     with stage.fleet(worker) as fleet:
         for _ in range(2):
             assert len(fleet.running()) == 1
             stage.clock.ahead_s += 501.0
             fleet.scan()
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert fleet.take_ended()[0].worker.is_forced
 
 
 def test_a_worker_that_must_be_gone_by_its_deadline_is_given_no_more_time(stage: Stage, tmp_path: Path) -> None:
     """The control plane starts it elsewhere by then, and it may run only once."""
     worker = replace(counting(tmp_path / "never"), isolation_drain_after_s=1_000.0)
-    killed_as_it_tells(stage, worker, moment="before")
+    killed_as_it_signals(stage, worker, moment="before")
     with stage.fleet(worker) as fleet:
         stage.clock.ahead_s += 501.0
         fleet.scan()
-        look_until(fleet, lambda: fleet.workers() == ())
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert fleet.take_ended()[0].worker.is_forced

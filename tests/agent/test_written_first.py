@@ -1,4 +1,4 @@
-"""What is written down before it is acted on, so that an agent that is killed between the two has done no harm.
+"""What is written down before it is acted on, so that an agent that is killed between the two breaks nothing.
 
 Starts and stops of workers are among `test_fleet.py`.
 """

@@ -172,7 +172,7 @@ def test_every_role_has_its_own_least_token_in_a_file() -> None:
 
 
 def test_the_databases_password_is_given_to_who_speaks_with_it_alone() -> None:
-    """As a file: an environment is read by whoever may look at the container, and by what its processes start."""
+    """As a file: an environment is read by whoever may inspect the container, and by what its processes start."""
     assert not [name for name in SERVICES if "HEADWAY_DATABASE_PASSWORD" in str(SERVICES[name])]
     url = COMPOSE["configs"]["database-url"]["content"]
     assert "${HEADWAY_DATABASE_PASSWORD:?" in url  # compose stops here where it is not set

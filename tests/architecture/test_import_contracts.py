@@ -152,6 +152,6 @@ def test_every_contract_has_been_seen_to_break(report: str) -> None:
 
 @pytest.mark.parametrize("root", [SERVICE, SPARK], ids=["headway", "headway_spark"])
 def test_every_folder_of_modules_is_a_package(root: Path) -> None:
-    """A folder without ``__init__.py`` can be imported, but import-linter does not look into it."""
+    """A folder without ``__init__.py`` can be imported, but import-linter does not read it."""
     folders = {path.parent for path in root.rglob("*.py")}
     assert sorted(folder for folder in folders if not (folder / "__init__.py").exists()) == []

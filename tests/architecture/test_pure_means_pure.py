@@ -18,7 +18,7 @@ CLOCKS = {"now", "utcnow", "today"}
 def impurities(tree: ast.Module) -> Iterator[str]:
     """Each breach of purity in a module, as ``line: what``.
 
-    A bounded cache of a function is none: whoever calls it cannot tell, and it cannot grow.
+    A bounded cache of a function is none: whoever calls it cannot notice, and it cannot grow.
     """
     bounded = {id(each) for node in tree.body for each in _bounded_caches(node)}
     for node in ast.walk(tree):

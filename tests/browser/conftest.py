@@ -1,4 +1,4 @@
-"""The dashboard, served from a database of the test's own, and a browser to look at it."""
+"""The dashboard, served from a database of the test's own, and a browser that opens it."""
 
 import time
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""An installation with many queues and hosts of which a few need looking at: rows of a database."""
+"""An installation with many queues and hosts of which a few need attention: rows of a database."""
 
 from headway.scaling.model import Decision, Demand, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile

@@ -1,4 +1,4 @@
-"""The dashboard with many queues and hosts: what needs looking at comes first, and the rest is found by name."""
+"""The dashboard with many queues and hosts: what needs attention comes first, and the rest is found by name."""
 
 import asyncio
 import re

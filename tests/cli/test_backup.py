@@ -354,7 +354,7 @@ def test_root_restores_nothing_that_its_user_could_not_use_then(here: Installati
 
 
 def test_nothing_is_moved_away_from_under_a_postgres_that_runs(here: Installation, kept: Path, capfd: Any) -> None:
-    """As of a backup that is being made, or of somebody who looks into it."""
+    """As of a backup that is being made, or of somebody who reads it."""
     with here.running():
         assert here.run("restore", str(kept), "--replace") == 2
         assert "is in use" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""`headway apply` and `headway get` against a real control plane's HTTP door."""
+"""`headway apply` and `headway get` against a real control plane's HTTP API."""
 
 import json
 import re

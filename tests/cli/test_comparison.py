@@ -92,7 +92,7 @@ def tuned(jobs, goal, *, start_up_s: float):
 
 
 def test_the_tuned_rule_is_the_cheapest_that_meets_the_objective():
-    """With 30 s to start a job, a rule that looks each 15 s is soon enough."""
+    """With 30 s to start a job, a rule that evaluates each 15 s is soon enough."""
     row = tuned([job(20.0 * i, 20.0 * i, 20.0 * i + 2, queue="reports") for i in range(4)], REPORTS, start_up_s=2)
     assert row["in_time"]["reports"] >= 0.95
     assert row["settings"]["reports"]["cooldown_s"] == 15

@@ -1,4 +1,4 @@
-"""`headway describe` and `headway top` against a real control plane's HTTP door."""
+"""`headway describe` and `headway top` against a real control plane's HTTP API."""
 
 import json
 import re

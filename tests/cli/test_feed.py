@@ -10,7 +10,7 @@ from headway.cli.demo.overview_stream import OverviewFeed
 
 
 class Server(BaseHTTPRequestHandler):
-    """Tells one overview a connection, and a problem, then hangs up."""
+    """Sends one overview a connection, and a problem, then disconnects."""
 
     sent = 0
     seen_tokens: ClassVar[list[str | None]] = []

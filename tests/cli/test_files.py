@@ -1,4 +1,4 @@
-"""``profiles.yaml``: what it says, and how its mistakes are told."""
+"""``profiles.yaml``: its contents, and how its mistakes are reported."""
 
 from pathlib import Path
 

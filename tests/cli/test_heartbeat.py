@@ -1,4 +1,4 @@
-"""The heartbeat of a process: it stops with what it asks, and not with whom it tells."""
+"""The heartbeat of a process: it stops with what it asks, and not with the row that it writes."""
 
 import threading
 import time

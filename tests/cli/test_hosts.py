@@ -1,4 +1,4 @@
-"""`headway host`, `headway restart` and what `headway get` tells of hosts, against a real control plane's HTTP door."""
+"""`headway host`, `headway restart` and what `headway get` shows of hosts, against a real control plane's HTTP API."""
 
 import json
 import time

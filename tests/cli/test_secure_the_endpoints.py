@@ -1,4 +1,4 @@
-"""Every command of the page on securing the doors, typed as it is printed: keys, tokens, a control plane, a host."""
+"""Every command of the page on secure endpoints, typed as it is printed: keys, tokens, a control plane, a host."""
 
 import os
 import re

@@ -259,7 +259,7 @@ def test_what_a_child_leaves_in_its_session_ends_with_it(stage, tmp_path):
 
 
 class FakeServer:
-    """An embedded server that dies when told to."""
+    """An embedded server that dies when asked to."""
 
     url, pid = "postgresql://here", 1
 
@@ -414,7 +414,7 @@ def beating(file: Path) -> str:
 
 
 def test_a_child_without_a_heartbeat_is_named_and_replaced(stage, tmp_path):
-    """One that is stopped does not end, so only its silence tells; what is hung answers no request to stop either."""
+    """One that is stopped does not end, so only its silence shows; what is hung answers no request to stop either."""
     file = tmp_path / "heartbeat"
     stage.supervisor.start(stage.child("pipeline", beating(file), heartbeat=file))
     stage.tend_until(file.exists)
@@ -451,7 +451,7 @@ def test_a_child_that_was_stopped_for_a_moment_is_left_alone(stage, tmp_path):
 
 
 def test_a_parent_that_stood_still_itself_takes_nobody_for_hung(stage, tmp_path):
-    """A machine that was suspended stops all: the parent may look before its child could beat."""
+    """A machine that was suspended stops all: the parent may poll before its child could write a heartbeat."""
     file = tmp_path / "heartbeat"
     stage.supervisor.start(stage.child("pipeline", beating(file), heartbeat=file))
     stage.tend_until(file.exists)

@@ -1,4 +1,4 @@
-"""`headway token` and `headway host` against a real control plane's HTTP door."""
+"""`headway token` and `headway host` against a real control plane's HTTP API."""
 
 from pathlib import Path
 

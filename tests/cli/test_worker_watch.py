@@ -27,7 +27,7 @@ for child in children:
 
 
 class Agent:
-    """A process that starts and ends workers as told."""
+    """A process that starts and ends workers as commanded."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(

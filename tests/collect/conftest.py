@@ -11,7 +11,7 @@ def rq(valkey_url: str) -> Rq:
 
 @pytest.fixture(params=[False, True], ids=["one process", "a restart before each look"])
 def watch(request: pytest.FixtureRequest, valkey_url: str) -> Watch:
-    """A collector that has looked once at an empty broker."""
+    """A collector that has polled an empty broker once."""
     watch = Watch(valkey_url, always_restarts=request.param)
     watch.poll_once()
     return watch

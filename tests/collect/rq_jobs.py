@@ -56,7 +56,7 @@ class Rq:
 
 
 class Watch:
-    """What a collector tells, look after look. ``always_restarts``: each look is another process's."""
+    """What a collector reports, poll after poll. ``always_restarts``: each poll is another process's."""
 
     def __init__(self, url: str, *, always_restarts: bool = False) -> None:
         self._url = url
@@ -65,10 +65,10 @@ class Watch:
         self.broker = RqBroker(self._client, url=url, connection="redis", cursor=None)
         self.events: list[JobEvent] = []
         self.at_s = 0.0
-        """When it looked last."""
+        """When it polled last."""
 
     def poll_once(self, *, later_s: float = 0.0) -> PollResult:
-        """One look, as if it were ``later_s`` later."""
+        """One poll, as if it were ``later_s`` later."""
         if self._always_restarts:
             self.restart()
         self.at_s = time.time() + later_s
@@ -77,7 +77,7 @@ class Watch:
         return poll_once
 
     def move(self, url: str) -> None:
-        """Look there from now on."""
+        """Poll there from now on."""
         self._url, self._client = url, connect(url)
         self.restart()
 
@@ -87,7 +87,7 @@ class Watch:
         self.broker = RqBroker(self._client, url=self._url, connection="redis", cursor=None if first else cursor)
 
     def reported(self, job_id: str | None = None) -> list[EventKind]:
-        """The kinds told, of one job if one is given."""
+        """The kinds reported, of one job if one is given."""
         return [event.kind for event in self.events if job_id in (None, event.job_id)]
 
     def of(self, kind: EventKind) -> JobEvent:

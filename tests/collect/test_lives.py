@@ -1,4 +1,4 @@
-"""What is told of a job, from record to record. Times are in a job's own small world: enqueued at 10, …"""
+"""What is reported of a job, from record to record. Times are in a job's own small world: enqueued at 10, …"""
 
 from dataclasses import replace
 

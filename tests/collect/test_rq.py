@@ -197,7 +197,7 @@ def test_a_repeated_job_finishes_each_time(rq: Rq, watch: Watch) -> None:
 
 
 def attempts(watch: Watch) -> list[int | None]:
-    """Of the entries that were told."""
+    """Of the entries that were reported."""
     return [event.attempt for event in watch.events if event.kind is ENQUEUED]
 
 

@@ -1,6 +1,6 @@
-"""Each job's life is told exactly once, whatever comes between the looks: jobs, bursts, ends, restarts, kills.
+"""Each job's life is reported exactly once, whatever comes between the polls: jobs, bursts, ends, restarts, kills.
 
-Real RQ, driven by chance from a seed. What a collector has to tell is known from what was done.
+Real RQ, driven by chance from a seed. What a collector has to report is known from what was done.
 """
 
 import random
@@ -29,7 +29,7 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Story:
-    """What is done to a queue, and what is to be told of it."""
+    """What is done to a queue, and what is to be reported of it."""
 
     def __init__(self, rq: Rq, watch: Watch, seed: int) -> None:
         self._rq = rq
@@ -58,7 +58,7 @@ class Story:
                 self._watch.restart()
 
     def end(self) -> None:
-        """Look until nothing more is known to be news."""
+        """Poll until nothing more is known to be new."""
         polls = 0
         while self._watch.poll_once().has_more or polls < 3:
             polls += 1

@@ -1,4 +1,4 @@
-"""What a look costs the broker, what it may touch there, and what it makes of things that are not as they should be."""
+"""What a poll costs the broker, what it may touch there, and what it makes of things that are not as they should be."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ READING = {
 
 
 def commands(rq: Rq, watch: Watch) -> list[list[str]]:
-    """The commands of one look, as the broker saw them."""
+    """The commands of one poll, as the broker saw them."""
     with redis.Redis.from_url(rq.url, decode_responses=True).monitor() as monitor:
         watch.poll_once()
         rq.redis.ping()

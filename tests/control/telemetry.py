@@ -1,4 +1,4 @@
-"""Batches, and an ingest over a database and a folder, for tests of the doors and of ingest itself."""
+"""Batches, and an ingest over a database and a folder, for tests of the servers and of ingest itself."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

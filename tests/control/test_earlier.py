@@ -56,7 +56,7 @@ def minutes(url: str, jobs: dict[int, int], *, queue: str = "redis/mail") -> Non
 
 
 def taught_by_rushes(url: str) -> None:
-    """The pool had seven rushes of a hundred jobs in a day, and the minutes of earlier days had told each of them."""
+    """The pool had seven rushes of a hundred jobs in a day, and the minutes of earlier days had predicted each."""
     by_rate, by_recall = Shortfalls(), Shortfalls()
     for _ in range(7):
         by_rate = by_rate.seen(100.0, jobs=100, span_s=12_000.0)

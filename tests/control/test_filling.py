@@ -31,7 +31,7 @@ def write(url: str, *, from_s: float, until_s: float) -> None:
 
 @pytest.fixture(autouse=True)
 def buckets(migrated_url: str) -> None:
-    """Also one too old to be looked at, and some that were written for a moment yet to come."""
+    """Also one too old to be read, and some that were written for a moment yet to come."""
     write(migrated_url, from_s=NOW_S - KEPT_S - BUCKET_S, until_s=NOW_S + 20.0)
 
 
@@ -67,7 +67,7 @@ async def test_the_first_evaluation_is_in_parts_each_of_which_is_reported(
 async def test_what_was_interrupted_goes_on_where_it_was(
     engine: Engine, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A leader that begins anew each time, and fails each time, must not look alive for it."""
+    """A leader that begins anew each time, and fails each time, must not seem alive for it."""
     recent, begun = BucketCache(), BucketBackfill()
     read = bucket_backfill.read_buckets
 
@@ -89,7 +89,7 @@ async def test_what_was_interrupted_goes_on_where_it_was(
 async def test_little_that_is_new_is_left_to_the_evaluation_and_much_of_it_is_read_in_parts(
     engine: Engine, migrated_url: str, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after minutes in which nobody looked, or when the pipeline writes minutes at once."""
+    """As after minutes without an evaluation, or when the pipeline writes minutes at once."""
     recent, begun = BucketCache(), BucketBackfill()
     await begun.keep_up(engine, recent, now_s=NOW_S)
     asked.clear()

@@ -1,4 +1,4 @@
-"""How often the control plane looks for cycles, and what it does with memory that was freed."""
+"""How often the control plane searches for cycles, and what it does with memory that was freed."""
 
 import gc
 import sys

@@ -331,7 +331,7 @@ async def losing_the_answer_to_commit(url: str, folder: Path) -> AsyncIterator[s
 async def test_a_commit_whose_answer_was_lost_is_asked_for_before_its_file_is_deleted(
     migrated_url: str, root: Path, data_folder: Path
 ) -> None:
-    """The caller hears "try again" and does: its batch must be there once, neither lost nor twice."""
+    """The caller receives "try again" and does: its batch must be there once, neither lost nor twice."""
     folder = data_folder / "lossy"  # a short path, as a socket needs
     folder.mkdir()
     async with losing_the_answer_to_commit(migrated_url, folder) as url, ingesting(url, root) as ingest:

@@ -80,7 +80,7 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_leader_that_is_cut_off_from_postgres_stops_leading_by_itself(
     migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing tells it: neither Postgres, which it cannot hear, nor the next leader."""
+    """Nothing notifies it: neither Postgres, which does not answer, nor the next leader."""
     monkeypatch.setattr(store, "ANSWER_S", 1.0)
     wire = Wire(migrated_url)
     async with _leading(await wire.start()) as one:
@@ -93,7 +93,7 @@ async def test_a_leader_that_is_cut_off_from_postgres_stops_leading_by_itself(
 
 
 async def test_a_leader_takes_a_later_epoch_once_a_host_has_seen_one(migrated_url: str) -> None:
-    """As after a restore: the host reports what the leader of the lost day has told it."""
+    """As after a restore: the host reports what the leader of the lost day has assigned to it."""
     async with _leading(migrated_url) as one:
         await _becomes(lambda: one.epoch is not None)
         with psycopg.connect(migrated_url, autocommit=True) as connection:

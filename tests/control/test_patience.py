@@ -34,7 +34,7 @@ async def test_slow_work_that_does_not_wait_for_postgres_is_waited_for() -> None
 
 
 async def test_who_shows_a_token_is_not_kept_either(engine: Engine, migrated_url: str) -> None:
-    """What was heard of credentials counts for a second; after that each call is looked up."""
+    """What was received of credentials counts for a second; after that each call is looked up."""
     callers = Authenticator(token="shared", engine=engine)
     callers._patience = DatabaseTimeout(within_s=0.3)
     with psycopg.connect(migrated_url) as holder:

@@ -101,7 +101,7 @@ async def test_an_older_report_is_not_taken(engine: Engine, line: ReportWriter) 
 
 
 async def test_what_postgres_does_not_take_from_one_host_silences_no_other(engine: Engine, line: ReportWriter) -> None:
-    """Reports are written together: the one that spoils them is told so, and the others are taken."""
+    """Reports are written together: the one that spoils them is refused, and the others are taken."""
     names = ["a", "b", "c", "d", "e"]
     reports = {name: report(await enrolled(engine, name), workers=()) for name in names}
     spoilt = report(await enrolled(engine, "spoilt"), labels={"zone": "\0"})

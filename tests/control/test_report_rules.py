@@ -1,4 +1,4 @@
-"""What a host may tell of itself: what would be everybody's trouble is refused to the one that tells it."""
+"""What a host may report of itself: what would trouble all is refused to the one that reports it."""
 
 from dataclasses import replace
 from typing import Any

@@ -69,12 +69,12 @@ async def test_a_poll_is_held_until_its_host_changes(engine: Engine, reports: Ag
 async def test_a_notification_of_postgres_ends_the_wait(
     engine: Engine, reports: AgentService, migrated_url: str
 ) -> None:
-    async def hear() -> None:
+    async def listen_for_changes() -> None:
         async for _, payload in listen(migrated_url, ["headway_assignments"]):
             reports.host_changed(payload)
 
     host_id = await enrolled(reports)
-    listening = asyncio.create_task(hear())
+    listening = asyncio.create_task(listen_for_changes())
     poll = asyncio.create_task(reports.poll(await having(reports, host_id), wait_s=60.0))
     await held(reports, host_id)
     await assign(engine, host_id, 2)
@@ -240,7 +240,7 @@ async def test_an_agent_that_returns_with_its_last_answer_is_held_without_a_quer
 async def test_what_was_known_is_not_believed_after_a_change(
     answered: str, engine: Engine, reports: AgentService, read: list[str]
 ) -> None:
-    """Also where no poll was held when it was heard of."""
+    """Also where no poll was held when it arrived."""
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3)
     await reports.poll(await having(reports, host_id), wait_s=60.0)

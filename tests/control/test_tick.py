@@ -90,7 +90,7 @@ async def test_who_leads_again_stores_what_it_decided_before(migrated_url: str, 
 async def test_a_clock_that_was_set_back_keeps_no_decision_from_being_stored(
     migrated_url: str, database: Database
 ) -> None:
-    """Nor spare hosts from being looked for."""
+    """Nor spare hosts from being searched."""
     database.profile()
     database.host()
     times_s = [NOW_S]
@@ -211,7 +211,7 @@ async def test_a_superseded_leader_assigns_nothing(migrated_url: str, database: 
 async def test_hosts_are_notified_at_once_of_changed_assignments_and_of_no_others(
     migrated_url: str, database: Database
 ) -> None:
-    """Their polls are held: untold, they would hear of it when their time is over."""
+    """Their polls are held: without a notification, they would receive it when their time is over."""
     database.profile()
     database.host()
     database.bucket(**LATE)
@@ -568,7 +568,7 @@ async def test_a_tick_that_finds_no_database_is_one_line_and_no_progress(caplog:
 async def test_a_leader_whose_ticks_all_fail_does_not_seem_alive(
     migrated_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lease must end, whatever it still reads, so that another tries and health tells."""
+    """Its lease must end, whatever it still reads, so that another tries and health shows it."""
 
     class Leading:
         epoch = 7

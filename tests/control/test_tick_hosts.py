@@ -99,7 +99,7 @@ async def test_what_a_host_runs_that_nobody_decided_about_is_taken_over_as_it_is
 
 
 async def test_an_undecided_host_receives_an_empty_assignment_too(migrated_url: str, database: Database) -> None:
-    """It was forgotten, replaced, and is back: until it is told otherwise its agent may act on the orders of before."""
+    """It was forgotten, replaced, and is back: its agent may act on the earlier assignment until the next."""
     database.profile(workers_min=1, workers_max=1, pinned=1)
     database.host("b")
     database.bucket()
@@ -212,7 +212,7 @@ async def test_a_host_that_is_forgotten_while_a_tick_decides_costs_no_tick(
 
 
 async def test_without_evaluations_no_host_was_silent(migrated_url: str, database: Database) -> None:
-    """Postgres's clock was set on, or its machine and the leader's stood still: nobody could be heard meanwhile."""
+    """Postgres's clock was set on, or its machine and the leader's stood still: no report could arrive meanwhile."""
     database.profile(workers_min=1, workers_max=1, pinned=1)
     database.host("a", lease_s=45.0)
     database.run(

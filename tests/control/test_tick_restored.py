@@ -1,4 +1,4 @@
-"""Ticks on a database that was restored: it knows of its hosts what was long ago, and what they run they tell."""
+"""Ticks on a database that was restored: it knows of its hosts what was long ago, and they report what they run."""
 
 import json
 from typing import Any
@@ -36,7 +36,7 @@ class Restored(Database):
         )
 
     def reports(self, host: str, *pools: str, epoch_seen: int) -> None:
-        """The host tells that it runs these pools' workers, one each, and no others."""
+        """The host reports that it runs these pools' workers, one each, and no others."""
         self._connection.execute("delete from workers where host_id = %s", [host])
         self._connection.execute(
             "update hosts set reported_at = now(), lease_ends_at = now() + interval '45 seconds', epoch_seen = %s, "

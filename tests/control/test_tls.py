@@ -1,4 +1,4 @@
-"""TLS at both doors with certificates of the command's own making, and mTLS at the agents'."""
+"""TLS at both servers with certificates of the command's own making, and mTLS at the agents'."""
 
 import asyncio
 import os
@@ -87,7 +87,7 @@ def others(tmp_path: Path) -> Keys:
 
 @asynccontextmanager
 async def serving(certificates: Certificates) -> AsyncIterator[RpcServer]:
-    """The gRPC door without a database: a call that gets through is refused, which takes a handshake."""
+    """The gRPC server without a database: a call that gets through is refused, which takes a handshake."""
     server = await serve([], address=LOOPBACK, token="t", certificates=certificates)
     try:
         yield server
@@ -170,7 +170,7 @@ async def test_where_certificates_are_asked_for_none_another_cas_and_an_expired_
 
 
 async def test_a_renewed_certificate_is_taken_up_without_a_restart(keys: Keys, others: Keys) -> None:
-    """By both doors; one that does not fit is not."""
+    """By both servers; one that does not fit is not."""
     certificates = keys.served()
     async with serving(certificates) as server:
         address = f"127.0.0.1:{server.port}"

@@ -202,7 +202,7 @@ class Site:
         return {worker_id for job_id, worker_id in self.lines("start") if job_id not in ended}
 
     def running(self) -> set[str]:
-        """The workers that run and were not told to end, by the last report."""
+        """The workers that run and were not asked to end, by the last report."""
         return {each.worker_id for each in self.control.workers() if each.state == agent_pb2.WORKER_STATE_RUNNING}
 
     def until_running(self, workers: int) -> set[str]:

@@ -1,6 +1,6 @@
 """Workers leave while they have long jobs and more come in. Four libraries, their real workers, a real agent.
 
-The jobs keep a ledger. Whatever a worker is told, each job that begins also ends, and none begins twice, but for what
+The jobs keep a ledger. Whatever a worker is asked, each job that begins also ends, and none begins twice, but for what
 Celery gives back to its broker though it has begun it.
 """
 

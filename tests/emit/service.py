@@ -1,4 +1,4 @@
-"""A telemetry service small enough for a test: keeps what it takes, counts a batch once, and fails as it is told."""
+"""A telemetry service small enough for a test: keeps what it takes, counts a batch once, and fails as configured."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The outbox: everything is told once, whatever ends in between."""
+"""The outbox: everything is delivered once, whatever ends in between."""
 
 import json
 import random
@@ -27,7 +27,7 @@ def event(number: int) -> JobEvent:
 
 
 class Control:
-    """What a control plane keeps, and the errors it is told to answer with instead."""
+    """What a control plane keeps, and the errors to answer with instead."""
 
     def __init__(self) -> None:
         self.batches: list[TelemetryBatch] = []

@@ -1,7 +1,7 @@
 """The how-to for agents, typed as it is printed: real environment, real agent, real workers.
 
 Folders are other ones, the control plane is one that the test speaks for, and in systemd's place stands a program of a
-few lines that reads the unit; where there is a systemd, its own tool looks the unit over as well.
+few lines that reads the unit; where there is a systemd, its own tool checks the unit as well.
 """
 
 import os

@@ -163,7 +163,7 @@ def beside(fault: Fault, faults: Sequence[Fault]) -> list[Fault]:
 
 
 def _started_again(host: Host) -> None:
-    """As whoever looks after services does: what ends is started again."""
+    """As a supervisor of services does: what ends is started again."""
     agent = host.agent
     if not agent.is_running:
         agent.start()
@@ -200,7 +200,7 @@ def _skew(whose: Host | Control, seconds: float) -> None:
 def _take_memory(host: Host) -> None:
     """Less is left than what runs takes: a cgroup limits the host, and ``host.toml`` keeps more back than is free.
 
-    So nothing gets so close to the limit that the kernel would kill. The agent is started anew to look at once.
+    So nothing gets so close to the limit that the kernel would kill. The agent is started anew to poll at once.
     """
     host.cgroup.limit(host.cgroup.used_bytes + FREE_MB * 1_000_000)
     host.reserve_memory(KEPT_BACK_MB)

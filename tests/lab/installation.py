@@ -1,4 +1,5 @@
-"""A whole installation that a test can do harm to: control planes, a Postgres, a broker, and hosts with real workers.
+"""A whole installation into which a test can inject faults: control planes, a Postgres, a broker, and hosts with real
+workers.
 
 with installation(folder) as lab:
     lab.scale("letters", 4)
@@ -117,7 +118,7 @@ class Installation:
         )
 
     def start_again(self) -> None:
-        """Start the control planes that ended for want of Postgres, as whoever looks after services does."""
+        """Start the control planes that ended for want of Postgres, as a supervisor of services does."""
         for control in self.controls:
             if control.misses_postgres:
                 control.program.start()

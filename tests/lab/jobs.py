@@ -55,7 +55,7 @@ class JobCounts:
 
 
 class Traffic:
-    """Sends jobs to the queues, so many a second in all, from a thread of its own, until it is told to end."""
+    """Sends jobs to the queues, so many a second in all, from a thread of its own, until it is asked to end."""
 
     def __init__(
         self, url: str, shares: Mapping[str, float], ledger: Path, *, per_s: float, rng: random.Random
@@ -92,7 +92,7 @@ class Traffic:
         return [job for job in self.sent if job not in ends]
 
     def stuck(self) -> set[str]:
-        """Jobs that RQ gave to a worker that never heard of it, as it was cut off: RQ calls them failed later."""
+        """Jobs that RQ gave to a worker that never received them, as it was partitioned: RQ calls them failed later."""
         aside = {
             job_id.decode()
             for queue in self._queues

@@ -47,12 +47,12 @@ class Network(Protocol):
         """What ``call`` returns, run in a thread that is on the host; so are the processes it starts."""
 
     def part(self, name: str) -> None:
-        """Nothing reaches the host any more, and nothing leaves it; nobody is told."""
+        """Nothing reaches the host any more, and nothing leaves it; nobody is notified."""
 
     def rejoin(self, name: str) -> None: ...
 
     def silence(self, name: str, *, towards: str) -> None:
-        """What ``towards`` sends to ``name`` is lost without a word; what it hears from there still arrives."""
+        """What ``towards`` sends to ``name`` is lost without an error; what it receives from there still arrives."""
 
     def unsilence(self, name: str, *, towards: str) -> None: ...
 
@@ -61,7 +61,7 @@ class Network(Protocol):
 
 
 class Namespaces:
-    """Hosts as network namespaces. Their names carry this process's pid and start: a leftover tells whose it is."""
+    """Hosts as network namespaces. Their names carry this process's pid and start: a leftover shows whose it is."""
 
     can_part, why = True, ""
 

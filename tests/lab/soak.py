@@ -205,7 +205,7 @@ class Soak:
         return sorted(plan, key=lambda step: step[0])
 
     def _wait(self, until_s: float, *, after: Lead | None) -> Lead | None:
-        """Wait. Returns who has led since ``after``, where that is to be looked for."""
+        """Wait. Returns who has led since ``after``, where that is to be checked."""
         next_lead: Lead | None = None
         while (left_s := until_s - time.time()) > 0:
             if after is not None and next_lead is None:

@@ -1,4 +1,4 @@
-"""What may never be, be it for a moment: looked for all the time while a lab is under fire."""
+"""What may never be, be it for a moment: checked all the time while faults are injected into a lab."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ ENDED = frozenset({WorkerState.GONE, WorkerState.BACKING_OFF})
 
 
 class Watch:
-    """Looks at hosts from a thread of its own while a block lasts. What it saw is in ``breaches``."""
+    """Polls hosts from a thread of its own while a block lasts. What it saw is in ``breaches``."""
 
     def __init__(self, hosts: Sequence[Host], *, exclusive: str) -> None:
         self.breaches: list[str] = []
@@ -23,7 +23,7 @@ class Watch:
 
     @contextmanager
     def polling(self) -> Iterator[None]:
-        """Look until the block ends."""
+        """Poll until the block ends."""
         is_over = threading.Event()
 
         def run() -> None:
@@ -42,7 +42,7 @@ class Watch:
             thread.join()
 
     def poll(self) -> None:
-        """Look once."""
+        """Poll once."""
         recorded = [(host, each) for host in self._hosts for each in host.recorded() if each.pool == self._exclusive]
         # Only now, so that what ended while the files were read does not count beside what began.
         there = [f"{host.name} pid {each.pid}" for host, each in recorded if is_there(each)]

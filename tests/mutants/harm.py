@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from copies import GONE, LIVED, copied, mistaken, run_on
-from harms import CARE, HARMS, Harm
+from harms import CARE, MISTAKES, Mistake
 
 COPIED = ("service", "migrations", "tools", "tests/lab", "tests/proof", "tests/support")
 SEED = 1
@@ -47,7 +47,7 @@ with installation(Path(sys.argv[1]), rng=rng) as lab:
 class Found:
     """What became of one mistake."""
 
-    harm: Harm
+    mistake: Mistake
     by: str
     took_s: float
     load: float
@@ -62,9 +62,9 @@ def main(argv: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="headway-harms-") as name:
         copy = Path(name)
         copied(COPIED, copy)
-        for harm in HARMS:
-            if not options.only or any(words in harm.what for words in options.only):
-                found.append(_tried(harm, copy))
+        for mistake in MISTAKES:
+            if not options.only or any(words in mistake.what for words in options.only):
+                found.append(_tried(mistake, copy))
                 sys.stdout.write(f"{_row(found[-1])}\n")
                 sys.stdout.flush()
             if options.page:
@@ -72,17 +72,17 @@ def main(argv: Sequence[str]) -> int:
     return 1 if any(each.by in {LIVED, GONE} for each in found) else 0
 
 
-def _tried(harm: Harm, copy: Path) -> Found:
+def _tried(mistake: Mistake, copy: Path) -> Found:
     began_s = time.monotonic()
-    file = copy / "service/headway" / harm.module
-    if file.read_text(encoding="utf-8").count(harm.right) != 1:
-        return Found(harm, GONE, 0.0, 0.0)
-    with mistaken(file, harm.right, harm.wrong):
-        by = _red(harm, copy)
-    return Found(harm, by, time.monotonic() - began_s, os.getloadavg()[0])
+    file = copy / "service/headway" / mistake.module
+    if file.read_text(encoding="utf-8").count(mistake.right) != 1:
+        return Found(mistake, GONE, 0.0, 0.0)
+    with mistaken(file, mistake.right, mistake.wrong):
+        by = _red(mistake, copy)
+    return Found(mistake, by, time.monotonic() - began_s, os.getloadavg()[0])
 
 
-def _red(harm: Harm, copy: Path) -> str:
+def _red(mistake: Mistake, copy: Path) -> str:
     """What the lab said, or that it said nothing."""
     care = [
         "-m",
@@ -96,7 +96,7 @@ def _red(harm: Harm, copy: Path) -> str:
         "tests/proof/test_host_care.py",
     ]
     with tempfile.TemporaryDirectory() as logs:
-        words = care if harm.proof == CARE else ["-c", SOAKED, logs, str(harm.faults), *harm.kinds]
+        words = care if mistake.proof == CARE else ["-c", SOAKED, logs, str(mistake.faults), *mistake.kinds]
         done = run_on(copy, words, within_s=RUN_S_MAX)
     if done is None:
         return f"it was not through within {RUN_S_MAX:.0f} s"
@@ -109,22 +109,22 @@ def _red(harm: Harm, copy: Path) -> str:
 
 
 def _row(found: Found) -> str:
-    harm = found.harm
+    mistake = found.mistake
     by = re.sub(r"\b[0-9a-f]{32}\b", "…", found.by).replace("|", "\\|")
-    return f"| {harm.what} | `{harm.module}` | {harm.proof} | {found.took_s:.0f} | {found.load:.0f} | {by} |"
+    return f"| {mistake.what} | `{mistake.module}` | {mistake.proof} | {found.took_s:.0f} | {found.load:.0f} | {by} |"
 
 
-def _untried(harm: Harm) -> str:
-    return f"| {harm.what} | `{harm.module}` | {harm.proof} | | | {UNTRIED} |"
+def _untried(mistake: Mistake) -> str:
+    return f"| {mistake.what} | `{mistake.module}` | {mistake.proof} | | | {UNTRIED} |"
 
 
 def _page(found: Sequence[Found], page: Path) -> str:
-    """The page anew; what was not tried this time stays as it was told."""
+    """The page anew; what was not tried this time stays as it was recorded."""
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    rows = {each.harm.what: _row(each) for each in found}
+    rows = {each.mistake.what: _row(each) for each in found}
     before = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
     recorded = {line.split(" | ")[0].removeprefix("| "): line for line in before if line.startswith("| ")}
-    table = [{**recorded, **rows}.get(harm.what, _untried(harm)) for harm in HARMS]
+    table = [{**recorded, **rows}.get(mistake.what, _untried(mistake)) for mistake in MISTAKES]
     lines = "\n".join(table)
     red = [line for line in table if not line.endswith((f"| {LIVED} |", f"| {GONE} |", f"| {UNTRIED} |"))]
     return f"""# Injected faults that the proofs find

@@ -6,7 +6,7 @@ import pytest
 
 from mutants.by_hand import MUTANTS, Mutant
 from mutants.guards import GUARDS, Guard
-from mutants.harms import HARMS, Harm
+from mutants.harms import MISTAKES, Mistake
 
 ROOT = Path(__file__).parents[2]
 HEADWAY = ROOT / "service" / "headway"
@@ -22,6 +22,6 @@ def test_every_guard_can_be_taken_away(guard: Guard) -> None:
     assert (ROOT / guard.root / guard.module).read_text(encoding="utf-8").count(guard.right) == 1
 
 
-@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.what)
-def test_every_fault_can_be_injected(harm: Harm) -> None:
-    assert (HEADWAY / harm.module).read_text(encoding="utf-8").count(harm.right) == 1
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.what)
+def test_every_fault_can_be_injected(mistake: Mistake) -> None:
+    assert (HEADWAY / mistake.module).read_text(encoding="utf-8").count(mistake.right) == 1

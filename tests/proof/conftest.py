@@ -33,7 +33,7 @@ class Proof:
     ledger: Path
     minutes: float
     log: Callable[[dict[str, Any]], None] = lambda _: None
-    """Hears of each round that has ended."""
+    """Receives each round that has ended."""
 
     def seeds(self) -> Iterator[int]:
         """The seeds of the rounds that have not ended, until the minutes of this run are over; at least one."""

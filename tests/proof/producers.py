@@ -38,7 +38,7 @@ class Endpoint(Protocol):
 
 
 class HttpEndpoint:
-    """The door for those that speak no gRPC."""
+    """The endpoint for those that speak no gRPC."""
 
     def __init__(self, address: str, *, deadline_s: float = 5.0) -> None:
         self._address, self._deadline_s = address, deadline_s
@@ -70,7 +70,7 @@ def endpoints(*, grpc: str, http: str) -> list[Endpoint]:
 
 @dataclass(slots=True)
 class Ledger:
-    """What one producer sent and was told."""
+    """What one producer sent and was answered."""
 
     answered: list[TelemetryBatch] = field(default_factory=list)
     abandoned: list[TelemetryBatch] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Ledger:
 
 
 class Producer(threading.Thread):
-    """Sends batches until told to stop, and the last one until it is answered."""
+    """Sends batches until asked to stop, and the last one until it is answered."""
 
     def __init__(self, name: str, ways: Sequence[Endpoint], *, seed: str, events_per_s: float) -> None:
         super().__init__(name=name, daemon=True)

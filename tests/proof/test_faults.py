@@ -1,4 +1,4 @@
-"""Faults of hosts, leaders and Postgres, one beside the other, do no harm to workers and jobs."""
+"""Faults of hosts, leaders and Postgres, one beside the other, leave workers and jobs intact."""
 
 import random
 from pathlib import Path

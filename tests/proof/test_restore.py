@@ -51,7 +51,7 @@ def _restored(lab: Installation) -> tuple[float, float]:
     """Seconds until hosts take orders again, and until all is as the copy has it.
 
     The last leader hangs until the hosts that call another have obeyed: an agent calls one control plane, so that those
-    of the one that hangs hear of nothing before it runs on.
+    of the one that hangs receive nothing before it runs on.
     """
     epochs = {host.name: host.epoch for host in lab.hosts}
     hung = lab.leader()

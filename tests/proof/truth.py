@@ -1,4 +1,4 @@
-"""What Postgres must hold, worked out from what the producers were told, and how it differs from what it holds."""
+"""What Postgres must hold, worked out from what the producers were answered, and how it differs from what it holds."""
 
 import asyncio
 import math
@@ -26,7 +26,7 @@ Rows = Mapping[tuple[str, str, float], BucketRow]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """What was answered, and what may be there because its answer was not heard."""
+    """What was answered, and what may be there because its answer did not arrive."""
 
     surely: Rows
     maybe: Mapping[str, Rows]
@@ -38,10 +38,10 @@ class Truth:
 def truth(ledgers: Iterable[Ledger]) -> Truth:
     """What ``ledgers`` make of it, by the definitions of ``scaling.measure``."""
     kept = list(ledgers)
-    answered = [each for ledger in kept for batch in ledger.answered for each in _told(batch)]
+    answered = [each for ledger in kept for batch in ledger.answered for each in _sent(batch)]
     return Truth(
         surely=keyed(_rows([each for each in answered if each.queue != OVERDUE])),
-        maybe={batch.events[0].queue: keyed(_rows(_told(batch))) for each in kept for batch in each.abandoned},
+        maybe={batch.events[0].queue: keyed(_rows(_sent(batch))) for each in kept for batch in each.abandoned},
         overdue=totals(_rows([each for each in answered if each.queue == OVERDUE])),
     )
 
@@ -124,7 +124,7 @@ def _is_same(right: object, wrong: object) -> bool:
     return right == wrong
 
 
-def _told(batch: TelemetryBatch) -> list[JobEvent | QueueSample]:
+def _sent(batch: TelemetryBatch) -> list[JobEvent | QueueSample]:
     return [*batch.events, *batch.samples]
 
 

@@ -111,7 +111,7 @@ def test_a_floor_starts_workers_whatever_waits() -> None:
 
 
 def test_where_the_age_is_not_known_the_time_counts_from_when_the_jobs_were_held_back() -> None:
-    """No job waits for ever for others to come, whatever its broker tells. The count is in the stored memory."""
+    """No job waits for ever for others to come, whatever its broker reports. The count is in the stored memory."""
     targets, memory = [], ASLEEP
     for number in range(15):
         now_s = NOW_S + 5.0 * number

@@ -33,7 +33,7 @@ def test_a_slot_starts_one_job_a_cycle() -> None:
 
 
 def test_an_overdue_backlog_of_instant_jobs_never_lowers_the_target() -> None:
-    """20,000 jobs of 2 ms, the oldest overdue; workers look idle in most samples, and each starts 28 jobs/s."""
+    """20,000 jobs of 2 ms, the oldest overdue; workers seem idle in most samples, and each starts 28 jobs/s."""
     memory, targets = held(8), []
     for tick, in_flight in enumerate([3, 0, 5, 1, 8, 0, 2]):
         now_s = NOW_S + TICK_S * tick

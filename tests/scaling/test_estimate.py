@@ -24,7 +24,7 @@ QUIET: dict[str, Any] = {
 
 
 def watched(*spans: dict[str, Any]) -> QueueMetrics:
-    """What is known after so many looks, a tick apart. What a span does not say did not happen."""
+    """What is known after so many observations, a tick apart. What a span does not say did not happen."""
     recent = RecentSpans(target_s=TARGET_S, tick_s=TICK_S)
     for tick, values in enumerate(spans):
         recent.take(Span(**{"ended_at_s": NOW_S + TICK_S * tick, **QUIET, **values}))

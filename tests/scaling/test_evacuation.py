@@ -21,7 +21,7 @@ TURNS_MAX = 60
 
 
 class Fleet:
-    """Hosts that do what they are told, a turn at a time."""
+    """Hosts that do what they are assigned, a turn at a time."""
 
     def __init__(self, policy: Profile, *, workers: int, **sizes: int) -> None:
         self.policy = policy

@@ -55,7 +55,7 @@ SEEN = (
 def decided(
     memory: Memory | None = None, *, queue: QueueMetrics = QUEUE, capacity_workers: int | None = 100, **changes: object
 ) -> str:
-    """What is told of a pool that is as ``changes`` say."""
+    """The explanation of a pool that is as ``changes`` say."""
     of_view = {name: changes.pop(name) for name in list(changes) if name.endswith("_workers")}
     profile = replace(Profile(pool="mail", queues=("redis/mail",), template="rq"), **changes)
     view = PoolView(profile=profile, queues=(queue,), start_up_s=1.0, capacity_workers=capacity_workers, **of_view)
@@ -117,7 +117,7 @@ def test_how_many_of_the_arrivals_came_back_is_said_where_any_did(retry_rate_per
 
 
 def moved(name: str, before: int, after: int, **changes: Any) -> str:
-    """What is told where the limit ``name`` takes the count from ``before`` to ``after``."""
+    """The explanation where the limit ``name`` takes the count from ``before`` to ``after``."""
     steps = (Step(name="wanted", workers=before), Step(name=name, workers=after))
     return " ".join(explained(replace(DECISION, steps=steps, binding=name, target_workers=after, **changes)))
 

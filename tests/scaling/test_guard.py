@@ -48,7 +48,7 @@ def evaluated(*, tick: int = 0, arrived_jobs: int = 0, **values: Any) -> QueueMe
 def after(
     *evaluations: dict[str, Any], at: PoolView | None = None, guard: SafetyStock | None = None, first: int = 0
 ) -> SafetyStock:
-    """What has been learned after so many looks."""
+    """What has been learned after so many evaluations."""
     for tick, values in enumerate(evaluations, start=first):
         guard = learned(guard, evaluated(tick=tick, **values), at or pool(), now_s=NOW_S + TICK_S * tick)
     assert guard is not None
@@ -155,7 +155,7 @@ def test_it_is_never_tighter_nor_looser_than_its_bounds(risk: float) -> None:
 
 
 def test_late_jobs_after_a_quiet_night_tighten_it_no_more_than_at_any_other_time() -> None:
-    """Rates tell of their window, not of all the time since the last look that taught anything."""
+    """Rates cover their window, not all the time since the last evaluation that taught anything."""
     guard = after({"arrived_jobs": 1})
     morning = replace(evaluated(arrived_jobs=1, late_rate_per_s=1 / WINDOW_S), arrived_until_s=NOW_S + 28_800.0)
     woken = learned(guard, morning, pool(), now_s=NOW_S + 28_800.0)
@@ -199,7 +199,7 @@ def test_more_risk_pays_less_for_a_late_job() -> None:
 
 
 def trained(*, recalled_jobs: float, mean_jobs: float) -> SafetyStock:
-    """Twenty come at once now and then, and earlier days have told it each time."""
+    """Twenty come at once now and then, and earlier days have predicted it each time."""
     return SafetyStock(
         began_at_s=0.0,
         at_s=NOW_S,

@@ -282,7 +282,7 @@ def test_slots_that_stand_are_kept_and_not_asked_for_again() -> None:
 
 
 def evaluations(pool: PoolView, *seen: tuple[int, QueueMetrics], memory: Memory | None = None) -> Iterator[Decision]:
-    """Decisions a tick apart; of each queue so many in turn. What was decided runs at the next look."""
+    """Decisions a tick apart; of each queue so many in turn. What was decided runs at the next evaluation."""
     memory, tick = memory or Memory(), 0
     for times, metrics in seen:
         for _ in range(times):

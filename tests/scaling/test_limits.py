@@ -278,7 +278,7 @@ def test_a_budget_is_what_can_be_paid(left: int, values: dict[str, Any]) -> None
     from_h=st.floats(0.0, 23.9),
 )
 def test_a_day_never_costs_more_than_its_budget(wishes: list[int], budget: float, floor: int, from_h: float) -> None:
-    """Looks five minutes apart until midnight, whatever is wished for; the floor is paid for as well."""
+    """Evaluations five minutes apart until midnight, whatever is wished for; the floor is paid for as well."""
     spent_hours, at_s = 0.0, from_h * 3600
     evaluations = 0
     while at_s < 86_400:

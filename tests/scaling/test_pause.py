@@ -202,7 +202,7 @@ class Fleet:
     dismissed_busy: list[str] = field(default_factory=list)
 
     def evaluate(self, *, stale_s: float = 0.0, waiting: int = 0, lost_hosts: frozenset[str] = frozenset()) -> Decision:
-        """One evaluation; ``unheard`` hosts are lost before they receive what it makes of them."""
+        """One evaluation; ``lost_hosts`` are lost before they receive what it makes of them."""
         self.now_s += TICK_S
         seen = [self._seen(each) for each in self.hosts.values()]
         view = self._view(seen, stale_s=stale_s, waiting=waiting)
@@ -346,7 +346,7 @@ def play(made: Fleet, moments: Sequence[Moment]) -> None:
     for each in moments:
         made.lost = set(each.lost)
         made.jobs(each.busy or ()) if each.busy is not None else made.report()
-        made.evaluate(stale_s=each.stale_s, waiting=each.waiting, lost_hosts=each.unheard)
+        made.evaluate(stale_s=each.stale_s, waiting=each.waiting, lost_hosts=each.lost_hosts)
 
 
 @SEARCH

@@ -1,4 +1,4 @@
-"""What earlier days tell of this minute."""
+"""What earlier days predict for this minute."""
 
 from collections import Counter
 from datetime import datetime

@@ -200,7 +200,7 @@ def test_a_limit_takes_burst_workers_and_leaves_the_base() -> None:
 
 
 def balanced(name: str, waits: dict[str, int], evaluations_at_s: list[float], **profiled: Any) -> list[int]:
-    """The targets at each look, while these jobs of 2 s (of 20 s in ``redis/slow``) wait."""
+    """The targets at each evaluation, while these jobs of 2 s (of 20 s in ``redis/slow``) wait."""
     memory, answers = Memory(target_workers=0), []
     for at_s in evaluations_at_s:
         members = tuple(

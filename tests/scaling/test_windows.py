@@ -97,7 +97,7 @@ ARRIVED = st.builds(JobEvent, queue=st.just("q"), job_id=st.just("1"), kind=st.j
 
 @given(events=st.lists(ENDED | ARRIVED, max_size=60), window_s=st.sampled_from(WINDOWS_S))
 def test_minutes_and_hours_say_what_their_buckets_say(events: list[JobEvent], window_s: float) -> None:
-    """Also half and half. Only how finely arrivals are told apart differs."""
+    """Also half and half. Only how finely arrivals are distinguished differs."""
     buckets = bucket_rows(events)
     assume(buckets)
     split_s = UNTIL_S - window_s / 2 // 60 * 60

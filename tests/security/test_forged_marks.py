@@ -167,7 +167,7 @@ NESTED = "[" * 100_000
 def test_malformed_marks_do_not_end_the_agent(
     host: Host, place: Path, forger: Forger, worker_id: str, marks: Mapping[str, str]
 ) -> None:
-    """The job wants that nobody looks after this host any more."""
+    """The job wants that nobody maintains this host any more."""
     (place / "evil" / "x.log").touch()
     forger.forge(worker_id, **marks)
     restarted(host)

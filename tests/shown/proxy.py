@@ -1,4 +1,4 @@
-"""A connection that can be cut as a network is: nobody hears that the other is gone."""
+"""A connection that can be cut as a network is: nobody notices that the other is gone."""
 
 import contextlib
 import socket

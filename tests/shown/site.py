@@ -1,4 +1,4 @@
-"""An installation that is well, of real parts, to which a test does one harm after another.
+"""An installation that is well, of real parts, into which a test injects one fault after another.
 
 A Postgres, two brokers, a control plane, collectors, a pipeline, two hosts with an agent and RQ workers each, and
 somebody who sends jobs. The second host calls through a proxy, which can be cut. Each role is a process of its own

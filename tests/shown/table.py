@@ -1,4 +1,4 @@
-"""A cause is made, and each view is looked at until it names the cause; the ledger, and the page made of it."""
+"""A cause is made, and each view is polled until it names the cause; the ledger, and the page made of it."""
 
 import json
 import os

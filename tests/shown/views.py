@@ -1,4 +1,4 @@
-"""What people look at, read as they read it: the dashboard, `headway top`, health, `/metrics` and the alerts."""
+"""What people see, read as they read it: the dashboard, `headway top`, health, `/metrics` and the alerts."""
 
 import contextlib
 import itertools
@@ -50,7 +50,7 @@ class Seen:
     says: dict[str, str] = field(default_factory=dict)
 
     def take(self, view: str, poll: ViewPoll) -> None:
-        """Take in one look."""
+        """Take in one poll."""
         if not poll.wrong or poll.at_s < self.began_s:
             return
         after_s = round(poll.at_s - self.began_s, 1)
@@ -67,19 +67,19 @@ class Seen:
 
 
 class Views:
-    """Looks at every view of a site from threads, as different people would."""
+    """Polls every view of a site from threads, as different people would."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._newest: dict[str, ViewPoll] = {}
-        self._heard: list[tuple[str, ViewPoll]] = []
+        self._polled: list[tuple[str, ViewPoll]] = []
         self._before: Samples = []
 
     @contextmanager
     def polling(self) -> Iterator["Views"]:
-        """Look until the block ends."""
+        """Poll until the block ends."""
         self._before = scraped(self._metrics())
         threads = [
             threading.Thread(target=run, daemon=True)
@@ -95,10 +95,10 @@ class Views:
                 thread.join(TOP_WITHIN_S)
 
     def news(self) -> list[tuple[str, ViewPoll]]:
-        """The looks since the last call."""
+        """The polls since the last call."""
         with self._lock:
-            heard, self._heard = self._heard, []
-        return heard
+            polled, self._polled = self._polled, []
+        return polled
 
     def wrong(self) -> dict[str, tuple[str, ...]]:
         """What each view shows is wrong at present; a view that was never seen is wrong."""
@@ -113,7 +113,7 @@ class Views:
         poll = ViewPoll(time.monotonic(), tuple(wrong))
         with self._lock:
             self._newest[view] = poll
-            self._heard.append((view, poll))
+            self._polled.append((view, poll))
 
     # --- each view ---------------------------------------------------------------------------------------------------
 

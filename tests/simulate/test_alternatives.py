@@ -116,7 +116,7 @@ def test_the_best_keda_rule_reaches_the_fraction_and_no_setting_that_does_is_che
 
 
 def test_where_no_setting_of_the_rule_reaches_the_fraction_there_is_no_best():
-    """Nobody who looks each 15 s starts every job within a second."""
+    """Nobody who evaluates each 15 s starts every job within a second."""
     two = run([job(1000, 4), job(1050, 4)], objective_s=1)
     assert best_keda_rule(two, DAY, start_up_s=2, fraction=1.0) is None
 

@@ -1,4 +1,4 @@
-"""Pools of a scenario beside each other: each by its own promise, and what had no place is told with its reason."""
+"""Pools of a scenario beside each other: each by its own objective, and missing places with their reason."""
 
 import pytest
 

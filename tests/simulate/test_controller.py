@@ -36,7 +36,7 @@ def test_the_stepping_interface_is_the_one_that_is_documented() -> None:
             pickup_max_s=None,
         )
     )
-    # 10 − 4 − 1.5 = 4.5 s left, too little for the next evaluation; nothing is known of the service time: one worker a job
+    # 10 − 4 − 1.5 = 4.5 s left, too little for the next evaluation; the service time is unknown: one worker a job
     assert (decision.target_workers, decision.binding) == (3, "backlog_drain")
 
 

@@ -3,9 +3,9 @@ from support.pools import NOW_S
 
 
 def test_jobs_are_as_old_as_they_are_when_it_is_decided() -> None:
-    """Five jobs of the last 4 s, 15 s to start them in: 9.5 s are left, and 6.5 s when that is told 3 s later.
+    """Five jobs of the last 4 s, 15 s to start them in: 9.5 s are left, and 6.5 s when that is reported 3 s later.
 
-    A worker asked for at the next look would be up in 5 + 2 s.
+    A worker asked for at the next evaluation would be up in 5 + 2 s.
     """
     seen = Observation(at_s=NOW_S, waiting=5, oldest_age_s=4.0, arrived=5, workers=1, busy=1)
     in_time, late = (

@@ -1,4 +1,4 @@
-"""What a stepping controller does with looks that no sane queue gives: it refuses them by name, or it holds."""
+"""What a stepping controller does with observations that no sane queue gives: it refuses them by name, or it holds."""
 
 import math
 from dataclasses import asdict, replace
@@ -41,7 +41,7 @@ STEPS_S = st.sampled_from([0.0, 0.001, 5.0, 5.0, 5.0, 60.0, 86_400.0, 3e7, -5.0,
 def test_any_observations_keep_the_bounds_and_never_crash(
     strategy: str, observations: list[tuple[float, Observation]], low: int, room: int, start_up_s: float
 ) -> None:
-    """Counts that contradict each other, the same look twice, silences of a year, clocks that are set back."""
+    """Counts that contradict each other, the same observation twice, silences of a year, clocks that are set back."""
     controller = Controller(strategy=strategy, workers_min=low, workers_max=low + room, start_up_s=start_up_s)
     at_s = NOW_S
     for step_s, observation in observations:

@@ -273,7 +273,7 @@ def test_pools_share_the_cores_of_their_host_and_only_of_that() -> None:
 
 
 def test_one_that_waits_to_be_spawned_costs_nothing_yet() -> None:
-    """One at a time: spawned at 0 and 1.5 s; the third is told to leave at 1 s, before its turn."""
+    """One at a time: spawned at 0 and 1.5 s; the third is asked to leave at 1 s, before its turn."""
     plan = PoolPlan(jobs=jobs((0, 5), (0, 5)), behaviour=BEHAVIOUR)
     result = run(plan, by_time((0, 3), (1, 2)), cores=2.0, starting_max=1, tick_s=1.0)
     assert result.worker_hours * 3600 == pytest.approx(8.0 + 6.5)

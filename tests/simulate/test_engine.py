@@ -163,7 +163,7 @@ def test_start_up_and_draining_are_paid() -> None:
 
 
 def test_a_worker_that_leaves_after_the_last_job_is_paid_no_longer_than_one_that_stays() -> None:
-    """Who is paid until the last job ends must not pay for letting a worker go at the look that follows."""
+    """Who is paid until the last job ends must not pay for releasing a worker at the evaluation that follows."""
     plan = PoolPlan(jobs=jobs((0, 4), (0, 3)), start_up_s=3.0)  # both ready at 3 s, the last job ends at 7 s
     stays, leaves = run(plan, always(2)), run(plan, by_time((0, 2), (10, 0)))
     assert (leaves.ended_s, leaves.worker_hours * 3600) == (7.0, pytest.approx(2 * 7))

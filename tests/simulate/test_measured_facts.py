@@ -26,7 +26,7 @@ MEASURED = Behaviour(
 
 
 def seen_by(controller_of: dict[str, object], observation: Observation) -> PoolView:
-    """What a strategy is given at one look."""
+    """What a strategy is given at one evaluation."""
     views: list[PoolView] = []
 
     def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:

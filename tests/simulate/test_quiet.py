@@ -1,4 +1,4 @@
-"""Looks at which nothing is new are passed over, and nothing of a rehearsal changes by that."""
+"""Evaluations at which nothing is new are passed over, and nothing of a rehearsal changes by that."""
 
 import itertools
 from random import Random
@@ -14,7 +14,7 @@ from headway.simulate.workloads.jobs import Jobs
 
 
 class Watched:
-    """A controller of which the engine does not know that it is one: every look is taken."""
+    """A controller of which the engine does not know that it is one: every evaluation is taken."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller

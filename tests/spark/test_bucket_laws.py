@@ -44,7 +44,7 @@ DEPTHS = st.none() | st.integers(0, 10**9)
 
 @st.composite
 def jobs(draw: st.DrawFn) -> list[JobEvent]:
-    """A job's whole life, its worker's clock wrong by some seconds: what it tells may end before it begins."""
+    """A job's whole life, its worker's clock wrong by some seconds: its events may end before they begin."""
     queued_s = BEGAN_S + draw(MOMENTS)
     started_s = queued_s + draw(SPANS) + draw(SKEWS)
     ended_s = started_s + draw(SPANS)

@@ -209,7 +209,7 @@ def submitted(master_url: str, zipped: Path, *, log: Path, env: dict[str, str]) 
 
 
 def python_path_of(submit: subprocess.Popen[bytes]) -> list[str]:
-    """Where the driver looks for packages first."""
+    """Where the driver searches for packages first."""
     found: list[str] = []
     for each in psutil.Process(submit.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # a child that has just ended is no driver

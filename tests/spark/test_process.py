@@ -34,7 +34,7 @@ def until(holds: Callable[[], bool], log: Path, *, within_s: float = WITHIN_S) -
 
 
 def environment(folder: Path, database_url: str) -> dict[str, str]:
-    """What a pipeline in ``folder`` is told, and no program but those it needs."""
+    """The settings of a pipeline in ``folder``, and no program but those it needs."""
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
     for name in PROGRAMS:

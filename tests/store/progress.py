@@ -2,6 +2,6 @@
 
 
 class Progress:
-    """A micro-batch as the pipeline tells of it."""
+    """A micro-batch as the pipeline reports it."""
 
     batch_id, batch_s, newest_received_at_s = 1, 0.1, None

@@ -1,4 +1,4 @@
-"""What a person is told about a database that cannot be used, and what a listener hears."""
+"""The message about a database that cannot be used, and what a listener receives."""
 
 import asyncio
 from contextlib import aclosing, suppress

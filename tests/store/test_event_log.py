@@ -187,7 +187,7 @@ def test_recovery_publishes_what_is_recorded_and_deletes_the_rest(root: Path) ->
 
 
 def test_what_lay_for_long_is_new_to_the_stream_once_it_is_recovered(root: Path) -> None:
-    """The stream passes over files that look a week old."""
+    """The stream passes over files that appear a week old."""
     log = opened(root)
     name = log.new_name(100.0)
     log.write_tmp(name, [row()])

@@ -76,7 +76,7 @@ async def test_a_new_epoch_is_above_every_epoch_a_host_has_seen(migrated_url: st
 
 
 async def test_a_restored_database_does_not_give_an_epoch_twice(migrated_url: str) -> None:
-    """Its next leader cannot know what the lost one was called; the time tells, before any host does."""
+    """Its next leader cannot know what the lost one was called; the time shows it, before any host does."""
     session = await LeaderSession.open(migrated_url)
     lost = await session.try_lead("lost")
     assert lost is not None
@@ -130,7 +130,7 @@ async def test_a_leader_gives_way_once_a_host_has_seen_a_later_epoch(migrated_ur
 
 
 async def _moves(session: LeaderSession, epoch: int, connection: psycopg.Connection, name: str) -> int:
-    """How often in a row ``name`` moves the lead by telling of ever later epochs, until it is not believed."""
+    """How often in a row ``name`` moves the lead by reporting ever later epochs, until it is not believed."""
     for moves in range(100):
         await seen_by(connection, name, epoch + 10 + moves)
         try:
@@ -226,7 +226,7 @@ async def test_a_host_that_reports_a_nonsensical_revision_keeps_its_numbers(migr
 async def test_a_lease_does_not_run_while_nobody_leads(
     migrated_url: str, lease_s: float, silent_s: float, known: bool
 ) -> None:
-    """Perhaps nobody could hear the hosts: Postgres was down, or this is a backup of it."""
+    """Perhaps no report could arrive: Postgres was down, or this is a backup of it."""
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         connection.execute("update leader_heartbeat set renewed_at = now() - make_interval(secs => %s)", [silent_s])
         connection.execute(
@@ -383,7 +383,7 @@ async def test_the_next_leader_waits_for_what_the_last_one_is_writing(migrated_u
 
 
 async def test_a_superseded_leader_holds_no_host_for_known(migrated_url: str, led: Led) -> None:
-    """It was away, and takes the hosts' silence meanwhile for its own; the next leader has heard them, or not."""
+    """It was away, and takes the hosts' silence for its own; the next leader has received their reports, or not."""
     engine = create_engine(migrated_url)
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         connection.execute("insert into hosts (host_id, name, lease_ends_at) values ('h', 'h', now() + interval '1 s')")

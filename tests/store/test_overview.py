@@ -1,4 +1,4 @@
-"""What people look at, read from rows as the other processes leave them."""
+"""What people see, read from rows as the other processes leave them."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Spark's rows in Postgres: written twice they count once, and whoever waits is told."""
+"""Spark's rows in Postgres: written twice they count once, and whoever waits is notified."""
 
 import json
 import threading
@@ -17,7 +17,7 @@ from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineH
 
 @dataclass(frozen=True)
 class Progress:
-    """A micro-batch as the pipeline tells of it."""
+    """A micro-batch as the pipeline reports it."""
 
     batch_id: int = 1
     batch_s: float = 0.1
@@ -64,7 +64,7 @@ def test_each_batch_has_one_revision_and_says_it(migrated_url: str, sink: Metric
 
 
 def test_pools_at_zero_in_whose_queues_jobs_wait_are_woken(migrated_url: str, sink: MetricsSink) -> None:
-    """One that runs needs no telling, nor one whose queues are empty: they are decided by the clock."""
+    """One that runs needs no notification, nor one whose queues are empty: they are decided by the clock."""
     with psycopg.connect(migrated_url, autocommit=True) as listener:
         for pool, queue in (("new", "a"), ("zero", "b"), ("runs", "c"), ("empty", "d")):
             listener.execute("insert into profiles (pool, body) values (%s, '{}')", [pool])
@@ -82,7 +82,7 @@ def test_pools_at_zero_in_whose_queues_jobs_wait_are_woken(migrated_url: str, si
 def test_a_pool_of_one_queue_is_woken_only_for_more_jobs_than_its_threshold(
     migrated_url: str, sink: MetricsSink
 ) -> None:
-    """Of a pool with more queues one tells too little; what is no threshold keeps nobody asleep."""
+    """Of a pool with more queues one shows too little; what is no threshold keeps nobody asleep."""
     bodies = {
         "few": {"queues": ["a"], "activation_jobs": 3},
         "taken": {"queues": ["b"], "activation_jobs": 3},
@@ -171,7 +171,7 @@ def test_a_lost_connection_is_replaced(migrated_url: str, sink: MetricsSink) -> 
 
 
 def test_a_sink_that_is_closed_amid_an_outage_stops_trying(database_url: str) -> None:
-    """A pipeline that is told to stop does not wait a minute for a Postgres that is away."""
+    """A pipeline that is asked to stop does not wait a minute for a Postgres that is away."""
     sink = MetricsSink(f"{database_url}_that_is_not_there")
     failures: list[Exception] = []
 

@@ -1,4 +1,4 @@
-"""Ports for servers that are told theirs and bind it later."""
+"""Ports for servers that get theirs and bind it later."""
 
 import itertools
 import os

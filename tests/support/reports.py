@@ -18,7 +18,7 @@ def report(host_id: str, sequence: int = 1, *, cpu_cores: float = 2.0, **values:
 
 
 def beat_of(report: HostReport) -> ReportHeartbeat:
-    """The beat of a report, its content told by its workers."""
+    """The beat of a report, its content made from its workers."""
     return ReportHeartbeat(
         host_id=report.host_id,
         boot_id=report.boot_id,

@@ -96,7 +96,7 @@ class Seed:
         )
 
     def epoch_seen(self, host: str, epoch: int) -> None:
-        """The host tells of orders of this epoch."""
+        """The host reports an assignment of this epoch."""
         self._connection.execute("update hosts set epoch_seen = %s where name = %s", [epoch, host])
 
     def renewed(self, host: str, *, generation: int) -> None:

@@ -19,7 +19,7 @@ TOKEN = "right"
 
 
 class Served:
-    """A door on its own thread: the command line is synchronous."""
+    """A server on its own thread: the command line is synchronous."""
 
     def __init__(self, database_url: str, folder: Path) -> None:
         self._ready, self._stop = threading.Event(), asyncio.Event()

@@ -89,8 +89,8 @@ def start(pool: str = "mail", template: str = "py", **values: Any) -> Start:
     return Start(pool=pool, template=template, **values)
 
 
-def look_until(fleet: WorkerManager, holds: Callable[[], Any]) -> Any:
-    """Look after the fleet until it is so."""
+def reconcile_until(fleet: WorkerManager, holds: Callable[[], Any]) -> Any:
+    """Reconcile the fleet until it is so."""
     return eventually(lambda: (fleet.scan(), holds())[1])
 
 

@@ -1,4 +1,4 @@
-"""The stream of overviews over a real server: one snapshot for all, soon after a change, and an end when told."""
+"""The stream of overviews over a real server: one snapshot for all, soon after a change, and an end when asked."""
 
 import asyncio
 import json

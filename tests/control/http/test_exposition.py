@@ -208,7 +208,7 @@ async def test_two_who_ask_at_once_are_answered_one_after_the_other(
 async def test_workers_are_counted_once_however_many_pools_there_are(
     client: httpx.AsyncClient, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten thousand pools that each look at every worker take a quarter of an hour."""
+    """Ten thousand pools that each read every worker take a quarter of an hour."""
     evaluations = []
 
     class Hosts(list[HostRow]):
@@ -231,7 +231,7 @@ async def test_workers_are_counted_once_however_many_pools_there_are(
 
 
 async def test_how_long_ago_a_pool_was_decided_is_exposed(client: httpx.AsyncClient, seed: Seed) -> None:
-    """One whose evaluation fails holds its target, and looks well otherwise."""
+    """One whose evaluation fails holds its target, and seems well otherwise."""
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
     assert of(await scraped(client), "headway_pool_decided_age_seconds", pool="mail") is None
     seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=3, binding="idle"))

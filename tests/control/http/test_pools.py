@@ -91,9 +91,9 @@ def mail(seed: Seed, *, at_s: float = NOW_S - 7, **bucket: Any) -> None:
     seed.decision(decision)
 
 
-def without_age(told: str) -> str:
+def without_age(aged: str) -> str:
     """A sentence with N in the place of the seconds, which Postgres's clock counts."""
-    return re.sub(r"\d+ s ago", "N s ago", told)
+    return re.sub(r"\d+ s ago", "N s ago", aged)
 
 
 async def pool_of(client: httpx.AsyncClient) -> dict[str, Any]:
@@ -227,8 +227,8 @@ async def test_a_host_that_does_not_report_is_in_health_without_its_name(client:
     seed.pipeline()
     seed.host("lost", lease_s=-5.0, reported_ago_s=50.0)
     health = (await client.get("/v1/health")).json()
-    told = [without_age(reason) for reason in health["reasons"]]
-    assert told == ["1 host is unreachable, the last report N s ago: see `headway get hosts`"]
+    aged = [without_age(reason) for reason in health["reasons"]]
+    assert aged == ["1 host is unreachable, the last report N s ago: see `headway get hosts`"]
 
 
 async def test_a_host_that_is_late_with_its_report_is_reported_before_its_lease_ends(

@@ -1,4 +1,4 @@
-"""Profiles over HTTP: versions as ETags, and every breach told at once."""
+"""Profiles over HTTP: versions as ETags, and all breaches reported together."""
 
 from typing import Any
 

@@ -79,7 +79,7 @@ def test_what_is_wrong_with_pools_is_reported_once_a_kind() -> None:
 
 
 def test_why_telemetry_is_refused_is_said_also_where_the_log_cannot_be_written() -> None:
-    """A disk that was full was told as a log that is not the one the database knows."""
+    """A disk that was full was reported as a log that is not the one the database knows."""
     full = TelemetryHealth(
         refused="the disk of the event log has 3 MiB left",
         flush_s=None,

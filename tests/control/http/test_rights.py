@@ -1,4 +1,4 @@
-"""Who may ask what of the HTTP door, written out and asked of the door itself: a row a route, a letter a role."""
+"""Who may ask what of the HTTP API, written out and asked of the API itself: a row a route, a letter a role."""
 
 import json
 from collections.abc import Iterable

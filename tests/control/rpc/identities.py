@@ -19,8 +19,8 @@ from headway.store.engine import Engine, transaction
 SHARED = "shared"
 
 
-class Door:
-    """The agents' door, and what an administrator does. Calls run in threads: the agent's client is synchronous."""
+class AgentEndpoint:
+    """The agents' endpoint, and what an administrator does. Calls run in threads: the agent's client is synchronous."""
 
     def __init__(self, engine: Engine, callers: Authenticator, port: int) -> None:
         self.engine = engine

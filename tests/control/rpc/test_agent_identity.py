@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from control.rpc.identities import SHARED, Door
+from control.rpc.identities import SHARED, AgentEndpoint
 from headway.agent.controlplane.client import ControlClient, Enrolled
 from headway.agent.controlplane.isolation import Contact
 from headway.agent.controlplane.session import ControlSession
@@ -50,9 +50,9 @@ class Interrupted(AgentServicer):
 
 
 class Site:
-    """The agents' door, and a host on which one agent after the other runs."""
+    """The agents' endpoint, and a host on which one agent after the other runs."""
 
-    def __init__(self, served: Door, servicer: Interrupted, root: Path) -> None:
+    def __init__(self, served: AgentEndpoint, servicer: Interrupted, root: Path) -> None:
         self.endpoint = served
         self.servicer = servicer
         self.state_dir = root / "state"
@@ -96,7 +96,7 @@ class Site:
         await eventually(has_reported)
 
     async def refreshed(self) -> None:
-        """Return once the control plane has heard of every change."""
+        """Return once the control plane has received every change."""
         (row,) = await self.endpoint.rows("select revision from credential_changes")
         await eventually(lambda: self.endpoint.callers._revision == row.revision)
 
@@ -118,7 +118,7 @@ async def site(migrated_url: str, tmp_path: Path) -> AsyncIterator[Site]:
     servicer = Interrupted(reports, HostAuthorization(engine=engine, callers=callers))
     server = await serve([servicer], address=Address(host="127.0.0.1", port=0), token=SHARED, callers=callers)
     watching = asyncio.create_task(callers.watch())
-    site = Site(Door(engine, callers, server.port), servicer, tmp_path)
+    site = Site(AgentEndpoint(engine, callers, server.port), servicer, tmp_path)
     yield site
     await site.clear()
     watching.cancel()

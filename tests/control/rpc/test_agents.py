@@ -33,7 +33,7 @@ TEMPLATE = Template(name="rq", content_hash="h", slots=3, cpu_cores=0.5, memory_
 
 
 class Served:
-    """A gRPC door over a database, and what a test does in the place of the leader."""
+    """A gRPC server over a database, and what a test does in the place of the leader."""
 
     def __init__(self, engine: Engine, reports: AgentService, port: int) -> None:
         self.engine = engine
@@ -67,11 +67,11 @@ async def served(migrated_url: str) -> AsyncIterator[Served]:
     engine = create_engine(migrated_url)
     reports = AgentService(engine=engine)
 
-    async def hear() -> None:
+    async def listen_for_changes() -> None:
         async for _, payload in listen(migrated_url, ["headway_assignments"]):
             reports.host_changed(payload)
 
-    listening = asyncio.create_task(hear())
+    listening = asyncio.create_task(listen_for_changes())
     callers = Authenticator(token=TOKEN, engine=engine)
     servicer = AgentServicer(reports, HostAuthorization(engine=engine, callers=callers))
     address = Address(host="127.0.0.1", port=0)

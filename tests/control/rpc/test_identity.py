@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from control.rpc.identities import SHARED, Door, as_dict, identity_of
+from control.rpc.identities import SHARED, AgentEndpoint, as_dict, identity_of
 from headway.agent.controlplane.client import ControlClient, HostUpdate, Proof
 from headway.agent.model import Identity
 from headway.control.agents.agent_service import AgentService
@@ -34,14 +34,14 @@ BOUND_S = 60.0
 
 
 @pytest.fixture
-async def served(migrated_url: str) -> AsyncIterator[Door]:
+async def served(migrated_url: str) -> AsyncIterator[AgentEndpoint]:
     engine = create_engine(migrated_url)
     reports = AgentService(engine=engine)
     callers = Authenticator(token=SHARED, engine=engine, on_cut_off=reports.host_changed)
     servicer = AgentServicer(reports, HostAuthorization(engine=engine, callers=callers))
     server = await serve([servicer], address=Address(host="127.0.0.1", port=0), token=SHARED, callers=callers)
     watching = asyncio.create_task(callers.watch())
-    served = Door(engine, callers, server.port)
+    served = AgentEndpoint(engine, callers, server.port)
     yield served
     served.close()
     watching.cancel()
@@ -52,7 +52,7 @@ async def served(migrated_url: str) -> AsyncIterator[Door]:
 # --- join tokens -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_join_token_gives_a_host_a_credential_of_its_own_once(served: Door) -> None:
+async def test_a_join_token_gives_a_host_a_credential_of_its_own_once(served: AgentEndpoint) -> None:
     token = await served.join_token()
     client = served.client()
     given = await served.enrol(client, Proof(join_token=token))
@@ -70,7 +70,7 @@ async def test_a_join_token_gives_a_host_a_credential_of_its_own_once(served: Do
     ]
 
 
-async def test_who_let_a_host_in_and_from_where_it_came_is_in_the_audit_log(served: Door) -> None:
+async def test_who_let_a_host_in_and_from_where_it_came_is_in_the_audit_log(served: AgentEndpoint) -> None:
     """Hosts that HEADWAY_TOKEN let in left no line there, and no line said where from."""
     await served.enrol(served.client(SHARED), Proof(), "a")
     await served.enrol(served.client(), Proof(join_token=await served.join_token(name="t")), "b")
@@ -82,7 +82,7 @@ async def test_who_let_a_host_in_and_from_where_it_came_is_in_the_audit_log(serv
 
 
 @pytest.mark.parametrize("kind", ["unknown", "expired", "revoked", "of a person"])
-async def test_a_join_token_that_does_not_serve_lets_nobody_in(served: Door, kind: str) -> None:
+async def test_a_join_token_that_does_not_serve_lets_nobody_in(served: AgentEndpoint, kind: str) -> None:
     token = "hwj_never"
     if kind != "unknown":
         token = await served.join_token(name="t")
@@ -98,14 +98,14 @@ async def test_a_join_token_that_does_not_serve_lets_nobody_in(served: Door, kin
     assert await served.rows("select * from hosts") == []
 
 
-async def test_a_join_token_for_one_host_lets_no_other_in(served: Door) -> None:
+async def test_a_join_token_for_one_host_lets_no_other_in(served: AgentEndpoint) -> None:
     token = await served.join_token(host_name="b")
     with pytest.raises(Forbidden, match="is for host 'b', not for host 'a'"):
         await served.enrol(served.client(), Proof(join_token=token), "a")
     await served.enrol(served.client(), Proof(join_token=token), "b")
 
 
-async def test_of_two_hosts_that_come_with_the_last_use_at_once_one_gets_in(served: Door) -> None:
+async def test_of_two_hosts_that_come_with_the_last_use_at_once_one_gets_in(served: AgentEndpoint) -> None:
     token = await served.join_token(uses=2)
     names = [f"h{number}" for number in range(6)]
     tries = [served.enrol(served.client(), Proof(join_token=token), name) for name in names]
@@ -113,7 +113,7 @@ async def test_of_two_hosts_that_come_with_the_last_use_at_once_one_gets_in(serv
     assert sorted(type(each).__name__ for each in given) == ["Enrolled"] * 2 + ["Unauthenticated"] * 4
 
 
-async def test_an_answer_that_never_arrived_can_be_asked_for_again_by_the_same_agent(served: Door) -> None:
+async def test_an_answer_that_never_arrived_can_be_asked_for_again_by_the_same_agent(served: AgentEndpoint) -> None:
     """The agent was killed between the answer and the disc: its token must not be spent for nothing."""
     token, client = await served.join_token(), served.client()
     lost = await served.enrol(client, Proof(join_token=token))
@@ -129,7 +129,7 @@ async def test_an_answer_that_never_arrived_can_be_asked_for_again_by_the_same_a
         await served.enrol(client, Proof(join_token=token))
 
 
-async def test_after_ten_minutes_nobody_can_ask_again(served: Door) -> None:
+async def test_after_ten_minutes_nobody_can_ask_again(served: AgentEndpoint) -> None:
     token, client = await served.join_token(), served.client()
     await served.enrol(client, Proof(join_token=token))
     await _execute(served, "update credentials set created_at = now() - interval '11 minutes' where role = 'host'")
@@ -137,7 +137,7 @@ async def test_after_ten_minutes_nobody_can_ask_again(served: Door) -> None:
         await served.enrol(client, Proof(join_token=token))
 
 
-async def test_without_any_proof_nobody_gets_in(served: Door) -> None:
+async def test_without_any_proof_nobody_gets_in(served: AgentEndpoint) -> None:
     with pytest.raises(Unauthenticated, match="headway token create --join"):
         await served.enrol(served.client(), Proof())
 
@@ -145,7 +145,7 @@ async def test_without_any_proof_nobody_gets_in(served: Door) -> None:
 # --- one host cannot speak for another -------------------------------------------------------------------------------
 
 
-async def test_a_host_speaks_for_itself_only(served: Door) -> None:
+async def test_a_host_speaks_for_itself_only(served: AgentEndpoint) -> None:
     a, b, client = await served.enrolled("a"), await served.enrolled("b"), served.client()
     with pytest.raises(Forbidden, match="its credential is another host's"):
         await served.report(client, a, host_id=b.host_id)
@@ -159,7 +159,7 @@ async def test_a_host_speaks_for_itself_only(served: Door) -> None:
     assert [(row.actor, row.subject) for row in acts] == [("host a", f"host {b.host_id}")]  # once a minute
 
 
-async def test_a_host_that_has_a_credential_is_not_enrolled_without_it(served: Door) -> None:
+async def test_a_host_that_has_a_credential_is_not_enrolled_without_it(served: AgentEndpoint) -> None:
     a = await served.enrolled("a")
     for proof in (Proof(shown=SHARED), Proof(join_token=await served.join_token())):
         with pytest.raises((Forbidden, Conflict)):
@@ -171,7 +171,7 @@ async def test_a_host_that_has_a_credential_is_not_enrolled_without_it(served: D
     await served.report(served.client(), a)  # whose it is goes on
 
 
-async def test_a_join_token_for_a_new_host_does_not_make_its_holder_another_one(served: Door) -> None:
+async def test_a_join_token_for_a_new_host_does_not_make_its_holder_another_one(served: AgentEndpoint) -> None:
     """Ids of hosts are no secrets: every viewer reads them."""
     victim = await served.enrolled("a")
     token = await served.join_token(host_name="b")
@@ -183,7 +183,7 @@ async def test_a_join_token_for_a_new_host_does_not_make_its_holder_another_one(
     assert given.host_id != victim.host_id
 
 
-async def test_an_administrator_lets_a_reinstalled_host_in_anew(served: Door) -> None:
+async def test_an_administrator_lets_a_reinstalled_host_in_anew(served: AgentEndpoint) -> None:
     lost = await served.enrolled("a")
     token = await served.join_token(host_name="a")
     given = await served.enrol(served.client(), Proof(join_token=token), "a", agent_id="new", boot_id="boot")
@@ -193,7 +193,7 @@ async def test_an_administrator_lets_a_reinstalled_host_in_anew(served: Door) ->
         await eventually_refused(served, lost)
 
 
-async def test_a_host_that_was_forgotten_comes_back_by_its_credential_under_another_id(served: Door) -> None:
+async def test_a_host_that_was_forgotten_comes_back_by_its_credential_under_another_id(served: AgentEndpoint) -> None:
     """What it runs is better seen than unseen; to keep a host out, its credential is revoked."""
     a = await served.enrolled("a")
     await _execute(served, "delete from hosts")
@@ -207,7 +207,7 @@ async def test_a_host_that_was_forgotten_comes_back_by_its_credential_under_anot
         await served.report(served.client(), a)
 
 
-async def test_a_forgotten_host_does_not_become_the_one_that_has_its_name_now(served: Door) -> None:
+async def test_a_forgotten_host_does_not_become_the_one_that_has_its_name_now(served: AgentEndpoint) -> None:
     old = await served.enrolled("a")
     await _execute(served, "delete from hosts")
     await served.enrolled("a", agent_id="new")
@@ -216,7 +216,7 @@ async def test_a_forgotten_host_does_not_become_the_one_that_has_its_name_now(se
         await served.enrol(served.client(), Proof(shown=old.credential), "a", host_id=old.host_id)
 
 
-async def test_a_host_that_was_revoked_and_forgotten_needs_a_new_token(served: Door) -> None:
+async def test_a_host_that_was_revoked_and_forgotten_needs_a_new_token(served: AgentEndpoint) -> None:
     a = await served.enrolled("a")
     await served.act(revoke_host, "a")
     await _execute(served, "delete from hosts")
@@ -228,7 +228,7 @@ async def test_a_host_that_was_revoked_and_forgotten_needs_a_new_token(served: D
 # --- the shared token, for as long as an upgrade takes ---------------------------------------------------------------
 
 
-async def test_a_host_of_before_gets_its_own_credential_with_the_shared_token(served: Door) -> None:
+async def test_a_host_of_before_gets_its_own_credential_with_the_shared_token(served: AgentEndpoint) -> None:
     """Its identity.json has an id and no credential."""
     client = served.client(SHARED)
     first = await served.enrol(client, Proof())
@@ -246,7 +246,9 @@ async def test_a_host_of_before_gets_its_own_credential_with_the_shared_token(se
 # --- rotation and revocation -----------------------------------------------------------------------------------------
 
 
-async def test_a_rotated_credential_is_replaced_with_the_next_report_and_both_serve_until_then(served: Door) -> None:
+async def test_a_rotated_credential_is_replaced_with_the_next_report_and_both_serve_until_then(
+    served: AgentEndpoint,
+) -> None:
     old, client = await served.enrolled("a"), served.client()
     assert (await served.report(client, old)).credential == ""
     await served.act(rotate, "a")
@@ -262,7 +264,7 @@ async def test_a_rotated_credential_is_replaced_with_the_next_report_and_both_se
         await eventually_refused(served, old)
 
 
-async def test_credentials_are_renewed_by_age(served: Door) -> None:
+async def test_credentials_are_renewed_by_age(served: AgentEndpoint) -> None:
     old, client = await served.enrolled("a"), served.client()
     (row,) = await served.rows(
         "select extract(epoch from renew_at - now()) / 86400 as days from credentials where role = 'host'"
@@ -274,7 +276,7 @@ async def test_credentials_are_renewed_by_age(served: Door) -> None:
     assert (await fresh.who(old.credential)).wants_renewal
 
 
-async def test_rotation_under_load_refuses_nobody(served: Door) -> None:
+async def test_rotation_under_load_refuses_nobody(served: AgentEndpoint) -> None:
     """Reports and polls of many hosts while every credential is replaced again and again."""
     hosts = [await served.enrolled(f"h{number}") for number in range(4)]
     failures: list[BaseException] = []
@@ -314,14 +316,14 @@ async def test_rotation_under_load_refuses_nobody(served: Door) -> None:
     assert min(renewals) >= 2
 
 
-async def _renewals(served: Door) -> int:
+async def _renewals(served: AgentEndpoint) -> int:
     (row,) = await served.rows(
         "select count(*) as n from credentials where created_by = 'renewal' and used_at is not null"
     )
     return row.n
 
 
-async def test_a_revoked_host_is_cut_off_at_once_also_while_its_poll_is_held(served: Door) -> None:
+async def test_a_revoked_host_is_cut_off_at_once_also_while_its_poll_is_held(served: AgentEndpoint) -> None:
     a, client = await served.enrolled("a"), served.client()
     poll = asyncio.create_task(asyncio.to_thread(lambda: client.poll(a, epoch=0, revision=0)))
     await asyncio.sleep(0)
@@ -337,7 +339,9 @@ async def test_a_revoked_host_is_cut_off_at_once_also_while_its_poll_is_held(ser
         await served.enrol(served.client(SHARED), Proof(), "a", host_id=a.host_id)
 
 
-async def test_what_was_kept_is_not_believed_once_changes_are_not_received(served: Door, migrated_url: str) -> None:
+async def test_what_was_kept_is_not_believed_once_changes_are_not_received(
+    served: AgentEndpoint, migrated_url: str
+) -> None:
     now_s = [0.0]
     callers = Authenticator(token=SHARED, engine=served.engine, clock=lambda: now_s[0])
     a = await served.enrolled("a")
@@ -354,8 +358,8 @@ async def test_what_was_kept_is_not_believed_once_changes_are_not_received(serve
         await callers.who(a.credential)
 
 
-async def test_after_an_older_database_was_restored_changes_are_received_again(served: Door) -> None:
-    """Its revisions begin lower: asked for what came after the last one seen, it would tell of nothing for long."""
+async def test_after_an_older_database_was_restored_changes_are_received_again(served: AgentEndpoint) -> None:
+    """Its revisions begin lower: asked for what came after the last one seen, it would return nothing for long."""
     a = await served.enrolled("a")
     for number in range(3):
         await served.join_token(name=f"t{number}")
@@ -372,7 +376,7 @@ async def test_after_an_older_database_was_restored_changes_are_received_again(s
 
 
 async def test_changes_that_are_too_many_to_be_read_at_once_are_all_received(
-    served: Door, monkeypatch: pytest.MonkeyPatch
+    served: AgentEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change of several rows may lie across the bound; and rows that changed may be gone when they are read."""
     monkeypatch.setattr(module, "CHANGES_MAX", 4)
@@ -403,7 +407,7 @@ async def test_changes_that_are_too_many_to_be_read_at_once_are_all_received(
     assert callers._revision == before.revision + 4
 
 
-async def test_known_callers_cost_the_database_nothing(served: Door) -> None:
+async def test_known_callers_cost_the_database_nothing(served: AgentEndpoint) -> None:
     a = await served.enrolled("a")
     callers = Authenticator(token=SHARED, engine=served.engine)
     await callers.refresh()
@@ -441,7 +445,7 @@ def test_every_role_may_make_the_calls_that_the_table_says_and_no_other(method: 
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.INGEST, Role.ADMIN])
-async def test_a_token_of_a_person_speaks_for_no_host(served: Door, role: Role) -> None:
+async def test_a_token_of_a_person_speaks_for_no_host(served: AgentEndpoint, role: Role) -> None:
     async with transaction(served.engine) as conn:
         _, token = await create_token(conn, TokenWanted(name="ci", role=role), actor="test")
     a = await served.enrolled("a")
@@ -450,7 +454,7 @@ async def test_a_token_of_a_person_speaks_for_no_host(served: Door, role: Role) 
 
 
 @pytest.mark.parametrize(("role", "may"), [("ingest", True), ("admin", True), ("viewer", False), ("operator", False)])
-async def test_telemetry_takes_an_ingest_token(served: Door, role: str, may: bool) -> None:
+async def test_telemetry_takes_an_ingest_token(served: AgentEndpoint, role: str, may: bool) -> None:
     class Takes(telemetry_pb2_grpc.TelemetryServiceServicer):
         def add_to(self, server: Any) -> None:
             telemetry_pb2_grpc.add_TelemetryServiceServicer_to_server(self, server)
@@ -473,7 +477,7 @@ async def test_telemetry_takes_an_ingest_token(served: Door, role: str, may: boo
     await server.stop(0)
 
 
-async def test_a_first_use_that_two_calls_make_at_once_ends_nothing_but_the_old(served: Door) -> None:
+async def test_a_first_use_that_two_calls_make_at_once_ends_nothing_but_the_old(served: AgentEndpoint) -> None:
     old = await served.enrolled("a")
     await served.act(rotate, "a")
     fresh = await eventually(lambda: renewed(served, served.client(), old))
@@ -482,7 +486,7 @@ async def test_a_first_use_that_two_calls_make_at_once_ends_nothing_but_the_old(
     await served.report(served.client(), now)
 
 
-async def test_what_ended_long_ago_is_forgotten_but_that_a_host_was_revoked_is_not(served: Door) -> None:
+async def test_what_ended_long_ago_is_forgotten_but_that_a_host_was_revoked_is_not(served: AgentEndpoint) -> None:
     await served.enrolled("a")
     await served.act(revoke_host, "a")
     await served.join_token(name="old")
@@ -497,11 +501,11 @@ async def test_what_ended_long_ago_is_forgotten_but_that_a_host_was_revoked_is_n
 # --- waiting ---------------------------------------------------------------------------------------------------------
 
 
-async def renewed(served: Door, client: ControlClient, identity: Identity) -> str:
+async def renewed(served: AgentEndpoint, client: ControlClient, identity: Identity) -> str:
     return (await served.report(client, identity)).credential
 
 
-async def eventually_refused(served: Door, identity: Identity) -> None:
+async def eventually_refused(served: AgentEndpoint, identity: Identity) -> None:
     """Report until that is refused; the refusal is raised."""
     client = served.client()
     async with asyncio.timeout(BOUND_S):
@@ -510,6 +514,6 @@ async def eventually_refused(served: Door, identity: Identity) -> None:
             await asyncio.sleep(0.01)
 
 
-async def _execute(served: Door, sql: str) -> None:
+async def _execute(served: AgentEndpoint, sql: str) -> None:
     async with transaction(served.engine) as conn:
         await conn.execute(text(sql))

@@ -25,7 +25,7 @@ def greatest(seen: PoolView, state: Mapping[str, Any], *, now_s: float = NOW_S) 
 
 
 def learned(seen: PoolView, ticks: int) -> Mapping[str, Any]:
-    """What the strategy has come to know by looking at ``seen`` for so many ticks."""
+    """What the strategy has come to know by evaluating ``seen`` for so many ticks."""
     memory = Memory()
     for tick in range(ticks, 0, -1):
         ago_s = 5.0 * tick
@@ -40,7 +40,7 @@ def with_first(seen: PoolView, change: Callable[[QueueMetrics], QueueMetrics]) -
 
 
 def exposed(seen: PoolView) -> PoolView:
-    """The pool with an objective that no worker asked for at the next look could keep."""
+    """The pool with an objective that no worker asked for at the next evaluation could meet."""
     target_s = seen.profile.objective.target_s
     return replace(seen, start_up_s=target_s * 1.5)
 
@@ -127,7 +127,7 @@ def assert_not_lower(seen: PoolView, worse: PoolView, ticks: int) -> None:
 def test_a_demand_never_falls_as_a_queue_ages_through_its_breach(
     waiting: int, service_s: float, target_s: float, start_up_s: float, running: int
 ) -> None:
-    """Nothing starts and nothing comes: from now to three times the objective, each look asks for as much or more."""
+    """Nothing starts and nothing comes: up to three times the objective, each evaluation asks for as much or more."""
     policy = profile(objective=replace(profile().objective, target_s=target_s), workers_max=10_000)
     before = 0.0
     for step in range(31):

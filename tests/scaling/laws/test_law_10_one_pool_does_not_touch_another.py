@@ -137,7 +137,7 @@ NEARLY = (
     ),
 )
 def test_of_a_profile_nothing_but_invalid_escapes(pool: str, values: Mapping[Any, Any]) -> None:
-    """What a person wrote may be anything: the tick knows one error to tell it by."""
+    """What a person wrote may be anything: the tick knows it by one error."""
     profile, breaches = None, ()
     try:
         profile = profile_from_mapping(pool, values)

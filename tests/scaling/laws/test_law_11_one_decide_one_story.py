@@ -1,6 +1,6 @@
 """Law 11. The same ``decide`` serves the live loop, the simulator, the back-test and ``explain``.
 
-The stored decision is the only story: what is told of it, and what goes on from it, needs nothing that was not stored.
+The stored decision is the only story: its explanation, and what goes on from it, needs nothing that was not stored.
 """
 
 import json

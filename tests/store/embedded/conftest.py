@@ -31,7 +31,7 @@ sys.stdin.read()
 
 
 class Owner:
-    """A process that owns the server of a folder until it is told to end, or killed."""
+    """A process that owns the server of a folder until it is asked to end, or killed."""
 
     def __init__(self, kind: str, folder: Path, *, python: str = sys.executable, before=(), **started_as) -> None:
         self.process = subprocess.Popen(
