@@ -80,7 +80,7 @@ slow: install ## the others, three at once; tests/side_by_side.py says which sta
 docs: install ## build the site of the documents into build/docs; a warning or a dead link ends it
 	@$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs && echo "build/docs/docs/README.html"
 
-docs-run: install ## run every command of the documents that can run, those that start Spark included (ARGS="-k rehearse")
+docs-run: install ## run every command of the documents that can run; `make test` leaves out those that start Spark (ARGS="-k rehearse")
 	@$(BIN)/pytest -m "proof or not proof" --durations 5 $(ARGS) tests/pages
 
 docs-links: install ## whether links to other people's sites still lead somewhere (asks the network)

@@ -1,10 +1,13 @@
 """Every command of the documents that can run does, as it is printed; every other says why it cannot."""
 
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from headway.__main__ import main
 from pages.blocks import Block, blocks_of, pages
 from pages.scenes import LONG, SCENES, SERVED, Servers, type_all
 from support.tree import ROOT
@@ -52,6 +55,35 @@ def test_the_commands_of_a_page_run_as_they_are_printed(
     )
     with SCENES[scene](servers) as built:
         type_all([block for block in RUNS if (block.page, block.scene) == (page, scene)], built, tmp_path)
+
+
+def _calls(text: str) -> Iterator[list[str]]:
+    """The words of each call of `headway` in a block."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["headway"]:
+            yield words[1:]
+
+
+def _explained(words: list[str]) -> object:
+    """The exit status of a call with `--help` behind its words, which are read first."""
+    try:
+        return main([*words, "--help"])
+    except SystemExit as ended:  # how argparse ends
+        return ended.code
+
+
+LONG_CALLS = [(block.where, words) for block in RUNS if block.scene in LONG for words in _calls(block.text)]
+
+
+@pytest.mark.parametrize("words", [words for _, words in LONG_CALLS], ids=[where for where, _ in LONG_CALLS])
+def test_a_command_that_takes_long_has_the_options_that_it_is_printed_with(words: list[str]) -> None:
+    """`make docs-run` runs it; this only reads its words, so that a renamed option fails at once."""
+    assert _explained(words) == 0
+
+
+def test_an_option_that_does_not_exist_is_found() -> None:
+    assert _explained(["seasons", "train", "--event-logs", "folder"]) == 2
 
 
 @pytest.mark.parametrize(
