@@ -76,7 +76,7 @@ def test_words_are_in_the_order_of_the_alphabet() -> None:
 
 
 def test_private_words_that_are_counted_have_the_same_replacement_in_the_glossary() -> None:
-    written = {row[0].split(", ")[0]: row[1] for row in table(GLOSSARY, "in older names")}
+    written = {row[0].split(", ")[0]: row[1] for row in table(GLOSSARY, "private")}
     assert {word: replacement for word, (_, replacement) in PRIVATE.items()}.items() <= written.items()
 
 

@@ -24,7 +24,7 @@ async def test_late_queues_and_silent_hosts_come_first_and_are_counted(browser: 
     async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
         queues, hosts = page.locator("#queues-section"), page.locator("#hosts-section")
         await expect(queues.get_by_text("3 of 200 late · 2 without fresh data")).to_be_visible()
-        await expect(hosts.get_by_text("2 of 50 silent")).to_be_visible()
+        await expect(hosts.get_by_text("2 of 50 unreachable")).to_be_visible()
         names = await page.evaluate(NAMES)
         assert len(names) == 200
         assert names[:7] == [*LATE, *UNKNOWN, "redis/exports-0", "redis/exports-1"]

@@ -45,7 +45,7 @@ async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(
         webhooks = page.get_by_role("row").filter(has_text="redis/webhooks")
         await expect(webhooks).to_contain_text("no fresh data")
         await expect(webhooks.locator("[data-part=oldest]")).to_have_text("unknown")  # and not 0
-        await expect(webhooks).to_contain_text("2 on silent hosts")
+        await expect(webhooks).to_contain_text("2 on unreachable hosts")
         await expect(page.get_by_role("row").filter(has_text="legacy-imports")).to_contain_text("no profile")
         decision = page.locator("#decisions > li").first
         await expect(decision).to_contain_text("6 → 16")

@@ -114,7 +114,7 @@ def test_check_shows_who_workers_run_as_and_when_they_are_replaced(capsys: pytes
         "needs 0 cores, 0 B, 2 GPUs: 2 fit when nothing else runs",
         f"runs as {getpass.getuser()}",
         "replaced after 3600 s or 500 jobs or 300 MB",
-        "drained when cut off from the control plane for 30 s",
+        "drained when partitioned from the control plane for 30 s",
     ):
         assert said in printed
 

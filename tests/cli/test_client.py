@@ -253,7 +253,7 @@ def test_a_pause_says_why_and_until_when(served: Served, seed: Seed, capsys: pyt
         said("pause", "mail", "--down", "--for", "30m", "--reason", "deploying"),
     )
     for listed in (said("get", "profiles"), said("describe", "pool", "mail")):
-        assert re.search(r"paused downwards by hand for (30|29\.\d|30\.0) min more: deploying", listed)
+        assert re.search(r"paused downwards manually for (30|29\.\d|30\.0) min more: deploying", listed)
     # Another direction: what it does not say stays.
     assert re.fullmatch(rf"mail: paused {moment}: deploying", said("pause", "mail", "--up"))
     assert re.fullmatch(

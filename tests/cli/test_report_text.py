@@ -124,7 +124,7 @@ def test_a_run_without_an_ended_job_claims_nothing():
     empty = report(jobs=[job(0, status="queued")], lives=(), interrupted=True)
     text = flat(shown(empty))
     assert headline(empty) is None
-    assert "1 sent, 0 done, 0 lost, 0 begun more than once, 1 still in the queue, 0 cut off" in text
+    assert "1 sent, 0 done, 0 lost, 0 begun more than once, 1 still in the queue, 0 interrupted" in text
     assert "KEDA rule: the jobs" not in text
     assert "unknown" in text
 

@@ -149,7 +149,7 @@ class Archive:
                 break
             total_bytes -= _bytes(path)
             path.unlink(missing_ok=True)
-            log.info("deleted what was put aside as damaged file=%s because=%s", path.name, why)
+            log.info("deleted a quarantined damaged file=%s because=%s", path.name, why)
 
     def _why_expired(self, *, age_s: float, too_many_bytes: int, free_bytes: int) -> str | None:
         if age_s > self._retention.kept_s:
@@ -232,7 +232,7 @@ class Archive:
             aside = self._log_dir / "damaged"
             aside.mkdir(exist_ok=True, mode=0o700)
             path.rename(aside / path.name)
-            log.warning("put aside, no readable file: %s: %s", aside / path.name, str(error).splitlines()[0])
+            log.warning("quarantined, no readable file: %s: %s", aside / path.name, str(error).splitlines()[0])
             return None
 
 

@@ -28,10 +28,10 @@ async def test_who_comes_after_one_that_hangs_is_not_kept_either(migrated_url: s
 
 
 async def test_health_waits_for_the_next_overview_only_where_the_last_one_is_old(
-    migrated_url: str, door, monkeypatch: pytest.MonkeyPatch
+    migrated_url: str, api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One read of health in five seconds took as long as an overview: 230 ms at 5,000 of them."""
-    app = door()
+    app = api()
     app.state.context.overviews._patience = DatabaseTimeout(within_s=3.0)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         assert (await client.get("/v1/health")).status_code == 200

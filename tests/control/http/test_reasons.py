@@ -25,7 +25,7 @@ GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipel
     ("change", "has_event_log", "says"),
     [
         ({"leader_age_s": None}, True, "no control plane has led yet"),
-        ({"leader_age_s": 40.0}, True, "here:1, is silent for 40 s"),
+        ({"leader_age_s": 40.0}, True, "here:1, has sent no heartbeat for 40 s"),
         ({"pipelines": ()}, True, "nothing is measured"),
         ({"pipelines": (pipeline(is_ready=False, stage="starting"),)}, True, "is starting"),
         ({"pipelines": (pipeline(is_ready=False, stage="rebuilding"),)}, True, "metrics is rebuilding: nothing is"),

@@ -50,7 +50,7 @@ def jobs_text(report: Report) -> str:
     parts = [f"{report['jobs']} sent", f"{report['done_jobs']} done", f"{report['lost_jobs']} lost"]
     parts.append(f"{report['jobs_started_again']} begun more than once")
     if report["is_interrupted"]:
-        parts += [f"{report['waiting_jobs']} still in the queue", f"{report['cut_jobs']} cut off"]
+        parts += [f"{report['waiting_jobs']} still in the queue", f"{report['cut_jobs']} interrupted"]
     return ", ".join(parts)
 
 

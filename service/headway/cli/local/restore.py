@@ -113,7 +113,7 @@ def _prepared(file: Path, draft: Path) -> About:
     finally:
         has_ended = server.wait_stopped(STOPPED_S)
     if not has_ended:
-        raise Unavailable(f"the Postgres in {draft} does not end: end it by hand, then restore again")
+        raise Unavailable(f"the Postgres in {draft} does not end: end it yourself, then restore again")
     _sort_read(draft / "events")
     return about
 

@@ -155,7 +155,7 @@ def running_of(pool: Body) -> str:
     for name, what in (
         ("starting_workers", "starting"),
         ("failing_workers", "ending too early"),
-        ("unknown_workers", "on silent hosts"),
+        ("unknown_workers", "on unreachable hosts"),
     ):
         if pool[name]:
             text += f" +{pool[name]} {what}"

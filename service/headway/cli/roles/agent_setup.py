@@ -138,7 +138,7 @@ def _maintenance_lines(template: Template) -> Iterable[str]:
     if any(limits):
         yield f"    replaced after   {' or '.join(limit for limit in limits if limit)}"
     if template.isolation_drain_after_s is not None:
-        yield f"    drained          when cut off from the control plane for {template.isolation_drain_after_s:g} s"
+        yield f"    drained          when partitioned from the control plane for {template.isolation_drain_after_s:g} s"
 
 
 def _program(template: Template) -> str:

@@ -1,4 +1,4 @@
-"""A profile's mode as it holds, in words: what was set by hand, what the profile brings, and until when."""
+"""A profile's mode as it holds, in words: what was set manually, what the profile brings, and until when."""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def mode_of(row: Mapping[str, Any]) -> str:
 def paused(row: Mapping[str, Any]) -> str:
     """How a profile is paused, by whom, for how long and why; empty where it is not."""
     if row["pause"]:
-        return _mode_text(row["pause"], "by hand", row.get("pause_until_s"), row.get("pause_reason"))
+        return _mode_text(row["pause"], "manually", row.get("pause_until_s"), row.get("pause_reason"))
     own = _own_pause(row)
     return _mode_text(own["mode"], "by the profile", own["until_s"], own["reason"]) if own else ""
 

@@ -219,7 +219,7 @@ class AgentService:
 
     async def _note_ahead(self, having: AppliedAssignment) -> None:
         log.warning(
-            "host_id=%s acts on orders of epoch=%d revision=%d, which this database does not know: it was restored",
+            "host_id=%s acts on epoch=%d revision=%d, which this database does not know: it was restored",
             *(having.host_id, having.epoch, having.revision),
         )
         async with self._statements, transaction(self._engine) as connection:

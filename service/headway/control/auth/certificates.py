@@ -66,7 +66,7 @@ class Certificates:
             self._state = state
             self._take()
         except (OSError, ValueError) as error:
-            log.warning("the changed certificate %s is not taken up: %s", self._certificate, _said(error))
+            log.warning("the changed certificate %s is not loaded: %s", self._certificate, _said(error))
         else:
             log.info("took up the changed certificate %s", self._certificate)
             self._log_expiry()
@@ -100,7 +100,7 @@ class Certificates:
         if left_s < WARNED_BEFORE_S:
             verb = "expires" if left_s > 0 else "has expired, and no client takes it"
             log.warning(
-                "the certificate %s %s: %s; another one in its place, as of `headway keys server NAME`, is taken up "
+                "the certificate %s %s: %s; another one in its place, as of `headway keys server NAME`, is loaded "
                 "without a restart",
                 self._certificate,
                 verb,

@@ -59,7 +59,7 @@ class Leadership:
         try:
             while (epoch := await session.try_lead(self._name)) is None:
                 if await session.end_silent_leader(lease_s=LEASE_S):
-                    log.warning("ended the session of a leader silent for more than %.0f s", LEASE_S)
+                    log.warning("ended the session of a leader without a heartbeat for more than %.0f s", LEASE_S)
                     continue
                 await asyncio.sleep(STAND_BY_S)
             self.epoch, self._doubted, self._is_stuck = epoch, (), False

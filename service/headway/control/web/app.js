@@ -54,11 +54,11 @@ function showDecisions(overview, moment_s) {
 }
 
 const BAD = ["breaching", "crash_loop", "failing", "no_host", "stale", "unseen", "unmeasured"];
-const OLD_S = 10; // an age under this is the usual one: pipeline, agents and collectors tell at least every few seconds
+const OLD_S = 10; // an age under this is the usual one: pipeline, agents and collectors report at least every few seconds
 
 function showSummary(overview, moment_s) {
-  const told = headline(overview);
-  say($("headline"), state.isLive ? told : `Last known, ${clock(overview.at_s - state.skew_s)}: ${told}`);
+  const sentence = headline(overview);
+  say($("headline"), state.isLive ? sentence : `Last known, ${clock(overview.at_s - state.skew_s)}: ${sentence}`);
   const running = overview.pools.reduce((sum, pool) => sum + pool.running_workers, 0);
   const known = overview.queues.map((queue) => queue.metrics.arrival_rate_per_s).filter((each) => each !== null);
   const arriving = known.length ? `jobs arrive at ${rate(known.reduce((one, other) => one + other, 0))}` : "arrivals unknown";
@@ -106,7 +106,7 @@ function restsOn(pools) {
 }
 
 function headline({ pools, queues, health }) {
-  if (!pools.length) return queues.length ? "Queues are seen, and none is managed yet" : "Nothing to look after yet";
+  if (!pools.length) return queues.length ? "Queues are seen, and none is managed yet" : "Nothing to manage yet";
   const names = (which) => pools.filter((pool) => which.includes(pool.state)).map((pool) => (pool.queues.length === 1 ? pool.queues[0] : pool.pool));
   const late = names(["breaching"]);
   if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late${restsOn(pools.filter((pool) => pool.state === "breaching"))}`;
@@ -179,7 +179,7 @@ function select(pool) {
   refreshHistory();
 }
 
-/** How far a pool is behind its promise: its longest wait in objectives. */
+/** How far a pool is behind its objective: its longest wait in objectives. */
 const behind = ({ metrics, objective }) => Math.max(metrics.oldest_age_s ?? 0, metrics.pickup_objective_s ?? 0) / objective.target_s;
 
 /** The filter has changed: the chart is of a pool that it leaves. */
@@ -190,7 +190,7 @@ function showFound() {
   refreshHistory();
 }
 
-/** Show the pool that needs looking at, until somebody chooses or looks for others. */
+/** Show the pool that needs attention, until somebody chooses or searches others. */
 function selectFirst(overview) {
   const found = table.pools(overview);
   const pools = found.length ? found : overview.pools;
@@ -215,7 +215,7 @@ async function refreshHistory() {
     ]);
     if (pool === state.selected) Object.assign(state, { history, decisions: decided.decisions });
   } catch {
-    return; // the stream tells what is wrong with the connection
+    return; // the stream shows what is wrong with the connection
   }
   drawChart();
 }

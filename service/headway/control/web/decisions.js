@@ -71,8 +71,8 @@ function bar(value, greatest) {
 function facts(decision, epoch) {
   return [
     `decided by: ${named(decision.binding)} (${decision.binding})`,
-    `then ${decision.running_workers} running, ${decision.starting_workers} starting, ${decision.unknown_workers} on silent hosts`,
-    decision.predicted_pickup_s === null ? "no wait foretold" : `wait foretold ${duration(decision.predicted_pickup_s)}`,
+    `then ${decision.running_workers} running, ${decision.starting_workers} starting, ${decision.unknown_workers} on unreachable hosts`,
+    decision.predicted_pickup_s === null ? "no predicted wait" : `predicted wait ${duration(decision.predicted_pickup_s)}`,
     decision.is_fresh ? "readings were fresh" : "readings were old",
     `leader’s term ${epoch}`,
   ].join(" · ");

@@ -17,7 +17,7 @@ export function entriesOf({ pools, queues }) {
   ];
 }
 
-/** Every name by which people look for an entry. */
+/** Every name by which people search an entry. */
 export const namesOf = ({ name, pool }) => (pool ? [name, pool.pool, ...pool.queues] : [name]);
 
 /**
@@ -33,7 +33,7 @@ const isOld = (pool) => pool?.state === "stale" || (pool?.causes ?? []).some((ca
 
 const RANKS = { breaching: 7, crash_loop: 6, failing: 5, no_host: 4, stale: 3, unseen: 3, unmeasured: 2, recovering: 2 };
 
-/** How much an entry needs looking at: late, then unknown, then lately late, then all that keep their promise. */
+/** How much attention an entry needs: late, then unknown, then lately late, then all that meet their objective. */
 const rank = ({ pool }) => (pool ? RANKS[pool.state] ?? 1 : 0);
 
 const VALUES = {

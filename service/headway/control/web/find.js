@@ -2,7 +2,7 @@
 
 import { say } from "./dom.js";
 
-export const FEW = 5; // seen at a glance: nobody looks for one among them
+export const FEW = 5; // seen at a glance: nobody searches among them
 const HELD_MS = 10_000; // without a move for longer, the pointer was only left there
 
 /** Names as people order them: worker-2 before worker-10. */
@@ -41,7 +41,7 @@ export class Finder {
     rows.addEventListener("pointerleave", () => this.release());
   }
 
-  /** What is looked for, in lower case; empty for everything. */
+  /** The search text, in lower case; empty for everything. */
   get wanted() {
     return this.#input.value.trim().toLowerCase();
   }
@@ -65,7 +65,7 @@ export class Finder {
     say(this.#place.querySelector("[data-part=tally]"), told);
   }
 
-  /** The items one of whose names has what is looked for in it. Says how many. */
+  /** The items one of whose names contains the search text. Says how many. */
   found(items, namesOf) {
     const wanted = this.wanted;
     const found = wanted ? items.filter((item) => namesOf(item).some((name) => name.toLowerCase().includes(wanted))) : items;

@@ -24,7 +24,7 @@ export function counted(value, noun) {
   return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
-/** A number with as many digits as tell something. */
+/** A number with as many digits as mean something. */
 export function decimal(value) {
   if (!known(value)) return UNKNOWN;
   if (value === 0 || Math.abs(value) >= 100) return count(value);
@@ -84,7 +84,7 @@ export function clock(at_s, withSeconds = true) {
   });
 }
 
-/** An objective as a promise. */
+/** An objective in words. */
 export function promise(objective) {
   return `${decimal(objective.percentile)} % within ${duration(objective.target_s)}`;
 }

@@ -40,7 +40,7 @@ const compared = (one, other) => rank(other) - rank(one) || byName(one.name, oth
 
 function tally(hosts) {
   const failing = hosts.filter((host) => rank(host) === 1).length;
-  return [`${hosts.filter((host) => !host.is_known).length} of ${hosts.length} silent`, failing && `${failing} failing`].filter(Boolean).join(" · ");
+  return [`${hosts.filter((host) => !host.is_known).length} of ${hosts.length} unreachable`, failing && `${failing} failing`].filter(Boolean).join(" · ");
 }
 
 /** Show which hosts are missing or spare. */
@@ -86,8 +86,8 @@ function showHost(element, host, now_s) {
 
 /** A word, a colour and a sentence for the worst that is true of a host. */
 function condition(host) {
-  if (!host.is_known) return ["silent", "stale", "Its agent has gone silent: what it runs is not known, and may still run."];
-  if (host.hung_up_s !== null) return ["connection lost", "stale", "Its agent has ended, hangs, or is cut off: what it runs may have changed since its last report."];
+  if (!host.is_known) return ["unreachable", "stale", "Its agent does not report: what it runs is not known, and may still run."];
+  if (host.hung_up_s !== null) return ["connection lost", "stale", "Its agent has ended, hangs, or is partitioned: what it runs may have changed since its last report."];
   if (host.problems.length) return ["cannot write", "at_risk", `It gets nothing new: ${host.problems.join("; ")}.`];
   if (host.state === "draining") {
     return host.workers.length ? ["draining", "scaling", "Its workers leave as what replaces them runs elsewhere."] : ["drained", "scaling", "Nothing runs here any more, and nothing new comes."];

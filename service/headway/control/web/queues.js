@@ -256,7 +256,7 @@ function showWorkers(element, { kind, pool }) {
     [starting, "starting"],
     [pool.draining_workers, "finishing"],
     [pool.failing_workers, "failing to start"],
-    [pool.unknown_workers, "on silent hosts"],
+    [pool.unknown_workers, "on unreachable hosts"],
   ].filter(([number]) => number > 0);
   // Why there are none, or jobs that fail, is read where the eye is, and not in a list elsewhere.
   const causes = pool.causes.filter((cause) => !cause.startsWith("the oldest job"));

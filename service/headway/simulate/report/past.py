@@ -68,7 +68,7 @@ def pool_section(pool: str, rows: Sequence[Row], *, named: frozenset[str], note:
     )
     return (
         f"<section><h2>{escape(pool)}</h2>"
-        f'<p class="soft">{first.result.jobs:,} jobs, {first.result.work_hours:,.2f} hours of work; promised '
+        f'<p class="soft">{first.result.jobs:,} jobs, {first.result.work_hours:,.2f} hours of work; objective '
         f"{first.percentile:g} % within {first.result.objective_s:g} s.</p>{note}"
         f"<figure><figcaption>Jobs in time against cost (× the work itself). Up and to the left is better; each step "
         f"up is a tenth of the late jobs.</figcaption>{chart}</figure>"

@@ -199,7 +199,7 @@ def _leader(row: HealthRow) -> list[Reason]:
     if row.leader_age_s is None:
         return [Reason("leader", "no control plane has led yet: nothing is decided")]
     if row.leader_age_s > LEADER_SILENT_S:
-        silent = f"the last one, {row.leader}, is silent for {row.leader_age_s:.0f} s"
+        silent = f"the last one, {row.leader}, has sent no heartbeat for {row.leader_age_s:.0f} s"
         return [Reason("leader", f"no control plane leads: {silent}")]
     return []
 

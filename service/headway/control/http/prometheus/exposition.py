@@ -224,7 +224,7 @@ def _of_hosts(hosts: Iterable[HostOut]) -> Iterator[GaugeMetricFamily]:
         counts[host.state.value if host.is_known else SILENT] += 1
     yield gauge(
         "headway_hosts",
-        "Hosts by state; silent ones have not reported within their lease.",
+        "Hosts by state; those that are silent have not reported within their lease.",
         ("state",),
         [((state,), count) for state, count in counts.items()],
     )
