@@ -1,22 +1,26 @@
-"""The connections of the HTTP server: how many there are, and for how long each may be without a whole request.
+"""The connections of the HTTP server: how many there are, and for how long each may keep it waiting.
 
-Uvicorn waits for headers and bodies as long as their senders like, and takes connections until no descriptor is left.
-Where there is no room for another one, the oldest that has asked for nothing yet makes room: whoever asks is served.
+Uvicorn waits for headers and bodies as long as their senders like, and for room to write an answer as long as whoever
+asked does not read it; it takes connections until no descriptor is left. Where there is no room for another one, the
+oldest that keeps the server waiting makes room: whoever asks, and reads the answer, is served.
 """
 
 import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from headway.control.bounds import DEFAULT
 
 HEADERS_S = 10.0
 BODY_S = 60.0  # 8 MB over a slow line
+ANSWER_S = 30.0  # without a byte of the answer being taken
+WAITS_S = {"headers": HEADERS_S, "body": BODY_S, "answer": ANSWER_S}
 SWEEP_S = 1.0
-WHY = ("room", "headers", "body")
-"""Why one is ended: there is no room for it, or its next headers or its body do not come."""
+WHY = ("room", *WAITS_S)
+"""Why one is ended: there is no room for it, or its headers or body do not come, or its answer is not read."""
 
 
 class Connections:
@@ -62,7 +66,9 @@ class Connections:
     def _count(self, protocol: Any) -> None:
         self._open[protocol] = (None, self._clock())
         if len(self._open) > self._most:
-            self._end(next((each for each in self._open if _lacks(each)), protocol), "room")
+            others = [each for each in self._open if each is not protocol]
+            waited_for, ahead = filter(_waits_for, others), filter(_has_sent_ahead, others)
+            self._end(next(chain(waited_for, ahead), protocol), "room")
 
     def lost(self, protocol: Any) -> None:
         """It is closed."""
@@ -70,16 +76,16 @@ class Connections:
         self._ends.pop(protocol, None)
 
     def sweep(self) -> None:
-        """End those that have waited too long for the rest of a request."""
+        """End those that have kept the server waiting for too long."""
         now_s = self._clock()
         for protocol, (seen, since_s) in list(self._open.items()):
-            lacks = _lacks(protocol)
+            what = _waits_for(protocol)
             # Of the same request still the same: any other one begins anew.
-            waits_for = (lacks, protocol.cycle) if lacks else None
+            waits_for = (what, protocol.cycle, _unread_bytes(protocol, what)) if what else None
             if waits_for != seen or waits_for is None:
-                self._open[protocol] = (waits_for, since_s if seen is None and lacks else now_s)
-            elif now_s - since_s > (BODY_S if lacks == "body" else HEADERS_S):
-                self._end(protocol, lacks)
+                self._open[protocol] = (waits_for, since_s if seen is None and what else now_s)
+            elif now_s - since_s > WAITS_S[what]:
+                self._end(protocol, what)
 
     async def sweep_for_ever(self) -> None:
         """``sweep`` each second."""
@@ -97,9 +103,26 @@ class Connections:
             end()
 
 
-def _lacks(protocol: Any) -> str:
-    """What of its next request has not come: its headers or its body; empty where one is being answered."""
+def _waits_for(protocol: Any) -> str:
+    """What the server waits for: headers, a body, or that its answer is read; empty where it is at work itself."""
     cycle = protocol.cycle
-    if cycle is None or cycle.response_complete:
+    if cycle is None:
         return "headers"
-    return "body" if cycle.more_body else ""
+    if cycle.response_complete:  # and written, but perhaps not sent
+        return "answer" if protocol.transport.get_write_buffer_size() else "headers"
+    if cycle.more_body:
+        return "body"
+    return "answer" if protocol.flow.write_paused else ""
+
+
+def _has_sent_ahead(protocol: Any) -> bool:
+    """Whether a request came before the answer to the last one: nobody who means well does so.
+
+    Otherwise such a connection never waits for anything, and a few thousand of these leave no room for anybody.
+    """
+    return bool(protocol.conn.trailing_data[0])
+
+
+def _unread_bytes(protocol: Any, what: str) -> int:
+    """How much of an answer has not been taken: fewer a second later, and it is being read."""
+    return int(protocol.transport.get_write_buffer_size()) if what == "answer" else 0

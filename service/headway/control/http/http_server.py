@@ -67,6 +67,7 @@ class HttpServer:
         self._address = address
         config = uvicorn.Config(
             app,
+            http="h11",  # whatever else is installed: it bounds headers, and ``Connections`` reads its state
             access_log=False,
             log_config=None,
             log_level="warning",

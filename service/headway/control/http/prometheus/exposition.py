@@ -311,7 +311,7 @@ def _refusals(refusals: Mapping[tuple[str, str], int]) -> CounterMetricFamily:
 def _ended_connections(ended: Mapping[str, int]) -> CounterMetricFamily:
     family = CounterMetricFamily(
         "headway_http_ended_connections",
-        "Connections of the HTTP port that were ended for want of room, or of the rest of a request.",
+        "Connections of the HTTP port that were ended for want of room, of the rest of a request, or of a reader.",
         labels=("reason",),
     )
     for reason in WHY:
