@@ -13,7 +13,7 @@ attainment     at least 99.5 %, wherever a constant pool up to the ceiling reach
                of work, or of what `hybrid` paid.
 
 The constant pool is there before the first job. What a pool that starts from nothing pays at least is reckoned beside
-it (`headway.simulate.studies.cost_lower_bound`), and cost and attainment are judged a second time with that in mind.
+it (`tests/support/cost_lower_bound.py`), and cost and attainment are judged a second time with that in mind.
 
 The exit status is 1 while a rule is broken. Nothing depends on the clock: the same code prints the same figures.
 """
@@ -27,14 +27,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate.engine.results import Result
-from headway.simulate.studies.cost_lower_bound import least_hours
 from headway.simulate.studies.fixed_pool import FixedPool, ServedJob, fixed_pool
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.loads import LOADS
+from support.cost_lower_bound import least_hours
 
 PAGE = Path(__file__).parent / "closed_loop" / "loads.md"
 INTRODUCTION = """\

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.demands.rhythm import BELIEVED, SURE, Rhythm, brought, expected_jobs, found, judged, with_burst
-from headway.scaling.demands.rhythm_detection import Periods, expected, periods_of, seen, steady_per_s, upcoming
+from headway.scaling.demands.rhythm_detection import Periods, expected, periods_of, seen, steady_per_s
 
 TICK_S = 5.0
 AHEAD_S = 3.5  # what an objective of 10 s is exposed for with a start-up of 8 s
@@ -217,7 +217,6 @@ def test_where_nothing_arrives_and_where_a_span_comes_again_the_value_is_the_sam
     assert seen(known, 3, at_s=None, tick_s=TICK_S) is known
     assert seen(None, 0, at_s=BEGAN_S, tick_s=TICK_S) is None
     assert expected(None, now_s=BEGAN_S, ahead_s=AHEAD_S, tick_s=TICK_S) is None
-    assert upcoming(None, now_s=BEGAN_S, tick_s=TICK_S) is None
     assert steady_per_s(None, now_s=BEGAN_S, tick_s=TICK_S) is None
 
 
@@ -232,16 +231,6 @@ def test_it_is_stored_as_json_and_goes_on_as_if_it_had_not_been() -> None:
     assert periods_of(None) is None
     later_s = BEGAN_S + 400 * TICK_S
     assert [*watched(counts[400:], back, from_s=later_s)] == [*watched(counts[400:], half, from_s=later_s)]
-
-
-def test_the_next_burst_is_reported_with_how_often_it_proved_right() -> None:
-    known = learned(counted(cron(300.0, off_s=2.0), for_s=HOUR_S - 250.0))
-    burst = upcoming(known, now_s=known.at_s + 100.0, tick_s=TICK_S)
-    assert burst is not None
-    assert (burst.jobs, burst.period_s) == (50.0, pytest.approx(300.0))
-    assert burst.from_s <= known.at_s + 295.0 <= known.at_s + 300.0 <= burst.until_s
-    assert burst.right == burst.predicted > 5
-    assert upcoming(known, now_s=burst.from_s + 1.0, tick_s=TICK_S).from_s == burst.from_s + 1.0
 
 
 # --- one rhythm -------------------------------------------------------------------------------------------------

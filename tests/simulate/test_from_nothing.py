@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.simulate.studies.cost_lower_bound import least_hours, least_starts
 from headway.simulate.studies.fixed_pool import ServedJob
+from support.cost_lower_bound import least_hours, least_starts
 
 OBJECTIVE_S = 10.0
 

@@ -8,9 +8,6 @@ import grpc
 
 from headway.errors import Misconfigured
 
-SYSTEM = "system"
-"""In the place of a file of certificates: those that gRPC trusts by itself."""
-
 ANSWERED = ("headway-answered", "1")
 """Goes with every failure that a control plane itself reports; a failure of the network comes without it."""
 

@@ -48,7 +48,6 @@ class Process:
         self.uid = uid
         """Who it was started as; ``None`` where only its record knows."""
         self.started_ticks = started_ticks
-        self.is_child = child is not None
         self.pidfd = pidfd
         """Readable once the process has ended; only of one that is no child, and where the kernel has it."""
         self.exit_code: int | None = None

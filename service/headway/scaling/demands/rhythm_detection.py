@@ -84,21 +84,6 @@ class Periods:
     rhythms: tuple[Rhythm, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upcoming:
-    """The next burst that is believed in."""
-
-    from_s: float
-    """The earliest that it may come, not before now."""
-    until_s: float
-    """By then it has come, if it comes."""
-    jobs: float
-    period_s: float
-    right: int
-    """So many of the ``predicted`` bursts came where they were due, since the rhythm was found."""
-    predicted: int
-
-
 def periods_of(stored: Any) -> Periods | None:
     """The value that a state holds: itself, or the mapping that storing made of it."""
     if stored is None or isinstance(stored, Periods):
@@ -248,24 +233,6 @@ def expected(periods: Periods | None, *, now_s: float, ahead_s: float, tick_s: f
     if not rhythms:
         return None
     return sum(expected_jobs(each, now_s=now_s, ahead_s=ahead_s, tick_s=tick_s) for each in rhythms)
-
-
-def upcoming(periods: Periods | None, *, now_s: float, tick_s: float) -> Upcoming | None:
-    """The next burst of the rhythms that are believed; ``None`` without any."""
-    bursts = (_next(each, now_s, tick_s) for each in _believed(periods, now_s, tick_s))
-    return min(bursts, key=lambda each: each.from_s, default=None)
-
-
-def _next(rhythm: Rhythm, now_s: float, tick_s: float) -> Upcoming:
-    due_s, half_s = rhythm.at_s + rhythm.period_s, rhythm.half_s(tick_s)
-    return Upcoming(
-        from_s=max(now_s, due_s - half_s),
-        until_s=due_s + half_s,
-        jobs=float(rhythm.jobs[-1]) if rhythm.jobs else 0.0,
-        period_s=rhythm.period_s,
-        right=rhythm.right,
-        predicted=rhythm.predicted,
-    )
 
 
 def steady_per_s(periods: Periods | None, *, now_s: float, tick_s: float) -> float | None:
