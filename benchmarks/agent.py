@@ -24,7 +24,7 @@ from typing import Any
 import grpc
 import psutil
 
-from headway.agent.system import procfs
+from headway.local import procfs
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
 DECISIONS = 100

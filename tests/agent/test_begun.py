@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from headway.agent.config.templates import WORKER_ID, Stop, Template
-from headway.agent.system import procfs
 from headway.agent.workers import recovery
+from headway.local import procfs
 from headway.scaling.model import Worker, WorkerState
 from headway.scaling.reconcile import Drain
 from support.waiting import eventually

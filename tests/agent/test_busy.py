@@ -5,7 +5,7 @@ import pytest
 
 from headway.agent.model import NOT_KNOWN, Activity, Hint
 from headway.agent.monitoring.activity import HINT_FRESH_S, ActivityTracker, ProcessWatch, Sample, by_hint
-from headway.agent.system import procfs
+from headway.local import procfs
 from support.waiting import eventually
 from support.workers import record as a_record
 

@@ -18,7 +18,7 @@ from headway.agent.monitoring.cost_model import (
     learnt,
 )
 from headway.agent.monitoring.resource_usage import ResourceUsage, WorkerUsage, weighed
-from headway.agent.system import procfs
+from headway.local import procfs
 from support.workers import SLEEP, template
 from support.workers import record as a_record
 

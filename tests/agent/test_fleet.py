@@ -15,8 +15,8 @@ import pytest
 
 from headway.agent.config.templates import Ready, Stop
 from headway.agent.desired_state import DesiredState
-from headway.agent.system import procfs
 from headway.agent.workers.manager import WorkerManager
+from headway.local import procfs
 from headway.scaling.model import Assignment, HostProblem, HostProblemKind, Worker, WorkerState
 from headway.scaling.reconcile import Drain, reconcile
 from support.flushed import Disk

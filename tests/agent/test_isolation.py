@@ -5,7 +5,7 @@ import pytest
 from headway.agent.controlplane.isolation import FIRST_CALL_S, FORGETTABLE_S, Contact, Isolation
 from headway.agent.policy.rollout import held_back, unisolated
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
+from headway.local import procfs
 from headway.scaling.model import Assignment, Worker, WorkerState
 from headway.store.hosts.hosts import LEASE_S
 from support.workers import template

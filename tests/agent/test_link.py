@@ -15,8 +15,8 @@ from headway.agent.controlplane.isolation import NEVER_S, Contact
 from headway.agent.controlplane.session import ControlSession
 from headway.agent.desired_state import DesiredState
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
 from headway.agent.workers.exit_log import Ended
+from headway.local import procfs
 from headway.scaling.model import HostCapacity, Worker, WorkerState
 from headway.wire import lines
 from headway.wire.v1 import agent_pb2

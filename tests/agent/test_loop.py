@@ -15,9 +15,9 @@ import pytest
 
 from headway.agent.loop import stop_left
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
 from headway.agent.system.wake_pipe import WakePipe
 from headway.errors import Refused
+from headway.local import procfs
 from headway.wire.v1 import agent_pb2
 from support.agent_host import Host, ended, one_host
 from support.fake_control import FakeControl, row, serving

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headway.agent.config.templates import Stop
-from headway.agent.system import procfs
 from headway.agent.workers.manager import WorkerManager
+from headway.local import procfs
 from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start, reconcile
 from support.processes import runs

@@ -10,8 +10,9 @@ import pytest
 
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Ready, Stop, Template
-from headway.agent.system import gpus, procfs
+from headway.agent.system import gpus
 from headway.agent.workers.manager import WorkerManager
+from headway.local import procfs
 from headway.scaling.model import WorkerState
 from support.waiting import eventually
 from support.workers import Stage, reconcile_until, start, template

@@ -15,8 +15,8 @@ from headway.agent.controlplane.client import ControlClient, Proof
 from headway.agent.controlplane.enrolment import Membership
 from headway.agent.model import Identity
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
 from headway.errors import Unavailable
+from headway.local import procfs
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 from support.agent_host import Host
 from support.fake_control import FakeControl, serving

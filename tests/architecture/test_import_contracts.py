@@ -77,9 +77,9 @@ BREACHES = [
         "headway.control.http.schemas.requests -> headway.control.http.app",
     ),
     (
-        "headway/agent/system/procfs.py",
+        "headway/agent/system/capacity.py",
         "import headway.agent.loop",
-        "headway.agent.system.procfs -> headway.agent.loop",
+        "headway.agent.system.capacity -> headway.agent.loop",
     ),
     (
         "headway/scaling/policy/limits.py",

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from headway.__main__ import main
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
 from headway.cli.local import up
 from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.stack import Plan, address_lines
+from headway.local import procfs
 from headway.settings import Address
 from support.ports import free_port
 

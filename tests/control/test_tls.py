@@ -16,7 +16,6 @@ import pytest
 from headway.__main__ import main
 from headway.agent.controlplane.client import ControlClient, HostUpdate, Proof
 from headway.agent.model import Identity
-from headway.agent.system import procfs
 from headway.cli.api_client import Api
 from headway.cli.tls import http_context
 from headway.control.agents.agent_service import AgentService
@@ -29,6 +28,7 @@ from headway.control.http.http_server import HttpServer
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import RpcServer, serve
 from headway.errors import Forbidden, HeadwayError, Misconfigured, Unavailable
+from headway.local import procfs
 from headway.scaling.model import HostCapacity
 from headway.settings import Address, ClientTls
 from headway.store.access.credentials import Role

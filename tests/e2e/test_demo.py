@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 import pytest
 import redis
 
-from headway.agent.system import procfs
+from headway.local import procfs
 from headway_spark.event_log.log_files import held
 from support.ports import free_port
 from support.processes import runs

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from e2e.shops import SHOPS, Shop, Site
-from headway.agent.system import procfs
+from headway.local import procfs
 from support.fake_control import FakeControl, serving
 from support.processes import runs
 from support.waiting import eventually

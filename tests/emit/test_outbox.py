@@ -276,4 +276,4 @@ def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anythi
     """Else a loss of power leaves an empty file, or the one before, and what was sent is sent again."""
     disk = Disk(monkeypatch)
     write_json(tmp_path / "redis.json", {"a": 1})
-    assert disk.take() == ["flush redis.new", "name redis.json", f"flush {tmp_path.name}"]
+    assert disk.take() == ["flush redis.json.new", "name redis.json", f"flush {tmp_path.name}"]

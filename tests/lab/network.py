@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 
 import psutil
 
-from headway.agent.system import procfs
+from headway.local import procfs
 from support.processes import end, runs
 
 PREFIX = "headway-lab-"

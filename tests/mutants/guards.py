@@ -7,9 +7,10 @@ Nobody sees such a mistake until something is killed at the wrong moment.
 from dataclasses import dataclass
 
 AGENT, STORE, CONTROL = "service/headway/agent", "service/headway/store", "service/headway/control"
-EMIT, COLLECT, CLI, SPARK = (
+EMIT, COLLECT, LOCAL, CLI, SPARK = (
     "service/headway/emit",
     "service/headway/collect",
+    "service/headway/local",
     "service/headway/cli",
     "sparkjobs/headway_spark",
 )
@@ -65,7 +66,6 @@ GUARDS = (
         ("workers/recovery.py", "if each.pid not in children]", "]"),
         ("workers/journal.py", "is_durable=is_durable or was_refused", "is_durable=is_durable"),
         ("workers/journal.py", "is_durable=is_durable or was_refused", "is_durable=False"),
-        ("state/state_dir.py", "            if is_durable:\n                    os.fsync(file)", "            pass"),
     ),
     *_of(
         AGENT,
@@ -127,9 +127,15 @@ GUARDS = (
             "        self._is_written = True\n        self._has_record = pending",
             "        self._is_written = True\n        self._has_record = False and pending",
         ),
-        ("outbox_folder.py", "        os.fsync(written.fileno())\n", ""),
-        ("outbox_folder.py", "        os.fsync(folder)\n", "        pass\n"),
-        ("outbox_folder.py", 'new = file.with_suffix(".new")', "new = file"),
+        ("outbox_folder.py", "    sync_folder(file.parent)\n", ""),
+    ),
+    *_of(
+        LOCAL,
+        (*WRITTEN, *OUTBOX),
+        ("files.py", "        if is_durable:\n            os.fsync(file)\n", ""),
+        ("files.py", "        os.fsync(folder)\n", "        pass\n"),
+        ("files.py", 'fresh = f"{path}.new"', "fresh = path"),
+        ("locks.py", "        if not is_free:\n            raise held_by(holder_of(file))\n", ""),
     ),
     *_of(
         COLLECT,
@@ -156,12 +162,12 @@ GUARDS = (
             "                os.fsync(file.fileno())\n                size_bytes",
             "                size_bytes",
         ),
-        ("events/event_log.py", "            _sync_folder(self._tmp)", "            pass"),
-        ("events/event_log.py", "            _sync_folder(self._hot)", "            pass"),
+        ("events/event_log.py", "            sync_folder(self._tmp)", "            pass"),
+        ("events/event_log.py", "            sync_folder(self._hot)", "            pass"),
         (
             "events/event_log.py",
-            "                os.fsync(file.fileno())\n            _sync_folder(self.root)",
-            "            _sync_folder(self.root)",
+            "                os.fsync(file.fileno())\n            sync_folder(self.root)",
+            "            sync_folder(self.root)",
         ),
         (
             "events/event_log.py",

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
+from headway.local import procfs
 from support.agent_host import Host, one_host
 from support.fake_control import row
 from support.processes import runs

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import psutil
 
-from headway.agent.system import procfs
+from headway.local import procfs
 
 
 def runs(pid: int) -> bool:

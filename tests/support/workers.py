@@ -10,10 +10,10 @@ from typing import Any
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Ready, Stop, Template
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
 from headway.agent.workers.lifecycle import Life
 from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
+from headway.local import procfs
 from headway.scaling.model import WorkerState
 from headway.scaling.reconcile import Start
 from support.waiting import eventually

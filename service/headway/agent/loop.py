@@ -22,11 +22,11 @@ from headway.agent.policy.rollout import held_back, surplus, unisolated, upkeep
 from headway.agent.policy.start_throttle import admitted, starting_max, uncounted
 from headway.agent.state.instance_lock import as_host
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
 from headway.agent.system.wake_pipe import WakePipe
 from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
 from headway.errors import Refused
+from headway.local import procfs
 from headway.scaling.model import Assignment, Worker
 from headway.scaling.reconcile import Upkeep, reconcile
 from headway.wire.channel import Tls

@@ -1,13 +1,14 @@
 """A folder that one process owns, and files in it that are whole at any moment."""
 
-import fcntl
 import json
-import os
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from headway.errors import Misconfigured
+from headway.local.files import sync_folder, write_whole
+from headway.local.locks import only_process
 
 LOCK = "lock"
 BEGIN_ANEW = "delete it to begin anew: jobs of the last minutes may then count twice or not at all"
@@ -18,7 +19,7 @@ class StateFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock: int | None = None
+        self._owned = ExitStack()
 
     def __enter__(self) -> Self:
         """Take the folder, made if it is missing.
@@ -26,34 +27,24 @@ class StateFolder:
         Raises:
             Misconfigured: another process has it, or it cannot be made or written to.
         """
-        try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Misconfigured(
-                f"state folder {self.path} cannot be used: {error.strerror}; choose another with HEADWAY_STATE_DIR"
-            ) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            owner = os.read(lock, 20).decode(errors="replace").strip()
-            os.close(lock)
-            raise Misconfigured(
+        owned = only_process(
+            self.path / LOCK,
+            held_by=lambda owner: Misconfigured(
                 f"state folder {self.path} is in use by process {owner or '(unknown)'}: end that one, "
                 "or give this one a folder of its own with HEADWAY_STATE_DIR"
-            ) from error
-        os.truncate(lock, 0)
-        os.write(lock, f"{os.getpid()}\n".encode())
-        self._lock = lock
+            ),
+            unusable=lambda why: Misconfigured(
+                f"state folder {self.path} cannot be used: {why}; choose another with HEADWAY_STATE_DIR"
+            ),
+        )
+        self._owned.enter_context(owned)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Let the folder go."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._owned.close()
 
 
 def read_json(file: Path) -> dict[str, Any] | None:
@@ -75,16 +66,5 @@ def read_json(file: Path) -> dict[str, Any] | None:
 
 def write_json(file: Path, value: dict[str, Any]) -> None:
     """Replace ``file`` in one step that survives a loss of power. Its owner only may read it. Raises ``OSError``."""
-    text = json.dumps(value, separators=(",", ":")).encode()
-    new = file.with_suffix(".new")
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as written:
-        written.write(text)
-        written.flush()
-        os.fsync(written.fileno())
-    new.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_whole(file, json.dumps(value, separators=(",", ":")))
+    sync_folder(file.parent)

@@ -5,7 +5,6 @@ the part's folder, which is deleted afterwards. So whoever dies wherever, each e
 ``log_files`` says which do. One archive has one keeper: the pipeline, which holds its lock.
 """
 
-import fcntl
 import logging
 import os
 import shutil
@@ -19,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headway.errors import Misconfigured
+from headway.local.files import sync_folder
+from headway.local.locks import only_process
 from headway_spark.event_log.log_files import HOUR_S, folders, parquets, part_hour_s, written_s
 
 MERGE_AFTER_S = 3_600.0  # a rebuild takes what is still open from files as they were written
@@ -58,16 +59,11 @@ class Archive:
         Raises:
             Misconfigured: there is one, or the folder cannot be written.
         """
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = (self._folder / ".lock").open("w")
-        except OSError as error:
-            raise Misconfigured(f"the event log at {self._log_dir} cannot be written: {error.strerror}") from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise Misconfigured(f"another pipeline reads the event log at {self._log_dir}: stop it") from error
+        with only_process(
+            self._folder / ".lock",
+            held_by=lambda _: Misconfigured(f"another pipeline reads the event log at {self._log_dir}: stop it"),
+            unusable=lambda why: Misconfigured(f"the event log at {self._log_dir} cannot be written: {why}"),
+        ):
             yield
 
     def recover(self) -> None:
@@ -285,12 +281,3 @@ def _bytes(path: Path) -> int:
             return sum(each.stat().st_size for each in parquets(path))
         return path.stat().st_size
     return 0
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in ``path`` outlive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

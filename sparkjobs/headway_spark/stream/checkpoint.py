@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import Misconfigured
+from headway.local.files import write_whole
 from headway_spark.event_log.log_files import archived
 from headway_spark.stream import source_log
 
@@ -41,9 +42,7 @@ def note_taken(log_dir: Path, taken: Taken) -> None:
     """Write down what is about to be moved, before it is."""
     path = _note(log_dir)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps({"query": taken.query, "number": taken.number}))
-    draft.replace(path)
+    write_whole(path, json.dumps({"query": taken.query, "number": taken.number}), is_durable=False)
 
 
 def read_taken(log_dir: Path) -> Taken | None:

@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
 from headway.errors import Unavailable
+from headway.local.files import write_whole
 from headway_spark.event_log.archive import Archive
 from headway_spark.event_log.log_files import LATE_S, archived, files, parquets, written_s
 from headway_spark.event_log.schema import EVENTS, readable
@@ -152,9 +153,7 @@ class Rebuild:
     def _noted(self, mark: Mark) -> Mark:
         path = rebuilding(self.checkpoint)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = path.with_name(f"{path.name}.draft")
-        draft.write_text(json.dumps(asdict(mark)))
-        draft.replace(path)
+        write_whole(path, json.dumps(asdict(mark)), is_durable=False)
         return mark
 
     # --- the state ---------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from sqlalchemy import text
 
 from headway.agent.controlplane.client import ControlClient, Enrolled, HostUpdate, Proof, ReportAnswer
 from headway.agent.model import Identity
-from headway.agent.system import procfs
 from headway.control.auth.authenticator import Authenticator
+from headway.local import procfs
 from headway.scaling.model import HostCapacity
 from headway.store.access.credentials import Role
 from headway.store.access.tokens import TokenWanted, create_token

@@ -14,13 +14,13 @@ from sqlalchemy import text
 
 from headway.agent.controlplane.client import ControlClient, HostUpdate
 from headway.agent.model import Identity
-from headway.agent.system import procfs
 from headway.control.agents.agent_service import AgentService
 from headway.control.agents.host_authorization import HostAuthorization
 from headway.control.auth.authenticator import Authenticator
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import serve
 from headway.errors import Conflict, NotFound, Refused, Unauthenticated, Unavailable
+from headway.local import procfs
 from headway.scaling.model import Host, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.settings import Address
 from headway.store.engine import Engine, create_engine, listen, transaction

@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.agent.config.templates import Template
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
+from headway.local import procfs
 from headway.scaling import model
 
 FILE = "contact.json"

@@ -19,9 +19,9 @@ from headway.agent.controlplane.rpc import GivenUp
 from headway.agent.desired_state import DesiredState
 from headway.agent.model import Hint, Identity
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
 from headway.agent.workers.exit_log import Ended
 from headway.errors import HeadwayError, NotFound, Unauthenticated
+from headway.local import procfs
 from headway.scaling.model import Exit, StartUp
 
 REPORT_EVERY_S = 15.0

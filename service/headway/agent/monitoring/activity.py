@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headway.agent.model import NOT_KNOWN, Activity, Hint
-from headway.agent.system import procfs
-from headway.agent.system.procfs import Stat
 from headway.agent.workers.worker_record import Record
+from headway.local import procfs
+from headway.local.procfs import Stat
 from headway.scaling.model import WorkerState
 
 HINT_FRESH_S = 12.0  # a change is sent at once and everything every 5 s: two rounds and losses on the way

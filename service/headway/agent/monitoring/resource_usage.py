@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway.agent.system import procfs
 from headway.agent.workers.worker_record import Record
+from headway.local import procfs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ Two agents that are the same host would each start what the host was assigned.
 """
 
 import errno
-import fcntl
 import hashlib
 import logging
 import os
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import Refused
+from headway.local.locks import holder_of, sign, try_lock
 
 KILL_BOUND_S = 5.0
 LISTENS_WITHIN_S = 0.2
@@ -36,18 +36,16 @@ def hold(lock: int, path: Path, *, takes_over: bool) -> None:
     Raises:
         Refused: another agent holds it.
     """
-    if not _try(lock):
-        pid = _written(lock)
+    if not try_lock(lock):
+        pid = holder_of(lock)
         if takes_over and pid is not None:
             _end(pid, path)
         until_s = time.monotonic() + (KILL_BOUND_S if takes_over else 0.0)
-        while not _try(lock):
+        while not try_lock(lock):
             if time.monotonic() >= until_s:
                 raise Refused(_refusal(pid, path.parent, takes_over=takes_over))
             time.sleep(0.01)
-    with suppress(OSError):  # on a full disk an agent can work; it is only not named to one that would take over
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    sign(lock)
 
 
 @contextmanager
@@ -115,19 +113,6 @@ def _owner(name: str) -> _Owner | None:
         pid, uid, _ = struct.unpack("3i", asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return _Owner(pid, uid)
     return None
-
-
-def _try(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _written(lock: int) -> int | None:
-    text = os.pread(lock, 32, 0).decode(errors="replace").strip()
-    return int(text) if text.isdecimal() else None
 
 
 def _end(pid: int, path: Path) -> None:

@@ -23,6 +23,7 @@ from uuid import uuid4
 from headway.agent.model import Identity
 from headway.agent.state.instance_lock import hold
 from headway.errors import Misconfigured
+from headway.local.files import write_whole
 
 IDENTITY, WORKERS, LOGS = "identity.json", "workers.json", "workers"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -121,17 +122,8 @@ class StateFolder:
 
     def replace(self, name: str, text: str, *, is_durable: bool = True) -> None:
         """Write the file whole or not at all; if it is to be durable, also if the power goes. Raises ``OSError``."""
-        fresh = f"{name}.new"
         with self.opened() as folder:
-            with suppress(OSError):
-                os.unlink(fresh, dir_fd=folder)
-            file = self._file(folder, fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            with os.fdopen(file, "w", encoding="utf-8") as writing:
-                writing.write(text)
-                writing.flush()
-                if is_durable:
-                    os.fsync(file)
-            os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            write_whole(name, text, is_durable=is_durable, folder=folder)
 
     def write(self, name: str, body: Mapping[str, Any], *, is_durable: bool = True) -> None:
         """Write the values as JSON, as ``replace`` does."""

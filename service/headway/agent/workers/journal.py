@@ -8,9 +8,9 @@ import logging
 from collections.abc import Callable
 
 from headway.agent.state.state_dir import WORKERS, StateFolder
-from headway.agent.system import procfs
 from headway.agent.workers import worker_record
 from headway.agent.workers.worker_record import Ledger
+from headway.local import procfs
 
 WRITE_AGAIN_S = 5.0
 

@@ -4,12 +4,12 @@ import logging
 from dataclasses import dataclass, replace
 
 from headway.agent.model import Activity
-from headway.agent.system import procfs
 from headway.agent.workers import lifecycle
 from headway.agent.workers.lifecycle import Life
 from headway.agent.workers.worker_logs import Tail, WorkerLogs
 from headway.agent.workers.worker_process import Process
 from headway.agent.workers.worker_record import Record
+from headway.local import procfs
 from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 
 PATTERN_POLL_S = 0.1

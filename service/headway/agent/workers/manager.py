@@ -15,7 +15,7 @@ from headway.agent.config.host_file import HostFile
 from headway.agent.desired_state import DesiredState
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import gpus, procfs
+from headway.agent.system import gpus
 from headway.agent.workers import lifecycle, worker_process, worker_record
 from headway.agent.workers.crash_backoff import Backoff
 from headway.agent.workers.exit_log import Ended, ExitLog
@@ -31,6 +31,7 @@ from headway.agent.workers.worker_marks import marks_of
 from headway.agent.workers.worker_process import NoOutput
 from headway.agent.workers.worker_record import Ledger, OrphanRecord, Record, Unrecorded
 from headway.errors import Unavailable
+from headway.local import procfs
 from headway.scaling.model import Exit, HostProblem, StartUp, Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
 

@@ -8,10 +8,10 @@ inherited, or by where they print to; the kernel shows no parent any more.
 import logging
 import signal
 
-from headway.agent.system import procfs
 from headway.agent.workers import worker_marks, worker_process, worker_record
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import OrphanRecord, Record
+from headway.local import procfs
 from headway.scaling.model import Worker, WorkerState
 
 log = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from dataclasses import replace
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import uid_of
 from headway.agent.state.state_dir import WORKERS, StateFolder
-from headway.agent.system import procfs
 from headway.agent.workers import worker_marks, worker_record
 from headway.agent.workers.start_log import StartLog
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import Ledger, Record, Unrecorded
+from headway.local import procfs
 
 BEGUN_WITHIN_S = 30.0  # from recording a place to its process, with hundreds before it and a machine that is busy
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system import procfs
 from headway.agent.workers import worker_record
 from headway.agent.workers.worker_record import Record
+from headway.local import procfs
 
 FILE = "starts.jsonl"
 LINES_MAX = 4096  # with those that ended; then it is written anew

@@ -2,8 +2,8 @@
 
 import logging
 
-from headway.agent.system import procfs
 from headway.agent.workers.worker_record import Unrecorded
+from headway.local import procfs
 from headway.scaling.model import Worker, WorkerState
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,10 @@ from typing import Any
 
 from headway.agent.config.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID
 from headway.agent.config.toml_reader import is_name
-from headway.agent.system import gpus, procfs
+from headway.agent.system import gpus
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import Record, Unrecorded, is_worker_id
+from headway.local import procfs
 
 STARTED_AS_CHARS_MAX = 4096
 

@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import Any
 
 from headway.agent.config.templates import Template
-from headway.agent.system import procfs
 from headway.agent.system.users import account
 from headway.errors import Unavailable
+from headway.local import procfs
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from uuid import uuid4
 
 from headway.agent.config.templates import Ready, Stop, Template, uid_of
 from headway.agent.desired_state import DesiredState
-from headway.agent.system import procfs
 from headway.agent.workers.crash_backoff import Pause
 from headway.agent.workers.lifecycle import Life
+from headway.local import procfs
 from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start
 

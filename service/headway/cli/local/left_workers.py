@@ -3,8 +3,8 @@
 from typing import Any
 
 from headway.agent.state.state_dir import WORKERS, StateFolder
-from headway.agent.system import procfs
 from headway.cli.local.data_dir import DataDir
+from headway.local import procfs
 
 
 def left_workers(layout: DataDir) -> list[dict[str, Any]]:

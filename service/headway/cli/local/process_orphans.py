@@ -4,7 +4,6 @@ A child whose parent is gone ends by itself: the pipe they share closes. The nex
 that do not, by pid, create time and command line together: a pid alone may by now be somebody else's.
 """
 
-import fcntl
 import json
 import os
 import signal
@@ -18,7 +17,9 @@ import psutil
 
 from headway.cli.local.data_dir import DataDir
 from headway.cli.process.shutdown import Stopping
-from headway.errors import Refused
+from headway.errors import Misconfigured, Refused
+from headway.local.files import write_whole
+from headway.local.locks import only_process
 
 TERM_END_S = 2.0
 KILL_END_S = 5.0
@@ -43,27 +44,20 @@ def only_parent(layout: DataDir) -> Iterator[None]:
     Raises:
         Refused: another parent holds it.
     """
-    with layout.lock.open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            pid = lock.read().strip() or "unknown"
-            raise Refused(
-                f"another headway (process {pid}) uses the data folder {layout.root}: "
-                "end it first, or give this one a folder of its own with --data-dir"
-            ) from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
+    with only_process(
+        layout.lock,
+        held_by=lambda pid: Refused(
+            f"another headway (process {pid or 'unknown'}) uses the data folder {layout.root}: "
+            "end it first, or give this one a folder of its own with --data-dir"
+        ),
+        unusable=lambda why: Misconfigured(f"data folder {layout.root} cannot be used: {why}; name another"),
+    ):
         yield
 
 
 def record(path: Path, started: list[Started]) -> None:
     """Write down what runs, whole or not at all."""
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps([asdict(each) for each in started], indent=1))
-    fresh.replace(path)
+    write_whole(path, json.dumps([asdict(each) for each in started], indent=1), is_durable=False)
 
 
 def clear(path: Path, *, stopping: Stopping, say: Callable[[str], None]) -> None:

@@ -15,13 +15,14 @@ from headway.cli.local.data_dir import DataDir
 from headway.cli.process.shutdown import Stopping
 from headway.cli.terminal.printing import say
 from headway.errors import Invalid, Refused, Unavailable
+from headway.local.files import sync_folder
 from headway.settings import DATA_DIR
 from headway.store import migrate
 from headway.store.embedded import dump, ensure_postgres
 from headway.store.embedded.foreign_processes import end_leftovers
 from headway.store.embedded.server_folder import Folder
 from headway.store.embedded.waiting import Deadline
-from headway_spark.event_log.archive import Archive, sync_folder
+from headway_spark.event_log.archive import Archive
 from headway_spark.stream.checkpoint import order, rebuilding
 
 DRAFT = "restore.new-"

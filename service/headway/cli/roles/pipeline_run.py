@@ -1,6 +1,5 @@
 """One run of the pipeline: Spark, the stream, and the event log's files beside it."""
 
-import fcntl
 import logging
 import os
 import signal
@@ -13,6 +12,7 @@ from types import FrameType
 
 from headway.cli.process import heartbeat, parent_watch
 from headway.errors import Misconfigured
+from headway.local.locks import only_process
 from headway.settings import PipelineSettings
 from headway.store.metrics.metrics_sink import MetricsSink
 from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineHeartbeat
@@ -225,14 +225,9 @@ class _LogSide:
 @contextmanager
 def _alone_in(work_dir: Path) -> Iterator[None]:
     """Hold ``work_dir``, made if need be, against a second pipeline: two would spoil one checkpoint."""
-    try:
-        work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = (work_dir / "lock").open("w")
-    except OSError as error:
-        raise Misconfigured(f"HEADWAY_STATE_DIR={work_dir} cannot be written to: {error.strerror}") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Misconfigured(f"another pipeline runs in {work_dir}: stop it, or set HEADWAY_STATE_DIR") from error
+    with only_process(
+        work_dir / "lock",
+        held_by=lambda _: Misconfigured(f"another pipeline runs in {work_dir}: stop it, or set HEADWAY_STATE_DIR"),
+        unusable=lambda why: Misconfigured(f"HEADWAY_STATE_DIR={work_dir} cannot be written to: {why}"),
+    ):
         yield

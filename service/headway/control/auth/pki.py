@@ -1,9 +1,7 @@
 """Keys and certificates for the servers and for their clients: a CA of the installation's own signs them."""
 
 import ipaddress
-import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from headway.errors import Conflict, Invalid, Misconfigured
+from headway.local.files import write_whole
 
 CA_DAYS = 3_650
 LEAF_DAYS = 825  # the most that browsers and systems take
@@ -71,7 +70,7 @@ def write_pair(pair: Pair, *, certificate: Path, key: Path, is_replacing: bool) 
     for file, content in ((key, pair.key), (certificate, pair.certificate)):
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write(file, content)
+            write_whole(file, content)
         except OSError as error:
             raise Misconfigured(f"{file} cannot be written: {error.strerror}; choose another --folder") from error
 
@@ -86,18 +85,6 @@ def read_ca(certificate: Path, key: Path) -> Pair:
     except (OSError, ValueError) as error:
         raise Misconfigured(f"{certificate} and {key} are no CA that can be used: {error}") from error
     return pair
-
-
-def _write(file: Path, content: bytes) -> None:
-    fresh = file.with_name(f".{file.name}.new")
-    with suppress(FileNotFoundError):
-        fresh.unlink()  # of a run that was killed
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as written:
-        written.write(content)
-        written.flush()
-        os.fsync(written.fileno())
-    fresh.replace(file)
 
 
 def _signed(

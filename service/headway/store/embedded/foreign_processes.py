@@ -1,4 +1,4 @@
-"""Facts from ``/proc`` about processes that are not children of this one."""
+"""Processes that are not children of this one, found by the folder they work in."""
 
 import os
 import signal
@@ -9,15 +9,6 @@ from pathlib import Path
 from headway.store.embedded.waiting import Deadline
 
 GRACE_S = 3.0  # what lost its guardian or its postmaster has its signal, and usually leaves in milliseconds
-
-
-def is_alive(pid: int, started_ticks: int) -> bool:
-    """Whether the process that started then still runs: another one with its pid does not count, nor does a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return int(fields[19]) == started_ticks and fields[0] not in "ZX"
 
 
 def working_in(home: Path) -> tuple[int, ...]:

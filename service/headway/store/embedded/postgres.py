@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from headway.errors import Misconfigured, Unavailable
+from headway.local.files import sync_folder
 from headway.store.embedded import wheels
 from headway.store.embedded.foreign_processes import end_leftovers
 from headway.store.embedded.run_as import Identity, environment, for_server, reachable
@@ -119,9 +120,7 @@ class Postgres:
         _run(identity, initdb, "", deadline)
         _run(identity, create, f"create database {NAME}\n", deadline)
         new.replace(folder.root / self.home)
-        fd = os.open(folder.root, os.O_RDONLY | os.O_DIRECTORY)
-        os.fsync(fd)  # the rename itself
-        os.close(fd)
+        sync_folder(folder.root)  # the rename itself
 
 
 def _run(identity: Identity, argv: list[str], given: str, deadline: Deadline) -> None:

@@ -10,7 +10,6 @@
   pgdata/ valkey/    the server's own
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -24,7 +23,8 @@ from pathlib import Path
 from typing import IO
 
 from headway.errors import Misconfigured
-from headway.store.embedded.foreign_processes import is_alive
+from headway.local.locks import try_lock
+from headway.local.procfs import is_there
 from headway.store.embedded.waiting import Deadline
 
 SOCKET_PATH_BYTES_MAX = 107  # sockaddr_un, less the closing zero
@@ -46,12 +46,12 @@ class Kept:
     @property
     def is_server_alive(self) -> bool:
         """Whether the server runs."""
-        return is_alive(self.server_pid, self.server_started_ticks)
+        return is_there(self.server_pid, self.server_started_ticks)
 
     @property
     def is_gone(self) -> bool:
         """Whether neither the server nor the guardian runs."""
-        return not self.is_server_alive and not is_alive(self.guardian_pid, self.guardian_started_ticks)
+        return not self.is_server_alive and not is_there(self.guardian_pid, self.guardian_started_ticks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Folder:
         fd = self._opened("owners.lock")
         try:
             deadline.needs(
-                lambda: _locks(fd, fcntl.LOCK_SH), f"the embedded server in {self.root} is stopping and does not end"
+                lambda: try_lock(fd, is_shared=True), f"the embedded server in {self.root} is stopping and does not end"
             )
         except BaseException:
             os.close(fd)
@@ -82,9 +82,7 @@ class Folder:
         """Nobody else checks, initialises or starts meanwhile."""
         fd = self._opened("start.lock")
         try:
-            deadline.needs(
-                lambda: _locks(fd, fcntl.LOCK_EX), f"another process is still starting a server in {self.root}"
-            )
+            deadline.needs(lambda: try_lock(fd), f"another process is still starting a server in {self.root}")
             yield
         finally:
             os.close(fd)
@@ -92,7 +90,7 @@ class Folder:
     def guard(self) -> int | None:
         """The descriptor of the lock that a new guardian shall inherit; None while a guardian lives."""
         fd = self._opened("guardian.lock")
-        if _locks(fd, fcntl.LOCK_EX):
+        if try_lock(fd):
             return fd
         os.close(fd)
         return None
@@ -184,14 +182,6 @@ def private(path: Path, owner_uid: int) -> Path:
         for entry in path.iterdir():
             entry.unlink()
     return path
-
-
-def _locks(fd: int, kind: int) -> bool:
-    try:
-        fcntl.flock(fd, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _takes_sockets(path: Path) -> bool:

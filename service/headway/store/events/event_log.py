@@ -19,6 +19,8 @@ from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from headway.errors import Overloaded, Unavailable
+from headway.local.files import sync_folder
+from headway.local.locks import try_lock
 
 SCHEMA_VERSION = 1
 FREE_BYTES_MIN = 256 * 1024 * 1024  # what Postgres on the same disk needs to go on working
@@ -99,7 +101,7 @@ class EventLog:
                 file.write(f"{marker}\n")
                 file.flush()
                 os.fsync(file.fileno())
-            _sync_folder(self.root)
+            sync_folder(self.root)
         except OSError as error:
             raise Unavailable(f"the event log cannot be made at {self.root}: {error}; {SETTING} names it") from error
 
@@ -156,7 +158,7 @@ class EventLog:
                 file.flush()
                 os.fsync(file.fileno())
                 size_bytes = file.tell()
-            _sync_folder(self._tmp)
+            sync_folder(self._tmp)
         except OSError as error:
             raise Unavailable(f"the event log at {self.root} cannot be written: {error}") from error
         return size_bytes
@@ -170,7 +172,7 @@ class EventLog:
         try:
             with suppress(FileNotFoundError):
                 (self._tmp / name).rename(self._hot / name)
-            _sync_folder(self._hot)
+            sync_folder(self._hot)
         except OSError as error:
             raise Unavailable(f"the event log at {self.root} cannot be written: {error}") from error
 
@@ -267,20 +269,8 @@ def _bury(path: Path) -> bool:
     except FileNotFoundError:
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    else:
-        path.unlink(missing_ok=True)
-        return True
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(path: Path) -> None:
-    """Make the names in ``path`` outlive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
+        if is_dead := try_lock(descriptor):
+            path.unlink(missing_ok=True)
+        return is_dead
     finally:
         os.close(descriptor)
