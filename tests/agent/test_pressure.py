@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.system.pressure import pressure
+from headway.agent.system.capacity import pressure
 
 QUIET = "some avg10={some} avg60=50.00 avg300=3.00 total=1\nfull avg10=9.00 avg60=0.00 avg300=0.00 total=0\n"
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from headway.cli.terminal.key_values import described
-from headway.cli.terminal.units import seconds
+from headway.cli.terminal.units import described, seconds
 from headway.errors import Invalid
 
 

@@ -9,7 +9,7 @@ from headway.control.agents.agent_service import AgentService
 from headway.control.agents.disconnects import CALLS_AGAIN_S, FORGOTTEN_S, Disconnects
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, snapshot, transaction
-from headway.store.hosts.disconnects import note_hung_up
+from headway.store.hosts.hang_ups import note_hung_up
 from headway.store.hosts.host_reports import HostReport
 from headway.store.overview import read_hosts
 from support.reports import beat_of

@@ -2,14 +2,13 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from headway.agent.controlplane.client import ControlClient
-from headway.agent.controlplane.enrolment_proofs import let_in, own
+from headway.agent.controlplane.client import ControlClient, Enrolled, Proof
 from headway.agent.model import Identity
 from headway.agent.state.state_dir import StateFolder
-from headway.errors import Unavailable
+from headway.errors import Forbidden, HeadwayError, Unauthenticated, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +59,11 @@ class Membership:
             before, is_let_in = self.now
             if is_let_in:
                 return before
-            given, proof = let_in(
+            given, proof = _let_in(
                 self._client, before, join_token=self._join_token, host_name=self._host_name, boot_id=self._boot_id
             )
             # Nothing new is given to a host that has shown its own, nor where nobody is asked for anything.
-            credential = given.credential or (proof.shown if proof.shown in own(before) else before.credential)
+            credential = given.credential or (proof.shown if proof.shown in _own(before) else before.credential)
             identity = replace(
                 before,
                 cluster_id=given.cluster_id,
@@ -116,3 +115,39 @@ class Membership:
         self._moved(before, identity)
         with self._lock:
             self._identity, self._is_let_in = identity, True
+
+
+def _own(identity: Identity) -> tuple[str, ...]:
+    """The credentials of this host's own, the newest first."""
+    return tuple(each for each in (identity.credential, identity.former_credential) if each)
+
+
+def _let_in(
+    client: ControlClient, before: Identity, *, join_token: str, host_name: str, boot_id: str
+) -> tuple[Enrolled, Proof]:
+    """What the control plane answers to the first proof that it takes, the best first, and that proof.
+
+    Raises:
+        HeadwayError: it takes none (the error is that of the best one), or it does not answer.
+    """
+    refusal: HeadwayError | None = None
+    for proof in _proofs(before, join_token=join_token, has_token=client.has_token):
+        try:
+            given = client.enrol(
+                host_name=host_name, host_id=before.host_id, boot_id=boot_id, agent_id=before.agent_id, proof=proof
+            )
+        except (Unauthenticated, Forbidden) as error:
+            refusal = refusal or error
+        else:
+            return given, proof
+    assert refusal is not None, "there is always one proof: the shared token, or none at all"
+    raise refusal
+
+
+def _proofs(before: Identity, *, join_token: str, has_token: bool) -> Iterator[Proof]:
+    for credential in _own(before):
+        yield Proof(shown=credential)
+    if join_token:
+        yield Proof(join_token=join_token)
+    if has_token or not (_own(before) or join_token):
+        yield Proof()

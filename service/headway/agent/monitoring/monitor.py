@@ -11,8 +11,7 @@ from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import WARM_S, Cost, CostModel
 from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.system.capacity import capacity, measure, steadied
-from headway.agent.system.pressure import pressure
+from headway.agent.system.capacity import capacity, measure, pressure, steadied
 from headway.agent.workers.worker_record import Record
 from headway.scaling import model
 from headway.scaling.model import HostCapacity

@@ -1,11 +1,13 @@
 """What this host can give to workers: cores and memory, within the limits of its cgroups, less what is kept back.
 
-Cgroups of version 1 and 2 are both read, each from the own one up to the root: the tightest counts.
+Cgroups of version 1 and 2 are both read, each from the own one up to the root: the tightest counts. Pressure is how
+long tasks wait for the processor or for memory, which neither load nor use shows: a host can be full at 100 % and well,
+or at 60 % and waiting.
 """
 
 import os
+import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,6 +66,37 @@ def measure(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) 
     return MachineCapacity(cpu_cores=cores, memory_bytes=total_bytes, used_bytes=used_bytes)
 
 
+def pressure(resource: str, proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """The share of the time, 0 to 1, in which some task waited for ``resource`` (``cpu`` or ``memory``).
+
+    The worst of the machine's and of our cgroup's, where a limit makes tasks wait of which the machine knows nothing.
+    ``None`` where the kernel keeps no pressure stall information.
+    """
+    own = [path.lstrip("/") for controllers, path in _own(proc) if not controllers]
+    folders = [root / path for path in own for root in _trees(cgroups)]
+    paths = [proc / "pressure" / resource, *(folder / f"{resource}.pressure" for folder in folders)]
+    return max((share for path in paths if (share := _some(path)) is not None), default=None)
+
+
+def _some(path: Path) -> float | None:
+    """The average of the line ``some avg10=1.53 avg60=…``, as a share."""
+    found = re.search(r"^some .*?\bavg10=([\d.]+)", _text(path), re.MULTILINE)
+    return float(found[1]) / 100 if found else None  # over the last ten seconds
+
+
+def _own(proc: Path) -> Iterator[tuple[str, str]]:
+    """The controllers and the path of each cgroup that this process is in; version 2 names no controller."""
+    for line in _text(proc / "self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        yield controllers, path
+
+
+def _trees(cgroups: Path) -> tuple[Path, ...]:
+    """Where version 2 may be mounted: beside version 1 in a folder of it."""
+    return cgroups, cgroups / "unified"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limit:
     """The limits of one cgroup."""
@@ -74,17 +107,14 @@ class _Limit:
 
 
 def _limits(proc: Path, cgroups: Path) -> Iterator[_Limit]:
-    with suppress(OSError):
-        for line in (proc / "self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if not controllers:
-                # Beside version 1 the tree of version 2 is mounted in a folder of it.
-                for root in (cgroups, cgroups / "unified"):
-                    yield from map(_limit_v2, _up_from(root, path))
-            for controller in controllers.split(","):
-                if controller in {"cpu", "memory"}:
-                    for root in (cgroups / controller, cgroups / controllers):
-                        yield from map(_limit_v1, _up_from(root, path))
+    for controllers, path in _own(proc):
+        if not controllers:
+            for root in _trees(cgroups):
+                yield from map(_limit_v2, _up_from(root, path))
+        for controller in controllers.split(","):
+            if controller in {"cpu", "memory"}:
+                for root in (cgroups / controller, cgroups / controllers):
+                    yield from map(_limit_v1, _up_from(root, path))
 
 
 def _up_from(root: Path, path: str) -> Iterator[Path]:

@@ -1,22 +1,20 @@
-"""`headway host`: what is done about one host."""
+"""`headway host`: what an operator does about one host and sets of it."""
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
 from headway.cli.api_client import api_of
-from headway.cli.operator import host_states
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import run
 from headway.settings import ClientSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one host.")
 
-host_states.add_to(app)
-
 Host = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
+Reason = Annotated[str, typer.Option(help="Why; it is shown with the host, and the audit log keeps it.")]
 
 
 def main(words: list[str]) -> int:
@@ -24,24 +22,58 @@ def main(words: list[str]) -> int:
     return run(app, words)
 
 
+@app.command("cordon")
+def cordon(host: Host, *, reason: Reason) -> None:
+    """Give a host nothing new; what runs there stays."""
+    answer = _post(host, "cordon", reason=reason)
+    say(f"{host} at {answer['at']}: cordoned; it keeps {_workers(answer)}")
+
+
+@app.command("drain")
+def drain(host: Host, *, reason: Reason) -> None:
+    """Empty a host: what replaces its workers runs elsewhere before they leave, each with its own drain."""
+    answer = _post(host, "drain", reason=reason)
+    say(f"{host} at {answer['at']}: draining, {_workers(answer)} to go; `headway get hosts` shows how far")
+
+
+@app.command("uncordon")
+def uncordon(host: Host) -> None:
+    """End a cordon or a drain."""
+    answer = _post(host, "uncordon")
+    say(f"{host} at {answer['at']}: {answer['state']}")
+
+
+@app.command("forget")
+def forget(host: Host, *, reason: Reason) -> None:
+    """Wait no longer for what a silent host may run. It must be gone for good: one that comes back enrols anew."""
+    answer = _post(host, "forget", reason=reason)
+    say(f"{host} at {answer['at']}: forgotten; what it ran is replaced")
+
+
 @app.command("rotate")
 def rotate(host: Host) -> None:
     """Have a host's credential replaced with its next report. The old one serves until the new one is used."""
-    at = _post(host, "rotate")
-    say(f"{host} at {at}: its credential is replaced with its next report")
+    answer = _post(host, "rotate")
+    say(f"{host} at {answer['at']}: its credential is replaced with its next report")
 
 
 @app.command("revoke")
 def revoke(host: Host) -> None:
     """Cut a host off within a second. Its workers run on; nobody is let in again as this host without you."""
-    at = _post(host, "revoke")
-    say(f"{host} at {at}: blocked; its workers keep running")
+    answer = _post(host, "revoke")
+    say(f"{host} at {answer['at']}: blocked; its workers keep running")
     say(f"to let it in again: headway token create --join --host {host}")
 
 
-def _post(host: str, what: str) -> str:
-    """Which installation has done it."""
+def _post(host: str, what: str, *, reason: str | None = None) -> dict[str, Any]:
+    """The answer, and under ``at`` which installation gave it."""
     settings = ClientSettings.from_env(os.environ)
+    body = {} if reason is None else {"json": {"reason": reason}}
     with api_of(settings) as api:
-        api.send("POST", f"/v1/hosts/{quote(host, safe='')}/{what}")
-        return api.url
+        answer = api.send("POST", f"/v1/hosts/{quote(host, safe='')}/{what}", **body)
+        return {**(answer.json() if answer.content else {}), "at": api.url}
+
+
+def _workers(answer: dict[str, Any]) -> str:
+    count = len(answer["workers"])
+    return "1 worker" if count == 1 else f"{count} workers"

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from headway.cli.terminal.key_values import described
-from headway.cli.terminal.units import count, fraction, seconds
+from headway.cli.terminal.units import count, described, fraction, seconds
 from headway.errors import Invalid
 from headway.simulate.engine.faults import Faults, HostOutage, Stretch
 

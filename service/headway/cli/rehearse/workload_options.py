@@ -4,8 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from headway.cli.rehearse.trace_files import Workload
-from headway.cli.terminal.key_values import described
-from headway.cli.terminal.units import count, seconds
+from headway.cli.terminal.units import count, described, seconds
 from headway.errors import Invalid
 from headway.simulate.workloads.jobs import Jobs
 from headway.simulate.workloads.loads import LOADS

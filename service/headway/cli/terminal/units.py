@@ -1,4 +1,4 @@
-"""Numbers as people write them on a command line: ``1M`` jobs, ``200ms``, ``256M`` of memory, ``95%``."""
+"""What people write on a command line: ``1M`` jobs, ``200ms``, ``256M`` of memory, ``95%``, ``flash:rate=2``."""
 
 import math
 import re
@@ -59,6 +59,13 @@ def moment_s(text: str | None, *, option: str) -> float | None:
 def fraction(text: str, *, option: str) -> float:
     """A share, as in ``95%`` or ``0.95``."""
     return _read(text, {"": 1.0, "%": 0.01}, f"{option}={text!r} is no share, as in 95% or 0.95")
+
+
+def described(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The kind of ``KIND:key=value,…``, and each key with its value, in order; without ``=`` that is empty."""
+    kind, _, rest = text.partition(":")
+    pairs = (pair.partition("=") for pair in rest.split(",") if pair)
+    return kind, tuple((key.strip(), value.strip()) for key, _, value in pairs)
 
 
 def _read(text: str, units: dict[str, float], refusal: str) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from headway.errors import HeadwayError
 from headway.store.engine import Engine, transaction
-from headway.store.hosts.disconnects import note_back, note_hung_up
+from headway.store.hosts.hang_ups import note_back, note_hung_up
 
 CALLS_AGAIN_S = 2.0  # an agent that begins anew, or that gave up a poll of its own, calls well within
 FORGOTTEN_S = 60.0  # by then its lease has ended
