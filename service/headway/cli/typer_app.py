@@ -33,13 +33,13 @@ def takes_groups(command: Callable[..., None]) -> Callable[..., None]:
     return flat
 
 
-def run(app: typer.Typer, words: list[str]) -> int:
-    """The exit status of ``app``, called with ``words``; a command that ends early says with which."""
-    return called(app, words[1:], name=f"headway {words[0]}")
+def main_of(app: typer.Typer) -> Callable[[list[str]], int]:
+    """The ``main`` of a command's module: it runs ``app`` with a command line's words and returns the exit status."""
+    return lambda words: called(app, words[1:], name=f"headway {words[0]}")
 
 
 def called(app: typer.Typer, arguments: list[str], *, name: str = "headway") -> int:
-    """The same, for an application that goes by ``name`` and reads all of ``arguments``.
+    """The exit status of ``app``, which goes by ``name`` and reads all of ``arguments``.
 
     Raises:
         Refused: The arguments are not understood; in one sentence instead of typer's box of five lines.

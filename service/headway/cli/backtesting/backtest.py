@@ -19,7 +19,7 @@ from headway.cli.rehearse.figures import write
 from headway.cli.rehearse.rehearsal_table import SPREADS_SHOWN, phases_text, start_up_text
 from headway.cli.rehearse.rehearsal_table import table as rehearsals_table
 from headway.cli.terminal.screen import Text, errors, lined, output
-from headway.cli.typer_app import run, takes_groups
+from headway.cli.typer_app import main_of, takes_groups
 from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.behaviour import behaviour_to_mapping
 from headway.scaling.profile import Profile
@@ -33,11 +33,7 @@ from headway.strategies import load_strategies
 from headway_spark.studies.backtest import Work
 
 app = typer.Typer(add_completion=False)
-
-
-def main(words: list[str]) -> int:
-    """Run `backtest`. Returns the exit status."""
-    return run(app, words)
+main = main_of(app)
 
 
 @app.command("backtest")

@@ -13,7 +13,7 @@ from headway.cli.backtesting.backtest_options import EventLog, From, SparkOption
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.screen import Text, errors, lined, output
 from headway.cli.terminal.units import moment_s
-from headway.cli.typer_app import run, takes_groups
+from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.explain import counted as counted_of
 from headway.scaling.history.weekly import HOUR_MINUTES, WEEKS_MIN, Season
@@ -39,16 +39,12 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PEAKS_SHOWN = 12
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="What each hour of the week brings to a queue.")
+main = main_of(app)
 
 DatabaseUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="Postgres of a control plane; else HEADWAY_DATABASE_URL.")
 ]
 Queues = Annotated[str | None, typer.Option(metavar="QUEUE,…", help="Only these queues.")]
-
-
-def main(words: list[str]) -> int:
-    """Run `seasons`. Returns the exit status."""
-    return run(app, words)
 
 
 @app.command("train")

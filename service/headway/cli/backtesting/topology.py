@@ -19,7 +19,7 @@ from headway.cli.rehearse.figures import write
 from headway.cli.rehearse.rehearsal import base_profile
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s, seconds
-from headway.cli.typer_app import run, takes_groups
+from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid
 from headway.scaling.explain import counted
 from headway.simulate.report.page import document
@@ -32,11 +32,7 @@ FOOT = (
 )
 
 app = typer.Typer(add_completion=False)
-
-
-def main(words: list[str]) -> int:
-    """Run `topology`. Returns the exit status."""
-    return run(app, words)
+main = main_of(app)
 
 
 @app.command("topology")

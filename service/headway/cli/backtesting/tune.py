@@ -20,7 +20,7 @@ from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.figures import write
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import fraction
-from headway.cli.typer_app import run, takes_groups
+from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid
 from headway.scaling.explain import counted
 from headway.scaling.profile import Profile, profile_to_mapping
@@ -32,11 +32,7 @@ from headway.strategies import load_strategies
 from headway_spark.studies.backtest import Work
 
 app = typer.Typer(add_completion=False)
-
-
-def main(words: list[str]) -> int:
-    """Run `tune`. Returns the exit status."""
-    return run(app, words)
+main = main_of(app)
 
 
 @app.command("tune")

@@ -13,19 +13,15 @@ from headway.cli.terminal.cells import table
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import output
 from headway.cli.terminal.units import moment_s
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.settings import ClientSettings
 
 PAGE_ACTS = 1_000
 
 app = typer.Typer(add_completion=False, help="Show or export the audit log.")
+main = main_of(app)
 
 When = Annotated[str | None, typer.Option(metavar="TIME", help="A time, as 2026-01-31T12:00Z, or how long ago, as 7d.")]
-
-
-def main(words: list[str]) -> int:
-    """Run `headway audit`. Returns the exit status."""
-    return run(app, words)
 
 
 @app.command("audit")

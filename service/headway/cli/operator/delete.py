@@ -8,15 +8,11 @@ import typer
 
 from headway.cli.api_client import api_of
 from headway.cli.terminal.printing import say
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.settings import ClientSettings
 
 app = typer.Typer(add_completion=False, help="Delete profiles.")
-
-
-def main(words: list[str]) -> int:
-    """Run `headway delete`. Returns the exit status."""
-    return run(app, words)
+main = main_of(app)
 
 
 @app.command()

@@ -20,7 +20,7 @@ from headway.cli.terminal.live_behaviour import predicted
 from headway.cli.terminal.mode_labels import mode_of, paused
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Text, output, paragraph
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.errors import NotFound
 from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import explained
@@ -30,6 +30,7 @@ from headway.settings import ClientSettings
 WIDE_COLUMNS = 100  # sentences wider than this are hard to read
 
 app = typer.Typer(add_completion=False)
+main = main_of(app)
 
 Body = dict[str, Any]
 Part = Table | Text | str
@@ -41,11 +42,6 @@ class Kind(StrEnum):
     POOL = "pool"
     QUEUE = "queue"
     HOST = "host"
-
-
-def main(words: list[str]) -> int:
-    """Run `describe`. Returns the exit status."""
-    return run(app, words)
 
 
 @app.command("describe")

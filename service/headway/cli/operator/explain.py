@@ -16,7 +16,7 @@ from headway.cli.operator.top import running_of
 from headway.cli.terminal.live_behaviour import predicted
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Screen, Text, paragraph
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.errors import Invalid, Misconfigured, NotFound, Refused
 from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import duration, explained
@@ -26,11 +26,7 @@ from headway.settings import ClientSettings
 NARROW_COLUMNS = 100  # sentences wider than this are hard to read
 
 app = typer.Typer(add_completion=False)
-
-
-def main(words: list[str]) -> int:
-    """Run `explain`. Returns the exit status."""
-    return run(app, words)
+main = main_of(app)
 
 
 @app.command("explain")

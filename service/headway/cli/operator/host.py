@@ -8,18 +8,14 @@ import typer
 
 from headway.cli.api_client import api_of
 from headway.cli.terminal.printing import say
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.settings import ClientSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one host.")
+main = main_of(app)
 
 Host = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
 Reason = Annotated[str, typer.Option(help="Why; it is shown with the host, and the audit log keeps it.")]
-
-
-def main(words: list[str]) -> int:
-    """Run `headway host`. Returns the exit status."""
-    return run(app, words)
 
 
 @app.command("cordon")

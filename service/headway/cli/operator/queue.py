@@ -8,7 +8,7 @@ import typer
 
 from headway.cli.api_client import Api, api_of
 from headway.cli.terminal.printing import say
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.errors import Refused
 from headway.settings import ClientSettings
 
@@ -17,16 +17,12 @@ PAGES_MAX = 1_000
 FORGET_AT_ONCE = 100  # as many as the API takes
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one queue.")
+main = main_of(app)
 
 
 @app.callback()
 def _group() -> None:
     """Manage one queue."""
-
-
-def main(words: list[str]) -> int:
-    """Run `headway queue`. Returns the exit status."""
-    return run(app, words)
 
 
 @app.command("forget")

@@ -9,17 +9,13 @@ import typer
 
 from headway.cli.api_client import api_of
 from headway.cli.terminal.printing import say
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.settings import ClientSettings
 
 POLL_S = 2.0  # agents report changes at once, and the dashboard shows the same
 
 app = typer.Typer(add_completion=False, help="Replace a pool's workers.")
-
-
-def main(words: list[str]) -> int:
-    """Run `headway restart`. Returns the exit status."""
-    return run(app, words)
+main = main_of(app)
 
 
 @app.command()

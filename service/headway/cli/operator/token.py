@@ -12,11 +12,12 @@ from headway.cli.operator.tables import tokens
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.screen import output
 from headway.cli.terminal.units import seconds
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.errors import Refused
 from headway.settings import ClientSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and revoke tokens.")
+main = main_of(app)
 
 
 class Role(StrEnum):
@@ -27,11 +28,6 @@ class Role(StrEnum):
     ADMIN = "admin"
     INGEST = "ingest"
     AUDITOR = "auditor"
-
-
-def main(words: list[str]) -> int:
-    """Run `headway token`. Returns the exit status."""
-    return run(app, words)
 
 
 @app.command("create")

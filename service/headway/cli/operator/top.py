@@ -16,7 +16,7 @@ from headway.cli.terminal.cells import UNKNOWN, count, duration, failed, objecti
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
 from headway.cli.terminal.screen import Text, output
 from headway.cli.terminal.units import seconds
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.errors import Invalid, Unavailable
 from headway.scaling.explain import counted
 from headway.settings import ClientSettings
@@ -27,13 +27,9 @@ URGENT = ("recovering", "unmeasured", "stale", "unseen", "no_host", "failing", "
 """States, the later the more urgent."""
 
 app = typer.Typer(add_completion=False)
+main = main_of(app)
 
 Body = dict[str, Any]
-
-
-def main(words: list[str]) -> int:
-    """Run `top`. Returns the exit status."""
-    return run(app, words)
 
 
 @app.command("top")

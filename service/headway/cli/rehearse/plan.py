@@ -12,15 +12,11 @@ from headway.cli.rehearse.sizing import Load, Sizing, late_fraction, sized
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Text, output
 from headway.cli.terminal.units import bytes_, count, fraction, seconds
-from headway.cli.typer_app import run
+from headway.cli.typer_app import main_of
 from headway.scaling.explain import counted, duration
 
 app = typer.Typer(add_completion=False)
-
-
-def main(words: list[str]) -> int:
-    """Run `plan`. Returns the exit status."""
-    return run(app, words)
+main = main_of(app)
 
 
 @app.command("plan")

@@ -37,7 +37,7 @@ from headway.cli.rehearse.trace_files import Workload, columns_of, read_trace
 from headway.cli.rehearse.workload_options import drawn
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import seconds
-from headway.cli.typer_app import run, takes_groups
+from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid
 from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.behaviour import Behaviour
@@ -53,11 +53,7 @@ from headway.simulate.workloads.synthetic import KINDS
 from headway.strategies import load_strategies
 
 app = typer.Typer(add_completion=False)
-
-
-def main(words: list[str]) -> int:
-    """Run `simulate`. Returns the exit status."""
-    return run(app, words)
+main = main_of(app)
 
 
 @app.command("simulate")
