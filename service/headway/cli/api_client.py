@@ -1,6 +1,7 @@
 """The HTTP API as the command line calls it: every failure becomes one sentence that says what to do."""
 
 import ipaddress
+import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -26,9 +27,17 @@ TIMEOUT_S = 15.0  # longer than the control plane waits for its database
 ERRORS: Mapping[int, type[HeadwayError]] = {404: NotFound, 403: Forbidden, 409: Conflict, 412: Conflict, 422: Invalid}
 
 
-def api_of(settings: ClientSettings, *, timeout_s: float = TIMEOUT_S) -> "Api":
-    """The API that the settings name."""
+def connected(*, timeout_s: float = TIMEOUT_S) -> "Api":
+    """The API that the environment names."""
+    settings = ClientSettings.from_env(os.environ)
     return Api(settings.url, settings.token, timeout_s=timeout_s, tls=settings.tls)
+
+
+def sent(method: str, path: str, **options: Any) -> dict[str, Any]:
+    """The answer to one request of the API that the environment names, and under ``at`` which installation gave it."""
+    with connected() as api:
+        answer = api.send(method, path, **options)
+        return {**(answer.json() if answer.content else {}), "at": api.url}
 
 
 class Api:

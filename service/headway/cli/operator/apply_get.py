@@ -1,6 +1,5 @@
 """`headway apply` and `headway get`: what an operator wants, and what is so."""
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +10,7 @@ from urllib.parse import quote
 import httpx
 import typer
 
-from headway.cli.api_client import Api, api_of
+from headway.cli.api_client import Api, connected
 from headway.cli.operator.queue import queues_of
 from headway.cli.operator.tables import decisions, health, hosts, profiles, queues, wanted
 from headway.cli.profiles_file import excluded, load_profiles_file
@@ -21,7 +20,7 @@ from headway.cli.terminal.screen import output
 from headway.cli.typer_app import called
 from headway.errors import Conflict, Invalid, NotFound, Refused
 from headway.scaling.profile import Profile, profile_to_mapping
-from headway.settings import ClientSettings, ClientTls
+from headway.settings import ClientTls
 
 Outcome = Literal["created", "updated", "unchanged"]
 
@@ -93,8 +92,7 @@ def apply_files(
         raise Refused(
             f"{named}: no pool is named under `pools`, nothing was applied; `headway delete` takes pools away"
         )
-    settings = ClientSettings.from_env(os.environ)
-    with api_of(settings) as api:
+    with connected() as api:
         applied, refusals = _applied(api, wanted)
         refusals += _excluded_elsewhere(api, exclude)
         where = api.url
@@ -115,8 +113,7 @@ def get(
     as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
 ) -> None:
     """List profiles, queues, hosts, hosts wanted or decisions, or show how a pool behaves or the installation is."""
-    settings = ClientSettings.from_env(os.environ)
-    with api_of(settings) as api:
+    with connected() as api:
         answer = _asked(api, what, pool=pool, limit=limit)
     if as_json:
         say_json(answer)

@@ -1,20 +1,18 @@
 """`headway audit`: who did what, newest first; as a table, or a line of JSON each."""
 
 import json
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from headway.cli.api_client import Api, api_of
+from headway.cli.api_client import Api, connected
 from headway.cli.terminal.cells import table
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import output
 from headway.cli.terminal.units import moment_s
 from headway.cli.typer_app import main_of
-from headway.settings import ClientSettings
 
 PAGE_ACTS = 1_000
 
@@ -48,7 +46,7 @@ def audit(
         "subject": subject,
         "address": address,
     }
-    with api_of(ClientSettings.from_env(os.environ)) as api:
+    with connected() as api:
         acts = _acts(api, query, limit=None if is_whole else limit)
         if as_json:
             for act in acts:

@@ -1,15 +1,13 @@
 """`headway delete`: takes a pool's profile out of the control plane."""
 
-import os
 from typing import Annotated
 from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import api_of
+from headway.cli.api_client import connected
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
-from headway.settings import ClientSettings
 
 app = typer.Typer(add_completion=False, help="Delete profiles.")
 main = main_of(app)
@@ -23,13 +21,12 @@ def delete(
 
     `headway apply` with the file that names a pool brings it back.
     """
-    settings = ClientSettings.from_env(os.environ)
-    with api_of(settings) as api:
+    with connected() as api:
         # All are looked up before one is deleted: a name that is mistyped leaves the others alone.
         found = {pool: api.send("GET", _path(pool)).headers["ETag"] for pool in pools}
         for pool, etag in found.items():
             api.send("DELETE", _path(pool), headers={"If-Match": etag})
-            say(f"deleted {pool} at {settings.url}")
+            say(f"deleted {pool} at {api.url}")
 
 
 def _path(pool: str) -> str:

@@ -1,6 +1,5 @@
 """`headway describe`: all that is known of one pool, queue or host."""
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -10,7 +9,7 @@ from urllib.parse import quote
 import typer
 from rich.table import Table
 
-from headway.cli.api_client import Api, api_of
+from headway.cli.api_client import Api, connected
 from headway.cli.operator.apply_get import behaviour_path
 from headway.cli.operator.queue import queues_of
 from headway.cli.operator.top import running_of
@@ -25,7 +24,6 @@ from headway.errors import NotFound
 from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import explained
 from headway.scaling.metrics.windows import WINDOWS_S
-from headway.settings import ClientSettings
 
 WIDE_COLUMNS = 100  # sentences wider than this are hard to read
 
@@ -52,7 +50,7 @@ def describe(
     as_json: Annotated[bool, typer.Option("--json", help="The API's answers as they are.")] = False,
 ) -> None:
     """Show all that is known of one pool, queue or host: windows of 1, 5, 15 and 60 minutes, job classes, workers."""
-    with api_of(ClientSettings.from_env(os.environ)) as api:
+    with connected() as api:
         known = READERS[kind](api, name)
     if as_json:
         say_json(known)

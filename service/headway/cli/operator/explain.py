@@ -1,7 +1,6 @@
 """`headway explain`: a decision as sentences, from the value that was decided and nothing else."""
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import Api, api_of
+from headway.cli.api_client import Api, connected
 from headway.cli.operator.apply_get import behaviour_path
 from headway.cli.operator.top import running_of
 from headway.cli.terminal.live_behaviour import predicted
@@ -21,7 +20,6 @@ from headway.errors import Invalid, Misconfigured, NotFound, Refused
 from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import duration, explained
 from headway.scaling.model import Decision
-from headway.settings import ClientSettings
 
 NARROW_COLUMNS = 100  # sentences wider than this are hard to read
 
@@ -56,8 +54,7 @@ def explain(
 
 def _newest(pool: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The newest decision, what has come of it, and how far the predictions of earlier ones were off."""
-    settings = ClientSettings.from_env(os.environ)
-    with api_of(settings) as api:
+    with connected() as api:
         found: list[dict[str, Any]] = api.get("/v1/decisions", pool=pool, limit=1)["decisions"]
         if found:
             return found[0], (*_now(api, pool), _scored(api, pool))

@@ -1,15 +1,13 @@
 """`headway host`: what an operator does about one host and sets of it."""
 
-import os
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import api_of
+from headway.cli.api_client import sent
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
-from headway.settings import ClientSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one host.")
 main = main_of(app)
@@ -62,12 +60,8 @@ def revoke(host: Host) -> None:
 
 
 def _post(host: str, what: str, *, reason: str | None = None) -> dict[str, Any]:
-    """The answer, and under ``at`` which installation gave it."""
-    settings = ClientSettings.from_env(os.environ)
     body = {} if reason is None else {"json": {"reason": reason}}
-    with api_of(settings) as api:
-        answer = api.send("POST", f"/v1/hosts/{quote(host, safe='')}/{what}", **body)
-        return {**(answer.json() if answer.content else {}), "at": api.url}
+    return sent("POST", f"/v1/hosts/{quote(host, safe='')}/{what}", **body)
 
 
 def _workers(answer: dict[str, Any]) -> str:

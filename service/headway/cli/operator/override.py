@@ -1,19 +1,17 @@
 """`headway scale`, `headway pause` and `headway resume`: what an operator sets for a while, beside the profile."""
 
-import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import api_of
+from headway.cli.api_client import sent
 from headway.cli.terminal.mode_labels import PAUSED, mode_of, until
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.units import seconds
 from headway.cli.typer_app import called
 from headway.errors import Invalid, Refused
-from headway.settings import ClientSettings
 
 AUTO = "auto"
 DIRECTIONS: Mapping[str | None, frozenset[str]] = {
@@ -47,14 +45,14 @@ def scale(
     """Set a pool's workers for a while. Bounds, budget and capacity still hold."""
     path = f"/v1/pools/{quote(pool, safe='')}/override"
     if workers == AUTO:
-        _print_answer(_sent("DELETE", path))
+        _print_answer(sent("DELETE", path))
         return
     if not workers.isdecimal():
         raise Invalid(f"{workers!r} is no number of workers: expected 0 or more, or {AUTO}")
     if reason is None:
         raise Refused('say why, for those who read the decision: --reason "…"')
     body = {"workers": int(workers), "for_s": seconds(duration, option="--for", above_s=0), "reason": reason}
-    _print_answer(_sent("PUT", path, json=body))
+    _print_answer(sent("PUT", path, json=body))
 
 
 @app.command("pause")
@@ -92,7 +90,7 @@ def _asked(*, up: bool, down: bool) -> frozenset[str]:
 def _paused(pool: str) -> tuple[str, dict[str, Any]]:
     """The pool's name in a path, and the profile as it is."""
     name = quote(pool, safe="")
-    return name, _sent("GET", f"/v1/profiles/{name}")
+    return name, sent("GET", f"/v1/profiles/{name}")
 
 
 def _set(name: str, before: dict[str, Any], left: frozenset[str], said: dict[str, Any]) -> None:
@@ -100,22 +98,14 @@ def _set(name: str, before: dict[str, Any], left: frozenset[str], said: dict[str
     mode = next(mode for mode, directions in DIRECTIONS.items() if directions == left)
     path = f"/v1/pools/{name}/pause"
     if mode is None:
-        _print_answer(_sent("DELETE", path))
+        _print_answer(sent("DELETE", path))
         return
     kept: dict[str, Any] = {}
     if before.get("pause_reason") is not None:
         kept["reason"] = before.get("pause_reason")
     if before.get("pause_until_s") is not None and "for_s" not in said:
         kept["until_s"] = before.get("pause_until_s")
-    _print_answer(_sent("PUT", path, json={"mode": mode, **kept, **said}))
-
-
-def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
-    """The answer, and under ``at`` which installation gave it."""
-    settings = ClientSettings.from_env(os.environ)
-    with api_of(settings) as api:
-        answer: dict[str, Any] = api.send(method, path, **options).json()
-        return {**answer, "at": api.url}
+    _print_answer(sent("PUT", path, json={"mode": mode, **kept, **said}))
 
 
 def _print_answer(answer: dict[str, Any]) -> None:

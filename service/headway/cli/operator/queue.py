@@ -1,16 +1,14 @@
 """`headway queue`: what is done about one queue; and how all of them are read, a page at a time."""
 
-import os
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from headway.cli.api_client import Api, api_of
+from headway.cli.api_client import Api, connected
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 from headway.errors import Refused
-from headway.settings import ClientSettings
 
 PAGE_QUEUES = 2000
 PAGES_MAX = 1_000
@@ -36,7 +34,7 @@ def forget(
     """Forget queues that are gone, their history too, and make room for others. One that sends again is known anew."""
     if bool(queues) == bool(prefix):
         raise Refused("which queues? Name them, or say with --prefix how their names begin")
-    with api_of(ClientSettings.from_env(os.environ)) as api:
+    with connected() as api:
         for queue in _beginning(api, prefix) if prefix else _named(api, list(dict.fromkeys(queues or ()))):
             say(f"{queue} at {api.url}: forgotten")
 

@@ -1,16 +1,14 @@
 """`headway restart`: replaces a pool's workers, one by one."""
 
-import os
 import time
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import api_of
+from headway.cli.api_client import connected
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
-from headway.settings import ClientSettings
 
 POLL_S = 2.0  # agents report changes at once, and the dashboard shows the same
 
@@ -27,8 +25,7 @@ def restart(
 ) -> None:
     """Replace every worker, one by one on a host and host by host; an old one leaves when its replacement runs."""
     path = f"/v1/pools/{quote(pool, safe='')}/restart"
-    settings = ClientSettings.from_env(os.environ)
-    with api_of(settings) as api:
+    with connected() as api:
         progress = api.send("POST", path, json={"reason": reason}).json()
         say(f"at {api.url}")
         say(line := _progress_text(progress))

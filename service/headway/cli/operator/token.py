@@ -1,20 +1,18 @@
 """`headway token`: who may call the control plane, and as what."""
 
-import os
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import api_of
+from headway.cli.api_client import sent
 from headway.cli.operator.tables import tokens
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.screen import output
 from headway.cli.terminal.units import seconds
 from headway.cli.typer_app import main_of
 from headway.errors import Refused
-from headway.settings import ClientSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and revoke tokens.")
 main = main_of(app)
@@ -66,16 +64,15 @@ def create(
         "labels": label or None,
         "templates": template or None,
     }
-    made = _sent("POST", "/v1/tokens", json={key: value for key, value in given.items() if value is not None})
-    where = ClientSettings.from_env(os.environ).url
-    say(f"made {made['name']} at {where}; its secret, shown only once:", is_error=True)
+    made = sent("POST", "/v1/tokens", json={key: value for key, value in given.items() if value is not None})
+    say(f"made {made['name']} at {made['at']}; its secret, shown only once:", is_error=True)
     say(made["secret"])
 
 
 @app.command("list")
 def list_all() -> None:
     """List the tokens that are valid or expired lately, and warn of those that end. Their secrets are kept nowhere."""
-    answer = _sent("GET", "/v1/tokens")
+    answer = sent("GET", "/v1/tokens")
     output().print(tokens(answer))
     ending = [row["name"] for row in answer["tokens"] if row["role"] != "join" and row["state"] != "valid"]
     if ending:
@@ -89,14 +86,5 @@ def list_all() -> None:
 @app.command("revoke")
 def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway token list` prints it.")]) -> None:
     """End a token: within a second nobody is let in with it."""
-    settings = ClientSettings.from_env(os.environ)
-    with api_of(settings) as api:
-        api.send("DELETE", f"/v1/tokens/{quote(name, safe='')}")
-    say(f"revoked {name} at {settings.url}")
-
-
-def _sent(method: str, path: str, **options: Any) -> dict[str, Any]:
-    settings = ClientSettings.from_env(os.environ)
-    with api_of(settings) as api:
-        answer: dict[str, Any] = api.send(method, path, **options).json()
-    return answer
+    answer = sent("DELETE", f"/v1/tokens/{quote(name, safe='')}")
+    say(f"revoked {name} at {answer['at']}")

@@ -1,7 +1,6 @@
 """`headway top`: every pool at this moment, drawn anew while you watch, those that need attention first."""
 
 import math
-import os
 import threading
 import time
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
 
-from headway.cli.api_client import Api, api_of
+from headway.cli.api_client import Api, connected
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.cells import UNKNOWN, count, duration, failed, objective_text, rate, table, within
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
@@ -19,7 +18,6 @@ from headway.cli.terminal.units import seconds
 from headway.cli.typer_app import main_of
 from headway.errors import Invalid, Unavailable
 from headway.scaling.explain import counted
-from headway.settings import ClientSettings
 
 EVERY_MIN_S = 0.5  # a control plane has others to answer
 ANSWERS_WITHIN_S = 10.0  # a viewer must not take the past for the present; a hung Postgres is named after 8 s
@@ -43,7 +41,7 @@ def top(
     if every_s < EVERY_MIN_S:
         raise Invalid(f"--every={every} must be {EVERY_MIN_S:g} s or more")
     console = output()
-    with api_of(ClientSettings.from_env(os.environ), timeout_s=ANSWERS_WITHIN_S) as api:
+    with connected(timeout_s=ANSWERS_WITHIN_S) as api:
         shown: RenderableType = picture(api)
         if once or not console.is_terminal:
             console.print(shown)

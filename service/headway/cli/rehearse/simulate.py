@@ -1,7 +1,6 @@
 """`headway simulate`: workloads rehearsed under strategies, as a table, a report and figures for a program."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -13,7 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from headway import __version__
-from headway.cli.api_client import api_of
+from headway.cli.api_client import connected
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.behaviour_source import learned_behaviour
@@ -43,7 +42,6 @@ from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
-from headway.settings import ClientSettings
 from headway.simulate.report.page import page
 from headway.simulate.report.rows import Row, offered_load
 from headway.simulate.studies.phases import phased
@@ -178,13 +176,12 @@ def _interrupted(done: int, wanted: int) -> None:
 
 
 def _recorded(pool: str, *, minutes: int, seed: int) -> Recorded:
-    settings = ClientSettings.from_env(os.environ)
-    with api_of(settings) as api:
+    with connected() as api:
         return read_history(api, pool, minutes=minutes, seed=seed)
 
 
 def _learned(pool: str) -> Behaviour | None:
-    with api_of(ClientSettings.from_env(os.environ)) as api:
+    with connected() as api:
         return learned_behaviour(api, pool)
 
 
