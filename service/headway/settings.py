@@ -7,7 +7,8 @@ environment before it is read, under the same names.
 import ipaddress
 import math
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -113,25 +114,24 @@ class ControlSettings:
             Invalid: with every value that is missing or wrong.
             Misconfigured: a listener would be open to the network without a token, or without TLS.
         """
-        read = _Reader(env)
-        settings = cls(
-            database_url=read.text("HEADWAY_DATABASE_URL", needed_for="where Postgres is"),
-            event_log=read.path("HEADWAY_EVENT_LOG", f"{DATA_DIR}/events"),
-            unread_files_max=math.ceil(read.positive("HEADWAY_UNREAD_FILES", 100_000.0)),
-            unread_gb_max=read.positive("HEADWAY_UNREAD_GB", 2.0),
-            http=read.address("HEADWAY_HTTP_ADDRESS", HTTP_ADDRESS),
-            grpc=read.address("HEADWAY_GRPC_ADDRESS", GRPC_ADDRESS),
-            token=read.token(),
-            tls=read.server_tls(),
-            bounds={name: read.count(setting, default) for setting, (name, default) in BOUNDS.items()},
-        )
-        if settings.token is not None and (bits := _bits(settings.token)) < TOKEN_BITS_MIN:
-            read.refuse(
-                f"HEADWAY_TOKEN can be guessed: it has {bits:.0f} bits at most, and {TOKEN_BITS_MIN} are needed; "
-                "`openssl rand -hex 32` makes one"
+        with _reading(env) as read:
+            settings = cls(
+                database_url=read.text("HEADWAY_DATABASE_URL", needed_for="where Postgres is"),
+                event_log=read.path("HEADWAY_EVENT_LOG", f"{DATA_DIR}/events"),
+                unread_files_max=math.ceil(read.positive("HEADWAY_UNREAD_FILES", 100_000.0)),
+                unread_gb_max=read.positive("HEADWAY_UNREAD_GB", 2.0),
+                http=read.address("HEADWAY_HTTP_ADDRESS", HTTP_ADDRESS),
+                grpc=read.address("HEADWAY_GRPC_ADDRESS", GRPC_ADDRESS),
+                token=read.token(),
+                tls=read.server_tls(),
+                bounds={name: read.count(setting, default) for setting, (name, default) in BOUNDS.items()},
             )
-        is_elsewhere = read.one_of("HEADWAY_TLS", ("here", "elsewhere")) == "elsewhere"
-        read.close()
+            if settings.token is not None and (bits := _bits(settings.token)) < TOKEN_BITS_MIN:
+                read.refuse(
+                    f"HEADWAY_TOKEN can be guessed: it has {bits:.0f} bits at most, and {TOKEN_BITS_MIN} are needed; "
+                    "`openssl rand -hex 32` makes one"
+                )
+            is_elsewhere = read.one_of("HEADWAY_TLS", ("here", "elsewhere")) == "elsewhere"
         for name, address in (("HEADWAY_HTTP_ADDRESS", settings.http), ("HEADWAY_GRPC_ADDRESS", settings.grpc)):
             if address.is_loopback:
                 continue
@@ -173,35 +173,34 @@ class PipelineSettings:
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "PipelineSettings":
         """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
-        read = _Reader(env)
-        settings = cls(
-            database_url=read.text("HEADWAY_DATABASE_URL", needed_for="where Postgres is"),
-            event_log=read.path("HEADWAY_EVENT_LOG", f"{DATA_DIR}/events"),
-            checkpoint=read.path_or_uri("HEADWAY_CHECKPOINT", f"{DATA_DIR}/checkpoint"),
-            work_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/pipeline"),
-            archive_days=read.positive("HEADWAY_ARCHIVE_DAYS", 14.0),
-            archive_gb=read.positive("HEADWAY_ARCHIVE_GB", 20.0),
-            heap_mb=math.ceil(read.positive("HEADWAY_SPARK_HEAP_MB", 768.0)),
-            packages=read.optional("HEADWAY_SPARK_PACKAGES"),
-            is_rebuilt_unasked=read.one_of("HEADWAY_REBUILD", ("ask", "auto")) == "auto",
-            source=read.one_of("HEADWAY_SOURCE", ("files", "kafka")),
-            kafka_servers=read.optional("HEADWAY_KAFKA_SERVERS"),
-            kafka_topic=read.optional("HEADWAY_KAFKA_TOPIC"),
-            time_zone=read.optional("HEADWAY_TIME_ZONE") or "UTC",
-        )
-        for name, value in (
-            ("HEADWAY_KAFKA_SERVERS", settings.kafka_servers),
-            ("HEADWAY_KAFKA_TOPIC", settings.kafka_topic),
-        ):
-            if settings.source == "kafka" and not value:
-                read.refuse(f"{name} is not set: HEADWAY_SOURCE=kafka reads its events there")
-        if settings.source == "files" and isinstance(settings.checkpoint, str):
-            read.refuse(
-                f"HEADWAY_CHECKPOINT={settings.checkpoint} is no folder: what the stream has read of the event log's "
-                "files is kept and moved by it; object storage will do with HEADWAY_SOURCE=kafka"
+        with _reading(env) as read:
+            settings = cls(
+                database_url=read.text("HEADWAY_DATABASE_URL", needed_for="where Postgres is"),
+                event_log=read.path("HEADWAY_EVENT_LOG", f"{DATA_DIR}/events"),
+                checkpoint=read.path_or_uri("HEADWAY_CHECKPOINT", f"{DATA_DIR}/checkpoint"),
+                work_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/pipeline"),
+                archive_days=read.positive("HEADWAY_ARCHIVE_DAYS", 14.0),
+                archive_gb=read.positive("HEADWAY_ARCHIVE_GB", 20.0),
+                heap_mb=math.ceil(read.positive("HEADWAY_SPARK_HEAP_MB", 768.0)),
+                packages=read.optional("HEADWAY_SPARK_PACKAGES"),
+                is_rebuilt_unasked=read.one_of("HEADWAY_REBUILD", ("ask", "auto")) == "auto",
+                source=read.one_of("HEADWAY_SOURCE", ("files", "kafka")),
+                kafka_servers=read.optional("HEADWAY_KAFKA_SERVERS"),
+                kafka_topic=read.optional("HEADWAY_KAFKA_TOPIC"),
+                time_zone=read.optional("HEADWAY_TIME_ZONE") or "UTC",
             )
-        read.close()
-        return settings
+            for name, value in (
+                ("HEADWAY_KAFKA_SERVERS", settings.kafka_servers),
+                ("HEADWAY_KAFKA_TOPIC", settings.kafka_topic),
+            ):
+                if settings.source == "kafka" and not value:
+                    read.refuse(f"{name} is not set: HEADWAY_SOURCE=kafka reads its events there")
+            if settings.source == "files" and isinstance(settings.checkpoint, str):
+                read.refuse(
+                    f"HEADWAY_CHECKPOINT={settings.checkpoint} is no folder: what the stream has read of the event "
+                    "log's files is kept and moved by it; object storage will do with HEADWAY_SOURCE=kafka"
+                )
+            return settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,19 +219,17 @@ class AgentSettings:
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "AgentSettings":
         """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
-        read = _Reader(env)
-        settings = cls(
-            control=read.addresses("HEADWAY_CONTROL", GRPC_ADDRESS),
-            host_file=read.path("HEADWAY_HOST_FILE", "host.toml"),
-            state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/agent"),
-            host_name=env.get("HEADWAY_HOST_NAME") or socket.gethostname(),
-            token=read.token(),
-            join_token=env.get("HEADWAY_JOIN_TOKEN") or None,
-            join_token_file=read.file("HEADWAY_JOIN_TOKEN_FILE"),
-            tls=read.client_tls(),
-        )
-        read.close()
-        return settings
+        with _reading(env) as read:
+            return cls(
+                control=read.addresses("HEADWAY_CONTROL", GRPC_ADDRESS),
+                host_file=read.path("HEADWAY_HOST_FILE", "host.toml"),
+                state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/agent"),
+                host_name=env.get("HEADWAY_HOST_NAME") or socket.gethostname(),
+                token=read.token(),
+                join_token=env.get("HEADWAY_JOIN_TOKEN") or None,
+                join_token_file=read.file("HEADWAY_JOIN_TOKEN_FILE"),
+                tls=read.client_tls(),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,16 +246,14 @@ class CollectSettings:
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "CollectSettings":
         """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
-        read = _Reader(env)
-        settings = cls(
-            control=read.addresses("HEADWAY_CONTROL", GRPC_ADDRESS),
-            brokers=read.brokers(),
-            state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/collect"),
-            token=read.token(),
-            tls=read.client_tls(),
-        )
-        read.close()
-        return settings
+        with _reading(env) as read:
+            return cls(
+                control=read.addresses("HEADWAY_CONTROL", GRPC_ADDRESS),
+                brokers=read.brokers(),
+                state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/collect"),
+                token=read.token(),
+                tls=read.client_tls(),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,19 +267,15 @@ class ClientSettings:
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "ClientSettings":
         """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
-        read = _Reader(env)
-        url = env.get("HEADWAY_URL") or f"http://{HTTP_ADDRESS}"
-        settings = cls(url=url, token=read.token(), tls=read.client_tls())
-        read.close()
-        return settings
+        with _reading(env) as read:
+            url = env.get("HEADWAY_URL") or f"http://{HTTP_ADDRESS}"
+            return cls(url=url, token=read.token(), tls=read.client_tls())
 
 
 def database_url_of(env: Mapping[str, str]) -> str | None:
     """Where ``env`` places Postgres, itself or by a file; ``None``: nowhere. Raises ``Invalid``."""
-    read = _Reader(env)
-    url = read.secret("HEADWAY_DATABASE_URL", holds="where Postgres is")
-    read.close()
-    return url
+    with _reading(env) as read:
+        return read.secret("HEADWAY_DATABASE_URL", holds="where Postgres is")
 
 
 def _bits(token: str) -> float:
@@ -297,12 +288,12 @@ class _Reader:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
-        self._breaches: list[str] = []
+        self.breaches: list[str] = []
 
     def text(self, name: str, *, needed_for: str) -> str:
         value = self.secret(name, holds=needed_for) or ""
         if not value and not self._env.get(f"{name}_FILE"):
-            self._breaches.append(f"{name} is not set: it says {needed_for}")
+            self.breaches.append(f"{name} is not set: it says {needed_for}")
         return value
 
     def optional(self, name: str) -> str:
@@ -331,7 +322,7 @@ class _Reader:
         return value if "://" in value else self.path(name, default)
 
     def refuse(self, breach: str) -> None:
-        self._breaches.append(breach)
+        self.breaches.append(breach)
 
     def positive(self, name: str, default: float) -> float:
         value = self._env.get(name) or default
@@ -340,7 +331,7 @@ class _Reader:
         except ValueError:
             number = math.nan
         if not 0 < number < math.inf:
-            self._breaches.append(f"{name}={value!r}: expected a number above 0, as in {default:g}")
+            self.breaches.append(f"{name}={value!r}: expected a number above 0, as in {default:g}")
             return default
         return number
 
@@ -410,7 +401,7 @@ class _Reader:
     def _address(self, name: str, value: str, default: str) -> Address:
         host, _, port = value.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
-            self._breaches.append(f"{name}={value!r}: expected HOST:PORT, as in {default}")
+            self.breaches.append(f"{name}={value!r}: expected HOST:PORT, as in {default}")
             return Address(host="127.0.0.1", port=0)
         return Address(host=host.strip("[]"), port=int(port))
 
@@ -421,18 +412,23 @@ class _Reader:
         for number, part in enumerate(pieces, 1):
             name, separator, url = part.partition("=")
             if not separator or set(name) & set("/@:") or not name or "://" not in url:
-                self._breaches.append(
+                self.breaches.append(
                     f"HEADWAY_BROKERS: number {number} of {len(pieces)} is not NAME=URL, as in "
                     "redis=redis://127.0.0.1:6379/0 (it may hold a password and is not repeated here)"
                 )
             elif name in brokers:
-                self._breaches.append(f"HEADWAY_BROKERS names the connection {name!r} twice")
+                self.breaches.append(f"HEADWAY_BROKERS names the connection {name!r} twice")
             else:
                 brokers[name] = url
         if not value and not self._env.get("HEADWAY_BROKERS_FILE"):
-            self._breaches.append("HEADWAY_BROKERS is not set: it says which brokers to read, as NAME=URL,…")
+            self.breaches.append("HEADWAY_BROKERS is not set: it says which brokers to read, as NAME=URL,…")
         return brokers
 
-    def close(self) -> None:
-        if self._breaches:
-            raise Invalid(*self._breaches)
+
+@contextmanager
+def _reading(env: Mapping[str, str]) -> Iterator[_Reader]:
+    """A reader for the block. Raises ``Invalid`` at its end with everything that was wrong."""
+    read = _Reader(env)
+    yield read
+    if read.breaches:
+        raise Invalid(*read.breaches)

@@ -3,7 +3,7 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from headway.agent.model import NOT_KNOWN, Activity, Hint
+from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.monitoring.activity import HINT_FRESH_S, ActivityTracker, ProcessWatch, Sample, by_hint
 from headway.local import procfs
 from support.waiting import eventually
@@ -14,8 +14,10 @@ CREW = frozenset({(11, 1), (12, 1)})
 HORSE = (20, 9)
 
 
-def hint(pid: int = 7, **values: float | bool | None) -> Hint:
-    return Hint(pid=pid, **{"is_busy": True, "since_age_s": 3.0, "age_s": 1.0, "received_at_s": NOW_S, **values})
+def hint(pid: int = 7, **values: float | bool | None) -> ReceivedHint:
+    return ReceivedHint(
+        pid=pid, **{"is_busy": True, "since_age_s": 3.0, "age_s": 1.0, "received_at_s": NOW_S, **values}
+    )
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,7 @@ def hint(pid: int = 7, **values: float | bool | None) -> Hint:
     ],
 )
 def test_the_brokers_word_counts_while_it_is_fresh_and_about_this_worker(
-    said: Hint | None, now_s: float, started_at_s: float, activity: Activity
+    said: ReceivedHint | None, now_s: float, started_at_s: float, activity: Activity
 ) -> None:
     assert by_hint(said, started_at_s=started_at_s, now_s=now_s) == activity
 

@@ -17,9 +17,9 @@ from control.telemetry import NOW_S, batch, files, hot_jobs, ingesting, sample
 from headway.control.ingest import backpressure as unread_module
 from headway.control.ingest import ingest as module
 from headway.control.ingest.backpressure import Backpressure, UnreadBound
-from headway.control.ingest.ingest import Ingest, Receipt
+from headway.control.ingest.ingest import Ingest
 from headway.errors import Invalid, Overloaded, Unavailable
-from headway.scaling.model import TelemetryBatch, WorkerActivity
+from headway.scaling.model import Receipt, TelemetryBatch, WorkerActivity
 from headway.store.engine import create_engine
 from headway.store.events.event_log import EventLog, EventRow
 

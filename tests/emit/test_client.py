@@ -6,9 +6,9 @@ import grpc
 import pytest
 
 from emit.service import Service, serving
-from headway.emit.client import Receipt, TelemetryClient
+from headway.emit.client import TelemetryClient
 from headway.errors import Forbidden, Invalid, Misconfigured, NotFound, Overloaded, Unauthenticated, Unavailable
-from headway.scaling.model import EventKind, JobEvent, TelemetryBatch
+from headway.scaling.model import EventKind, JobEvent, Receipt, TelemetryBatch
 
 BATCH = TelemetryBatch(
     producer="test",

@@ -11,11 +11,11 @@ import pytest
 
 from emit.service import Service, serving
 from headway.emit import outbox as module
-from headway.emit.client import Receipt, TelemetryClient
+from headway.emit.client import TelemetryClient
 from headway.emit.outbox import RESERVED_AT_ONCE, Outbox
 from headway.emit.outbox_folder import StateFolder, write_json
 from headway.errors import Invalid, Misconfigured, Unavailable
-from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
+from headway.scaling.model import EventKind, JobEvent, QueueSample, Receipt, TelemetryBatch, WorkerActivity
 from support.flushed import Disk
 
 SAMPLE = QueueSample(queue="redis/mail", at_s=1.0, waiting_jobs=1)

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
-from headway.emit.client import Receipt, TelemetryClient
+from headway.emit.client import TelemetryClient
 from headway.errors import Overloaded, Unavailable
-from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
+from headway.scaling.model import EventKind, JobEvent, QueueSample, Receipt, TelemetryBatch
 
 OVERDUE = "proof/overdue"
 KINDS = [kind for kind in EventKind if kind is not EventKind.SAMPLE]

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from headway.scaling.metrics.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread, Timings
 from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import Exit, HostCapacity, StartUp
 from headway.store.engine import Engine, transaction
@@ -12,7 +12,6 @@ from headway.store.hosts.host_reports import HostReport
 from headway.store.hosts.hosts import enrol
 from headway.store.pools.behaviours import (
     Learned,
-    Timings,
     read_learned,
     read_summaries,
     read_timings,

@@ -2,17 +2,14 @@
 
 from dataclasses import dataclass
 
+from headway.scaling.model import Hint
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
-    """What the broker reported of one process, and how old that was on receipt at ``received_at_s``."""
+class ReceivedHint(Hint):
+    """What the broker reported of one process; its ages are those on receipt, at ``received_at_s``."""
 
-    pid: int
-    is_busy: bool
-    since_age_s: float | None
-    age_s: float
     received_at_s: float
-    ended_jobs: int | None = None
 
     @property
     def known_at_s(self) -> float:

@@ -1,7 +1,6 @@
 """Telemetry over gRPC, from the side that sends it. One attempt a call; when to try again is the outbox's business."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import grpc
 
@@ -15,7 +14,7 @@ from headway.errors import (
     Unauthenticated,
     Unavailable,
 )
-from headway.scaling.model import TelemetryBatch
+from headway.scaling.model import Receipt, TelemetryBatch
 from headway.wire import codec
 from headway.wire.channel import Tls, handshake_failure
 from headway.wire.lines import Line, Lines
@@ -44,20 +43,6 @@ _ERRORS: dict[grpc.StatusCode, type[HeadwayError]] = {
     grpc.StatusCode.UNIMPLEMENTED: Misconfigured,
     grpc.StatusCode.RESOURCE_EXHAUSTED: Overloaded,
 }  # every other status: the batch may be right, the moment is not
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What became of a batch: it is durable. A duplicate was counted when it first came, and adds nothing."""
-
-    is_duplicate: bool
-    accepted_events: int = 0
-    accepted_samples: int = 0
-    corrected_times: int = 0
-    refused_items: int = 0
-    """Events and samples that were left out, because there is no room for their queues."""
-    refused: str = ""
-    """Why they were, and what to do."""
 
 
 class TelemetryClient:

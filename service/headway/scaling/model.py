@@ -152,6 +152,20 @@ class TelemetryBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a batch: it is durable. A duplicate was counted when it first came, and adds nothing."""
+
+    is_duplicate: bool
+    accepted_events: int = 0
+    accepted_samples: int = 0
+    corrected_times: int = 0
+    refused_items: int = 0
+    """Events and samples that were left out, because there is no room for their queues."""
+    refused: str = ""
+    """Why they were, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
     """The objective: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from headway import __version__
 from headway.agent.controlplane.rpc import RpcCalls
-from headway.agent.model import Hint, Identity
+from headway.agent.model import Identity, ReceivedHint
 from headway.scaling.model import Assignment, Exit, HostCapacity, HostProblem, StartUp, Template, Worker
 from headway.wire import codec
 from headway.wire.channel import Tls
@@ -52,7 +52,7 @@ class PollAnswer:
     epoch: int
     revision: int
     assignments: tuple[Assignment, ...]
-    hints: tuple[Hint, ...]
+    hints: tuple[ReceivedHint, ...]
     asked_at_s: float
     """When it was asked for: nothing of it is older."""
 
@@ -166,7 +166,7 @@ class ControlClient:
             revision=response.revision,
             assignments=codec.assignments_from_messages(response.assignments, host_id=identity.host_id),
             hints=tuple(
-                Hint(
+                ReceivedHint(
                     pid=hint.pid,
                     is_busy=hint.is_busy,
                     since_age_s=hint.since_age_s if hint.HasField("since_age_s") else None,

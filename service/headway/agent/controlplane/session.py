@@ -17,7 +17,7 @@ from headway.agent.controlplane.report_queue import ReportQueue
 from headway.agent.controlplane.retry import PAUSE_MAX_S, RetryState
 from headway.agent.controlplane.rpc import GivenUp
 from headway.agent.desired_state import DesiredState
-from headway.agent.model import Hint, Identity
+from headway.agent.model import Identity, ReceivedHint
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.exit_log import Ended
 from headway.errors import HeadwayError, NotFound, Unauthenticated
@@ -38,7 +38,7 @@ class ReceivedState:
     """The control plane's last answer: the assignment in force and the newest hints."""
 
     orders: DesiredState
-    hints: tuple[Hint, ...] = ()
+    hints: tuple[ReceivedHint, ...] = ()
 
 
 class ControlSession:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headway.agent.model import NOT_KNOWN, Activity, Hint
+from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
 from headway.local.procfs import Stat
@@ -14,7 +14,7 @@ BUSY_CPU_FRACTION = 0.05  # of one core; a worker that only asks its broker for 
 SAMPLE_EVERY_S = 5.0
 
 
-def by_hint(hint: Hint | None, *, started_at_s: float, now_s: float) -> Activity:
+def by_hint(hint: ReceivedHint | None, *, started_at_s: float, now_s: float) -> Activity:
     """What a hint reports of the worker that started then. A hint from before its start is about another process."""
     if hint is None or now_s - hint.known_at_s > HINT_FRESH_S or hint.known_at_s < started_at_s:
         return NOT_KNOWN
@@ -67,10 +67,10 @@ class ActivityTracker:
     """What is known of every worker's activity: the newest hints, and a watch on each worker's processes."""
 
     def __init__(self) -> None:
-        self._hints: dict[int, Hint] = {}
+        self._hints: dict[int, ReceivedHint] = {}
         self._watches: dict[str, ProcessWatch] = {}
 
-    def receive(self, hints: tuple[Hint, ...]) -> None:
+    def receive(self, hints: tuple[ReceivedHint, ...]) -> None:
         """Replace the broker's earlier hints by its newest ones."""
         self._hints = {hint.pid: hint for hint in hints}
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from math import ceil
 
 from headway.agent.config.host_file import HostFile
-from headway.agent.model import Activity, Hint
+from headway.agent.model import Activity, ReceivedHint
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import WARM_S, Cost, CostModel
 from headway.agent.monitoring.resource_usage import ResourceUsage
@@ -34,7 +34,7 @@ class Monitor:
         self.capacity = HostCapacity(cpu_cores=0.0, memory_bytes=0)
         """What the host can give to workers."""
 
-    def receive(self, hints: tuple[Hint, ...]) -> None:
+    def receive(self, hints: tuple[ReceivedHint, ...]) -> None:
         """Take the broker's hints about workers."""
         self._activities.receive(hints)
 

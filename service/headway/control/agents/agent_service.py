@@ -15,11 +15,11 @@ from headway.control.agents.report_writer import ReportHeartbeat, ReportWriter
 from headway.control.agents.worker_quota import WorkerQuota
 from headway.control.bounds import DEFAULT, Bounds
 from headway.errors import Overloaded
-from headway.store.access.enrolment import Enrolment
+from headway.store.access.enrolment import Enrolment, enrolled
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts.host_assignments import HostAssignments, read_standings, unknown
 from headway.store.hosts.host_reports import HostReport
-from headway.store.hosts.hosts import LEASE_S, enrol, note_certificate, read_cluster_id
+from headway.store.hosts.hosts import LEASE_S, note_certificate, read_cluster_id
 from headway.store.leadership import note_ahead
 
 POLL_WAIT_MAX_S = 300.0
@@ -110,16 +110,7 @@ class AgentService:
         Raises:
             Conflict: another machine has this name.
         """
-        known = partial(
-            enrol,
-            name=enrolment.name,
-            host_id=enrolment.host_id,
-            boot_id=enrolment.boot_id,
-            agent_version=enrolment.agent_version,
-            hosts_max=enrolment.hosts_max,
-            address=enrolment.address or None,
-        )
-        host_id = await self._enrolling.let_in(enrolment.name, known)
+        host_id = await self._enrolling.let_in(enrolment.name, partial(enrolled, enrolment=enrolment))
         log.info("enrolled host=%s host_id=%s agent_version=%s", enrolment.name, host_id, enrolment.agent_version)
         return host_id
 

@@ -26,7 +26,7 @@ from headway.control.ingest.job_classes import JobClasses
 from headway.control.ingest.name_claims import NameClaims
 from headway.control.sliding_counter import SlidingCounter
 from headway.errors import HeadwayError, Overloaded, Unavailable
-from headway.scaling.model import TelemetryBatch
+from headway.scaling.model import Receipt, TelemetryBatch
 from headway.store.claimed_names import touch_producers
 from headway.store.engine import Engine, transaction
 from headway.store.events.event_log import EventLog
@@ -40,20 +40,6 @@ WAITING_BATCHES_MAX = 5_000
 GROUP_ITEMS_MAX = 50_000  # a file of a few MB, written in well under a second
 SWEEP_S = 30.0  # how soon another ingest's death is noticed; far below the lateness bound
 STOP_S = 10.0  # what is taken is written before the end, if that is possible at all
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What became of a batch. A duplicate was counted when it first came, and adds nothing."""
-
-    is_duplicate: bool
-    accepted_events: int = 0
-    accepted_samples: int = 0
-    corrected_times: int = 0
-    refused_items: int = 0
-    """Events and samples that were left out, because there is no room for their queues."""
-    refused: str = ""
-    """Why they were, and what to do."""
 
 
 @dataclass(slots=True, kw_only=True)

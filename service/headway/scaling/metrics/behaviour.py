@@ -31,8 +31,8 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Behaviour:
-    """What the live loop has measured of one pool."""
+class Timings:
+    """How long workers of a template take to start and to end."""
 
     start_up: Spread | None = None
     """From the spawn of a worker to ready."""
@@ -48,6 +48,12 @@ class Behaviour:
     """CPU seconds that a worker takes from the request to stop to its end."""
     exit_alone: Spread | None = None
     """The same as ``exit`` less what the workers waited for a core."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour(Timings):
+    """What the live loop has measured of one pool: timings of its template, and what is the pool's own."""
+
     dispatch_overhead_s: float | None = None
     """From the end of a job to the start of the next one in the same slot while jobs wait.
 

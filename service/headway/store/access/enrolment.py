@@ -78,7 +78,7 @@ async def join(conn: AsyncConnection, enrolment: Enrolment, *, caller: Known | N
             "this control plane lets a host in with a join token: make one with `headway token create --join` and set "
             "HEADWAY_JOIN_TOKEN_FILE on the host"
         )
-    host_id = await _enrolled(conn, enrolment)
+    host_id = await enrolled(conn, enrolment)
     if (await host_facts(conn, host_id))[1]:
         raise Forbidden(_has_own(enrolment.name))
     credential = await issue(conn, host_id, created_by="HEADWAY_TOKEN")
@@ -108,7 +108,7 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
             .values(uses_left=row.uses_left - 1, used_at=func.now())
         )
     await _require_unclaimed(conn, enrolment)
-    host_id = await _enrolled(conn, enrolment)
+    host_id = await enrolled(conn, enrolment)
     if (await host_facts(conn, host_id))[1]:
         if row.host_name is None:
             raise Forbidden(_has_own(enrolment.name))
@@ -157,7 +157,7 @@ async def _join_by_credential(conn: AsyncConnection, enrolment: Enrolment, calle
     known = await find(conn, caller.sha256)  # what a control plane keeps may be a second old
     if known is None or not serves(known):
         raise Unauthenticated(f"the credential of host {caller.name!r} was revoked, or a newer one took its place")
-    host_id = await _enrolled(conn, replace(enrolment, host_id=caller.host_id))
+    host_id = await enrolled(conn, replace(enrolment, host_id=caller.host_id))
     if host_id == caller.host_id:
         return Joined(host_id=host_id)
     # The host was forgotten, and is back: better seen under a new id than running unseen.
@@ -167,7 +167,8 @@ async def _join_by_credential(conn: AsyncConnection, enrolment: Enrolment, calle
     return Joined(host_id=host_id)
 
 
-async def _enrolled(conn: AsyncConnection, enrolment: Enrolment) -> str:
+async def enrolled(conn: AsyncConnection, enrolment: Enrolment) -> str:
+    """The id of the host, known from now on; whoever may enrol it has been found out. Raises as ``enrol`` does."""
     return await enrol(
         conn,
         name=enrolment.name,

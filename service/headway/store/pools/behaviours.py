@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.scaling.metrics.behaviour import Behaviour, Spread, behaviour_from_mapping, behaviour_to_mapping
+from headway.scaling.metrics.behaviour import Behaviour, Spread, Timings, behaviour_from_mapping, behaviour_to_mapping
 from headway.scaling.metrics.prediction_error import PredictionError
 from headway.store.tables import pool_behaviours
 
@@ -25,19 +25,6 @@ class Learned:
     """What that comes to, without what hosts have of its template."""
     prediction: PredictionError | None = None
     """How far its predictions of the last hour were off; ``None``: none was scored."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timings:
-    """How long workers of a template take, by the last observations of all hosts together."""
-
-    start_up: Spread | None = None
-    start_up_of_late_s: float | None = None
-    start_up_cpu_s: float | None = None
-    start_up_alone: Spread | None = None
-    exit: Spread | None = None
-    exit_cpu_s: float | None = None
-    exit_alone: Spread | None = None
 
 
 async def read_learned(conn: AsyncConnection) -> dict[str, Mapping[str, Any]]:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from prometheus_client.core import GaugeMetricFamily
 
 from headway.control.http.prometheus.gauges import gauge
-from headway.scaling.metrics.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour, Spread, Timings
 from headway.scaling.metrics.prediction_error import PredictionError
-from headway.store.pools.behaviours import Timings
 
 LAGS = (
     ("sample_lag", "How old the newest sample of the pool's queues is at an evaluation, while jobs wait."),
