@@ -1,4 +1,4 @@
-from headway.agent.workers.crash_backoff import PAUSE_MAX_S, PAUSE_MIN_S, WELL_S, Backoff
+from headway.agent.workers.crash_backoff import WELL_S, Backoff
 
 MAIL, WEB = ("mail", "rq"), ("web", "rq")
 
@@ -10,7 +10,15 @@ def test_pauses_double_from_ten_seconds_to_five_minutes() -> None:
         pauses_s.append(backoff.until_s(MAIL) - now_s - 1.0)
         now_s = backoff.until_s(MAIL)
     assert pauses_s == [10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0]
-    assert (PAUSE_MIN_S, PAUSE_MAX_S) == (10.0, 300.0)
+
+
+def test_days_of_failures_keep_the_longest_pause() -> None:
+    """2.0 to the power of 1,024 is no float."""
+    backoff, now_s = Backoff({}), 0.0
+    for _ in range(1_100):
+        backoff, before_s = backoff.failed(MAIL, started_at_s=now_s, now_s=now_s), now_s
+        now_s = backoff.until_s(MAIL)
+    assert now_s - before_s == 300.0
 
 
 def test_workers_that_were_started_together_fail_once() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from headway.agent.controlplane import client, rpc, session
 from headway.agent.controlplane import retry as talk
-from headway.agent.controlplane.retry import PAUSE_MAX_S, REFUSED_PAUSE_S, UNANSWERED_PAUSE_S, RetryState, Unanswered
+from headway.agent.controlplane.retry import PAUSE, REFUSED_PAUSE_S, UNANSWERED_PAUSE_S, RetryState, Unanswered
 from headway.errors import Forbidden, HeadwayError, NotFound, Unavailable
 from headway.store.hosts.hosts import LEASE_S
 
@@ -12,8 +12,8 @@ from headway.store.hosts.hosts import LEASE_S
 @pytest.mark.parametrize(
     ("error", "longest_s"),
     [
-        (Unavailable("cut off"), PAUSE_MAX_S),
-        (NotFound("no such host"), PAUSE_MAX_S),
+        (Unavailable("cut off"), PAUSE.longest_s),
+        (NotFound("no such host"), PAUSE.longest_s),
         (Unanswered("late"), UNANSWERED_PAUSE_S),
         (Forbidden("no"), REFUSED_PAUSE_S * 1.2),
     ],

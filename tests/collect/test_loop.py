@@ -14,6 +14,7 @@ from headway.collect.collector_loop import Collector, Collectors
 from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import StateFolder
 from headway.errors import Misconfigured, Unavailable
+from headway.local.backoff import DoublingPause
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.embedded import ensure_valkey
 from support.waiting import eventually
@@ -157,7 +158,7 @@ def test_a_bug_is_logged_and_what_was_not_sent_is_read_again(
     collector.turn()
     rq.queue().enqueue(work)
     stop = threading.Event()
-    monkeypatch.setattr(module, "PAUSE_MAX_S", 0.0)
+    monkeypatch.setattr(module, "PAUSE", DoublingPause(0.0, 0.0))
     with monkeypatch.context() as patch:
         patch.setattr(collector._broker, "cursor", lambda: stop.set() or 1 / 0)  # events were taken in by then
         collector.run(stop)
@@ -181,8 +182,8 @@ def test_more_than_one_batch_holds_goes_in_several(
 def test_collectors_stop_amid_any_pause_and_one_broken_broker_stops_no_other(
     rq: Rq, tmp_path: Path, control: Control, valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for pause in ("POLL_S", "PAUSE_MIN_S", "PAUSE_MAX_S"):
-        monkeypatch.setattr(module, pause, 600.0)
+    monkeypatch.setattr(module, "POLL_S", 600.0)
+    monkeypatch.setattr(module, "PAUSE", DoublingPause(600.0, 600.0))
     rq.queue().enqueue(work)
     brokers = {"a/b": valkey_url, "gone": "redis://127.0.0.1:1/0"}
     with StateFolder(tmp_path / "state") as folder:

@@ -13,12 +13,12 @@ from headway.collect.rq import PollResult, RqBroker
 from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import BEGIN_ANEW, StateFolder
 from headway.errors import Misconfigured, Unavailable
+from headway.local.backoff import DoublingPause
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
 POLL_S = 0.5  # a queue that wakes from nothing is seen within this; a poll costs the broker well under a millisecond
 CATCH_UP_S = 0.05  # the pause between polls that cannot take everything that is new: a third of the processor is left
-PAUSE_MIN_S = 0.5
-PAUSE_MAX_S = 5.0
+PAUSE = DoublingPause(0.5, 5.0)
 BATCH_ITEMS_MAX = 9_000  # ingest takes 10,000
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Collector:
                 # A bug. What was half taken in is forgotten, and read again from the last that was sent.
                 log.exception("collector failed connection=%s", self._connection)
                 self._broker, self._news = self._new_broker(), ChangeFilter()
-                pause_s = PAUSE_MAX_S
+                pause_s = PAUSE.longest_s
             stop.wait(pause_s)
 
     def close(self) -> None:
@@ -97,8 +97,7 @@ class Collector:
         if not self._failures:
             log.warning("broker lost connection=%s: %s", self._connection, error)
         self._failures += 1
-        longest_s: float = min(PAUSE_MIN_S * 2 ** min(self._failures - 1, 10), PAUSE_MAX_S)
-        return longest_s * random.uniform(0.5, 1.0)  # noqa: S311 - so that many do not come back together
+        return PAUSE.after_s(self._failures) * random.uniform(0.5, 1.0)  # noqa: S311 - so that many do not come back together
 
     def _back(self, poll_once: PollResult) -> None:
         if self._failures:

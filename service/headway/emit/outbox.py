@@ -18,12 +18,12 @@ from uuid import uuid4
 
 from headway.emit.outbox_folder import BEGIN_ANEW, read_json, write_json
 from headway.errors import HeadwayError, Invalid, Misconfigured, Unavailable
+from headway.local.backoff import DoublingPause
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
 VERSION = 1
 RESERVED_AT_ONCE = 1000  # at two batches a second the file is written for this every eight minutes
-PAUSE_MIN_S = 0.2
-PAUSE_MAX_S = 5.0
+PAUSE = DoublingPause(0.2, 5.0)
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Outbox:
         """How long to wait before the next ``push``: 0 after an answer, longer after each failure."""
         if not self._failures:
             return 0.0
-        longest_s: float = min(PAUSE_MIN_S * 2 ** min(self._failures - 1, 10), PAUSE_MAX_S)
+        longest_s = PAUSE.after_s(self._failures)
         return longest_s * (0.5 + 0.5 * self._chance())  # so that producers cut off together do not come back together
 
     def offer(

@@ -1,1 +1,1 @@
-"""What roles share on one machine: files that are whole at any moment, locks, and what ``/proc`` shows of processes."""
+"""What roles share on one machine: whole files, locks, what ``/proc`` shows of processes, and pauses that double."""

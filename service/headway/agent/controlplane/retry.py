@@ -4,9 +4,9 @@ import logging
 import random
 
 from headway.errors import HeadwayError, NotFound, Refused, Unavailable
+from headway.local.backoff import DoublingPause
 
-PAUSE_MIN_S = 0.2
-PAUSE_MAX_S = 4.0  # with as much until the connection is tried anew, all are back within ten seconds
+PAUSE = DoublingPause(0.2, 4.0)  # with as much until the connection is tried anew, all are back within ten seconds
 # What got no answer in time may have met a flood, which whoever asks again at once makes worse. With these pauses a
 # host asks no more often than when all is well, and still twice within a lease.
 UNANSWERED_PAUSE_S = 8.0
@@ -44,4 +44,4 @@ class RetryState:
         if isinstance(error, Unanswered):
             return random.uniform(0.0, UNANSWERED_PAUSE_S)  # noqa: S311 - no secret
         # Full jitter: agents that were cut off together do not come back together.
-        return random.uniform(0.0, min(PAUSE_MAX_S, PAUSE_MIN_S * 2.0 ** min(self._failures - 1, 30)))  # noqa: S311
+        return random.uniform(0.0, PAUSE.after_s(self._failures))  # noqa: S311

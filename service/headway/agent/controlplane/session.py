@@ -14,7 +14,7 @@ from headway.agent.controlplane.client import ControlClient, HostUpdate, PollAns
 from headway.agent.controlplane.enrolment import Membership
 from headway.agent.controlplane.isolation import Contact, isolation_limits_s
 from headway.agent.controlplane.report_queue import ReportQueue
-from headway.agent.controlplane.retry import PAUSE_MAX_S, RetryState
+from headway.agent.controlplane.retry import PAUSE, RetryState
 from headway.agent.controlplane.rpc import GivenUp
 from headway.agent.desired_state import DesiredState
 from headway.agent.model import Identity, ReceivedHint
@@ -270,14 +270,14 @@ class ControlSession:
             if isinstance(error, NotFound | Unauthenticated):
                 self.membership.forget(identity)
                 if was_let_in:  # it may be let in by something else that it has, and that need not wait for a person
-                    pause_s = min(pause_s, random.uniform(0.0, PAUSE_MAX_S))  # noqa: S311 - no secret
+                    pause_s = min(pause_s, random.uniform(0.0, PAUSE.longest_s))  # noqa: S311 - no secret
             if not is_last:
                 self._pause(pause_s)
             return None
         except Exception:
             # A defect of ours must not silence the host: it would count as lost while it works.
             log.exception("%s failed", talk.name)
-            self._pause(PAUSE_MAX_S)
+            self._pause(PAUSE.longest_s)
             return None
         talk.succeeded()
         return result

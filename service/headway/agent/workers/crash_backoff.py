@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-PAUSE_MIN_S = 10.0
-PAUSE_MAX_S = 300.0
+from headway.local.backoff import DoublingPause
+
+PAUSE = DoublingPause(10.0, 300.0)
 WELL_S = 600.0  # a kind that was well for so long after its last pause begins with the shortest again
 
 
@@ -46,5 +47,5 @@ class Backoff:
             return self
         is_new = known is None or now_s - known.until_s >= WELL_S
         failures = 1 if known is None or is_new else known.failures + 1
-        pause_s = min(PAUSE_MIN_S * 2.0 ** (failures - 1), PAUSE_MAX_S)
-        return replace(self, pauses={**self.pauses, kind: Pause(failures=failures, until_s=now_s + pause_s)})
+        pause = Pause(failures=failures, until_s=now_s + PAUSE.after_s(failures))
+        return replace(self, pauses={**self.pauses, kind: pause})

@@ -30,10 +30,10 @@ from headway.cli.process.heartbeat import Pulse, Sign
 from headway.cli.process.parent_watch import PARENT_FD
 from headway.cli.process.shutdown import Stopping
 from headway.errors import HeadwayError, Unavailable
+from headway.local.backoff import DoublingPause
 
 POLL_S = 0.1
-PAUSE_MIN_S = 0.5
-PAUSE_MAX_S = 30.0
+PAUSE = DoublingPause(0.5, 30.0)
 WELL_S = 60.0  # a child that ran this long has shown that it can: its next pause is the shortest again
 START_ATTEMPTS = 3
 GAP_S = 2.0  # between two polls: this process was stopped itself, and knows nothing of the time between
@@ -85,7 +85,7 @@ class _Retries:
     def failed(self, now_s: float, *, ran_s: float = 0.0) -> float:
         """Count a failure. Returns the pause before the next try."""
         self.failures = 1 if ran_s >= WELL_S else self.failures + 1
-        pause_s: float = min(PAUSE_MIN_S * 2 ** (self.failures - 1), PAUSE_MAX_S)
+        pause_s = PAUSE.after_s(self.failures)
         self.again_at_s = now_s + pause_s
         return pause_s
 

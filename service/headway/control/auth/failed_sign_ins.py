@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from headway.control.log_throttle import LogThrottle
 from headway.errors import HeadwayError, Overloaded
+from headway.local.backoff import DoublingPause
 from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction
 
 FREE_FAILURES = 10  # within FORGOTTEN_S: a token with a typing error, tried by hand
 FORGOTTEN_S = 60.0
-PAUSE_S = 1.0
-PAUSE_MAX_S = 60.0
+PAUSE = DoublingPause(1.0, 60.0)
 ADDRESSES_MAX = 10_000
 GOOD_MAX = 1_000  # of one address
 AUDITED_MAX = 30  # lines a minute, of all addresses
@@ -67,13 +67,13 @@ class FailedSignIns:
     async def failure(self, address: str, what: str, *, is_guess: bool = True) -> None:
         """``address`` has shown what is not known: count it, refuse guesses longer each time, and write it down."""
         known, now_s = self._of(address), self._clock()
-        if now_s - known.failed_at_s > max(FORGOTTEN_S, 2 * PAUSE_MAX_S):
+        if now_s - known.failed_at_s > max(FORGOTTEN_S, 2 * PAUSE.longest_s):
             known.failures = 0
         known.failures += is_guess
         known.failed_at_s = now_s
         self.failed += 1
         if known.failures > FREE_FAILURES:
-            pause_s = min(PAUSE_S * 2.0 ** min(known.failures - FREE_FAILURES - 1, 16), PAUSE_MAX_S)
+            pause_s = PAUSE.after_s(known.failures - FREE_FAILURES)
             known.refused_until_s = now_s + pause_s
         if self._throttle.due(address) is None or not self._may_audit(now_s):
             return

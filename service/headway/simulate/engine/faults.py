@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from headway.errors import Invalid
+from headway.local.backoff import DoublingPause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ class Faults:
 
     def back_off_after_s(self, crashes: int) -> float:
         """The pause before a worker that has crashed so often tries again."""
-        return min(self.back_off_max_s, self.back_off_s * 2.0 ** min(crashes - 1, 30))
+        return DoublingPause(self.back_off_s, self.back_off_max_s).after_s(crashes)
 
 
 def worker_lives(faults: Faults, draws: Random) -> Callable[[], float] | None:
