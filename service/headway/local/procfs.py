@@ -2,6 +2,12 @@
 
 A process is known again by its pid and its start in clock ticks since boot, within one boot: a pid alone may be another
 process's by now. Seconds are of the same clock, which counts from boot, sleep included, and never steps.
+
+``/proc`` itself, and not psutil, because an agent reads this of each worker every few seconds, beside any number of
+other processes. CPU time of a call in µs, here and by psutil 7.2, with 1,466 processes on the host: one process 12 and
+70, the children of one 270 and 18,900 (psutil reads every process), memory 25 and 49, user 18 and 27, environment 48
+and 44 (of any length), all pids 908 and 783. psutil's starts are seconds of a clock that steps, and loading it takes
+24 ms and 1.6 MB.
 """
 
 import os
