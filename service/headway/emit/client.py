@@ -4,20 +4,12 @@ from collections.abc import Callable
 
 import grpc
 
-from headway.errors import (
-    Forbidden,
-    HeadwayError,
-    Invalid,
-    Misconfigured,
-    NotFound,
-    Overloaded,
-    Unauthenticated,
-    Unavailable,
-)
+from headway.errors import HeadwayError, Unavailable
 from headway.scaling.model import Receipt, TelemetryBatch
 from headway.wire import codec
 from headway.wire.channel import Tls, handshake_failure
 from headway.wire.lines import Line, Lines
+from headway.wire.statuses import ERRORS
 from headway.wire.v1 import telemetry_pb2
 from headway.wire.v1.telemetry_pb2_grpc import TelemetryServiceStub
 
@@ -34,15 +26,6 @@ _OPTIONS = (
     # A proxy set up for the web has no way to the control plane, and loopback needs none.
     ("grpc.enable_http_proxy", 0),
 )
-_ERRORS: dict[grpc.StatusCode, type[HeadwayError]] = {
-    grpc.StatusCode.INVALID_ARGUMENT: Invalid,
-    grpc.StatusCode.NOT_FOUND: NotFound,
-    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
-    grpc.StatusCode.PERMISSION_DENIED: Forbidden,
-    grpc.StatusCode.FAILED_PRECONDITION: Misconfigured,
-    grpc.StatusCode.UNIMPLEMENTED: Misconfigured,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: Overloaded,
-}  # every other status: the batch may be right, the moment is not
 
 
 class TelemetryClient:
@@ -96,7 +79,7 @@ class TelemetryClient:
 
     def _failure(self, line: Line[TelemetryServiceStub], error: grpc.RpcError) -> HeadwayError:
         status, details = error.code(), error.details() or ""
-        kind = _ERRORS.get(status, Unavailable)
+        kind = ERRORS.get(status, Unavailable)  # of any other the batch may be right, the moment is not
         if status is grpc.StatusCode.DEADLINE_EXCEEDED:
             details = f"no answer within {self._deadline_s:g} s"
         elif (failure := handshake_failure(details)) is not None:

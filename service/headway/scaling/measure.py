@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TypeGuard
 
 from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueMetrics
@@ -33,7 +33,6 @@ SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the
 LOG_GAMMA = math.log(GAMMA)
 
 _bucket_s = attrgetter("bucket_s")
-_first = itemgetter(0)
 
 
 def bucket_start_s(at_s: float, *, span_s: float = BUCKET_S) -> float:

@@ -18,7 +18,6 @@ from headway_spark.event_log.log_files import held
 from headway_spark.event_log.schema import EVENTS
 
 TAIL_S = 86_400.0  # a job that came in the time asked for may end so much later
-UNIX_S = 1e8  # what is greater is a date; less is seconds from a trace's start
 
 LOADS = StructType(
     [

@@ -15,9 +15,10 @@ import pytest
 
 from headway import errors
 from headway.control.agents.disconnects import CALLS_AGAIN_S, WRITE_EVERY_S
-from headway.control.rpc.grpc_errors import STATUSES, status_of, with_status
+from headway.control.rpc.grpc_errors import status_of, with_status
 from headway.control.rpc.grpc_server import OPTIONS, RpcServer, serve
 from headway.settings import Address
+from headway.wire.statuses import STATUSES
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
 
 ANY_PORT = Address(host="127.0.0.1", port=0)

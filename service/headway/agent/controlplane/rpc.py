@@ -11,9 +11,10 @@ from typing import Any, Generic, TypeVar
 import grpc
 
 from headway.agent.controlplane.retry import Unanswered
-from headway.errors import Conflict, Forbidden, HeadwayError, NotFound, Refused, Unauthenticated, Unavailable
+from headway.errors import HeadwayError, Refused, Unavailable
 from headway.wire.channel import Tls, handshake_failure
 from headway.wire.lines import RETRYABLE, Line, Lines, Stub
+from headway.wire.statuses import ERRORS
 
 CALL_TIMEOUT_S = 10.0
 
@@ -29,12 +30,6 @@ OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.enable_http_proxy", 0),  # a proxy for the web is none for gRPC
 )
-_REFUSALS: dict[grpc.StatusCode, type[Refused]] = {
-    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
-    grpc.StatusCode.PERMISSION_DENIED: Forbidden,
-    grpc.StatusCode.NOT_FOUND: NotFound,
-    grpc.StatusCode.ABORTED: Conflict,
-}
 
 _Response = TypeVar("_Response")
 
@@ -135,7 +130,7 @@ class RpcCalls(Generic[Stub]):
         code, details = error.code(), error.details()
         failure = handshake_failure(details or "")
         if failure is None and code not in RETRYABLE:
-            return _REFUSALS.get(code, Refused)(f"the control plane at {line.address} refuses: {details} ({code.name})")
+            return ERRORS.get(code, Refused)(f"the control plane at {line.address} refuses: {details} ({code.name})")
         self._lines.failed(line, error)
         problem = failure or f"does not answer ({code.name}: {details})"
         kind = Unanswered if code is grpc.StatusCode.DEADLINE_EXCEEDED else Unavailable

@@ -1,4 +1,4 @@
-"""The one table from Headway's errors to gRPC's statuses. No servicer chooses a status."""
+"""Errors as gRPC answers them, by the table of ``headway.wire.statuses``. No servicer chooses a status."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -9,33 +9,12 @@ import grpc
 import grpc.aio
 
 from headway.control.log_throttle import LogThrottle
-from headway.errors import (
-    Conflict,
-    Forbidden,
-    HeadwayError,
-    Invalid,
-    Misconfigured,
-    NotFound,
-    Overloaded,
-    Refused,
-    Unauthenticated,
-    Unavailable,
-)
+from headway.errors import HeadwayError
 from headway.wire.channel import ANSWERED
+from headway.wire.statuses import STATUSES
 
 log = logging.getLogger(__name__)
 
-STATUSES: dict[type[HeadwayError], grpc.StatusCode] = {
-    Invalid: grpc.StatusCode.INVALID_ARGUMENT,
-    NotFound: grpc.StatusCode.NOT_FOUND,
-    Conflict: grpc.StatusCode.ABORTED,
-    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
-    Forbidden: grpc.StatusCode.PERMISSION_DENIED,
-    Misconfigured: grpc.StatusCode.FAILED_PRECONDITION,
-    Refused: grpc.StatusCode.INVALID_ARGUMENT,
-    Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Unavailable: grpc.StatusCode.UNAVAILABLE,
-}
 DETAILS_CHARS_MAX = 1_000  # details travel in a header, of which clients take 8 KiB by default
 
 _log_throttle = LogThrottle()
@@ -49,10 +28,7 @@ _Method = Callable[[_Servicer, _Request, Any], Awaitable[_Response]]
 
 def status_of(error: HeadwayError) -> grpc.StatusCode:
     """The status that shows a client what it can do about ``error``."""
-    for kind in type(error).__mro__:
-        if kind in STATUSES:
-            return STATUSES[kind]
-    return grpc.StatusCode.INTERNAL
+    return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), grpc.StatusCode.INTERNAL)
 
 
 def with_status(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Servicer, _Request, _Response]:
