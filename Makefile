@@ -49,7 +49,7 @@ check: install ## format, lint, types, contracts and the fast tests (3 minutes a
 quick: install ## lint, types, and the tests of what changed since main: a minute at most
 	@$(BIN)/python tools/quick.py
 
-proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to docs/proofs/
+proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to tests/proof/results/
 	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling
 
 bench: install ## run the benchmarks (ARGS="wake" for one); each prints its figures and the machine

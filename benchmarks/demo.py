@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-LEDGER = Path(__file__).with_suffix(".jsonl")
+LEDGER = Path(__file__).parent / "results" / "demo.jsonl"
 RUN_WITHIN_S = 1200.0
 WAYS = ("headway", "peak", "keda", "best_fixed")
 

@@ -1,8 +1,8 @@
 """Proofs: rounds of trouble, each drawn from a seed of its own, until the time asked for is used up.
 
-A round that ends is a line of ``docs/proofs/NAME.jsonl``: its seed, how long it took, its figures, the machine and the
-load it had. A proof that is broken off goes on after its last whole round when it is started again. What this run has
-found is printed at its end, also where it is broken off.
+A round that ends is a line of ``tests/proof/results/NAME.jsonl``: its seed, how long it took, its figures, the machine
+and the load it had. A proof that is broken off goes on after its last whole round when it is started again. What this
+run has found is printed at its end, also where it is broken off.
 """
 
 import itertools
@@ -21,7 +21,7 @@ import pytest
 
 from proof.ledger import summary
 
-PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
+RESULTS = Path(__file__).parent / "results"
 ROUNDS = pytest.StashKey[dict[str, list[dict[str, Any]]]]()
 """Proof -> the rounds that this run has ended."""
 
@@ -75,7 +75,7 @@ class Proof:
 
 def proven_commit() -> str | None:
     """What was proven; ``None`` where this is no checkout."""
-    words = ["git", "-C", str(PROOFS), "rev-parse", "--short", "HEAD"]
+    words = ["git", "-C", str(RESULTS), "rev-parse", "--short", "HEAD"]
     output = subprocess.run(words, capture_output=True, text=True, check=False)
     return output.stdout.strip() or None
 
@@ -92,11 +92,11 @@ def proof(request: pytest.FixtureRequest) -> Proof:
             sys.stdout.write(f"\n{name}: the round of seed {line['seed']} has ended well\n")
             sys.stdout.flush()
 
-    return Proof(ledger=PROOFS / f"{name}.jsonl", minutes=config.getoption("--proof-minutes"), log=log)
+    return Proof(ledger=RESULTS / f"{name}.jsonl", minutes=config.getoption("--proof-minutes"), log=log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for name, rounds in config.stash.get(ROUNDS, {}).items():
-        terminalreporter.write_sep("=", f"{PROOFS / name}.jsonl")
+        terminalreporter.write_sep("=", f"{RESULTS / name}.jsonl")
         for line in summary(name, rounds):
             terminalreporter.write_line(line)

@@ -1,6 +1,7 @@
 """What goes wrong, and what people see of it: each cause is made, and each view is read until it names the cause.
 
-Each cause is a test of its own, and a row of ``docs/proofs/shown.jsonl``, of which ``docs/proofs/shown.md`` is made.
+Each cause is a test of its own, and a row of ``tests/proof/results/shown.jsonl``, of which ``docs/proofs/shown.md`` is
+made.
 Causes of one group share an installation; one that fails is taken down, and the next cause begins in another.
 ``HEADWAY_SHOWN_PIPELINE=stand-in`` proves what needs no Spark without it.
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from proof.conftest import PROOFS, proven_commit
+from proof.conftest import RESULTS, proven_commit
 from shown.cause import Cause
 from shown.causes import CAUSES
 from shown.site import Site, site
@@ -21,7 +22,8 @@ from shown.table import judged, machine, settle, write_page
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1500)]
 
-LEDGER, PAGE = PROOFS / "shown.jsonl", PROOFS / "shown.md"
+LEDGER = RESULTS / "shown.jsonl"
+PAGE = Path(__file__).parents[2] / "docs/proofs/shown.md"
 HAS_SPARK = os.environ.get("HEADWAY_SHOWN_PIPELINE", "spark") == "spark"
 
 

@@ -91,7 +91,8 @@ def write_page(ledger: Path, page: Path) -> None:
     loads = sorted(row["load_1m"] for row in known)
     figures = (
         f"{len(known)} causes of {len(CAUSES)}, on {known[0]['cores']} cores at a load of {loads[0]} to {loads[-1]}. "
-        "Rows of [shown.jsonl](shown.jsonl); `stand-in` there is a pipeline of the same rows without Spark."
+        "Rows of [shown.jsonl](../../tests/proof/results/shown.jsonl); `stand-in` there is a pipeline of the same rows "
+        "without Spark."
     )
     page.write_text(f"{INTRO}\n{figures}\n\n" + "\n".join(lines) + "\n")
 
