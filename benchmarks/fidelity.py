@@ -45,7 +45,7 @@ def main() -> None:
     found = [each for workload in WORKLOADS.values() if (each := _compared(workload, ledger)) is not None]
     print("\n".join(table(found)))
     if options.page:
-        PAGE.write_text("\n".join(document(found, machine=_machine())) + "\n")
+        PAGE.write_text("\n".join(document(found, machine=_machine(), beside=options.beside)) + "\n")
 
 
 def _options() -> argparse.Namespace:
@@ -57,6 +57,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--ledger", type=Path, default=FOLDER / "ledger.jsonl", help="a line for each run")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where installations keep their data")
     parser.add_argument("--no-run", action="store_true", help="only show what is in the ledger")
+    parser.add_argument("--beside", default="nothing else", help="what else the machine does, for the page")
     parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     return parser.parse_args()
 
