@@ -9,7 +9,14 @@ INSTANT = ("test_instant.py",)
 LIMITS = ("test_limits.py", "test_limit_laws.py", "laws/test_law_06_bounds_hold.py")
 PAUSES = ("test_pause.py", "test_limits.py")
 SHARE = ("test_share.py", "test_allocate.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
-FLOORS = ("test_grants.py", "test_packing.py", "test_floor_scenarios.py", "test_floors.py", "test_floors_of_many.py")
+FLOORS = (
+    "test_grant_placement.py",
+    "test_grants.py",
+    "test_packing.py",
+    "test_floor_scenarios.py",
+    "test_floors.py",
+    "test_floors_of_many.py",
+)
 PERIOD = ("test_period.py",)
 PLACEMENT = ("test_placement.py", "test_share.py", "laws/test_law_07_no_worker_is_lost_or_invented.py")
 
@@ -391,8 +398,7 @@ MUTANTS = (
         ("-claim.priority, -self._size(claim), claim.pool", "claim.priority, -self._size(claim), claim.pool"),
         ("return min(part.wanted, granted - base) if part.is_burst else base", "return min(part.wanted, granted)"),
         ("while self._return():", "while False:"),
-        ("min(workers, part.missing, room.fitting(part.kind))", "min(workers, room.fitting(part.kind))"),
-        ("min(workers, part.missing, room.fitting(part.kind))", "0"),
+        ("min(workers, room.fitting(part.kind))", "0"),
         ("gained += self._top_up()", "pass"),
         ("if not moved and (not gained or not self._is_any_lacking()):", "if True:"),
         ("moves_max=self._moves_left", "moves_max=10**6"),
@@ -449,10 +455,20 @@ MUTANTS = (
     *_in(
         "allocation/grants.py",
         FLOORS,
+        ("for is_tight in (False, True):", "for is_tight in (False,):"),
+        ("placing.hardest_first(), placing.add_tightly", "placing.parts, placing.add_tightly"),
         ("not shares.is_guaranteed and placing.stay_where_shut()", "False"),
         ("if workers < shares.granted[pool]", "if workers > shares.granted[pool]"),
         ("if shares.guaranteed[claim.pool] < min(", "if shares.guaranteed[claim.pool] >= min("),
         ("MORE_MOVES if does_go_on", "MORE_MOVES if not does_go_on"),
+    ),
+    *_in(
+        "allocation/host_demand.py",
+        ("test_hosts_wanted.py",),
+        ("by_size[(len(by_size) - 1) // 2]", "by_size[-1]"),
+        ("key=lambda kind: (typical.fitting(kind), kind)", "key=lambda kind: (-typical.fitting(kind), kind)"),
+        ("            left -= room.keep(kind, left)\n        while left", "            pass\n        while left"),
+        ("all_placed(targets, left, current, held=held)", "all_placed(targets, left, [], held=held)"),
     ),
     *_in(
         "placement/host_capacity.py",
@@ -504,7 +520,6 @@ MUTANTS = (
         ("(0 if is_of_rhythm else arrived_jobs)", "arrived_jobs"),
         ("after_s=each.near_s(tick_s)", "after_s=0.0"),
         ("unexplained_s = tuple(each_s for each_s in unexplained_s if each_s not in its_own)", "pass"),
-        ("from_s=max(now_s, due_s - half_s)", "from_s=due_s - half_s"),
         ("test in (is_due, is_near) for", "test in (is_due,) for"),
     ),
 )  # fmt: skip

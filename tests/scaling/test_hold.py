@@ -147,6 +147,22 @@ def test_a_burst_beyond_the_ceiling_does_not_price_the_workers_below_it() -> Non
     assert set(targets[30:]) == {1}
 
 
+def test_wants_that_differ_beyond_the_ceiling_only_are_no_gap() -> None:
+    """Eight and six wanted in turn are six all the time where six is the ceiling: no worker was ever missed again."""
+    memory, targets = Memory(), []
+    for tick, jobs in enumerate([*[8, 6] * 12, 0, 0]):
+        now_s = NOW_S + TICK_S * tick
+        seen = view(
+            queue(sampled_at_s=now_s, in_flight_jobs=jobs),
+            profile=profile(workers_max=6, hold_down_s=None),
+            running_workers=6,
+            start_up_s=4.0,
+        )
+        decision, memory = decide(seen, memory, now_s=now_s)
+        targets.append(decision.target_workers)
+    assert targets == [*[6] * 24, 0, 0]
+
+
 def test_a_profile_that_sets_the_hold_learns_none() -> None:
     busy = view(queue(in_flight_jobs=4), running_workers=4, profile=profile(hold_down_s=15.0))
     assert decide(busy, Memory(), now_s=NOW_S)[1].hold_costs is None

@@ -17,6 +17,7 @@ from support.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 VIDEO = Template(name="video", content_hash="1", cpu_cores=2.0, memory_bytes=0)
+AUDIO = Template(name="audio", content_hash="1", cpu_cores=3.0, memory_bytes=0)
 
 
 def host(name: str, cpu_cores: int = 4, *templates: Template, **values: Any) -> Host:
@@ -51,6 +52,13 @@ def test_what_has_no_place_becomes_hosts_of_the_typical_size() -> None:
     (wanted,) = wanted_hosts([host("a"), host("b"), host("c", 64, VIDEO)], outcome("mail", 17))
     assert (wanted.sign, wanted.hosts, wanted.workers) == (Sign.MISSING, 3, 9)  # 17 - 8, four on each
     assert (wanted.templates, wanted.pools, wanted.since_s) == (("mail",), ("mail",), NOW_S)
+
+
+def test_missing_hosts_are_filled_with_the_largest_workers_first() -> None:
+    """Two hosts of five cores hold one of three and one of two cores each."""
+    lost = host("lost", 5, VIDEO, AUDIO, is_known=False)
+    (wanted,) = wanted_hosts([lost], outcome("audio", 2, template="audio"), outcome("video", 2, template="video"))
+    assert (wanted.hosts, wanted.workers) == (2, 4)
 
 
 def test_pools_that_may_be_on_the_same_hosts_share_what_is_missing() -> None:
@@ -90,6 +98,15 @@ def test_while_hosts_are_silent_what_they_held_is_missing() -> None:
 def test_hosts_without_which_all_would_have_a_place_are_spare() -> None:
     (wanted,) = wanted_hosts([host("a"), host("b"), host("c", 8)], outcome("mail", 5))
     assert (wanted.sign, wanted.hosts, wanted.host_names) == (Sign.SPARE, 2, ("a", "b"))
+
+
+def test_a_host_whose_workers_would_find_the_room_of_others_in_pieces_is_not_spare() -> None:
+    """A core is free on each of two hosts, and one that leaves takes two."""
+    hosts = [host("a", 2), host("b", 2), host("c", 2)]
+    there = [("mail", "a"), ("mail", "b"), ("video", "c")]
+    rows = [Assignment(pool=pool, host_id=name, template=pool, base_workers=1) for pool, name in there]
+    pools = [outcome("mail", 2), outcome("video", 1, template="video")]
+    assert [each.host_names for each in hosts_wanted(pools, rows, hosts, now_s=NOW_S)] == [("a",)]
 
 
 def test_where_nobody_wants_anything_one_host_stays() -> None:

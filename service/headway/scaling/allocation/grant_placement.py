@@ -117,7 +117,7 @@ class Realising:
         for part, left in freed.items():
             for host_id, workers in left.items():
                 room = self._placing.rooms.by_host[host_id]
-                if back := min(workers, part.missing, room.fitting(part.kind)):
+                if back := min(workers, room.fitting(part.kind)):
                     self._placing.put(part, host_id, back)
 
     def _return(self) -> int:

@@ -18,6 +18,7 @@ from headway.scaling.placement.placement import placed_workers
 SPARE_SCAN_EVERY_S = (
     60.0  # trying to do without hosts costs some tens of milliseconds, and nobody removes one in a hurry
 )
+TRIES_MAX = 12  # ten find how many of a thousand hosts can go
 CUTS = frozenset({"capacity", "share"})
 
 
@@ -192,16 +193,15 @@ def spare(outcomes: Sequence[Outcome], rows: Sequence[Assignment], hosts: Sequen
     needed = {row.host_id for row in held}
     candidates = [host for host in _least_first(serving, rows) if host.host_id not in needed]
 
-    def do_fit(without: int) -> bool:
-        gone = {host.host_id for host in candidates[:without]}
-        left = [host for host in serving if host.host_id not in gone]
+    def can_spare(gone: Sequence[Host]) -> bool:
+        ids = {host.host_id for host in gone}
+        left = [host for host in serving if host.host_id not in ids]
         return all_placed(targets, left, current, held=held) is not None
 
-    count = _most(len(candidates) if targets else max(0, len(candidates) - 1), do_fit)
-    if not count:
+    gone = _most(candidates if targets else candidates[:-1], can_spare)
+    if not gone:
         return ()
-    names = tuple(sorted(host.name for host in candidates[:count]))
-    return (HostsWanted(sign=Sign.SPARE, hosts=count, host_names=names),)
+    return (HostsWanted(sign=Sign.SPARE, hosts=len(gone), host_names=tuple(sorted(host.name for host in gone))),)
 
 
 def _least_first(hosts: Iterable[Host], rows: Iterable[Assignment]) -> list[Host]:
@@ -216,16 +216,22 @@ def _least_first(hosts: Iterable[Host], rows: Iterable[Assignment]) -> list[Host
     return [room.host for room in order]
 
 
-def _most(most: int, is_fine: Callable[[int], bool]) -> int:
-    """The greatest count up to ``most`` that is fine, where all smaller ones are."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if is_fine(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _most(candidates: Sequence[Host], can_spare: Callable[[Sequence[Host]], bool]) -> Sequence[Host]:
+    """As many as can be spared together, the first ones first; who cannot be is passed over, while tries are left."""
+    gone: list[Host] = []
+    left, tries = candidates, TRIES_MAX
+    while left and tries:
+        low, high = 0, len(left)
+        while low < high and tries:
+            tries -= 1
+            middle = (low + high + 1) // 2
+            if can_spare([*gone, *left[:middle]]):
+                low = middle
+            else:
+                high = middle - 1
+        gone += left[:low]
+        left = left[low + 1 :]
+    return gone
 
 
 def _of_sign(wanted: Iterable[HostsWanted], sign: Sign) -> tuple[HostsWanted, ...]:
