@@ -55,6 +55,7 @@ def test_a_broken_file_keeps_the_old_one_and_says_so_once(
         path.write_text(broken)
     assert [watched.is_changed() for _ in range(4)] == [False] * 4
     assert argv(watched) == ("sh",)
+    assert watched.has_mistakes
     (reported,) = caplog.messages
     assert reported.startswith(f"the host file is kept as it was: {path}")
     path.write_text(TWO)
@@ -70,3 +71,13 @@ def test_what_was_only_touched_is_no_change(path: Path) -> None:
 def test_at_the_start_there_is_nothing_to_keep(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured):
         WatchedFile(tmp_path / "host.toml")
+
+
+def test_a_file_that_is_as_it_was_again_has_no_mistakes(path: Path) -> None:
+    watched = WatchedFile(path)
+    path.write_text("[")
+    assert not watched.is_changed(is_asked=True)
+    assert watched.has_mistakes
+    path.write_text(ONE)
+    assert not watched.is_changed(is_asked=True)
+    assert not watched.has_mistakes

@@ -179,6 +179,12 @@ def test_a_host_that_is_shut_keeps_what_runs_and_gets_nothing_new(shut: dict[str
     assert by_host(place([target(12)], hosts, [row("a", 2)])) == {"a": 2, "b": 8}
 
 
+def test_a_host_file_with_mistakes_shuts_no_host() -> None:
+    """The one before is in force."""
+    mistaken = (HostProblem(kind=HostProblemKind.HOST_FILE),)
+    assert by_host(place([target(1)], [host("a", problems=mistaken)], [])) == {"a": 1}
+
+
 def test_a_little_memory_pressure_shuts_no_host() -> None:
     assert by_host(place([target(1)], [host("a", memory_pressure=0.09)], [])) == {"a": 1}
 

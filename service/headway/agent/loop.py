@@ -27,7 +27,7 @@ from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
 from headway.errors import Refused
 from headway.local import procfs
-from headway.scaling.model import Assignment, Worker
+from headway.scaling.model import Assignment, HostProblem, HostProblemKind, Worker
 from headway.scaling.reconcile import Upkeep, reconcile
 from headway.wire.channel import Tls
 
@@ -172,8 +172,10 @@ class Agent:
 
     def _take_host_file(self, fleet: WorkerManager, *, is_due: bool) -> bool:
         is_asked = self._wakes.take_reload()
-        if not (is_asked or is_due) or not self._setup.host_file.is_changed(is_asked=is_asked):
-            return False
+        watched = self._setup.host_file
+        had_mistakes = watched.has_mistakes
+        if not (is_asked or is_due) or not watched.is_changed(is_asked=is_asked):
+            return watched.has_mistakes != had_mistakes
         fleet.use(self._host_file)
         return True
 
@@ -225,6 +227,9 @@ class Agent:
         )
         fleet.output.clear(fleet.printing())
 
+    def _mistakes(self) -> tuple[HostProblem, ...]:
+        return (HostProblem(kind=HostProblemKind.HOST_FILE),) if self._setup.host_file.has_mistakes else ()
+
     def _publish(self, fleet: WorkerManager, link: ControlSession, *, is_urgent: bool) -> None:
         link.publish(
             HostUpdate(
@@ -232,7 +237,7 @@ class Agent:
                 templates=self._measures.templates(self._host_file),
                 workers=fleet.all_workers(self._measures.activity),
                 labels=self._host_file.labels,
-                problems=fleet.storage.problems,
+                problems=(*fleet.storage.problems, *self._mistakes()),
             ),
             ended=fleet.take_ended(),
             start_ups=fleet.take_start_ups(),

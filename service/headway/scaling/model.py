@@ -48,14 +48,16 @@ class HostProblemKind(StrEnum):
     """The folder in which it records what runs takes no more: it starts no worker."""
     LOG_FOLDER = "log_folder"
     """The folder of what workers print takes no more."""
+    HOST_FILE = "host_file"
+    """The changed host file has mistakes, and the one before is in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostProblem:
-    """One thing that keeps an agent from its work, and the errno that the system gave for it."""
+    """One thing that keeps an agent from its work, and the errno that the system gave for it, 0 where none."""
 
     kind: HostProblemKind
-    error_number: int
+    error_number: int = 0
 
 
 class EventKind(StrEnum):
@@ -370,7 +372,12 @@ class Host:
     is_confirmed: bool = True
     """False: the database was perhaps restored since its last report, and what is known of it may be of long ago."""
     problems: tuple[HostProblem, ...] = ()
-    """What keeps its agent from its work; it gets nothing new."""
+    """What keeps its agent from its work."""
+
+    @property
+    def can_write(self) -> bool:
+        """Whether its agent can record what it starts, and workers can print; else it gets nothing new."""
+        return all(each.kind is HostProblemKind.HOST_FILE for each in self.problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ _KINDS_BACK = {number: kind for kind, number in _KINDS.items()}
 _PROBLEMS = {
     HostProblemKind.STATE_FOLDER: agent_pb2.HOST_PROBLEM_KIND_STATE_FOLDER,
     HostProblemKind.LOG_FOLDER: agent_pb2.HOST_PROBLEM_KIND_LOG_FOLDER,
+    HostProblemKind.HOST_FILE: agent_pb2.HOST_PROBLEM_KIND_HOST_FILE,
 }
 _PROBLEMS_BACK = {number: kind for kind, number in _PROBLEMS.items()}
 

@@ -292,7 +292,22 @@ async def test_a_host_whose_disk_is_full_is_shown_with_what_follows(
     problems = {host["name"]: host["problems"] for host in (await client.get("/v1/hosts")).json()["hosts"]}
     assert problems["full"] == [f"its agent {words}"]
     assert problems["well"] == []
+    can_write = {host["name"]: host["can_write"] for host in (await client.get("/v1/hosts")).json()["hosts"]}
+    assert (can_write["full"], can_write["well"]) == (False, True)
     assert 'headway_health_reason{reason="host_disk"} 1' in (await client.get("/metrics")).text
+
+
+async def test_a_host_file_with_mistakes_is_shown_and_closes_no_host(client: httpx.AsyncClient, seed: Seed) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.execute("update hosts set problems = '{\"host_file\": 0}' where name = 'a'")
+    words = "goes by the host file from before: the changed one has mistakes, which the agent's log names"
+    pool = await pool_of(client)
+    assert (pool["state"], pool["causes"]) == ("on_time", [f"the agent of a {words}"])
+    assert pool["health"]["kinds"] == ["host_file"]
+    assert pool["health"]["reasons"] == [f"the agent of 1 host {words}: see `headway get hosts`"]
+    (host,) = (await client.get("/v1/hosts")).json()["hosts"]
+    assert (host["problems"], host["can_write"]) == ([f"its agent {words}"], True)
 
 
 async def test_a_pool_whose_hosts_all_have_a_full_disk_has_none(client: httpx.AsyncClient, seed: Seed) -> None:

@@ -1,4 +1,4 @@
-"""``host.toml`` as it is read again when it changes. One with mistakes changes nothing but the log."""
+"""``host.toml`` as it is read again when it changes. One with mistakes is logged and reported, and changes nothing."""
 
 import logging
 from pathlib import Path
@@ -19,6 +19,8 @@ class WatchedFile:
         self._path = path
         self._read = self._seen = _stat_of(path)
         self.now: HostFile = load(path)
+        self.has_mistakes = False
+        """Whether the newest content has, so that the one before is in force."""
 
     def is_changed(self, *, is_asked: bool = False) -> bool:
         """Whether another content is in force now than at the last call.
@@ -37,7 +39,9 @@ class WatchedFile:
             found = load(self._path)
         except HeadwayError as error:
             log.error("the host file is kept as it was: %s", error)  # noqa: TRY400 - its trace adds nothing
+            self.has_mistakes = True
             return False
+        self.has_mistakes = False
         if found == self.now:
             log.info("read again, and nothing is new in file=%s", self._path)
             return False

@@ -162,7 +162,7 @@ def _state(row: dict[str, Any]) -> str:
         return _beside("silent", row)
     if row["hung_up_s"] is not None:
         return _beside("connection lost", row)
-    if row["problems"]:
+    if not row["can_write"]:
         return _beside("cannot write", row)
     return "drained" if row["state"] == "draining" and not row["workers"] else str(row["state"])
 

@@ -88,7 +88,7 @@ function showHost(element, host, now_s) {
 function condition(host) {
   if (!host.is_known) return ["unreachable", "stale", "Its agent does not report: what it runs is not known, and may still run."];
   if (host.hung_up_s !== null) return ["connection lost", "stale", "Its agent has ended, hangs, or is partitioned: what it runs may have changed since its last report."];
-  if (host.problems.length) return ["cannot write", "at_risk", `It gets nothing new: ${host.problems.join("; ")}.`];
+  if (!host.can_write) return ["cannot write", "at_risk", `It gets nothing new: ${host.problems.join("; ")}.`];
   if (host.state === "draining") {
     return host.workers.length ? ["draining", "scaling", "Its workers leave as what replaces them runs elsewhere."] : ["drained", "scaling", "Nothing runs here any more, and nothing new comes."];
   }

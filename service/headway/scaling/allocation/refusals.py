@@ -94,9 +94,9 @@ def _all_shut(claim: Claim, able: Sequence[RemainingCapacity], kind: str) -> str
     state, cure = "is cordoned, draining or short of memory", "uncordon one"
     if all(room.host.state is HostState.CORDONED for room in able):
         state = "is cordoned"
-    elif all(room.host.problems for room in able):
+    elif not any(room.host.can_write for room in able):
         state, cure = "cannot write to its state or log folder", "make room on one"
-    elif any(room.host.problems for room in able):
+    elif not all(room.host.can_write for room in able):
         state, cure = f"{state}, or cannot write to its state or log folder", "uncordon or mend one"
     return (
         f"every host with template {claim.template!r} {state} ({names}); "

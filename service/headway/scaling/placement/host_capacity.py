@@ -21,7 +21,7 @@ LEVELS = 100  # a host's load counts in hundredths: what differs by less is equa
 def is_open(host: Host) -> bool:
     """Whether the host may get anything new: it serves, can record it, and its memory is not under pressure."""
     pressure = host.capacity.memory_pressure
-    is_serving = host.is_known and host.state is HostState.SERVING and not host.problems
+    is_serving = host.is_known and host.state is HostState.SERVING and host.can_write
     return is_serving and (pressure is None or pressure < MEMORY_PRESSURE_MAX)
 
 

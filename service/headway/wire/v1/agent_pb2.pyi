@@ -53,6 +53,8 @@ class _HostProblemKindEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper
     """The state folder takes no record of what runs."""
     HOST_PROBLEM_KIND_LOG_FOLDER: _HostProblemKind.ValueType  # 2
     """The folder of what workers print takes nothing."""
+    HOST_PROBLEM_KIND_HOST_FILE: _HostProblemKind.ValueType  # 3
+    """The changed host file has mistakes: the one before is in force."""
 
 class HostProblemKind(_HostProblemKind, metaclass=_HostProblemKindEnumTypeWrapper): ...
 
@@ -61,6 +63,8 @@ HOST_PROBLEM_KIND_STATE_FOLDER: HostProblemKind.ValueType  # 1
 """The state folder takes no record of what runs."""
 HOST_PROBLEM_KIND_LOG_FOLDER: HostProblemKind.ValueType  # 2
 """The folder of what workers print takes nothing."""
+HOST_PROBLEM_KIND_HOST_FILE: HostProblemKind.ValueType  # 3
+"""The changed host file has mistakes: the one before is in force."""
 global___HostProblemKind = HostProblemKind
 
 @typing.final
@@ -537,7 +541,7 @@ class HostProblem(google.protobuf.message.Message):
     ERROR_NUMBER_FIELD_NUMBER: builtins.int
     kind: global___HostProblemKind.ValueType
     error_number: builtins.int
-    """What the system said: an errno of Linux."""
+    """What the system said: an errno of Linux, 0 where it said nothing."""
     def __init__(
         self,
         *,

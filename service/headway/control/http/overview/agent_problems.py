@@ -1,20 +1,26 @@
 """What keeps agents from their work, of several hosts together."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from headway.control.http.overview.pool_places import listed
-from headway.control.http.schemas.host_problems import FOLDERS, problem_text
+from headway.control.http.schemas.host_problems import problem_text
+from headway.control.http.schemas.responses import ReasonKind
 from headway.scaling.explain import counted
-from headway.scaling.model import HostProblem
+from headway.scaling.model import HostProblem, HostProblemKind
 from headway.store.overview import HostRow
 
+REASONS: Mapping[HostProblemKind, ReasonKind] = {
+    HostProblemKind.STATE_FOLDER: "host_disk",
+    HostProblemKind.LOG_FOLDER: "host_disk",
+    HostProblemKind.HOST_FILE: "host_file",
+}
 
-def counted_problems(rows: Iterable[HostRow]) -> list[str]:
-    """A sentence for each kind of problem, that names no host."""
-    return [
-        f"{_agents(len(names))} {counted(len(names), 'host')} {problem_text(problem)}: see `headway get hosts`"
-        for names, problem in _by_kind(rows)
-    ]
+
+def counted_problems(rows: Iterable[HostRow]) -> Iterator[tuple[ReasonKind, str]]:
+    """A reason and a sentence for each kind of problem, that names no host."""
+    for names, problem in _by_kind(rows):
+        whose = f"{_agents(len(names))} {counted(len(names), 'host')}"
+        yield REASONS[problem.kind], f"{whose} {problem_text(problem)}: see `headway get hosts`"
 
 
 def named_problems(rows: Iterable[HostRow]) -> list[str]:
@@ -25,7 +31,7 @@ def named_problems(rows: Iterable[HostRow]) -> list[str]:
 def _by_kind(rows: Iterable[HostRow]) -> Iterator[tuple[list[str], HostProblem]]:
     """The names of the hosts that report a problem of each kind, and what one of them says of it."""
     reporting = [row.host for row in rows if row.host.is_known]
-    for kind in FOLDERS:
+    for kind in HostProblemKind:
         found = [(host.name, each) for host in reporting for each in host.problems if each.kind is kind]
         if found:
             yield [name for name, _ in found], found[0][1]

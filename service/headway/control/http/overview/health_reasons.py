@@ -140,7 +140,7 @@ def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
     if more:
         who = f"{counted(more, 'host')} {'reports' if more == 1 else 'report'}"
         found_reasons.append(f"{who} labels or templates that no join token allowed there: see `headway get hosts`")
-    unable = [Reason("host_disk", text) for text in counted_problems(found)]
+    unable = [Reason(kind, text) for kind, text in counted_problems(found)]
     return [*(Reason("host", text) for text in found_reasons), *unable, *_host_certificates(found)]
 
 

@@ -65,7 +65,7 @@ def no_host(profile: Profile, places: Places) -> str | None:
     rows = places.of_template(profile.template)
     able = [row for row in rows if _fits(row.host, profile)]
     serving = [row for row in able if row.host.is_known and row.host.state is HostState.SERVING]
-    if any(not row.host.problems for row in serving):
+    if any(row.host.can_write for row in serving):
         return None
     if serving:
         return f"no host with template {profile.template!r} can write to its state or log folder"

@@ -1,21 +1,20 @@
 """What keeps an agent from its work, in words."""
 
 import os
-from collections.abc import Mapping
 
 from headway.scaling.model import Host, HostProblem, HostProblemKind
-
-FOLDERS: Mapping[HostProblemKind, tuple[str, str]] = {
-    HostProblemKind.STATE_FOLDER: ("state folder", "so no worker is started there"),
-    HostProblemKind.LOG_FOLDER: ("log folder", "so what workers print there is lost"),
-}
-"""Kind -> the folder that takes nothing, and what follows."""
 
 
 def problem_text(problem: HostProblem) -> str:
     """What follows the name of the agent."""
-    folder, then = FOLDERS[problem.kind]
-    return f"cannot write to its {folder} ({os.strerror(problem.error_number)}), {then}"
+    why = os.strerror(problem.error_number)
+    match problem.kind:
+        case HostProblemKind.STATE_FOLDER:
+            return f"cannot write to its state folder ({why}), so no worker is started there"
+        case HostProblemKind.LOG_FOLDER:
+            return f"cannot write to its log folder ({why}), so what workers print there is lost"
+        case HostProblemKind.HOST_FILE:
+            return "goes by the host file from before: the changed one has mistakes, which the agent's log names"
 
 
 def problems_of(host: Host) -> list[str]:

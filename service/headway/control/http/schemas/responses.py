@@ -139,7 +139,9 @@ class HostOut(Given):
     refused: list[str]
     """A sentence for each label and template that it reports and that its join token does not allow."""
     problems: list[str]
-    """A sentence for each thing that keeps its agent from its work, as a full disk; it gets nothing new meanwhile."""
+    """A sentence for each thing that keeps its agent from its work, as a full disk."""
+    can_write: bool
+    """False: its agent cannot write to its state or log folder, and it gets nothing new."""
     failing_templates: list[str]
     """Those whose workers, in the last 10 minutes, have done nothing here but end too early."""
     forced_workers: Mapping[str, int]
@@ -174,6 +176,7 @@ class HostOut(Given):
             labels=row.host.labels,
             refused=list(row.refused),
             problems=problems_of(row.host),
+            can_write=row.host.can_write,
             failing_templates=sorted(row.host.failing),
             forced_workers=row.forced_workers,
             epoch_ahead=row.epoch_ahead,
@@ -276,6 +279,7 @@ ReasonKind = Literal[
     "credentials",
     "host",
     "host_disk",
+    "host_file",
     "capacity",
     "unstarted",
     "crash_loop",
