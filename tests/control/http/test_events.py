@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -13,12 +14,14 @@ import pytest
 
 from control.http.conftest import Bound
 from headway.control.http.http_server import HttpServer
-from headway.control.http.overview.broadcaster import VIEWERS_MAX, Feed
+from headway.control.http.overview.broadcaster import PAUSE_MAX_S, REFRESH_S, VIEWERS_MAX, Feed
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.profile import Profile
 from support.seed import Seed
+from support.tree import ROOT
 
 PROMPTLY_S = 30.0
+READ_S = 3.0  # to make an overview, and to bring it to the page
 
 
 @asynccontextmanager
@@ -152,3 +155,12 @@ async def test_one_viewer_too_many_is_refused(api) -> None:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api(feed=feed)), base_url="http://localhost") as client:
         answer = await client.get("/v1/events")
     assert (answer.status_code, answer.headers["content-type"]) == (429, "application/problem+json")
+
+
+@pytest.mark.parametrize(("took_s", "pause_s"), [(0.02, 1.0), (0.2, 2.0), (2.0, 5.0), (30.0, 5.0)])
+def test_snapshots_that_take_long_come_less_often_and_before_the_page_gives_up(took_s: float, pause_s: float) -> None:
+    """On a busy machine a snapshot of 2 s was followed by a pause of 20 s, and the page said that nobody answered."""
+    assert Feed().pause_after_s(took_s) == pytest.approx(pause_s)
+    quiet = re.search(r"const QUIET_MS = ([\d_]+);", (ROOT / "service/headway/control/web/stream.js").read_text())
+    assert quiet is not None
+    assert int(quiet[1].replace("_", "")) / 1000.0 >= PAUSE_MAX_S + REFRESH_S + READ_S

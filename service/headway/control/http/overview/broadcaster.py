@@ -12,6 +12,7 @@ from headway.errors import HeadwayError, Overloaded
 PAUSE_S = 1.0  # a person reads no faster, whatever the pipeline writes
 REFRESH_S = 3.0  # also without a notification: what stops sends none, and must be seen within 10 s
 BUSY_FRACTION_MAX = 0.1  # of the time may go into snapshots; with very many queues they come less often
+PAUSE_MAX_S = 5.0  # but for this: where Postgres or the machine is slow, the page would say that nobody answers
 VIEWERS_MAX = 200
 CLOSE_S = 0.5  # a snapshot under way takes far less, unless the database hangs
 
@@ -45,6 +46,10 @@ class Feed:
     def is_idle(self) -> bool:
         """Nobody watches, and nothing is made."""
         return self._runner is None
+
+    def pause_after_s(self, took_s: float) -> float:
+        """How long no snapshot is made after one that took ``took_s``."""
+        return max(self._pause_s, min(took_s / BUSY_FRACTION_MAX, PAUSE_MAX_S))
 
     def publish(self) -> None:
         """Something changed: those who watch get a new snapshot, soon."""
@@ -94,7 +99,7 @@ class Feed:
             began_s = clock()
             await self._publish(compute)
             took_s = clock() - began_s
-            await _wait(self._closed, max(self._pause_s, took_s / BUSY_FRACTION_MAX))
+            await _wait(self._closed, self.pause_after_s(took_s))
             await _wait(self._due, self._refresh_s)
         # What nobody watched grows old; the next viewer waits for a new one.
         self._latest = self._runner = None
