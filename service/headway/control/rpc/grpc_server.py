@@ -38,12 +38,12 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.absolute_max_metadata_size", 16_384),
     # Nor are they dropped for having waited: who is dropped comes again, and waits anew.
     ("grpc.server_max_unrequested_time_in_server", 300),
-    # An agent that hangs, or is cut off, is noticed 9 s after its last word at most: gRPC pings a connection that is
+    # An agent that hangs, or is cut off, is noticed 7 s after its last word at most: gRPC pings a connection that is
     # quiet for keepalive_time, and ends it after ping_timeout without an answer. Pings need no Python: those of 1,000
     # agents take less than 1 % of a core.
-    ("grpc.keepalive_time_ms", 4_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.http2.ping_timeout_ms", 5_000),  # else gRPC waits a minute for the answer, whatever the line above sets
+    ("grpc.keepalive_time_ms", 3_000),
+    ("grpc.keepalive_timeout_ms", 4_000),
+    ("grpc.http2.ping_timeout_ms", 4_000),  # else gRPC waits a minute for the answer, whatever the line above sets
     ("grpc.http2.max_pings_without_data", 0),  # else two after an answer, and then none for a minute
     # Agents may ping as often as they like, calls or none: a connection dropped as "too many pings" helps nobody.
     ("grpc.keepalive_permit_without_calls", 1),

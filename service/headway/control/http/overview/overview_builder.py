@@ -42,8 +42,10 @@ from headway.store.pools.profiles import StoredProfile, list_profiles
 Shown = TypeVar("Shown")
 
 SHOWN_DECISIONS = 20
-AILING_S = 5.0  # many balancers may ask, and an overview of ten thousand queues takes a second
-AILING_MAX_S = 10.0  # nobody is answered with what is older
+AILING_S = 3.0  # many balancers may ask, and an overview of ten thousand queues takes a second
+AILING_MAX_S = (
+    5.0  # nobody is answered with what is older: a host that hangs is shown within 15 s, also to who asks alone
+)
 
 
 @dataclass(frozen=True, kw_only=True)
