@@ -107,3 +107,10 @@ async def test_health_is_read_from_what_the_processes_left(client: httpx.AsyncCl
     health = (await client.get("/v1/health")).json()
     assert health["status"] == "degraded"
     assert health["pipelines"][0]["lag_s"] == pytest.approx(30.0, abs=5.0)
+
+
+def test_no_broker_is_to_blame_while_telemetry_is_refused() -> None:
+    """What collectors have read is telemetry too: people were sent to brokers that answered."""
+    row = HealthRow(**{**GOOD, "read_ages_s": {"redis": 60.0}})
+    assert health_of(row, has_event_log=True).kinds == ["broker"]
+    assert health_of(row, has_event_log=False).kinds == ["event_log"]

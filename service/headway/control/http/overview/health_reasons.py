@@ -53,8 +53,11 @@ def health_of(
         now_s: The time by this control plane's clock, when ``row`` was read.
         more: What else this control plane knows of.
     """
-    reasons = [*_leader(row), *_pipelines(row.pipelines), *_brokers(row.read_ages_s), *_upkeep(row), *_tokens(row)]
-    reasons += [*_telemetry(telemetry, has_event_log=has_event_log), *_clock(row, now_s=now_s), *more]
+    refused = _telemetry(telemetry, has_event_log=has_event_log)
+    # What collectors read is telemetry too: where that is refused, they and their brokers are not to blame.
+    unread = [] if any(each.kind == "event_log" for each in refused) else _brokers(row.read_ages_s)
+    reasons = [*_leader(row), *_pipelines(row.pipelines), *unread, *_upkeep(row), *_tokens(row)]
+    reasons += [*refused, *_clock(row, now_s=now_s), *more]
     return with_reasons(
         HealthOut(
             status="ok",
