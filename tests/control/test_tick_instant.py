@@ -77,8 +77,9 @@ async def test_a_worker_that_became_ready_after_the_sample_still_counts_as_what_
     migrated_url: str, worked: Worked
 ) -> None:
     """The sample cannot show whether it took the job that it was started for."""
-    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, **WAITS)
-    worked.worker(1, ready_ago_s=SAMPLED_AGO_S / 2)
+    sampled_ago_s = 8.0  # between this and the worker's start lies more than a tick of a busy machine takes
+    worked.bucket(at_s=NOW_S - sampled_ago_s, **WAITS)
+    worked.worker(1, ready_ago_s=sampled_ago_s / 8)
     worked.assign(1)
     await ticked(migrated_url)
     decision = worked.decision()

@@ -28,7 +28,7 @@ from support.ports import free_port
 from support.tree import ROOT
 
 READY_S = 240.0  # `headway up` on a machine that is busy: Java, Postgres and Spark begin one after the other
-ENDS_IN_S = 900.0
+ENDS_IN_S = 2400.0
 
 # A command that stays: how its line begins, and what it prints when it is there. The next command waits for that.
 STAYS = {

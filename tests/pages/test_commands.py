@@ -12,7 +12,7 @@ from pages.blocks import Block, blocks_of, pages
 from pages.scenes import LONG, SCENES, SERVED, Servers, type_all
 from support.tree import ROOT
 
-pytestmark = pytest.mark.timeout(1000)
+pytestmark = pytest.mark.timeout(2500)
 
 BLOCKS = [block for page in pages(ROOT) for block in blocks_of(page.read_text(), str(page.relative_to(ROOT)))]
 RUNS = [block for block in BLOCKS if block.scene is not None]
