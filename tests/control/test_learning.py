@@ -13,9 +13,10 @@ from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.measure import BucketRow, sketch_index
 from headway.scaling.metrics.behaviour import Spread
 from headway.scaling.metrics.prediction_error import PredictionError
-from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Mode, Worker, WorkerState
+from headway.scaling.model import Assignment, Host, Memory, Mode, Worker, WorkerState
 from headway.store.pools.behaviours import Learned
 from headway.store.pools.evaluation_io import Gathered
+from support.hosts import any_host
 from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
@@ -74,7 +75,7 @@ class Loop:
 
 
 def host(*workers: Worker) -> tuple[Host, ...]:
-    return (Host(host_id="a", name="a", capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), workers=workers),)
+    return (any_host("a", *workers),)
 
 
 def worker(state: WorkerState, *, since_s: float, reported_s: float, started_s: float | None = None) -> Worker:

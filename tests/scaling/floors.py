@@ -1,17 +1,19 @@
 """Installations with workers of several sizes, drawn for tests, and a plain search for places to judge by."""
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.allocation.grants import Allotment, allotted
-from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Template, Worker, WorkerState
+from headway.scaling.model import Assignment, Host, HostState, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import PoolTarget
+from support.hosts import any_host
 
 HOSTS_MAX = 6
 FLOORS_MAX = 12
@@ -26,24 +28,8 @@ def template(name: str, cpu_cores: float, memory_bytes: int = 0, gpus: int = 0) 
 TEMPLATES = tuple(template(f"t{number}", float(cores), size) for number, (cores, size) in enumerate(SIZES))
 
 
-def host(
-    name: str,
-    cpu_cores: float,
-    memory_bytes: int = 100,
-    *,
-    gpus: int = 0,
-    templates: Sequence[Template] = TEMPLATES,
-    state: HostState = HostState.SERVING,
-    labels: Mapping[str, str] | None = None,
-) -> Host:
-    return Host(
-        host_id=name,
-        name=name,
-        capacity=HostCapacity(cpu_cores=float(cpu_cores), memory_bytes=memory_bytes, gpus=gpus),
-        templates=tuple(templates),
-        state=state,
-        labels=labels or {},
-    )
+def host(name: str, cpu_cores: float, memory_bytes: int = 100, **values: Any) -> Host:
+    return any_host(name, cpu_cores=cpu_cores, memory_bytes=memory_bytes, **{"templates": TEMPLATES, **values})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,10 @@ import pytest
 
 from headway.scaling.decide import decide
 from headway.scaling.explain import explained
-from headway.scaling.model import Host, HostCapacity, HostState, Memory, Template
+from headway.scaling.model import Host, HostState, Memory, Template
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.policy.limits import Ground, crash_loop
+from support.hosts import any_host
 from support.pools import NOW_S, held, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1")
@@ -55,14 +56,8 @@ def test_where_nothing_fails_no_decision_mentions_it() -> None:
 
 
 def host(name: str, *, is_failing: bool, state: HostState = HostState.SERVING) -> Host:
-    return Host(
-        host_id=name,
-        name=name,
-        capacity=HostCapacity(cpu_cores=1.0, memory_bytes=2**30),
-        templates=(MAIL,),
-        failing=frozenset({"mail"} if is_failing else ()),
-        state=state,
-    )
+    failing = frozenset({"mail"} if is_failing else ())
+    return any_host(name, memory_bytes=2**30, templates=(MAIL,), failing=failing, state=state)
 
 
 @pytest.mark.parametrize(

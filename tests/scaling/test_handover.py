@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from headway.scaling.allocation.handover import Handover, startable
-from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Template, Worker, WorkerState
+from headway.scaling.model import Assignment, Host, HostState, Template, Worker, WorkerState
+from support.hosts import any_host
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 PLENTY = 1_000
@@ -21,8 +22,7 @@ def worker(pool: str = "mail", *, state: WorkerState = WorkerState.RUNNING, is_b
 
 
 def host(*workers: Worker, host_id: str = "a", cores: float = 2.0, **values: Any) -> Host:
-    capacity = HostCapacity(cpu_cores=cores, memory_bytes=1)
-    return Host(host_id=host_id, name=host_id, capacity=capacity, templates=(MAIL,), workers=workers, **values)
+    return any_host(host_id, *workers, cpu_cores=cores, templates=(MAIL,), **values)
 
 
 DRAINING = worker("news", state=WorkerState.DRAINING)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.host_demand import HostsWanted, Sign, hosts_wanted
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.model import Assignment, Decision, Host, HostCapacity, HostState, Memory, Mode, Step, Template
+from headway.scaling.model import Assignment, Decision, Host, HostState, Memory, Mode, Step, Template
 from headway.scaling.profile import Placement
+from support.hosts import any_host
 from support.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
@@ -21,8 +22,7 @@ AUDIO = Template(name="audio", content_hash="1", cpu_cores=3.0, memory_bytes=0)
 
 
 def host(name: str, cpu_cores: int = 4, *templates: Template, **values: Any) -> Host:
-    capacity = HostCapacity(cpu_cores=float(cpu_cores), memory_bytes=1)
-    return Host(host_id=name, name=name, capacity=capacity, templates=templates or (MAIL, VIDEO), **values)
+    return any_host(name, cpu_cores=cpu_cores, templates=templates or (MAIL, VIDEO), **values)
 
 
 def outcome(

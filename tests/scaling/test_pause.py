@@ -12,12 +12,13 @@ from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.unreachable_hosts import unknown_workers
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.model import Assignment, Decision, Host, HostCapacity, Memory, Mode, Template, Worker, WorkerState
+from headway.scaling.model import Assignment, Decision, Host, Memory, Mode, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.profile import Pause, Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
+from support.hosts import any_host
 from support.pools import NOW_S, held, profile, queue
 
 PAUSES = (Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN)
@@ -178,12 +179,7 @@ def test_a_paused_pool_exchanges_no_base_worker_for_a_burst_worker() -> None:
 
 
 def host(name: str, cores: int) -> Host:
-    return Host(
-        host_id=name,
-        name=name,
-        capacity=HostCapacity(cpu_cores=float(cores), memory_bytes=1_000),
-        templates=(MAIL,),
-    )
+    return any_host(name, cpu_cores=cores, memory_bytes=1_000, templates=(MAIL,))
 
 
 @dataclass(slots=True)

@@ -1,15 +1,17 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.model import Assignment, Host, HostCapacity, Template, Worker, WorkerState
+from headway.scaling.model import Assignment, Host, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import PROCESSES_MAX, HostCapacities
 from headway.scaling.placement.placement import PoolTarget, place, placed_workers
+from support.hosts import any_host
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=100)
 LARGE = Template(name="large", content_hash="1", cpu_cores=3.0, memory_bytes=100)
@@ -18,23 +20,8 @@ WIDE = Template(name="wide", content_hash="1", cpu_cores=0.1, memory_bytes=4_000
 TEMPLATES = (MAIL, LARGE, FREE, WIDE)
 
 
-def host(
-    name: str,
-    *,
-    cpu_cores: float = 4.0,
-    memory_bytes: int = 10_000,
-    is_known: bool = True,
-    templates: Sequence[Template] = TEMPLATES,
-    workers: Sequence[Worker] = (),
-) -> Host:
-    return Host(
-        host_id=name,
-        name=name,
-        capacity=HostCapacity(cpu_cores=cpu_cores, memory_bytes=memory_bytes),
-        templates=tuple(templates),
-        workers=tuple(workers),
-        is_known=is_known,
-    )
+def host(name: str, *, workers: Sequence[Worker] = (), **values: Any) -> Host:
+    return any_host(name, *workers, **{"cpu_cores": 4.0, "memory_bytes": 10_000, "templates": TEMPLATES, **values})
 
 
 def target(

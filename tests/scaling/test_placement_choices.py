@@ -10,23 +10,17 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.allocation.fair_share import Claim, share
-from headway.scaling.model import Assignment, Host, HostCapacity, HostProblem, HostProblemKind, HostState, Template
+from headway.scaling.model import Assignment, Host, HostProblem, HostProblemKind, HostState, Template
 from headway.scaling.placement.host_capacity import MEMORY_PRESSURE_MAX, HostCapacities
 from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 from headway.scaling.profile import Placement, profile_from_mapping
+from support.hosts import any_host
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 
 
-def host(name: str, cpu_cores: float = 4.0, *, template: Template = MAIL, gpus: int = 0, **values: Any) -> Host:
-    pressure = values.pop("memory_pressure", None)
-    return Host(
-        host_id=name,
-        name=name,
-        capacity=HostCapacity(cpu_cores=cpu_cores, memory_bytes=1, gpus=gpus, memory_pressure=pressure),
-        templates=(template,),
-        **values,
-    )
+def host(name: str, cpu_cores: float = 4.0, *, template: Template = MAIL, **values: Any) -> Host:
+    return any_host(name, cpu_cores=cpu_cores, templates=(template,), **values)
 
 
 def target(workers: int, pool: str = "mail", **values: Any) -> PoolTarget:

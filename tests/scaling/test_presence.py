@@ -14,8 +14,9 @@ from headway.scaling.allocation.unreachable_hosts import (
 )
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Template, Worker, WorkerState
+from headway.scaling.model import Assignment, Host, Memory, Template, Worker, WorkerState
 from headway.scaling.profile import Profile
+from support.hosts import any_host
 from support.pools import NOW_S, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
@@ -31,8 +32,7 @@ def worker(number: int = 0, state: WorkerState = WorkerState.RUNNING, **values: 
 
 
 def host(name: str = "a", *workers: Worker, template: Template = MAIL, **values: Any) -> Host:
-    capacity = HostCapacity(cpu_cores=10.0, memory_bytes=1)
-    return Host(host_id=name, name=name, capacity=capacity, templates=(template,), workers=workers, **values)
+    return any_host(name, *workers, cpu_cores=10.0, templates=(template,), **values)
 
 
 def silent(*workers: Worker, name: str = "a", template: Template = MAIL, silent_s: float = 50.0) -> Host:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.rollout import HOSTS_FRACTION, Progress, progress_of, rolled
-from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Worker, WorkerState
+from headway.scaling.model import Assignment, Host, HostState, Worker, WorkerState
 from headway.scaling.reconcile import Drain, Start, reconcile
+from support.hosts import any_host as host
 
 WANTED = {"mail": 1}
 
@@ -23,11 +24,6 @@ def worker(number: int, generation: int = 0, state: WorkerState = WorkerState.RU
         started_at_s=0.0,
         restart_generation=generation,
     )
-
-
-def host(name: str, *workers: Worker, **values: object) -> Host:
-    capacity = HostCapacity(cpu_cores=1.0, memory_bytes=1)
-    return Host(host_id=name, name=name, capacity=capacity, workers=workers, **values)  # type: ignore[arg-type]
 
 
 def row(name: str, workers: int = 1, generation: int = 0) -> Assignment:

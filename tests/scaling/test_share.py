@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.allocation.fair_share import Claim, share, urgency, urgency_weight
-from headway.scaling.model import Assignment, Decision, Host, HostCapacity, Objective, Template
+from headway.scaling.model import Assignment, Decision, Host, Objective, Template
+from support.hosts import any_host
 from support.pools import queue
 
 ONE = Template(name="one", content_hash="1", cpu_cores=1.0, memory_bytes=0)
@@ -17,21 +19,8 @@ FREE = Template(name="free", content_hash="1", cpu_cores=0.0, memory_bytes=0)
 TEMPLATES = (ONE, DOUBLE, WIDE, FREE)
 
 
-def host(
-    name: str = "a",
-    *,
-    cpu_cores: int,
-    memory_bytes: int = 100,
-    templates: Sequence[Template] = TEMPLATES,
-    is_known: bool = True,
-) -> Host:
-    return Host(
-        host_id=name,
-        name=name,
-        capacity=HostCapacity(cpu_cores=float(cpu_cores), memory_bytes=memory_bytes),
-        templates=tuple(templates),
-        is_known=is_known,
-    )
+def host(name: str = "a", *, templates: Sequence[Template] = TEMPLATES, **values: Any) -> Host:
+    return any_host(name, **{"memory_bytes": 100, "templates": templates, **values})
 
 
 def claim(

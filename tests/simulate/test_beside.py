@@ -3,7 +3,7 @@
 import pytest
 
 from headway.errors import Invalid
-from headway.scaling.model import Host, HostCapacity, Objective, Template
+from headway.scaling.model import Host, Objective
 from headway.scaling.profile import Placement, Profile
 from headway.simulate.engine.faults import HostOutage, Stretch
 from headway.simulate.engine.results import Result
@@ -11,18 +11,13 @@ from headway.simulate.studies.pool_group import STALLED_S, PoolLoad, rehearse_be
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import jobs
+from support.hosts import any_host, costing
 
 CORES = {"rq": 1.0, "wide": 4.0, "giant": 16.0}
 
 
 def host(name: str, *, cores: float, **values: object) -> Host:
-    return Host(
-        host_id=name,
-        name=name,
-        capacity=HostCapacity(cpu_cores=cores, memory_bytes=64 * 1024**3),
-        templates=tuple(Template(name=kind, content_hash="1", cpu_cores=cost) for kind, cost in CORES.items()),
-        **values,
-    )
+    return any_host(name, cpu_cores=cores, memory_bytes=64 * 1024**3, templates=costing(CORES), **values)
 
 
 def load(pool: str, workload: Jobs, *, start_up_s: float | None = None, slots: int = 1, **values: object) -> PoolLoad:

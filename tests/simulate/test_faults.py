@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.model import Host, HostCapacity, Template
+from headway.scaling.model import Host
 from headway.simulate.controller import Controller
 from headway.simulate.engine.faults import Faults, HostOutage, Stretch
 from headway.simulate.engine.results import Result
@@ -13,6 +13,7 @@ from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import Rehearsal, Stepping, simulate
 from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, Wish, always, by_time, jobs
+from support.hosts import any_host, costing
 
 GIB = 1024**3
 
@@ -24,12 +25,8 @@ def run(plan: PoolPlan, controller: Stepping, **rehearsal: object) -> Result:
 
 def host(name: str, *, cores: float, templates: tuple[str, ...] = ("simulated",)) -> Host:
     """Room for one worker a core."""
-    return Host(
-        host_id=name,
-        name=name,
-        capacity=HostCapacity(cpu_cores=cores, memory_bytes=64 * GIB),
-        templates=tuple(Template(name=each, content_hash="1", cpu_cores=1.0) for each in templates),
-    )
+    kinds = costing(dict.fromkeys(templates, 1.0))
+    return any_host(name, cpu_cores=cores, memory_bytes=64 * GIB, templates=kinds)
 
 
 steady = jobs(*((float(n), 2.0) for n in range(100)))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.metrics.behaviour import Behaviour, Spread
-from headway.scaling.model import Host, HostCapacity, Objective, Template
+from headway.scaling.model import Host, Objective
 from headway.scaling.profile import Profile
 from headway.simulate.controller import Controller, Observation
 from headway.simulate.engine.faults import HostOutage, Stretch
@@ -18,18 +18,14 @@ from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, always, by_time, jobs
+from support.hosts import any_host, costing
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 
 
 def host(name: str, *, cores: float, costs: dict[str, float] | None = None) -> Host:
-    kinds = costs or {"rq": 1.0}
-    return Host(
-        host_id=name,
-        name=name,
-        capacity=HostCapacity(cpu_cores=cores, memory_bytes=64 * 1024**3),
-        templates=tuple(Template(name=kind, content_hash="1", cpu_cores=cost) for kind, cost in kinds.items()),
-    )
+    kinds = costing(costs or {"rq": 1.0})
+    return any_host(name, cpu_cores=cores, memory_bytes=64 * 1024**3, templates=kinds)
 
 
 def profile(pool: str, **values: object) -> Profile:
