@@ -43,6 +43,7 @@ async def test_every_refusal_is_a_problem(client: httpx.AsyncClient, method: str
         ("/v1/pools/mail/restart", "GET, POST"),
         ("/v1/queues/x/metrics", "GET"),  # of the metrics of `x`: to forget the queue `x/metrics` is another operation
         ("/v1/queues/x", "DELETE"),
+        ("/v1/queues/forget", "POST"),
         ("/v1/health", "GET"),
         ("/", "GET"),
     ],

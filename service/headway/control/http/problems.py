@@ -1,5 +1,6 @@
 """Errors as the HTTP API returns them: problem details (RFC 9457), with statuses from one table and nowhere else."""
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -25,6 +26,7 @@ from headway.errors import (
 )
 from headway.store.pools.profiles import StaleVersion, VersionUnstated
 
+_PARAMETER = re.compile(r"\{[^}]*\}")
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
 
@@ -128,12 +130,12 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 def _methods_at(request: Request) -> set[str]:
     """Every method that what is at the path takes. The framework names those of the first operation there.
 
-    Of two things at one path it is the one with the longer template: at `/v1/queues/x/metrics` the metrics of `x`,
-    though DELETE there forgets a queue that is named `x/metrics`.
+    Of two things at one path it is the one whose template says more of it: at `/v1/queues/x/metrics` the metrics of
+    `x`, though DELETE there forgets a queue that is named `x/metrics`.
     """
     routes = [route for route in request.app.routes if isinstance(route, Route)]
     there = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    template = max((route.path for route in there), key=len, default="")
+    template = max((route.path for route in there), key=lambda path: len(_PARAMETER.sub("", path)), default="")
     return {method for route in there if route.path == template for method in route.methods or ()}
 
 
