@@ -68,6 +68,33 @@ def test_both_ports_serve_while_somebody_takes_every_connection_and_slow_ones_en
         assert call(message, metadata=(("authorization", f"Bearer {TOKEN}"),), timeout=ANSWER_S, wait_for_ready=True)
 
 
+def said_at(address: str, sent: bytes) -> bytes:
+    """What the port says to these bytes before it ends the connection, or to whoever hangs up after them."""
+    host, port = address.removeprefix("http://").rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=ANSWER_S) as each:
+        each.sendall(sent)
+        each.shutdown(socket.SHUT_WR)
+        said = b""
+        with suppress(ConnectionError):
+            while more := each.recv(65_536):
+                said += more
+    return said
+
+
+def test_bytes_that_are_no_request_and_bodies_that_break_off_leave_a_line_and_no_trace(plane: Plane) -> None:
+    """Each left a line of its own, or a trace of 60: whoever could reach the port filled the disk."""
+    before = len(plane.said)
+    head = f"POST /v1/telemetry HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 900\r\n\r\n{{"
+    for _ in range(20):
+        assert b"400 Bad Request" in said_at(plane.http, b"\x16\x03\x01\x02\x00\r\n\r\n")
+        said_at(plane.http, head.encode())
+        said_at(plane.grpc, b"\x16\x03\x01\x02\x00\r\n\r\n")
+    with plane.client() as client:
+        assert client.get("/v1/profiles").status_code == 200
+    (line,) = (line for line in plane.said[before:] if " INFO " not in line)
+    assert line.endswith("WARNING uvicorn.error Invalid HTTP request received.")
+
+
 def test_a_client_that_goes_on_asking_is_never_ended(plane: Plane) -> None:
     with plane.client() as client:
         until_s = time.monotonic() + 12.0

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
 
 from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.failed_sign_ins import address_of
@@ -19,7 +20,7 @@ from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.problems import breaches_of
 from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable, storable_text
 from headway.control.ingest.ingest import Ingest
-from headway.errors import Invalid
+from headway.errors import Invalid, Refused
 from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.scaling.strategy import Strategy
 from headway.store.audit import Actor
@@ -72,8 +73,15 @@ QueuePath = Annotated[str, Path(min_length=1, max_length=TEXT_LENGTH_MAX), After
 
 
 async def body_of(request: Request, read: Callable[[bytes], Value]) -> Value:
-    """What ``read`` makes of the request's body; a large one is read in a thread."""
-    body = await request.body()
+    """What ``read`` makes of the request's body; a large one is read in a thread.
+
+    Raises:
+        Refused: the connection ended before the whole body had come. Nobody gets that answer.
+    """
+    try:
+        body = await request.body()
+    except ClientDisconnect as error:  # which the framework would log as our failure, with a trace
+        raise Refused("the connection ended before the whole body had come") from error
     return await asyncio.to_thread(read, body) if len(body) > THREAD_BYTES else read(body)
 
 

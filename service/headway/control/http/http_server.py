@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import Iterator
@@ -13,11 +14,30 @@ import uvicorn
 from headway.control.http.app import App, HttpAddress
 from headway.control.http.connections import Connections
 from headway.control.http.tls_handshakes import TlsHandshakes
+from headway.control.log_throttle import LogThrottle
 from headway.errors import Misconfigured
 
 SETTING = "HEADWAY_HTTP_ADDRESS"
 GRACE_S = 2  # for answers under way when it is asked to stop
 BACKLOG = 1024
+UVICORN_LOG = logging.getLogger("uvicorn.error")
+
+
+class _Rarely(logging.Filter):
+    """Lets a warning pass once a minute, with how often it came meanwhile: bytes that are no request cause one each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._throttle = LogThrottle()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is logged."""
+        if record.levelno != logging.WARNING:
+            return True
+        left_out = self._throttle.due(str(record.msg))
+        if left_out:
+            record.msg = f"{record.msg} ({left_out} more since the last line)"
+        return left_out is not None
 
 
 class _Server(uvicorn.Server):
@@ -81,6 +101,7 @@ class HttpServer:
         config.http_protocol_class = self._connections.bounded(config.http_protocol_class)
         config.ssl = tls  # ours, and not of files: a renewed certificate is loaded into it
         self._server = _Server(config, self._connections)
+        self._rarely = _Rarely()
         self._serving: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self.port = address.port
@@ -93,6 +114,7 @@ class HttpServer:
             Misconfigured: the address cannot be bound.
         """
         bound = _bound(self._address)
+        UVICORN_LOG.addFilter(self._rarely)
         self.port = bound.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve(sockets=[bound]), name="http")
         self._sweeping = asyncio.create_task(self._connections.sweep_for_ever(), name="http connections")
@@ -103,6 +125,7 @@ class HttpServer:
 
     async def stop(self) -> None:
         """Take no more requests, let those under way end for a moment, then cut them off."""
+        UVICORN_LOG.removeFilter(self._rarely)
         await self._app.close()
         self._server.should_exit = True
         if self._sweeping is not None:
