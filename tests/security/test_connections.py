@@ -56,7 +56,7 @@ def test_both_ports_serve_while_somebody_takes_every_connection_and_slow_ones_en
             assert client.post("/v1/telemetry", json={"producer": "p", "sequence": 1, "sent_at_s": 1.0}).is_success
             assert all(ended(each) for each in slow[-20:])
             counts = {why: int(count) for why, count in ENDED.findall(client.get("/metrics").text)}
-        assert counts.keys() == {"room", "headers", "body"}
+        assert counts.keys() == {"room", "headers", "body", "answer"}
         assert counts["room"] > 0
         assert counts["headers"] >= 20
         assert sum(counts.values()) <= FLOOD
