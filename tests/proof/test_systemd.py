@@ -21,7 +21,7 @@ from support.tree import ROOT
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(3600)]
 
-WITHIN_S = 240.0
+WITHIN_S = 900.0  # Spark starts and warms up on a machine that has much else to do
 PAGE = (ROOT / "docs" / "how-to" / "systemd-units.md").read_text()
 UNITS = dict(re.findall(r"```ini\n# (headway-[\w-]+\.service)\n(.*?)```", PAGE, flags=re.DOTALL))
 IMAGE = "localhost/headway-systemd"

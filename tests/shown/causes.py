@@ -149,7 +149,7 @@ CAUSES = (
         about="no capacity: a pool wants six workers, and hosts have room for two",
         begin=served("large", workers_min=6, workers_max=6),
         end=dropped("large"),
-        says=r"hosts have room for|more workers than hosts have room for",
+        says=r"hosts have capacity for",
         kind="capacity|HostsMissing",
     ),
     Cause(

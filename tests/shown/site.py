@@ -25,7 +25,7 @@ from rq import Queue
 
 from headway.control.auth.pki import make_ca, make_server, write_pair
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
-from lab.hosts import skewed_by
+from lab.hosts import TESTS, skewed_by
 from lab.programs import Program, sees
 from shown.disks import Disks, disks
 from shown.hosts import JOBS, QUEUES, WORKERS, host_file
@@ -201,12 +201,11 @@ class Site:
         collecting = {"HEADWAY_BROKERS": brokers, "HEADWAY_CONTROL": self.grpc, **tls, **self._skewed("collect")}
         collecting |= {"HEADWAY_TOKEN_FILE": str(self.folder / "collect.token")}
         self._program("collect", [*headway, "collect"], collecting, "watching connection=second")
-        measuring = (
-            [*headway, "pipeline"] if self.has_spark else [sys.executable, str(Path(__file__).parent / "stand_in.py")]
-        )
+        stand_in = {} if self.has_spark else {"PYTHONPATH": str(TESTS)}
+        measuring = [*headway, "pipeline"] if self.has_spark else [sys.executable, "-m", "shown.stand_in"]
         checkpoint = {"HEADWAY_CHECKPOINT": str(self.folder / "checkpoint"), "HEADWAY_REBUILD": "auto"}
         java = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}  # it ends before the thorough compiler pays
-        self._program("pipeline", measuring, {**data, **checkpoint, **java}, "ready after")
+        self._program("pipeline", measuring, {**data, **checkpoint, **java, **stand_in}, "ready after")
         for host in HOSTS:
             control = self.grpc if host == "alpha" else self.proxy.address
             file = self._host_file(host)
