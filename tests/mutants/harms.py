@@ -54,8 +54,8 @@ MISTAKES: Sequence[Mistake] = (
     Mistake(
         what="a host file with mistakes counts as an empty one",
         module="agent/config/host_file_watcher.py",
-        right="            return False\n        if found == self.now:",
-        wrong="            found = HostFile(templates={})\n        if found == self.now:",
+        right="            self.has_mistakes = True\n            return False\n",
+        wrong="            found = HostFile(templates={})\n",
         kinds=("host file broken",),
     ),
     Mistake(

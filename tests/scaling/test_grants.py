@@ -201,6 +201,15 @@ def test_where_room_is_short_small_workers_leave_the_large_ones_their_share() ->
     assert (allotment.short, allotment.in_pieces) == ({"c": 0}, {})
 
 
+def test_a_host_that_is_large_enough_but_for_what_is_guaranteed_there_is_not_called_too_small() -> None:
+    there = [row("small", "a", 2)]
+    claims = [claim("large", "four", 1, 1, priority=1), claim("small", "one", 2, 2)]
+    assert allot(claims, fleet({"a": 4}, there, {}), there).refusals == {
+        "large": "beside what is guaranteed no host has 4 cores left at once (most: 2 cores on host a); "
+        "add a host of 4 cores, or lower what small is guaranteed"
+    }
+
+
 GPU = template("gpu", 1.0, 3 * 2**30, gpus=2)
 DISK_FULL = (HostProblem(kind=HostProblemKind.STATE_FOLDER, error_number=28),)
 
