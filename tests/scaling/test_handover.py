@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headway.scaling.allocation.handover import Handover, startable
 from headway.scaling.model import Assignment, Host, HostState, Template, Worker, WorkerState
@@ -103,3 +105,39 @@ def test_what_is_on_silent_and_draining_hosts_leaves_nobody_here(values: dict[st
     away = replace(host(host_id="b"), **values)
     before, after = (row(1, host_id="b"),), (row(1),)
     assert startable(after, [host(), away], before, free_of=lambda _: 0) == Handover(rows=after, put_off={})
+
+
+ROWS = st.dictionaries(st.tuples(st.sampled_from(["mail", "news", "ads"]), st.sampled_from("ab")), st.integers(0, 3))
+
+
+@given(before=ROWS, after=ROWS, is_busy=st.booleans(), free=st.integers(0, 3), is_held=st.booleans())
+def test_a_row_that_is_in_place_counts_like_one_that_equals_it(
+    before: dict[tuple[str, str], int], after: dict[tuple[str, str], int], is_busy: bool, free: int, is_held: bool
+) -> None:
+    """Rows in which nothing changed are the very ones that were given, and are not compared: that changes nothing."""
+    current = [row(workers, pool=pool, host_id=host_id) for (pool, host_id), workers in before.items()]
+    there = {(each.pool, each.host_id): each for each in current}
+    wanted = {
+        where: there[where] if before.get(where) == workers else row(workers, pool=where[0], host_id=where[1])
+        for where, workers in after.items()
+    }
+    held = [wanted.pop(where) for where in sorted(wanted) if is_held and where[0] == "ads"]
+    hosts = [
+        host(
+            *(
+                worker(each.pool, is_busy=is_busy)
+                for each in current
+                if each.host_id == host_id
+                for _ in range(each.workers)
+            ),
+            host_id=host_id,
+            cores=6.0,
+        )
+        for host_id in "ab"
+    ]
+
+    def now(rows: list[Assignment], held: list[Assignment]) -> Handover:
+        return startable(rows, hosts, current, free_of=lambda _: free, held=held)
+
+    rows = list(wanted.values())
+    assert now(rows, held) == now([replace(each) for each in rows], [replace(each) for each in held])

@@ -221,3 +221,36 @@ def test_a_longer_hold_never_keeps_fewer_and_each_keeps_what_is_wanted(wants: li
 def test_costs_are_finite_and_never_negative(wants: list[int]) -> None:
     assert all(0.0 <= cost < math.inf for band in played(*wants).bands for cost in band)
     assert longest_s(TICK_S) == HOLDS_TICKS[-1] * TICK_S
+
+
+def priced_in_full(wants: list[int]) -> tuple[list[list[float]], int]:
+    """What ``tried`` and ``kept_workers`` come to where every band is priced for every wait, as defined."""
+
+    def part(workers: int, band: int) -> int:
+        return sum(worker.bit_length() == band for worker in range(workers))
+
+    known: list[list[float]] = []
+    before = [0] * HOLDS
+    before_at = 0
+    for tick, workers in enumerate(wants):
+        levels = [max([workers, *wants[max(0, tick - hold) : tick]]) for hold in HOLDS_TICKS]
+        if levels == before:
+            continue
+        weight = math.exp(tick * TICK_S / MEMORY_S)
+        known += [[0.0] * HOLDS for _ in range((levels[-1] - 1).bit_length() + 1 - len(known))] if levels[-1] else []
+        for band, costs in enumerate(known):
+            for hold, (was, level) in enumerate(zip(before, levels, strict=True)):
+                had = part(was, band)
+                idle = (had - part(before[0], band)) * (weight * ((tick - before_at) * TICK_S))
+                costs[hold] += idle + max(0, part(level, band) - had) * (weight * START)
+        before, before_at = levels, tick
+    kept = sum(part(before[costs.index(min(costs))], band) for band, costs in enumerate(known))
+    return known, kept
+
+
+@given(wants=st.lists(st.integers(min_value=0, max_value=70), min_size=1, max_size=40))
+def test_bands_that_no_wait_parts_are_passed_over_and_cost_what_they_would(wants: list[int]) -> None:
+    """Bands that every wait keeps whole, and those that none reaches, are left out: not a digit differs."""
+    known, kept = priced_in_full(wants)
+    assert [list(band) for band in played(*wants).bands] == known
+    assert kept_workers(played(*wants)) == kept

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
+from operator import is_
 
 from headway.errors import Invalid
 from headway.scaling.demands.deadlines import service_time_s, start_up_s
@@ -65,7 +66,7 @@ def decide(
         memory = replace(memory, wanted=_at_most(memory.wanted, enough_workers))
     hold_costs = _hold_costs(view, memory, wanted_workers=attainable_workers, now_s=now_s)
     if hold_costs is not None:
-        ground = replace(ground, kept_workers=kept_workers(hold_costs))
+        ground = copied(ground, kept_workers=kept_workers(hold_costs))
     target_workers, steps, mover = _limited(wanted_workers, in_force(view, strategy.come_down, is_held=is_held), ground)
 
     account = day_budget.account_of(view, memory.day_paid, now_s=now_s)
@@ -118,9 +119,8 @@ def decide(
 
 
 def _at(view: PoolView, now_s: float) -> PoolView:
-    queues = tuple(aged(queue, now_s=now_s) for queue in view.queues)
-    is_same = all(now is before for now, before in zip(queues, view.queues, strict=True))
-    return view if is_same else copied(view, queues=queues)
+    queues = tuple([aged(queue, now_s=now_s) for queue in view.queues])
+    return view if all(map(is_, queues, view.queues)) else copied(view, queues=queues)
 
 
 def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:

@@ -86,7 +86,8 @@ class PoolView:
 def copied(value: Value, **changes: Any) -> Value:
     """What ``dataclasses.replace`` makes of a value with slots and without checks, at half the price.
 
-    For what every decision on a pool with waiting jobs copies, its view and its queues, which have many fields.
+    For what every decision on a pool with jobs copies: its view and its queues, which have many fields, and what it
+    reckons with and learns.
     """
     twin, put = object.__new__(type(value)), object.__setattr__
     for name in value.__slots__:  # type: ignore[attr-defined]

@@ -82,9 +82,9 @@ class Evaluator:
 
     def _marked(self, rows: Iterable[Assignment]) -> Iterator[Assignment]:
         """``rows``, those of pinned pools exclusive. Of a pool whose profile cannot be read they stay as they are."""
+        is_pinned = {pool: profile.pinned is not None for pool, (_, profile) in self._profiles.items()}
         for row in rows:
-            known = self._profiles.get(row.pool)
-            is_exclusive = row.is_exclusive if known is None else known[1].pinned is not None
+            is_exclusive = is_pinned.get(row.pool, row.is_exclusive)
             yield row if row.is_exclusive == is_exclusive else replace(row, is_exclusive=is_exclusive)
 
     def _decided(

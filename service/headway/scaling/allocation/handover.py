@@ -29,7 +29,7 @@ class Handover:
 def startable(
     rows: Iterable[Assignment],
     hosts: Iterable[Host],
-    current: Iterable[Assignment],
+    current: Sequence[Assignment],
     *,
     free_of: Callable[[str], int],
     held: Iterable[Assignment] = (),
@@ -43,14 +43,16 @@ def startable(
         free_of: pool -> how many more of it may exist now, counting all that exist. Asked only where it matters.
         held: rows of other pools that stay as they are.
     """
-    rows = tuple(rows)
+    rows, held = tuple(rows), tuple(held)
+    # Most rows are the very ones that are in place. They neither grow nor shrink, and nobody looks them up by name.
+    same = {id(row) for row in current}.intersection(map(id, (*rows, *held)))
     serving = {host.host_id: host for host in hosts if host.is_known and host.state is not HostState.DRAINING}
-    before = {(row.pool, row.host_id): row for row in current if row.host_id in serving}
-    grown = [row for row in rows if row.workers > _workers(before.get((row.pool, row.host_id)))]
+    before = {(row.pool, row.host_id): row for row in current if id(row) not in same and row.host_id in serving}
+    grown = [row for row in rows if id(row) not in same and row.workers > _workers(before.get((row.pool, row.host_id)))]
     if not grown:
         return Handover(rows=rows, put_off={})
-    after = {(row.pool, row.host_id): row.workers for row in (*rows, *held)}
-    off = _put_off(grown, before, after, serving, free_of)
+    after = {(row.pool, row.host_id): row.workers for row in (*rows, *held) if id(row) not in same}
+    off = _put_off(grown, before, after, current, serving, free_of)
     if not off:
         return Handover(rows=rows, put_off={})
     by_pool: Counter[str] = Counter()
@@ -63,10 +65,11 @@ def _put_off(
     grown: Sequence[Assignment],
     before: Mapping[Where, Assignment],
     after: Mapping[Where, int],
+    current: Iterable[Assignment],
     hosts: Mapping[str, Host],
     free_of: Callable[[str], int],
 ) -> Counter[Where]:
-    """Where how many of the starts must wait."""
+    """Where how many of the starts must wait; ``before`` and ``after`` need hold no row that stays as it is."""
     growing = {row.pool for row in grown}
     leavers = Counter(
         {where: row.workers - after.get(where, 0) for where, row in before.items() if row.workers > after.get(where, 0)}
@@ -75,7 +78,7 @@ def _put_off(
     draining = {worker.pool for host in hosts.values() for worker in host.workers if _is_leaving(worker)}
     # Where nothing leaves, the target itself keeps to the ceiling.
     free = {pool: free_of(pool) for pool in growing & (moving | draining)}
-    rooms = _rooms(grown, before, leavers, hosts)
+    rooms = _rooms(grown, current, leavers, hosts)
     off: Counter[Where] = Counter()
     for row in grown:
         where = row.pool, row.host_id
@@ -93,7 +96,7 @@ def _put_off(
 
 def _rooms(
     grown: Iterable[Assignment],
-    before: Mapping[Where, Assignment],
+    current: Iterable[Assignment],
     leavers: Mapping[Where, int],
     hosts: Mapping[str, Host],
 ) -> dict[str, RemainingCapacity]:
@@ -103,7 +106,7 @@ def _rooms(
     for host_id in {row.host_id for row in grown}:
         if host_id in leaving_from or any(_is_leaving(worker) for worker in hosts[host_id].workers):
             assigned[host_id] = []
-    for row in before.values():
+    for row in current:
         if row.host_id in assigned:
             assigned[row.host_id].append(row)
     return {host_id: _room(hosts[host_id], rows, leavers) for host_id, rows in assigned.items()}
@@ -117,8 +120,11 @@ def _room(host: Host, assigned: Iterable[Assignment], leavers: Mapping[Where, in
     room = RemainingCapacity(host)
     at_work = Counter(worker.pool for worker in host.workers if worker.state in COUNTED and worker.is_busy is not False)
     for row in assigned:
-        stays = row.workers - leavers.get((row.pool, row.host_id), 0)
-        room.take(row.template, max(stays, min(row.workers, at_work[row.pool])))
+        leave = leavers.get((row.pool, row.host_id), 0)
+        stays = row.workers - leave
+        if leave:
+            stays = max(stays, min(row.workers, at_work[row.pool]))
+        room.take(row.template, stays)
     for worker in host.workers:
         if _is_leaving(worker):
             room.take(worker.template, 1)

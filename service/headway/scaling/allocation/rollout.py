@@ -35,7 +35,7 @@ def rolled(rows: Sequence[Assignment], hosts: Sequence[Host], generations: Mappi
         hosts: all hosts.
         generations: pool -> the restart generation wanted.
     """
-    behind = {row.pool for row in rows if row.restart_generation < generations.get(row.pool, 0)}
+    behind = {row.pool for row in rows if row.restart_generation < generations.get(row.pool, 0)} if generations else ()
     if not behind:
         return tuple(rows)
     by_id = {host.host_id: host for host in hosts if host.is_known and host.state is not HostState.DRAINING}

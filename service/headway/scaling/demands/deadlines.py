@@ -122,6 +122,8 @@ def confidence(profile: Profile) -> float:
 
 def late_percent(profile: Profile) -> float:
     """The part of the jobs that may be late, in %, by the strictest objective: members share their workers."""
+    if not profile.member_objectives:
+        return 100.0 - profile.objective.percentile
     return 100.0 - max(each.percentile for each in (profile.objective, *profile.member_objectives.values()))
 
 

@@ -35,6 +35,7 @@ from headway.scaling.demands.rhythm import (
     judged,
     with_burst,
 )
+from headway.scaling.view import copied
 
 RATE_MEMORY_S = 600.0  # of the mean that a burst must exceed
 CHANCE_SIGMAS = 2.5  # what exceeds the mean by so much is a burst; a single job is one where one comes in 40 s
@@ -123,7 +124,7 @@ def seen(before: Periods | None, arrived_jobs: int | None, *, at_s: float | None
     burst = after.burst
     is_of_rhythm = burst is not None and burst.at_s == at_s and burst.rhythm is not None
     others = after.others * math.exp((known.at_s - at_s) / RATE_MEMORY_S) + (0 if is_of_rhythm else arrived_jobs)
-    return replace(after, at_s=at_s, jobs=jobs, others=others)
+    return copied(after, at_s=at_s, jobs=jobs, others=others)
 
 
 def _mean_jobs(known: Periods, at_s: float, tick_s: float) -> float:
@@ -154,10 +155,10 @@ def _longer(known: Periods, jobs: int, at_s: float, tick_s: float) -> Periods:
     assert burst is not None
     ticks = round((at_s - burst.began_at_s) / tick_s)
     if ticks >= BINS:
-        return replace(known, burst=replace(burst, at_s=at_s))
+        return copied(known, burst=copied(burst, at_s=at_s))
     idle = (0,) * (ticks - len(burst.counts))
-    longer = replace(burst, at_s=at_s, counts=(*burst.counts, *idle, jobs))
-    return _learned(replace(known, burst=longer))
+    longer = copied(burst, at_s=at_s, counts=(*burst.counts, *idle, jobs))
+    return _learned(copied(known, burst=longer))
 
 
 def _learned(known: Periods) -> Periods:
@@ -167,7 +168,7 @@ def _learned(known: Periods) -> Periods:
         return known
     rhythms = [*known.rhythms]
     rhythms[burst.rhythm] = with_burst(rhythms[burst.rhythm], burst.counts)
-    return replace(known, rhythms=tuple(rhythms))
+    return copied(known, rhythms=tuple(rhythms))
 
 
 def _begun(known: Periods, jobs: int, at_s: float, tick_s: float) -> Periods:

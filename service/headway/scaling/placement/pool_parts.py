@@ -97,6 +97,10 @@ def parts_of(target: PoolTarget, present: Sequence[Assignment], rooms: HostCapac
 def rows_of(parts: Sequence[Part], present: Sequence[Assignment]) -> Iterator[Assignment]:
     """The assignments of a pool by host. One in which nothing changed is the very one that was ``present``."""
     target = parts[0].target
+    # Of most pools nothing has changed.
+    if all(part.by_host == part.before for part in parts) and all(row.template == target.template for row in present):
+        yield from present
+        return
     base, burst = parts[0].by_host, parts[1].by_host if len(parts) > 1 else {}
     rows = {row.host_id: row for row in present}
     for host_id in sorted(base.keys() | burst.keys()):

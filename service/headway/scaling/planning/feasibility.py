@@ -39,8 +39,10 @@ def feasibility(
     """
     service_s = service_time_s or profile.service_time_guess_s or SERVICE_TIME_GUESS_S
     busy_workers = (arrival_rate_per_s or 0.0) * service_s / slots_per_worker
-    burst = float(f"{burst_jobs or 0.0:.{BURST_DIGITS}g}")
-    burst_slots = slots_for_burst(burst, max(service_s, SHORTEST_S), max(0.0, _strictest_s(profile) - MARGIN_S))
+    burst = float(f"{burst_jobs:.{BURST_DIGITS}g}") if burst_jobs else 0.0
+    burst_slots = (
+        slots_for_burst(burst, max(service_s, SHORTEST_S), max(0.0, _strictest_s(profile) - MARGIN_S)) if burst else 0
+    )
     # Of the mean load a part is bursts that are over: what does not fill a worker is no load beside the next one.
     beside = math.floor(busy_workers) if burst_slots else 0
     needed = max(1, math.ceil(busy_workers), beside + math.ceil(burst_slots / slots_per_worker))

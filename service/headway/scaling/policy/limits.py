@@ -210,6 +210,8 @@ def _known(ceiling: int, ground: Ground) -> int:
 
     Nothing is started in their place, but for want of it no busy worker is asked to leave: it exists already.
     """
+    if not ground.view.unknown_workers:  # hardly ever are there any: who is busy is not counted for nothing
+        return _beside_leavers(max(0, ceiling), ground)
     return _beside_leavers(max(0, ceiling - ground.view.unknown_workers, min(ceiling, busy_workers(ground))), ground)
 
 
@@ -236,7 +238,8 @@ def capacity(count: int, ground: Ground) -> int:
 
 def ceiling_of(ground: Ground) -> int:
     """The count that the pool may never exceed, whatever room there is, those that leave included."""
-    ground = replace(ground, view=copied(ground.view, leaving_workers=0))
+    if ground.view.leaving_workers:
+        ground = replace(ground, view=copied(ground.view, leaving_workers=0))
     count = WORKERS_MAX
     for limit in (workers_max, pinned, rate_limit, budget):
         count = limit(count, ground)

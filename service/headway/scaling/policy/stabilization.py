@@ -53,24 +53,28 @@ def tried(
     # No wait keeps anything for longer than the longest: who was not evaluated meanwhile kept nothing on purpose.
     idle_s = weight * min(max(0.0, now_s - before.at_s), longest_s(tick_s))
     bands = [*before.bands, *[(0.0,) * len(levels)] * (_bands(levels[-1]) - len(before.bands))]
-    added = [
-        _added(band, before.levels, levels, idle_s=idle_s, start=weight * start_cost) for band in range(len(bands))
-    ]
-    bands = [tuple(map(sum, zip(costs, more, strict=True))) for costs, more in zip(bands, added, strict=True)]
+    start = weight * start_cost
+    # Below, the shortest wait kept whole bands, and so did all others; above, none kept or keeps anybody: no wait costs
+    # more there.
+    for band in range(_whole_bands(before.levels[0]), _bands(max(before.levels[-1], levels[-1]))):
+        bands[band] = _with_more(bands[band], band, before.levels, levels, idle_s=idle_s, start=start)
     if weight <= WEIGHT_MAX:
         return HoldCosts(began_at_s=before.began_at_s, at_s=now_s, levels=levels, bands=tuple(bands))
     scaled = tuple(tuple(cost / weight for cost in costs) for costs in bands)
     return HoldCosts(began_at_s=now_s, at_s=now_s, levels=levels, bands=scaled)
 
 
-def _added(
-    band: int, before: Sequence[int], levels: Sequence[int], *, idle_s: float, start: float
+def _with_more(
+    costs: Sequence[float], band: int, before: Sequence[int], levels: Sequence[int], *, idle_s: float, start: float
 ) -> tuple[float, ...]:
-    """What a band costs more by wait, from one evaluation that changed a level to the next."""
-    wanted = _part(before[0], band)  # the shortest wait keeps what is wanted
+    """The ``costs`` of a band by wait, with what it costs more from one evaluation that changed a level to the next."""
+    had_parts, parts = _parts(before, band), _parts(levels, band)
+    wanted = had_parts[0]  # the shortest wait keeps what is wanted
     return tuple(
-        (had - wanted) * idle_s + max(0, part - had) * start
-        for had, part in ((_part(was, band), _part(level, band)) for was, level in zip(before, levels, strict=True))
+        [
+            cost + ((had - wanted) * idle_s + max(0, part - had) * start)
+            for cost, had, part in zip(costs, had_parts, parts, strict=True)
+        ]
     )
 
 
@@ -89,7 +93,13 @@ def _levels(recent: Iterable[Wanted], *, workers: int, now_s: float, tick_s: flo
 
 def kept_workers(costs: HoldCosts) -> int:
     """The count that stays up when every band waits as long as has cost it least; of equals the shortest."""
-    return sum(_part(costs.levels[_cheapest(band)], number) for number, band in enumerate(costs.bands))
+    # Every wait keeps the bands that the shortest keeps whole, and none keeps what the longest does not.
+    whole = _whole_bands(costs.levels[0])
+    kept = 1 << whole >> 1
+    for band in range(whole, _bands(costs.levels[-1])):
+        chosen = costs.levels[_cheapest(costs.bands[band])]
+        kept += _parts((chosen,), band)[0]
+    return kept
 
 
 def _cheapest(costs: Sequence[float]) -> int:
@@ -101,7 +111,14 @@ def _bands(workers: int) -> int:
     return (workers - 1).bit_length() + 1 if workers else 0
 
 
-def _part(workers: int, band: int) -> int:
-    """How many of ``workers`` are in a band: the first, the second, the third and fourth, the next four and so on."""
+def _whole_bands(workers: int) -> int:
+    """How many bands ``workers`` fill."""
+    return workers.bit_length()
+
+
+def _parts(levels: Sequence[int], band: int) -> list[int]:
+    """How many of each level are in a band: the first, the second, the third and fourth, the next four and so on."""
     below = 1 << band >> 1
-    return min(workers, 1 << band) - below if workers > below else 0
+    upto = 1 << band
+    # No calls here: nothing else is done so often.
+    return [0 if workers <= below else upto - below if workers >= upto else workers - below for workers in levels]

@@ -33,7 +33,7 @@ from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.profile import Forecast
 from headway.scaling.strategy import Advice, State, Strategy
-from headway.scaling.view import PoolView
+from headway.scaling.view import PoolView, copied
 
 SILENT_S = 600.0  # whoever comes after a pause so long is started for it
 BURST_DEVIATIONS = 1.65  # a burst of twenty brings more, and only the last jobs of it wait for too long
@@ -171,9 +171,9 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int
 
 def _drain_of(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: float, slots_max: int) -> Need:
     of_batch_s = batch_cycle_s(queue, view)
-    batch = replace(
-        given, cycle_s=of_batch_s, completions_per_s=min(given.completions_per_s, given.busy_slots / of_batch_s)
-    )
+    per_s = min(given.completions_per_s, given.busy_slots / of_batch_s)
+    is_same = of_batch_s == given.cycle_s and per_s == given.completions_per_s
+    batch = given if is_same else copied(given, cycle_s=of_batch_s, completions_per_s=per_s)
     return backlog_drain(waiting(queue, view, target_s=target_s), batch, view, slots_max=slots_max)
 
 
