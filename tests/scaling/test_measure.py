@@ -8,6 +8,7 @@ from headway.errors import Invalid
 from headway.scaling.measure import (
     BucketRow,
     MovingSketch,
+    bucket_rows,
     merged,
     quantile_s,
     quantiles_s,
@@ -16,7 +17,6 @@ from headway.scaling.measure import (
     sketch_value_s,
 )
 from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueSample
-from support.bucket_rows import bucket_rows
 
 DURATIONS = st.floats(0.001, 1e6)
 

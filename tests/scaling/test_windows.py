@@ -7,10 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headway.scaling.measure import BucketRow, merged, sketch_index
+from headway.scaling.measure import BucketRow, bucket_rows, merged, rolled_up, sketch_index
 from headway.scaling.metrics.windows import WINDOWS_S, WindowMetrics, window_metrics
 from headway.scaling.model import EventKind, JobEvent
-from support.bucket_rows import bucket_rows, rolled_up
 
 UNTIL_S = 1_000_800.0  # on the hour
 

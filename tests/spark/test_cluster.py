@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headway.__main__ import main
-from headway.scaling.measure import BucketRow
+from headway.scaling.measure import BucketRow, bucket_rows, class_rows
 from headway.scaling.model import JobEvent, QueueSample
 from headway_spark.java import java_home
 from headway_spark.stream.pipeline import Progress, Stream
@@ -25,7 +25,6 @@ from headway_spark.studies.bulk import packaged
 from proof.producers import OVERDUE, Producer
 from proof.truth import COUNTS, Rows, differing, keyed, stored, totals
 from spark.events import publish, table
-from support.bucket_rows import bucket_rows, class_rows
 from support.ports import free_port
 from support.tree import ROOT
 

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
+from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, rolled_up
 from headway.store.metrics import rollups
 from headway.store.metrics.metrics_sink import MetricsSink
 from headway.store.metrics.rollups import BUCKETS_KEPT_S, FINAL_S, HOURS_KEPT_S, MINUTES_KEPT_S, VALUES, levels, tend
 from headway.store.missing_rights import MissingRights
 from headway_spark.stream.pipeline import LATENESS_S
 from store.progress import Progress
-from support.bucket_rows import rolled_up
 
 HOUR_S = 1_000_800.0  # on the hour
 DAY_S = 86_400.0
