@@ -54,6 +54,7 @@ SHOWN = (("authorization", f"Bearer {TOKEN}"),)
 EACH_S = 0.05
 SET_EACH_S = 1.0
 POOL = "healthy"
+ROOM = agent_pb2.HostCapacity(cpu_cores=1e5, memory_bytes=1 << 50)
 PROFILE = {"queues": ["healthy/q"], "template": "t", "workers_max": 10_000}
 ANSWER_S = 60.0
 STARTS_S = 2.0  # for the flood's process to begin
@@ -158,7 +159,9 @@ class Healthy:
 
     def _report(self) -> None:
         worker = agent_pb2.Worker(worker_id="w", pool="p", template="t", state=agent_pb2.WORKER_STATE_RUNNING)
-        self._host.report(workers=[worker])
+        # It has room for every count that the operator sets: what has no place would change no decision.
+        template = agent_pb2.Template(name="t", content_hash="h", slots=1)
+        self._host.report(workers=[worker], capacity=ROOM, templates=[template])
 
     def _send(self) -> None:
         self._sequence += 1

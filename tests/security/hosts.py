@@ -24,8 +24,7 @@ class Host:
             host_id=self.known.host_id,
             boot_id="boot",
             sequence=self.sequence,
-            capacity=agent_pb2.HostCapacity(cpu_cores=1.0, memory_bytes=1),
-            **more,
+            **{"capacity": agent_pb2.HostCapacity(cpu_cores=1.0, memory_bytes=1), **more},
         )
         shown = (("authorization", f"Bearer {self.known.credential}"),)
         return self.stub.Report(request, metadata=shown, timeout=ANSWER_S)
