@@ -1,0 +1,87 @@
+"""Requests that Schemathesis draws from the API's own description, and what came of them.
+
+Schemathesis is a plugin of pytest as well, so that it lives in an environment of its own: ``installed`` makes it.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from headway.control.http.permissions import RIGHTS, allows
+from headway.store.access.credentials import Role
+from security.planes import Plane
+from support.tree import ROOT
+
+UV = Path(sys.executable).with_name("uv")
+INSTALLED_WITHIN_S, ENDS_IN_S = 600.0, 3_600.0
+WITHOUT_TOKEN = {"/v1/health", "/v1/health/live"}
+SETTINGS = ROOT / "tests/security/schemathesis.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that was answered."""
+
+    method: str
+    path: str
+    """As it was sent, with what its escapes stand for."""
+    status: int
+
+    def is_beyond(self, role: Role) -> bool:
+        """Whether it was answered though no operation that the path may mean is one of ``role``."""
+        if self.status >= 400 or self.path in WITHOUT_TOKEN:
+            return False
+        rights = [needed for (method, path), needed in RIGHTS.items() if self._may_mean(method, path)]
+        return not any(allows(role, needed) for needed in rights)
+
+    def _may_mean(self, method: str, path: str) -> bool:
+        # A queue's name may have slashes and line breaks.
+        pattern = re.sub(r"\{\w+\}", "[^/]*", path.replace("{queue}", "(?s:.*)"))
+        return method == self.method and re.fullmatch(pattern, self.path) is not None
+
+
+def installed(folder: Path) -> Path:
+    """The program as ``uv.lock`` pins it, in an environment that is made in ``folder``."""
+    words = ["sync", "--frozen", "--only-group", "fuzz", "--no-install-project", "--python", sys.executable]
+    environment = {**os.environ, "UV_PROJECT_ENVIRONMENT": str(folder)}
+    subprocess.run([UV, "--quiet", *words], cwd=ROOT, env=environment, check=True, timeout=INSTALLED_WITHIN_S)
+    return folder / "bin/schemathesis"
+
+
+def tried(program: Path, plane: Plane, token: str, folder: Path, *, seed: int, examples: int) -> tuple[str, list[Call]]:
+    """What was found that the description does not have, empty where nothing was, and every call that was answered."""
+    report = folder / "calls.ndjson"
+    words = [
+        *(str(program), "--config-file", str(SETTINGS), "run", str(ROOT / "docs/reference/openapi.json")),
+        *("--url", plane.http, "--header", f"Authorization: Bearer {token}", "--seed", str(seed), "--no-color"),
+        *("--max-examples", str(examples), "--continue-on-failure", "--suppress-health-check", "all"),
+        *("--generation-database", "none", "--warnings", "off"),
+        *("--report", "ndjson", "--report-ndjson-path", str(report)),
+    ]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=ENDS_IN_S)
+    found = "" if done.returncode == 0 else done.stdout[-20_000:] + done.stderr
+    return found, list(_calls(report))
+
+
+def statuses(calls: list[Call]) -> dict[str, int]:
+    """How often each status was answered."""
+    return {str(status): count for status, count in sorted(Counter(call.status for call in calls).items())}
+
+
+def _calls(report: Path) -> Iterator[Call]:
+    with report.open() as lines:
+        for line in lines:
+            recorder: dict[str, Any] = json.loads(line).get("ScenarioFinished", {}).get("recorder", {})
+            for each in recorder.get("interactions", {}).values():
+                if each.get("response") is None:
+                    continue
+                path = unquote(urlsplit(each["request"]["uri"]).path)
+                yield Call(method=each["request"]["method"], path=path, status=each["response"]["status_code"])
