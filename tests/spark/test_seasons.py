@@ -131,7 +131,7 @@ def test_the_command_learns_what_postgres_keeps_or_the_log_holds_and_stores_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("headway.cli.backtesting.seasons.bulk_session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr("headway.cli.backtesting.backtest_options.bulk_session", lambda *_, **__: nullcontext(spark))
     monkeypatch.setenv("HEADWAY_DATABASE_URL", migrated_url)
     rushes = [(MONDAY - week * WEEK_MINUTES + 9 * HOUR_MINUTES) * 60.0 for week in (1, 2)]
     with psycopg.connect(migrated_url, autocommit=True) as connection:
