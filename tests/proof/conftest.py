@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from proof.containers import Podman, why_not
 from proof.ledger import summary
 
 RESULTS = Path(__file__).parent / "results"
@@ -100,3 +101,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_sep("=", f"{RESULTS / name}.jsonl")
         for line in summary(name, rounds):
             terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+    """Podman with a store of its own, which goes with the last test of the file."""
+    if reason := why_not():
+        pytest.skip(reason)
+    engine = Podman(tmp_path_factory.mktemp("engine"))
+    try:
+        yield engine
+    finally:
+        engine.remove()

@@ -7,12 +7,11 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from proof.conftest import Proof
-from proof.containers import Podman, Project, build_images, namespace, why_not
+from proof.containers import Podman, Project, build_images, namespace
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(3600)]
 
@@ -33,17 +32,6 @@ for line in open(sys.argv[1]):
     session = session.config(*line.split())
 print("registered as", session.getOrCreate().sparkContext.applicationId)
 """
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
-    if reason := why_not():
-        pytest.skip(reason)
-    engine = Podman(tmp_path_factory.mktemp("engine"))
-    try:
-        yield engine
-    finally:
-        engine.remove()
 
 
 def test_compose(proof: Proof, engine: Podman) -> None:

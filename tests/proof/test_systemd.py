@@ -9,14 +9,13 @@ import os
 import re
 import secrets
 import subprocess
-from collections.abc import Iterator
 from typing import Self
 
 import pytest
 
 from lab.programs import sees
 from proof.conftest import Proof
-from proof.containers import STAND_INS, Podman, Project, build_images, limits, namespace, why_not
+from proof.containers import STAND_INS, Podman, Project, build_images, limits, namespace
 from support.tree import ROOT
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(3600)]
@@ -81,17 +80,6 @@ rq enqueue --quiet --url redis://127.0.0.1:6379/0 --queue mail time.sleep :0.2
 headway describe queue redis/mail --json | grep --quiet --extended-regexp '"finished_jobs": *[1-9]'
 """
 ROLES = ("headway-control", "headway-pipeline", "headway-collect", "headway-agent")
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
-    if reason := why_not():
-        pytest.skip(reason)
-    engine = Podman(tmp_path_factory.mktemp("engine"))
-    try:
-        yield engine
-    finally:
-        engine.remove()
 
 
 def test_units(proof: Proof, engine: Podman) -> None:
