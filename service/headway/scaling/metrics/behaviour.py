@@ -12,6 +12,9 @@ from headway.errors import Invalid
 
 Z95 = 1.6448536269514722  # the 95th percentile of the standard normal distribution
 SHORTEST_PART = 1e-3  # of the 95th percentile
+# How timings of a template are learned, live and in rehearsals alike.
+WEIGHT = 0.3  # of the newest in the mean: after ten of them what was before counts 3 %
+RECENT_MAX = 100  # observations that a spread is made of: the 95th percentile needs twenty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,8 @@ from collections import deque
 from math import exp
 from random import Random
 from statistics import NormalDist
-from typing import Final
 
-from headway.scaling.metrics.behaviour import Spread, mean_s, parameters, spread_of
-
-WEIGHT: Final = 0.3  # of the newest start-up, as in headway.store.hosts.start_timings
-RECENT_MAX: Final = 100  # start-ups that the 95th percentile is of, as there
+from headway.scaling.metrics.behaviour import RECENT_MAX, WEIGHT, Spread, mean_s, parameters, spread_of
 
 
 class LearnedStarts:

@@ -11,11 +11,10 @@ from sqlalchemy import Text, TextClause, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from headway.scaling.metrics.behaviour import RECENT_MAX, WEIGHT
 from headway.scaling.model import Exit, StartUp
 
-WEIGHT = 0.3  # of the newest: after ten of them what was before counts 3 %
 TEMPLATES_KEPT = 400  # of a host: twice what it may have
-RECENT_MAX = 100  # observations that a spread is made of: the 95th percentile needs twenty
 
 
 Each = TypeVar("Each", StartUp, Exit)
