@@ -130,8 +130,9 @@ def test_the_end_of_a_hosts_connection_is_shown_long_before_its_next_report(plan
         while ended() is None:
             assert time.monotonic() < ends_by_s, "nobody has noticed"
             with plane.channel() as own:
-                AgentServiceStub(own).Poll.future(request, metadata=shown, timeout=60.0)
+                poll = AgentServiceStub(own).Poll.future(request, metadata=shown, timeout=60.0)
                 time.sleep(held_s)  # a poll that has not arrived when its connection ends says nothing
+                assert not poll.done()
             held_s *= 2
             until_s = time.monotonic() + 5.0
             while ended() is None and time.monotonic() < until_s:
