@@ -1,20 +1,33 @@
-"""A pytest plugin: tests that would not end by a moment are left out, and counted by their folders at the end.
+"""A pytest plugin: a run of tests ends by a moment, and names at its end what did not run.
 
-The moment is in the environment, ``TESTS_END_BY_S``, in Unix seconds: processes of pytest-xdist share it. How long a
-test takes is what it took the last time it ran, which every run writes into pytest's cache; no longer than
-``SHORT_S`` where the cache does not say.
+The moment is in the environment, ``TESTS_END_BY_S``, in Unix seconds: processes of pytest-xdist share it. A test that
+would not end by then does not begin, and a test that runs at that moment is cut off. Neither has passed: a path of
+``TESTS_DUE`` (separated by ``:``) with such a test makes the exit status ``NOT_ALL_RAN`` where nothing failed.
+
+How long a test takes is what it took the last time, which every run writes into pytest's cache. What the cache does not
+know is in ``durations.json`` beside this file, so that a new clone begins no long test that it would have to cut off:
+``python tools/in_time.py`` writes it anew, from the cache, after a run of the fast tests.
 """
 
+import json
 import os
+import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from pathlib import Path
 
 import pytest
 
-LEFT_OUT = "left out: there was no more time"
+SLOW_FOLDERS = ("tests/browser/", "tests/e2e/", "tests/install/", "tests/proof/", "tests/spark/", "tests/upgrade/")
+NOT_RUN = "not run: there was no more time"
+CUT_OFF = "cut off: there was no more time"
+NOT_ALL_RAN = 8  # pytest's own statuses are 0 to 5
 CACHED = "headway/durations"
 SHORT_S = 0.5  # what takes less is not worth a line of the cache
+LONG_S = 6.0  # nor, in a minute, of the table
+CUT_OFF_S_MIN = 0.05  # zero would mean to pytest-timeout that there is no bound
+TABLE = Path(__file__).with_name("durations.json")
 
 
 class Durations:
@@ -57,33 +70,80 @@ class InTime:
 
     def __init__(self, config: pytest.Config) -> None:
         self._cache = getattr(config, "cache", None)  # not with `-p no:cacheprovider`
-        self._durations = Durations(self._cache.get(CACHED, {}) if self._cache else {})
+        self._durations = Durations({**table(), **(self._cache.get(CACHED, {}) if self._cache else {})})
         self._end_by_s = float(os.environ.get("TESTS_END_BY_S", "inf"))
+        self._due = [path for path in os.environ.get("TESTS_DUE", "").split(":") if path]
         self._is_first = not hasattr(config, "workerinput")  # of several processes the one that the others report to
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Have pytest-timeout end the test at the moment when all end, unless a bound of its own comes first."""
+        left_s = self._end_by_s - time.time()
+        own = item.get_closest_marker("timeout")
+        if left_s < float(own.args[0] if own and own.args else item.config.getini("timeout") or "inf"):
+            item.add_marker(pytest.mark.timeout(max(CUT_OFF_S_MIN, left_s)), append=False)
+        return (yield)
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Leave the test out where it would end too late."""
         if not self._durations.begin(item.nodeid, left_s=self._end_by_s - time.time()):
-            pytest.skip(LEFT_OUT)
+            pytest.skip(NOT_RUN)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """What fails once the time is over was cut off, or has lost what it shares with a test that was."""
+        report = yield
+        if report.failed and time.time() >= self._end_by_s:
+            report.outcome, report.longrepr = "skipped", (*report.location[:2], CUT_OFF)
+        return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how long a part of a test took."""
         if not report.skipped:
             self._durations.took(report.nodeid, report.duration)
 
-    def pytest_sessionfinish(self) -> None:
-        """Keep what is known for the next run."""
-        if self._cache and self._is_first:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Keep what is known for the next run, and call none good that leaves out what is due."""
+        if not self._is_first:
+            return
+        if self._cache:
             self._cache.set(CACHED, self._durations.known())
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if session.exitstatus == pytest.ExitCode.OK and reporter and self._due_of(late(reporter)):
+            session.exitstatus = NOT_ALL_RAN
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name what was left out."""
-        skipped = terminalreporter.stats.get("skipped", [])
-        late = [report for report in skipped if LEFT_OUT in str(report.longrepr)]
-        counts = Counter("/".join(report.nodeid.split("/")[:2]).split("::")[0] for report in late)
+        """Name what did not run."""
+        reports = late(terminalreporter)
+        counts = Counter("/".join(report.nodeid.split("/")[:2]).split("::")[0] for report in reports)
         if counts:
             folders = ", ".join(f"{count} of {folder}" for folder, count in sorted(counts.items()))
-            terminalreporter.write_line(f"{LEFT_OUT} for {len(late)} tests: {folders}")
+            terminalreporter.write_line(f"{NOT_RUN} for {len(reports)} tests: {folders}")
+        for report in reports:
+            if CUT_OFF in str(report.longrepr):
+                terminalreporter.write_line(f"{CUT_OFF}: {report.nodeid}")
+
+    def _due_of(self, reports: list[pytest.TestReport]) -> list[str]:
+        return [report.nodeid for report in reports if any(_is_in(report.nodeid, path) for path in self._due)]
+
+
+def late(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
+    """What there was no time for, in one report a test."""
+    skipped = reporter.stats.get("skipped", [])
+    found = {r.nodeid: r for r in skipped if NOT_RUN in str(r.longrepr) or CUT_OFF in str(r.longrepr)}
+    return list(found.values())
+
+
+def is_there(name: str) -> bool:
+    """Whether the file of a test exists and has its function."""
+    file, function = Path(__file__).parents[1] / _file(name), name.split("[")[0].split("::")[-1]
+    return file.exists() and f"def {function}(" in file.read_text()
+
+
+def table() -> dict[str, float]:
+    """How long the tests that take long took, in seconds, when the table was written."""
+    return json.loads(TABLE.read_text()) if TABLE.exists() else {}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -93,3 +153,25 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _file(name: str) -> str:
     return name.split("::")[0]
+
+
+def _is_in(name: str, path: str) -> bool:
+    return _file(name) == path or name.startswith(f"{path}/")
+
+
+def main() -> int:
+    """Write the table from pytest's cache. Returns the exit status."""
+    cache = Path(__file__).parents[1] / ".pytest_cache" / "v" / CACHED
+    if not cache.exists():
+        print("headway: no run of the tests is recorded here; `make fast` records one", file=sys.stderr)
+        return 1
+    taken_s = json.loads(cache.read_text()).items()
+    fast = {name: s for name, s in taken_s if not name.startswith(SLOW_FOLDERS) and is_there(name)}
+    long = {name: round(s) for name, s in fast.items() if s >= LONG_S}
+    TABLE.write_text(f"{json.dumps(long, indent=1, ensure_ascii=False, sort_keys=True)}\n")
+    print(f"{TABLE.name}: {len(long)} tests take {LONG_S:g} s or longer")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+import in_time
 import quick
-from in_time import Durations
+from in_time import NOT_ALL_RAN, Durations
 from support.tree import ROOT, SERVICE
 
 
@@ -37,26 +39,62 @@ def test_every_package_has_tests() -> None:
     assert [package for package in packages if not quick.tests_of([f"service/headway/{package}/a.py"])] == []
 
 
-def test_what_cannot_begin_in_time_is_left_out_by_name(tmp_path: Path) -> None:
-    file = tmp_path / "tests" / "test_late.py"
+LATE = "def test_one(): assert False\ndef test_two(): assert False\n"
+HANGS = "import time\ndef test_quick(): pass\ndef test_hangs(): time.sleep(600)\n"
+
+
+@pytest.mark.parametrize(("due", "status"), [("tests/others", 0), ("tests/others:tests/test_timed.py", NOT_ALL_RAN)])
+def test_what_cannot_begin_in_time_is_left_out_by_name(tmp_path: Path, due: str, status: int) -> None:
+    done = timed_run(tmp_path, LATE, end_by_s=0.0, due=due)
+    assert done.returncode == status, done.stdout
+    assert "there was no more time for 2 tests: 2 of tests/test_timed.py" in done.stdout
+
+
+def test_what_runs_when_the_time_is_over_is_cut_off_by_name(tmp_path: Path) -> None:
+    done = timed_run(tmp_path, HANGS, end_by_s=time.time() + 3.0, due="tests")
+    assert done.returncode == NOT_ALL_RAN, done.stdout
+    assert "cut off: there was no more time: tests/test_timed.py::test_hangs" in done.stdout
+    assert "1 passed, 1 skipped" in done.stdout
+
+
+def test_a_failure_is_one_although_others_did_not_run(tmp_path: Path) -> None:
+    done = timed_run(tmp_path, f"{HANGS}def test_quick(): assert False\n", end_by_s=time.time() + 3.0, due="tests")
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
+
+
+def timed_run(folder: Path, tests: str, *, end_by_s: float, due: str) -> "subprocess.CompletedProcess[str]":
+    file = folder / "tests" / "test_timed.py"
     file.parent.mkdir()
-    file.write_text("def test_one(): assert False\ndef test_two(): assert False\n")
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "in_time",
-        "--rootdir",
-        tmp_path,
-    ]
-    environment = {**os.environ, "TESTS_END_BY_S": "0", "PYTHONPATH": str(ROOT / "tools"), "CI": ""}
-    done = subprocess.run([*words, file], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "there was no more time for 2 tests: 2 of tests/test_late.py" in done.stdout
+    file.write_text(tests)
+    plugins = ["-p", "no:cacheprovider", "-p", "pytest_timeout", "-p", "in_time"]
+    words = [sys.executable, "-m", "pytest", "-q", *plugins, "--rootdir", folder, file]
+    own = {
+        "TESTS_END_BY_S": str(end_by_s),
+        "TESTS_DUE": due,
+        "PYTHONPATH": str(ROOT / "tools"),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "CI": "",
+    }
+    return subprocess.run(words, cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "together"),
+    [((0, 0), 0), ((0, 1), 1), ((NOT_ALL_RAN, 0), NOT_ALL_RAN), ((NOT_ALL_RAN, 2), 1), ((-15,), 1)],
+)
+def test_what_did_not_run_is_neither_passed_nor_failed(statuses: tuple[int, ...], together: int) -> None:
+    assert quick.status_of_all(statuses) == together
+
+
+def test_what_does_not_end_by_itself_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick, "KILLED_AFTER_S", 0.2)
+    process = quick.begun("sleep", "600")
+    with quick.killed_in_time([process], time.monotonic()):
+        assert quick.status_of(process) == NOT_ALL_RAN
+
+
+def test_the_table_names_tests_that_exist() -> None:
+    assert [name for name in in_time.table() if not in_time.is_there(name)] == []
 
 
 def test_what_would_not_end_in_time_does_not_begin() -> None:
