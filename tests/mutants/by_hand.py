@@ -96,13 +96,17 @@ MUTANTS = (
         ("return max(least, by_recall + guard.recalled_jobs)", "return by_recall + guard.recalled_jobs"),
     ),
     *_in(
+        "demands/busy_slots.py",
+        DEMAND,
+        ("round(serving_slots + rate_per_s * view.dispatch_overhead_s)", "busy_slots"),
+    ),
+    *_in(
         "demands/deadlines.py",
         DEMAND,
         ("if jobs <= slots_max:", "if True:"),
         ("workers = min(workers, view.capacity_workers)", "workers = max(workers, view.capacity_workers)"),
         ("return given.busy_slots + later.slots > slots_max", "return later.slots > slots_max"),
         ("return known_service_s(queue, view) + dispatch_s(view)", "return known_service_s(queue, view)"),
-        ("round(serving_slots + rate_per_s * view.dispatch_overhead_s)", "busy_slots"),
         ("1.0 - math.log10(", "1.0 + math.log10("),
         ("expected - self.caution * math.sqrt", "expected + self.caution * math.sqrt"),
         ("sure += coming.slots * self.per_slot(within_s - coming.ready_in_s)", "sure += coming.slots"),
@@ -269,6 +273,10 @@ MUTANTS = (
         "decide.py",
         ("test_decide.py", "test_crash_loop.py"),
         ("is not None and not fallback.is_due(view, memory, now_s=now_s)", "is not None"),
+    ),
+    *_in(
+        "decisions/predicted_pickup.py",
+        ("test_decide.py", "test_crash_loop.py"),
         ("if queue.waiting_jobs is None or view.is_failing:", "if queue.waiting_jobs is None:"),
     ),
     *_in(

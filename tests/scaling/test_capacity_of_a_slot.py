@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
+from headway.scaling.demands.busy_slots import occupied
 from headway.scaling.demands.deadlines import (
     DISPATCH_GUESS_S,
     Due,
@@ -13,7 +14,6 @@ from headway.scaling.demands.deadlines import (
     backlog_drain,
     batch_cycle_s,
     cycle_s,
-    occupied,
 )
 from headway.scaling.measure import BATCH_JOBS, batch_mean_s
 from headway.scaling.metrics.rolling_estimate import DISPATCH_JOBS_MIN, RecentSpans, Span

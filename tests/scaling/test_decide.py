@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.decide import decide, worst_wait_s
+from headway.scaling.decide import decide
+from headway.scaling.decisions.worst_wait import worst_wait_s
 from headway.scaling.explain import explained
 from headway.scaling.model import LastMove, Memory, Objective, QueueSample, Wanted
 from headway.scaling.strategies.shared import steady_state

@@ -8,7 +8,8 @@ from itertools import pairwise
 from operator import is_
 
 from headway.errors import Invalid
-from headway.scaling.demands.deadlines import service_time_s, start_up_s
+from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
+from headway.scaling.demands.deadlines import start_up_s
 from headway.scaling.model import (
     MEMORY_VERSION,
     DayPaid,
@@ -16,7 +17,6 @@ from headway.scaling.model import (
     HoldCosts,
     LastMove,
     Memory,
-    QueueMetrics,
     Step,
     Wanted,
 )
@@ -93,7 +93,7 @@ def decide(
         is_fresh=fresh,
         metrics_age_s=None if fresh else metrics_age_s(view, now_s=now_s),
         is_failing=view.is_failing,
-        predicted_pickup_s=_pickup_s(queue, seen, target_workers=target_workers),
+        predicted_pickup_s=predicted_pickup_of(queue, seen, target_workers=target_workers),
         day_budget=spent,
         notes=(
             *_notes(view, seen, memory, fresh=fresh, now_s=now_s),
@@ -161,28 +161,6 @@ def _paused(steps: Sequence[Step], ground: Ground) -> int | None:
         asked_workers=next(step.workers for step in steps if step.name == "workers_min"),
         target_workers=steps[-1].workers,
     )
-
-
-def predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
-    """How long a job that arrives now will wait, with the workers that will exist and no others.
-
-    ``None`` where the backlog is not known, or where no worker will exist to take the job: of a template that fails on
-    every host, nobody knows whether a worker stays for long enough.
-    """
-    return _pickup_s(pooled(view.queues), view, target_workers=target_workers)
-
-
-def _pickup_s(queue: QueueMetrics, view: PoolView, *, target_workers: int) -> float | None:
-    if queue.waiting_jobs is None or view.is_failing:
-        return None
-    coming_workers = min(target_workers, view.running_workers + view.starting_workers) or target_workers
-    slots = coming_workers * view.slots_per_worker
-    if slots == 0:
-        return None
-    first_free_s = 0.0 if view.running_workers else start_up_s(view)
-    ahead_jobs = queue.waiting_jobs + (queue.in_flight_jobs or 0) + 1 - slots
-    cycle_s = service_time_s(queue, view) + (view.dispatch_overhead_s or 0.0)
-    return first_free_s + max(0, ahead_jobs) / slots * cycle_s
 
 
 def _notes(view: PoolView, seen: PoolView, memory: Memory, *, fresh: bool, now_s: float) -> tuple[str, ...]:
@@ -293,13 +271,3 @@ def _lows(
     before = memory.lows or (Wanted(at_s=now_s, workers=min(last_workers, wanted_workers)),)
     kept = tuple(low for low in before if since_s <= low.at_s and low.workers < wanted_workers)
     return (*kept, Wanted(at_s=now_s, workers=wanted_workers))
-
-
-def worst_wait_s(decision: Decision) -> float | None:
-    """The worst of what finished jobs waited, what the oldest has waited and what a new one will.
-
-    Samples of finished jobs alone would hide a stall: while nothing starts, nothing is sampled.
-    """
-    queue: QueueMetrics = pooled(decision.metrics)
-    known = [queue.pickup_objective_s, queue.oldest_age_s, decision.predicted_pickup_s]
-    return max((wait_s for wait_s in known if wait_s is not None), default=None)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.fair_share import urgency
-from headway.scaling.decide import decide, worst_wait_s
+from headway.scaling.decide import decide
+from headway.scaling.decisions.worst_wait import worst_wait_s
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView, pooled
 from scaling.laws.drawn import AGES_S, LAW, MEMORIES, by, by_every_strategy, maybe, views

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.fair_share import urgency
-from headway.scaling.decide import decide, worst_wait_s
+from headway.scaling.decide import decide
 from headway.scaling.decisions.codec import decision_from_mapping
+from headway.scaling.decisions.worst_wait import worst_wait_s
 from headway.scaling.explain import explained
 from headway.scaling.model import DayPaid, HoldCosts, LastMove, Memory, Wanted
 from headway.scaling.view import PoolView

@@ -14,8 +14,8 @@ from headway.scaling.allocation.handover import startable
 from headway.scaling.allocation.host_drain import Leaving, elsewhere, leaving, staying
 from headway.scaling.allocation.refusals import Refusals
 from headway.scaling.allocation.unreachable_hosts import kept_rows
-from headway.scaling.decide import predicted_pickup_s
 from headway.scaling.decisions.outcome import Outcome
+from headway.scaling.decisions.predicted_pickup import predicted_pickup_s
 from headway.scaling.model import Assignment, Host, LastMove, Mode, Step
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import PoolTarget

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from headway.errors import Invalid
-from headway.scaling.decide import worst_wait_s
+from headway.scaling.decisions.worst_wait import worst_wait_s
 from headway.scaling.model import Assignment, Decision, Host, HostState
 from headway.scaling.placement.arrangement import Arrangement
 from headway.scaling.placement.host_capacity import HostCapacities

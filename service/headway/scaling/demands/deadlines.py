@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from headway.scaling.demands.busy_slots import occupied
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, PoolView
@@ -146,27 +147,6 @@ def batch_cycle_s(queue: QueueMetrics, view: PoolView) -> float:
 def dispatch_s(view: PoolView) -> float:
     """From the end of a job to the next start in the same slot while jobs wait, as measured, else a guess."""
     return DISPATCH_GUESS_S if view.dispatch_overhead_s is None else view.dispatch_overhead_s
-
-
-def occupied(queue: QueueMetrics, view: PoolView) -> int:
-    """Slots that have a job or are between two: these seem idle and are not. Only a measured overhead counts.
-
-    Source: J. D. C. Little, "A Proof for the Queuing Formula L = λW", Operations Research 9 (1961).
-    """
-    busy_slots = busy(queue, view)
-    if not view.dispatch_overhead_s or not queue.start_rate_per_s:
-        return busy_slots
-    rate_per_s = min(queue.start_rate_per_s, (queue.arrived_jobs or 0) / view.tick_s)  # of late, and still
-    serving_slots = min(busy_slots, rate_per_s * (queue.service_time_s or 0.0))
-    return max(busy_slots, round(serving_slots + rate_per_s * view.dispatch_overhead_s))
-
-
-def busy(queue: QueueMetrics, view: PoolView) -> int:
-    """Slots that have a job. Where it is not known which, all that run: unknown is treated as busy."""
-    if queue.in_flight_jobs is not None:
-        return queue.in_flight_jobs
-    workers = view.running_workers if view.busy_workers is None else view.busy_workers
-    return workers * view.slots_per_worker
 
 
 def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Due, ...]:
