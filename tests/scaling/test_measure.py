@@ -134,7 +134,7 @@ def test_depths_come_from_the_newest_sampled_bucket() -> None:
 
 def test_jobs_in_flight_are_averaged_back_from_the_newest_sample() -> None:
     """Four now, and three fewer until a start of three at 72.5 s, the middle of its bucket."""
-    sampled = row(95.0, sampled_at_s=99.0, in_flight_jobs=4)
+    sampled = row(95.0, sampled_at_s=99.0, in_flight_jobs=4, oldest_age_s=0.0)
     assert metrics(sampled, now_s=100.0).in_flight_mean_jobs == 4.0
     found = metrics(row(70.0, started_jobs=3), sampled, now_s=100.0)
     assert found.in_flight_mean_jobs == pytest.approx(4 - 3 * 32.5 / 60)
@@ -203,7 +203,7 @@ def test_the_newest_arrivals_are_reported_until_they_explain_every_waiting_job()
         ([row(50.0, arrived_jobs=3), row(55.0, arrived_jobs=2)], (2, 60.0)),  # the newest whole bucket
         ([row(50.0, arrived_jobs=3), row(60.0, arrived_jobs=7)], (0, 60.0)),  # the running one is not whole
         ([row(20.0, arrived_jobs=3), row(50.0, started_jobs=3)], (0, 60.0)),  # what came then starts only now
-        ([row(55.0, sampled_at_s=56.0, waiting_jobs=0)], (0, None)),  # nothing happens
+        ([row(55.0, sampled_at_s=56.0, waiting_jobs=0, oldest_age_s=0.0)], (0, None)),  # nothing happens
     ],
 )
 def test_the_newest_whole_bucket_is_reported_while_jobs_come_or_start(

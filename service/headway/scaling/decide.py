@@ -9,6 +9,7 @@ from operator import is_
 
 from headway.errors import Invalid
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
+from headway.scaling.demands import depth_estimate
 from headway.scaling.demands.deadlines import start_up_s
 from headway.scaling.model import (
     MEMORY_VERSION,
@@ -17,6 +18,7 @@ from headway.scaling.model import (
     HoldCosts,
     LastMove,
     Memory,
+    PoolDepths,
     Step,
     Wanted,
 )
@@ -51,13 +53,21 @@ def decide(
     last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
     fresh = is_fresh(view, now_s=now_s)
     seen = _at(view if fresh else with_direct_samples(view), now_s)
+    # What depths alone show is estimated here, once: no strategy and no limit need know who reports what.
+    depths = depth_estimate.learned(memory.depths, seen)
+    seen = depth_estimate.with_ages(seen, depths, now_s=now_s)
+    reckoned = depth_estimate.with_rates(seen, depths, now_s=now_s)
 
-    queue = pooled(seen.queues)
-    advice = strategy.advise(queue, seen, memory.strategy_state, now_s)
+    queue = pooled(reckoned.queues)
+    advice = strategy.advise(queue, reckoned, memory.strategy_state, now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = math.ceil(greatest.slots / view.slots_per_worker - ROUNDING)
     is_held = wanted_workers > 0 and activation.is_held(seen, memory, last_workers=last_workers, now_s=now_s)
-    ground = Ground(view=view, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s, is_held=is_held)
+    # Limits read the samples at their own times.
+    limited = depth_estimate.with_rates(depth_estimate.with_ages(view, depths, now_s=now_s), depths, now_s=now_s)
+    ground = Ground(
+        view=limited, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s, is_held=is_held
+    )
     # What never was and never will be cannot be held: a burst beyond the ceiling says nothing about the workers below.
     attainable_workers = 0 if is_held else attainable(wanted_workers, ground)
     if advice.enough_slots is not None:
@@ -69,7 +79,7 @@ def decide(
         ground = copied(ground, kept_workers=kept_workers(hold_costs))
     target_workers, steps, mover = _limited(wanted_workers, in_force(view, strategy.come_down, is_held=is_held), ground)
 
-    account = day_budget.account_of(view, memory.day_paid, now_s=now_s)
+    account = day_budget.account_of(limited, memory.day_paid, now_s=now_s)
     spent = day_budget.spending(account)
 
     decision = Decision(
@@ -93,7 +103,7 @@ def decide(
         is_fresh=fresh,
         metrics_age_s=None if fresh else metrics_age_s(view, now_s=now_s),
         is_failing=view.is_failing,
-        predicted_pickup_s=predicted_pickup_of(queue, seen, target_workers=target_workers),
+        predicted_pickup_s=predicted_pickup_of(queue, reckoned, target_workers=target_workers),
         day_budget=spent,
         notes=(
             *_notes(view, seen, memory, fresh=fresh, now_s=now_s),
@@ -113,6 +123,7 @@ def decide(
         hold_costs=hold_costs,
         held_since_s=activation.held_since_s(seen, memory, is_held=is_held, now_s=now_s),
         day_paid=day_budget.remembered(memory.day_paid, account),
+        depths=depths,
         strategy_state=advice.state,
         now_s=now_s,
     )
@@ -165,6 +176,11 @@ def _paused(steps: Sequence[Step], ground: Ground) -> int | None:
 
 def _notes(view: PoolView, seen: PoolView, memory: Memory, *, fresh: bool, now_s: float) -> tuple[str, ...]:
     notes = [f"queue {queue.queue} has not been seen in its broker" for queue in seen.queues if not is_seen(queue)]
+    notes += [
+        f"what arrives, starts and ends in {queue.queue} is not reported, and estimated from its depth"
+        for queue in seen.queues
+        if queue.has_unknown_rates
+    ]
     if not fresh:
         notes += _stale_notes(view, seen, memory, now_s=now_s)
     if view.capacity_workers is None:
@@ -213,6 +229,7 @@ def _remembered(
     hold_costs: HoldCosts | None,
     held_since_s: float | None,
     day_paid: DayPaid | None,
+    depths: PoolDepths | None,
     strategy_state: State,
     now_s: float,
 ) -> Memory:
@@ -235,6 +252,7 @@ def _remembered(
         missed_evaluations=fallback.missed_evaluations(view, memory, now_s=now_s),
         held_since_s=held_since_s,
         day_paid=day_paid,
+        depths=depths,
         strategy_state=strategy_state,
     )
 

@@ -106,6 +106,8 @@ def _queue(queue: QueueMetrics, where: str) -> str:
         is_timed = queue.service_time_s is not None and queue.arrival_rate_per_s > 0
         each = f", each with a service time of {duration(queue.service_time_s or 0.0)}" if is_timed else ""
         sentences.append(f"{_rate(queue.arrival_rate_per_s)}{_again(queue)}{each}")
+    elif queue.has_unknown_rates:
+        sentences.append("how many arrive is unknown")
     return f"{', '.join(sentences[:-1])} and {sentences[-1]}." if len(sentences) > 1 else f"{sentences[0]}."
 
 
@@ -120,8 +122,16 @@ def _waiting(queue: QueueMetrics) -> str:
         return "the number of waiting jobs is unknown"
     if not queue.waiting_jobs:
         return "no job waits"
-    oldest = "" if queue.oldest_age_s is None else f" (the oldest for {duration(queue.oldest_age_s)})"
-    return f"{counted(queue.waiting_jobs, 'job')} {'waits' if queue.waiting_jobs == 1 else 'wait'}{oldest}"
+    return f"{counted(queue.waiting_jobs, 'job')} {'waits' if queue.waiting_jobs == 1 else 'wait'}{_oldest(queue)}"
+
+
+def _oldest(queue: QueueMetrics) -> str:
+    if queue.oldest_age_s is None:
+        return ""
+    least, most = duration(queue.oldest_age_s), duration(queue.oldest_age_max_s or queue.oldest_age_s)
+    if least != most:
+        return f" (the oldest for {least} to {most})"
+    return f" (the oldest for at least {least})" if queue.has_unknown_rates else f" (the oldest for {least})"
 
 
 def _rate(rate_per_s: float) -> str:

@@ -290,7 +290,8 @@ def queue_metrics(
 
     Rates are of (now - window, now]: the running bucket counts as far as it has come, and of the bucket that the window
     begins in, the part inside. Waits are of every bucket that the objective's window touches. Everything stays ``None``
-    where nothing was ever seen. ``moving`` of the last read of the same queue makes this one cheaper and no different.
+    where nothing was ever seen, and rates where the source reports depths alone. ``moving`` of the last read of the
+    same queue makes this one cheaper and no different.
     """
     if not rows:
         return QueueMetrics(queue=queue, window_s=window_s)
@@ -303,6 +304,8 @@ def queue_metrics(
     promised = _within(rows, from_s=now_s - objective.window_s, now_s=now_s)
     pickups = moving.pickups.of({row.bucket_s: row.pickup_sketch for row in promised if row.pickup_sketch})
     p50_s, p95_s, p99_s, objective_s = quantiles_s(pickups, (50, 95, 99, objective.percentile))
+    if sampled is not None and is_depth_alone(sampled, served):
+        return _of_depth_alone(queue, sampled, window_s=window_s)
     return QueueMetrics(
         queue=queue,
         sampled_at_s=sampled.sampled_at_s if sampled else None,
@@ -391,8 +394,33 @@ def _arrivals(rows: Sequence[BucketRow], *, waiting_jobs: int, now_s: float) -> 
     return tuple(found)
 
 
+def is_depth_alone(sampled: BucketRow, rows: Iterable[BucketRow]) -> bool:
+    """Whether the source of a queue reports no events, as far as its rows show it.
+
+    Who reports events knows when each job came, and so the age of the oldest, 0 where none waits. Without an age and
+    without an event in minutes, that nothing was reported does not mean that nothing happened.
+    """
+    return sampled.oldest_age_s is None and all(map(is_uneventful, rows))
+
+
+def _of_depth_alone(queue: str, sampled: BucketRow, *, window_s: float) -> QueueMetrics:
+    return QueueMetrics(
+        queue=queue,
+        sampled_at_s=sampled.sampled_at_s,
+        waiting_jobs=sampled.waiting_jobs,
+        in_flight_jobs=sampled.in_flight_jobs,
+        delayed_jobs=sampled.delayed_jobs,
+        oldest_age_s=sampled.oldest_age_s,
+        has_unknown_rates=True,
+        window_s=window_s,
+    )
+
+
 def read_again(metrics: QueueMetrics, row: BucketRow) -> QueueMetrics:
     """What ``queue_metrics`` says, once settled, when an uneventful ``row`` with the newest sample has come."""
+    if metrics.has_unknown_rates or is_depth_alone(row, ()):
+        now_s = row.bucket_s + BUCKET_S
+        return queue_metrics((row,), queue=metrics.queue, now_s=now_s, window_s=metrics.window_s, objective=Objective())
     return replace(
         metrics,
         sampled_at_s=row.sampled_at_s,

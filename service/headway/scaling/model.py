@@ -207,6 +207,11 @@ class QueueMetrics:
     in_flight_jobs: int | None = None
     delayed_jobs: int | None = None
     oldest_age_s: float | None = None
+    oldest_age_max_s: float | None = None
+    """Where the age is not exact, the most it may be; ``None``: it is exact, or no bound is known."""
+    has_unknown_rates: bool = False
+    """Whether its source leaves arrivals, starts or ends unreported: a rate that is ``None`` is then not known, and
+    deciding estimates it from depths. ``False``: every event is reported."""
     in_flight_mean_jobs: float | None = None
     """Over the window."""
     window_s: float = 60.0
@@ -538,6 +543,55 @@ class DayPaid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """Jobs that one sample of a queue showed first and that, as far as is known, still wait."""
+
+    at_s: float
+    since_s: float | None
+    """Of the sample before, which did not show them; ``None``: there was none."""
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDepths:
+    """What the samples of one queue showed whose source does not report every event."""
+
+    queue: str
+    sampled_at_s: float
+    sightings: tuple[Sighting, ...] = ()
+    """Of the jobs that wait, the oldest first."""
+    part_jobs: float = 0.0
+    """What is estimated to have started beyond whole jobs, below 1."""
+    arrived_jobs: int = 0
+    """From the sample before to the newest, estimated."""
+    arrival_rate_per_s: float = 0.0
+    """Estimated, over about a minute."""
+    start_rate_per_s: float = 0.0
+    """The same of starts."""
+
+    @property
+    def waiting_jobs(self) -> int:
+        """Jobs that the newest sample showed."""
+        return sum(each.jobs for each in self.sightings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolDepths:
+    """What the samples showed of those queues of a pool whose sources do not report every event."""
+
+    queues: tuple[QueueDepths, ...] = ()
+    """Empty where nothing waited and no slot was busy."""
+    busy_slots: int = 0
+    """When the newest samples were taken."""
+    cycle_s: float | None = None
+    """From one start to the next in a slot while jobs wait, at most; ``None``: no drain has shown it yet."""
+    ended_jobs: float = 0.0
+    """At least so many ended in the drain that goes on; old ones fade."""
+    busy_slot_s: float = 0.0
+    """Slots worked for so long meanwhile, at most; this fades likewise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What deciding must remember between two evaluations of a pool.
 
@@ -561,5 +615,7 @@ class Memory:
     """Since when too few jobs to wake the pool have been there; ``None``: it is awake, or has none."""
     day_paid: DayPaid | None = None
     """``None`` where the profile sets no budget of the day."""
+    depths: PoolDepths | None = None
+    """``None`` where the sources of all queues report events."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

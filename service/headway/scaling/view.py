@@ -109,7 +109,11 @@ def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
         or queue.sampled_at_s >= now_s
     ):
         return queue
-    return copied(queue, oldest_age_s=queue.oldest_age_s + max(0.0, now_s - queue.sampled_at_s))
+    passed_s = max(0.0, now_s - queue.sampled_at_s)
+    if queue.oldest_age_max_s is None:
+        return copied(queue, oldest_age_s=queue.oldest_age_s + passed_s)
+    most_s = queue.oldest_age_max_s + passed_s
+    return copied(queue, oldest_age_s=queue.oldest_age_s + passed_s, oldest_age_max_s=most_s)
 
 
 def is_seen(queue: QueueMetrics) -> bool:
@@ -165,17 +169,19 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         in_flight_jobs=_total(queue.in_flight_jobs for queue in seen),
         delayed_jobs=_total(queue.delayed_jobs for queue in seen),
         oldest_age_s=_greatest(queue.oldest_age_s for queue in seen),
+        oldest_age_max_s=_greatest_bound_s(seen),
+        has_unknown_rates=any(queue.has_unknown_rates for queue in seen),
         in_flight_mean_jobs=_total(queue.in_flight_mean_jobs for queue in seen),
         arrived_jobs=_total(queue.arrived_jobs for queue in seen),
         retried_jobs=_total(queue.retried_jobs for queue in seen),
         arrived_until_s=_greatest(queue.arrived_until_s for queue in seen),
-        start_rate_per_s=_total(queue.start_rate_per_s for queue in seen),
-        late_rate_per_s=_total(queue.late_rate_per_s for queue in seen),
-        arrival_rate_per_s=_total(queue.arrival_rate_per_s for queue in seen),
-        retry_rate_per_s=_total(queue.retry_rate_per_s for queue in seen),
-        completion_rate_per_s=_total(queue.completion_rate_per_s for queue in seen),
-        failure_rate_per_s=_total(queue.failure_rate_per_s for queue in seen),
-        arrival_trend_per_s2=_total(queue.arrival_trend_per_s2 for queue in seen),
+        start_rate_per_s=_total_rate(seen, "start_rate_per_s"),
+        late_rate_per_s=_total_rate(seen, "late_rate_per_s"),
+        arrival_rate_per_s=_total_rate(seen, "arrival_rate_per_s"),
+        retry_rate_per_s=_total_rate(seen, "retry_rate_per_s"),
+        completion_rate_per_s=_total_rate(seen, "completion_rate_per_s"),
+        failure_rate_per_s=_total_rate(seen, "failure_rate_per_s"),
+        arrival_trend_per_s2=_total_rate(seen, "arrival_trend_per_s2"),
         service_time_s=_mean_service_time_s(seen),
         service_batch_s=_greatest(queue.service_batch_s for queue in seen),
         service_p95_s=_greatest(queue.service_p95_s for queue in seen),
@@ -192,6 +198,22 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
 def _total(values: Iterable[Number | None]) -> Number | None:
     known = [value for value in values if value is not None]
     return sum(known[1:], start=known[0]) if known else None
+
+
+def _total_rate(queues: Sequence[QueueMetrics], name: str) -> float | None:
+    """The sum of a rate; ``None`` where that of a member is not known: without it the sum is too small."""
+    if any(queue.has_unknown_rates and getattr(queue, name) is None for queue in queues):
+        return None
+    return _total(getattr(queue, name) for queue in queues)
+
+
+def _greatest_bound_s(queues: Sequence[QueueMetrics]) -> float | None:
+    """The most that the oldest age may be; ``None`` where no member's age is less than exact."""
+    if all(queue.oldest_age_max_s is None for queue in queues):
+        return None
+    return _greatest(
+        queue.oldest_age_s if queue.oldest_age_max_s is None else queue.oldest_age_max_s for queue in queues
+    )
 
 
 def _greatest(values: Iterable[float | None]) -> float | None:

@@ -115,6 +115,11 @@ def row_of(
     )
 
 
+def depth_row(queue: str, *, at_s: float, waiting_jobs: int) -> BucketRow:
+    """The row of a queue whose source reports depths alone, at ``at_s`` (Unix seconds)."""
+    return BucketRow(queue=queue, bucket_s=bucket_start_s(at_s - EDGE_S), sampled_at_s=at_s, waiting_jobs=waiting_jobs)
+
+
 def _joined(before: BucketRow, part: BucketRow) -> BucketRow:
     """Two parts of one bucket: what happened adds up, and how it stood is what the later one says."""
     pickups_max_s = [each for each in (before.pickup_max_s, part.pickup_max_s) if each is not None]

@@ -53,6 +53,9 @@ class WorkerOptions:
     job_cores: Annotated[
         float, typer.Option(metavar="COUNT", help="Of a core, that a job takes from workers that start.")
     ] = 0.0
+    depth_only: Annotated[
+        bool, typer.Option("--depth-only", help="The queue's source reports how many jobs wait, and no events.")
+    ] = False
 
     def takes_learned(self, source: str | None) -> bool:
         """Whether each pool is rehearsed as the control plane at ``source`` has learned that it behaves."""
@@ -73,6 +76,7 @@ class WorkerOptions:
             host_cores=self.host_cores,
             starting_max=self.starting_max,
             job_cores=self.job_cores,
+            is_depth_only=self.depth_only,
             behaviour=learned or given_behaviour(self.behaviour),
             **others,
         )

@@ -3,7 +3,16 @@
 import math
 from collections.abc import Collection, Iterable
 
-from headway.scaling.measure import BUCKET_S, BucketRow, Moving, is_uneventful, queue_metrics, read_again, settles_at_s
+from headway.scaling.measure import (
+    BUCKET_S,
+    BucketRow,
+    Moving,
+    is_depth_alone,
+    is_uneventful,
+    queue_metrics,
+    read_again,
+    settles_at_s,
+)
 from headway.scaling.metrics.flush_detection import BacklogDrop, fall_of
 from headway.scaling.metrics.rolling_estimate import WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
@@ -138,6 +147,8 @@ class _CachedQueue:
         fall = self._fall
         if fall is None or not fall.is_shown(now_s):
             return 0
+        if is_depth_alone(fall.after, self._eventful.values()):
+            return 0  # who started them is not reported
         started = sum(
             row.started_jobs
             for bucket_s, row in self._eventful.items()

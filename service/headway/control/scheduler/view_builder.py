@@ -1,7 +1,7 @@
 """What deciding reads, for all pools of a tick: hosts and assignments are counted once, not per pool."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,11 +11,11 @@ from headway.control.scheduler.learning import Learning
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import MINUTE_S, minute_of
-from headway.scaling.metrics.sampling_instant import NOTHING_RECENT, RECENT_S, counted, recent_of
-from headway.scaling.model import Host, HostState, Template, WorkerState
+from headway.scaling.metrics.sampling_instant import NOTHING_RECENT, RECENT_S, WorkersAtInstant, counted, recent_of
+from headway.scaling.model import Host, HostState, QueueMetrics, Template, WorkerState
 from headway.scaling.placement.host_capacity import HostCapacities, is_open
 from headway.scaling.profile import Profile
-from headway.scaling.view import LAG_S, PoolView
+from headway.scaling.view import LAG_S, PoolView, is_seen
 from headway.store.pools.evaluation_io import Gathered
 from headway.zones import zones_of
 
@@ -53,6 +53,12 @@ class ViewBuilder:
                 if not staying[row.host_id]:
                     self._kept[row.pool] += row.workers
         self._states = Counter((worker.pool, worker.state) for host in known for worker in host.workers)
+        self._busy = Counter(
+            worker.pool
+            for host in known
+            for worker in host.workers
+            if worker.state is WorkerState.RUNNING and worker.is_busy is not False  # unknown is treated as busy
+        )
         self._recently = recent_of(
             (worker for host in known for worker in host.workers),
             since_s=now_s - RECENT_S,
@@ -88,6 +94,7 @@ class ViewBuilder:
             capacity_workers=self._capacity(profile),
             assigned_workers=self._assigned[pool],
             running_workers=present.running_workers,
+            busy_workers=_busy_workers(queues, self._busy[pool], present),
             starting_workers=present.starting_workers,
             taken_jobs=present.taken_jobs,
             unknown_workers=self._unknown[pool],
@@ -137,6 +144,13 @@ class ViewBuilder:
             self._capacities[kind] = self._rooms.capacity(kind)
         room = self._capacities[kind]
         return None if room is None else room + self._kept[profile.pool]
+
+
+def _busy_workers(queues: Sequence[QueueMetrics], reported: int, present: WorkersAtInstant) -> int | None:
+    """By their agents' reports, where the source of a queue does not count the jobs in flight; else ``None``."""
+    if not any(is_seen(queue) and queue.in_flight_jobs is None for queue in queues):
+        return None
+    return min(reported, present.running_workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

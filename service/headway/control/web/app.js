@@ -61,7 +61,9 @@ function showSummary(overview, moment_s) {
   say($("headline"), state.isLive ? sentence : `Last known, ${clock(overview.at_s - state.skew_s)}: ${sentence}`);
   const running = overview.pools.reduce((sum, pool) => sum + pool.running_workers, 0);
   const known = overview.queues.map((queue) => queue.metrics.arrival_rate_per_s).filter((each) => each !== null);
-  const arriving = known.length ? `jobs arrive at ${rate(known.reduce((one, other) => one + other, 0))}` : "arrivals unknown";
+  const isPart = overview.queues.some((queue) => queue.metrics.has_unknown_rates && queue.metrics.arrival_rate_per_s === null);
+  const total = `jobs arrive at ${rate(known.reduce((one, other) => one + other, 0))}${isPart ? " or more" : ""}`;
+  const arriving = known.length ? total : "arrivals unknown";
   const decided = overview.decisions[0];
   say(
     $("subline"),

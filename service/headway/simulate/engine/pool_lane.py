@@ -13,7 +13,7 @@ from headway.scaling.metrics.sampling_instant import RecentStarts, counted
 from headway.scaling.model import Decision, Memory, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import PoolView
-from headway.simulate.bucket_view import Pickups, RowWriter, edges_s, row_of
+from headway.simulate.bucket_view import Pickups, RowWriter, depth_row, edges_s, row_of
 from headway.simulate.controller import QUEUE, Controller
 from headway.simulate.engine.draws import Draw, chance
 from headway.simulate.engine.evaluation_times import WAKE_AGAIN_S, Lag
@@ -146,6 +146,27 @@ class Lane:
         )
         return part
 
+    def _depth_alone(self, seen: Observation) -> Observation:
+        """What is left of ``seen`` where the source of the queue reports how many jobs wait, and nothing else.
+
+        Agents still see which of their workers have a job.
+        """
+        row = depth_row(self.profile.queues[0], at_s=seen.at_s, waiting_jobs=seen.waiting)
+        return replace(
+            seen,
+            oldest_age_s=None,
+            arrived=0,
+            retried=0,
+            started=0,
+            finished=0,
+            service_sum_s=0.0,
+            pickup_max_s=None,
+            in_flight=None,
+            taken=0,
+            dispatch_overhead_s=None,
+            rows=(row,),
+        )
+
     # --- what is decided ---------------------------------------------------------------------------------------------
 
     def refresh(self, now_s: float, *, capacity_workers: int | None = None) -> None:
@@ -155,6 +176,8 @@ class Lane:
         else:
             assert self._unlooked is not None, "advance() comes first"
             seen, self._unlooked = self._unlooked, None
+        if self.pool.plan.is_depth_only:
+            seen = self._depth_alone(seen)
         if capacity_workers is not None:
             seen = replace(seen, capacity_workers=capacity_workers)
         self._seen, self._evaluated_s, self._wakes_after_s = seen, now_s, None

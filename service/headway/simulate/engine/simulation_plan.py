@@ -31,6 +31,8 @@ class PoolPlan:
     """Whether this pool is seen as the live loop sees one, rather than exactly: its queue by buckets of the clock, jobs
     of leaving workers among those in flight, start-ups as they were of late; and starting workers leave first.
     """
+    is_depth_only: bool = False
+    """Whether its queue is seen by samples that say how many jobs wait, and nothing else: no event, no age."""
     job_cores: float = 0.0
     """Cores that a job at work takes from workers that start."""
     slots: int = 1

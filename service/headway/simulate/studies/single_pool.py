@@ -54,6 +54,8 @@ class Setting:
     """So many workers start on a host at once; ``None``: as many as an agent lets start on ``host_cores``, else any."""
     job_cores: float = 0.0
     """Cores that a job at work takes from workers that start."""
+    is_depth_only: bool = False
+    """Whether the queue is seen by samples that say how many jobs wait, and nothing else."""
     goes_on_s: float = 0.0
     """How long workers are paid after the last job, until they have left."""
 
@@ -163,6 +165,7 @@ def plan_of(jobs: Jobs, profile: Profile, setting: Setting) -> PoolPlan:
         known_start_up=known_start_up,
         is_live=setting.behaviour is not None,
         job_cores=setting.job_cores,
+        is_depth_only=setting.is_depth_only,
         objective_s=profile.objective.target_s,
     )
 

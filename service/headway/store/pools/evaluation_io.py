@@ -27,7 +27,10 @@ from headway.scaling.model import (
     LastMove,
     Memory,
     Mode,
+    PoolDepths,
+    QueueDepths,
     QueueSample,
+    Sighting,
     Wanted,
 )
 from headway.scaling.policy.stabilization import HOLDS_TICKS
@@ -250,8 +253,19 @@ def _memory(body: dict[str, Any]) -> Memory:
         held_since_s=body.get("held_since_s"),
         missed_evaluations=int(body.get("missed_evaluations", 0)),
         day_paid=DayPaid(**body["day_paid"]) if body.get("day_paid") else None,
+        depths=_depths(body.get("depths")),
         strategy_state=body.get("strategy_state", {}),
     )
+
+
+def _depths(body: Mapping[str, Any] | None) -> PoolDepths | None:
+    if not body:
+        return None
+    queues = tuple(
+        QueueDepths(**{**queue, "sightings": tuple(Sighting(**sighting) for sighting in queue["sightings"])})
+        for queue in body["queues"]
+    )
+    return PoolDepths(**{**body, "queues": queues})
 
 
 def _hold_costs(body: Mapping[str, Any] | None) -> HoldCosts | None:

@@ -105,7 +105,13 @@ class Condition:
     def is_quiet(self) -> bool:
         """Whether nothing waits and nothing has started, so that there is nothing to measure."""
         known = self.metrics
-        return not known.waiting_jobs and not known.start_rate_per_s and known.pickup_objective_s is None
+        at_work = self.counts.running if known.in_flight_jobs is None else known.in_flight_jobs
+        return (
+            not known.waiting_jobs
+            and not known.start_rate_per_s
+            and known.pickup_objective_s is None
+            and not (known.has_unknown_rates and at_work)
+        )
 
     @property
     def is_scaling(self) -> bool:

@@ -1,0 +1,294 @@
+"""What depths alone show of a queue: since when its jobs wait, and about how many come and start.
+
+A source that reports no events shows how many jobs wait at a moment. Unknown is not zero: what waits is at least as old
+as its first sighting. Jobs start in the order in which they came, so starts say which sightings are gone. What a pool
+loses while its slots work bounds how long a job keeps a slot, and that gives the starts while nothing falls.
+
+Source: docs/why/demand.md, "Depth without events".
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from headway.scaling.demands.deadlines import dispatch_s
+from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, Sighting
+from headway.scaling.view import PoolView, copied
+
+RATE_MEMORY_S = 60.0  # as long as the window of rates that are counted
+LEAST_RATE_PER_S = 0.5 / RATE_MEMORY_S  # less than one job in that time is none
+DRAIN_MEMORY_S = 60.0  # what a drain shows is of the jobs of the last minute
+CYCLE_MEMORY_S = 300.0  # a cycle that no drain confirms while jobs wait counts as e times as long after this
+SIGHTINGS_MAX = 32  # an objective of a minute has twelve; of more, neighbours count as old as the older
+SHORTEST_S = 0.001
+
+
+def learned(before: PoolDepths | None, view: PoolView) -> PoolDepths | None:
+    """``before`` and what the newest samples of ``view`` show; ``None`` where every source reports all events.
+
+    The very ``before`` where no sample is newer.
+    """
+    members = [queue for queue in view.queues if queue.has_unknown_rates and queue.sampled_at_s is not None]
+    if not members:
+        return None
+    if before is not None and _are_known(members, before):
+        return before
+    busy_slots = _busy_slots(view)
+    pool = before or PoolDepths(busy_slots=busy_slots)
+    steps = tuple(_steps(members, before, view))
+    pool = _with_drain(pool, steps, busy_slots=busy_slots, is_exact=_is_counted(view))
+    starts = _starts(pool, steps, busy_slots=busy_slots)
+    queues = tuple(_with_step(step, jobs, view) for step, jobs in zip(steps, starts, strict=True))
+    is_at_rest = not busy_slots and not any(map(_is_alive, queues))
+    return copied(pool, queues=() if is_at_rest else queues, busy_slots=busy_slots)
+
+
+def with_ages(view: PoolView, depths: PoolDepths | None, *, now_s: float) -> PoolView:
+    """``view`` with how long jobs wait, by their first sighting, where their source does not report it.
+
+    The age is at least what it says, and at most ``oldest_age_max_s``.
+    """
+    if depths is None:
+        return view
+    known = {each.queue: each for each in depths.queues}
+    queues = tuple(
+        _with_age(queue, known.get(queue.queue), now_s=now_s)
+        if queue.has_unknown_rates and queue.oldest_age_s is None
+        else queue
+        for queue in view.queues
+    )
+    return copied(view, queues=queues)
+
+
+def with_rates(view: PoolView, depths: PoolDepths | None, *, now_s: float) -> PoolView:
+    """``view`` with estimates in place of the rates and the service time that are not known: what is calculated with.
+
+    Ages become the most that they may be, so that no job is late for what is not known of it.
+    """
+    if depths is None:
+        return view
+    known = {each.queue: each for each in depths.queues}
+    service_s = None if depths.cycle_s is None else max(SHORTEST_S, depths.cycle_s - dispatch_s(view))
+    queues = tuple(
+        _with_estimates(queue, known.get(queue.queue), service_s=service_s, now_s=now_s)
+        if queue.has_unknown_rates
+        else queue
+        for queue in view.queues
+    )
+    return copied(view, queues=queues)
+
+
+# --- from one sample to the next -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A queue from one sample to the next."""
+
+    queue: QueueMetrics
+    before: QueueDepths
+    at_s: float
+    since_s: float | None
+    """Of the sample before; ``None``: there was none, and this is where everything begins."""
+
+    @property
+    def passed_s(self) -> float:
+        return 0.0 if self.since_s is None else max(0.0, self.at_s - self.since_s)
+
+    @property
+    def waiting_jobs(self) -> int:
+        return self.queue.waiting_jobs or 0
+
+    @property
+    def fallen_jobs(self) -> int:
+        """By how many fewer wait; below 0 where more do."""
+        return 0 if self.since_s is None else self.before.waiting_jobs - self.waiting_jobs
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether jobs wait at both ends, so that no slot has reason to rest."""
+        return self.before.waiting_jobs > 0 and self.waiting_jobs > 0
+
+
+def _are_known(members: Sequence[QueueMetrics], before: PoolDepths) -> bool:
+    if not before.queues:  # at rest
+        return not any(queue.waiting_jobs or queue.in_flight_jobs for queue in members)
+    known = {each.queue: each.sampled_at_s for each in before.queues}
+    return all(queue.sampled_at_s == known.get(queue.queue) for queue in members)
+
+
+def _steps(members: Sequence[QueueMetrics], before: PoolDepths | None, view: PoolView) -> Iterator[_Step]:
+    known = {each.queue: each for each in before.queues} if before else {}
+    is_at_rest = before is not None and not before.queues
+    for queue in members:
+        at_s = queue.sampled_at_s or 0.0
+        was = known.get(queue.queue)
+        # At rest nothing is remembered of samples: the one before was that of the last evaluation.
+        since_s = was.sampled_at_s if was else at_s - view.tick_s if is_at_rest else None
+        yield _Step(
+            queue=queue, before=was or QueueDepths(queue=queue.queue, sampled_at_s=at_s), at_s=at_s, since_s=since_s
+        )
+
+
+def _busy_slots(view: PoolView) -> int:
+    """Slots that have a job, as far as that is known; others that run may have one."""
+    if _is_counted(view):
+        return sum(queue.in_flight_jobs or 0 for queue in view.queues)
+    workers = view.running_workers if view.busy_workers is None else view.busy_workers
+    return workers * view.slots_per_worker
+
+
+def _is_counted(view: PoolView) -> bool:
+    """Whether the sources of all queues count the jobs in flight."""
+    return all(queue.in_flight_jobs is not None for queue in view.queues)
+
+
+def _with_drain(pool: PoolDepths, steps: Sequence[_Step], *, busy_slots: int, is_exact: bool) -> PoolDepths:
+    """``pool`` with what the last step says of the cycle.
+
+    Of the jobs that a pool has, those that wait and those in flight, at least as many end as it loses. Arrivals hide
+    the others, so that a drain bounds the cycle from above. A drain goes on while more is lost than comes: then its
+    whole length counts, and not the luckiest part of it.
+    """
+    passed_s = max(step.passed_s for step in steps)
+    if passed_s <= 0:
+        return pool
+    lost_jobs = sum(step.fallen_jobs for step in steps) + _lost_in_flight(pool, busy_slots, is_exact=is_exact)
+    kept = math.exp(-passed_s / DRAIN_MEMORY_S)
+    ended_jobs = pool.ended_jobs * kept + lost_jobs
+    busy_slot_s = pool.busy_slot_s * kept + max(pool.busy_slots, busy_slots) * passed_s
+    cycle_s = pool.cycle_s
+    if cycle_s is not None and any(step.is_saturated for step in steps):
+        cycle_s *= math.exp(passed_s / CYCLE_MEMORY_S)
+    if ended_jobs <= 0:
+        return copied(pool, ended_jobs=0.0, busy_slot_s=0.0, cycle_s=cycle_s)
+    sure_jobs = ended_jobs - math.sqrt(ended_jobs)  # ends scatter like a Poisson count, whose variance is its mean
+    if sure_jobs > 0 and busy_slot_s > 0:
+        bound_s = busy_slot_s / sure_jobs
+        cycle_s = bound_s if cycle_s is None else min(cycle_s, bound_s)
+    return copied(pool, ended_jobs=ended_jobs, busy_slot_s=busy_slot_s, cycle_s=cycle_s)
+
+
+def _lost_in_flight(pool: PoolDepths, busy_slots: int, *, is_exact: bool) -> int:
+    """By how many fewer are in flight. Where that is not counted, only more: workers that go are no ends of jobs."""
+    fewer = pool.busy_slots - busy_slots
+    return fewer if is_exact else min(0, fewer)
+
+
+def _starts(pool: PoolDepths, steps: Sequence[_Step], *, busy_slots: int) -> Iterator[float]:
+    """About how many jobs of each queue have started: what it lost, and of the first that waits what slots gave.
+
+    Workers take jobs in the order of their queues. Of those that come later too few starts are assumed: their jobs then
+    count as older than they are.
+    """
+    serving = next((step for step in steps if step.before.waiting_jobs), steps[0])
+    others_jobs = sum(max(0, step.fallen_jobs) for step in steps if step is not serving)
+    for step in steps:
+        fallen_jobs = float(max(0, step.fallen_jobs))
+        if step.queue.start_rate_per_s is not None:
+            yield max(fallen_jobs, step.queue.start_rate_per_s * step.passed_s)
+        elif step is serving and step.since_s is not None:
+            yield max(fallen_jobs, _slots_gave(pool, busy_slots, passed_s=step.passed_s) - others_jobs)
+        else:
+            yield fallen_jobs
+
+
+def _slots_gave(pool: PoolDepths, busy_slots: int, *, passed_s: float) -> float:
+    """Starts of all slots: each end of a job lets one start, and so does each slot that is busy now and was not."""
+    ended_jobs = 0.0 if pool.cycle_s is None else (pool.busy_slots + busy_slots) / 2 * passed_s / pool.cycle_s
+    return max(0.0, ended_jobs + busy_slots - pool.busy_slots)
+
+
+def _with_step(step: _Step, started_jobs: float, view: PoolView) -> QueueDepths:
+    """What is remembered of a queue after ``step``, in which about ``started_jobs`` of it started."""
+    arrived_jobs = max(0.0, started_jobs - step.fallen_jobs) if step.passed_s else 0.0
+    kept = math.exp(-step.passed_s / RATE_MEMORY_S)
+    gone_jobs = min(started_jobs + step.before.part_jobs, float(step.before.waiting_jobs))
+    return QueueDepths(
+        queue=step.queue.queue,
+        sampled_at_s=step.at_s,
+        sightings=_seen(step, started_jobs=int(gone_jobs)),
+        part_jobs=gone_jobs - int(gone_jobs),
+        # As of one evaluation interval, in which forecasts count.
+        arrived_jobs=round(arrived_jobs * view.tick_s / step.passed_s) if step.passed_s else 0,
+        arrival_rate_per_s=_rate_per_s(step.before.arrival_rate_per_s, arrived_jobs, step.passed_s, kept),
+        start_rate_per_s=_rate_per_s(step.before.start_rate_per_s, started_jobs, step.passed_s, kept),
+    )
+
+
+def _rate_per_s(before_per_s: float, jobs: float, passed_s: float, kept: float) -> float:
+    rate_per_s = before_per_s * kept + (jobs / passed_s * (1 - kept) if passed_s else 0.0)
+    return rate_per_s if rate_per_s >= LEAST_RATE_PER_S else 0.0
+
+
+def _seen(step: _Step, *, started_jobs: int) -> tuple[Sighting, ...]:
+    """The sightings of the jobs that wait, the oldest first: less those that started, and with those that are new."""
+    left_jobs, kept = step.waiting_jobs, []
+    gone_jobs = max(started_jobs, step.fallen_jobs)
+    for each in step.before.sightings:
+        gone = min(each.jobs, gone_jobs)
+        gone_jobs -= gone
+        if each.jobs > gone:
+            kept.append(each if not gone else copied(each, jobs=each.jobs - gone))
+            left_jobs -= each.jobs - gone
+    if left_jobs > 0:
+        kept.append(Sighting(at_s=step.at_s, since_s=step.since_s, jobs=left_jobs))
+    return _thinned(kept)
+
+
+def _thinned(sightings: Sequence[Sighting]) -> tuple[Sighting, ...]:
+    """``sightings``, of too many the older half in pairs: the younger of a pair counts as old as the older."""
+    if len(sightings) <= SIGHTINGS_MAX:
+        return tuple(sightings)
+    old, new = sightings[: SIGHTINGS_MAX // 2], sightings[SIGHTINGS_MAX // 2 :]
+    pairs = [copied(one, jobs=one.jobs + other.jobs) for one, other in zip(old[::2], old[1::2], strict=True)]
+    return (*pairs, *new)
+
+
+def _is_alive(queue: QueueDepths) -> bool:
+    return bool(queue.sightings or queue.arrival_rate_per_s or queue.start_rate_per_s)
+
+
+# --- what is made of it ----------------------------------------------------------------------------------------------
+
+
+def _with_age(queue: QueueMetrics, known: QueueDepths | None, *, now_s: float) -> QueueMetrics:
+    if not queue.waiting_jobs or known is None or not known.sightings:
+        return copied(queue, oldest_age_s=None if queue.waiting_jobs or queue.waiting_jobs is None else 0.0)
+    oldest = known.sightings[0]
+    return copied(
+        queue,
+        oldest_age_s=max(0.0, now_s - oldest.at_s),
+        oldest_age_max_s=None if oldest.since_s is None else max(0.0, now_s - oldest.since_s),
+    )
+
+
+def _with_estimates(
+    queue: QueueMetrics, known: QueueDepths | None, *, service_s: float | None, now_s: float
+) -> QueueMetrics:
+    depths = known or QueueDepths(queue=queue.queue, sampled_at_s=queue.sampled_at_s or now_s)
+    estimates = {
+        "arrived_jobs": depths.arrived_jobs,
+        "retried_jobs": 0,
+        "arrived_until_s": depths.sampled_at_s if depths.arrived_jobs else None,
+        "arrival_rate_per_s": depths.arrival_rate_per_s,
+        "retry_rate_per_s": 0.0,
+        "start_rate_per_s": depths.start_rate_per_s,
+        "completion_rate_per_s": depths.start_rate_per_s,
+        "failure_rate_per_s": 0.0,
+        "arrival_trend_per_s2": 0.0,
+        "service_time_s": service_s,
+    }
+    return copied(
+        queue,
+        oldest_age_s=queue.oldest_age_s if queue.oldest_age_max_s is None else queue.oldest_age_max_s,
+        arrivals=_cohorts(depths, now_s=now_s) if queue.arrival_rate_per_s is None else queue.arrivals,
+        **{name: value for name, value in estimates.items() if getattr(queue, name) is None},
+    )
+
+
+def _cohorts(depths: QueueDepths, *, now_s: float) -> tuple[Arrivals, ...]:
+    """The jobs that wait by how long ago they were first seen, the newest first."""
+    return tuple(
+        Arrivals(jobs=each.jobs, ended_ago_s=max(0.0, now_s - each.at_s)) for each in reversed(depths.sightings)
+    )

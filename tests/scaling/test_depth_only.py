@@ -1,0 +1,335 @@
+"""Queues whose sources report how many jobs wait, and nothing else. Unknown is not zero."""
+
+import json
+from dataclasses import asdict, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.cli.rehearse.trace_files import Columns, read_trace
+from headway.scaling.decide import decide
+from headway.scaling.demands.deadlines import backlog_drain, ceiling_slots, supply, waiting
+from headway.scaling.demands.depth_estimate import SIGHTINGS_MAX, learned, with_ages, with_rates
+from headway.scaling.explain import explained
+from headway.scaling.measure import BucketRow, queue_metrics, read_again
+from headway.scaling.model import Decision, Memory, Objective, PoolDepths, QueueMetrics
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.view import PoolView, pooled
+from headway.simulate.controller import Controller
+from headway.simulate.engine.results import Result
+from headway.simulate.engine.simulated_pool import PoolPlan
+from headway.simulate.engine.simulation import Rehearsal, simulate
+from headway.simulate.workloads.jobs import Jobs
+from support.pools import NOW_S, profile, queue, view
+
+TICK_S = 5.0
+QUEUE = "redis/mail"
+
+
+def depth(waiting_jobs: int, *, at_s: float = NOW_S, name: str = QUEUE, **known: Any) -> QueueMetrics:
+    """What is known of a queue by the depth of its newest sample."""
+    row = BucketRow(queue=name, bucket_s=at_s, sampled_at_s=at_s, waiting_jobs=waiting_jobs)
+    return replace(queue_metrics([row], queue=name, now_s=at_s, objective=Objective()), **known)
+
+
+def followed(depths: list[int], *, slots: int | list[int], **values: Any) -> tuple[PoolDepths, PoolView]:
+    """What is learned of ``depths``, one an evaluation, while so many slots are busy; and the last view."""
+    known, seen = None, view()
+    for number, waiting_jobs in enumerate(depths):
+        busy = slots if isinstance(slots, int) else slots[number]
+        seen = view(
+            depth(waiting_jobs, at_s=NOW_S + TICK_S * number), running_workers=busy, busy_workers=busy, **values
+        )
+        known = learned(known, seen)
+    assert known is not None
+    return known, seen
+
+
+def decided(depths: list[int], *, slots: int = 2, **values: Any) -> list[Decision]:
+    """The decisions on ``depths``, one an evaluation, of a pool whose workers stay ``slots``."""
+    memory, decisions = Memory(target_workers=slots), []
+    for number, waiting_jobs in enumerate(depths):
+        at_s = NOW_S + TICK_S * number
+        seen = view(
+            depth(waiting_jobs, at_s=at_s),
+            running_workers=slots,
+            busy_workers=slots,
+            assigned_workers=slots,
+            **values,
+        )
+        decision, memory = decide(seen, memory, now_s=at_s)
+        decisions.append(decision)
+    return decisions
+
+
+# What is not known
+
+
+def test_depth_without_events_leaves_every_rate_unknown() -> None:
+    seen = depth(5_000)
+    assert seen.has_unknown_rates
+    assert seen.waiting_jobs == 5_000
+    rates = [getattr(seen, name) for name in QueueMetrics.__slots__ if name.endswith("_per_s")]
+    assert rates == [None] * len(rates)
+    assert (seen.arrived_jobs, seen.arrived_until_s, seen.oldest_age_s) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_unknown"),
+    [
+        ([{"waiting_jobs": 3, "oldest_age_s": 1.0}], False),  # whoever knows the age has seen each job come
+        ([{"waiting_jobs": 0, "oldest_age_s": 0.0}], False),
+        ([{"waiting_jobs": 3}], True),
+        ([{"waiting_jobs": 0}], True),
+        ([{"started_jobs": 1}, {"waiting_jobs": 3}], False),  # events come, so those that do not are none
+        ([{"started_jobs": 1}, {}], False),
+    ],
+)
+def test_a_source_without_age_and_without_an_event_in_minutes_reports_no_rates(
+    rows: list[dict[str, Any]], is_unknown: bool
+) -> None:
+    given_rows = [
+        BucketRow(
+            queue=QUEUE, bucket_s=5.0 * number, sampled_at_s=5.0 * number if "waiting_jobs" in row else None, **row
+        )
+        for number, row in enumerate(rows)
+    ]
+    seen = queue_metrics(given_rows, queue=QUEUE, now_s=20.0, objective=Objective())
+    assert seen.has_unknown_rates is is_unknown
+    assert seen.arrival_rate_per_s == (None if is_unknown else 0.0)
+    assert seen.completion_rate_per_s == (None if is_unknown else 0.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.none() | st.floats(0, 9)), min_size=2, max_size=4))
+def test_a_quiet_queue_that_is_read_again_is_as_if_worked_out_anew(samples: list[tuple[int, float | None]]) -> None:
+    rows = [
+        BucketRow(
+            queue=QUEUE, bucket_s=5.0 * number, sampled_at_s=5.0 * number, waiting_jobs=waiting_jobs, oldest_age_s=age_s
+        )
+        for number, (waiting_jobs, age_s) in enumerate(samples)
+    ]
+    seen = queue_metrics(rows[:1], queue=QUEUE, now_s=3_000.0, objective=Objective())
+    for number, row in enumerate(rows[1:], start=2):
+        seen = read_again(seen, row)
+        assert seen == queue_metrics(rows[:number], queue=QUEUE, now_s=3_000.0, objective=Objective())
+
+
+def test_the_rate_of_a_pool_is_unknown_where_that_of_a_member_is() -> None:
+    together = pooled([queue(arrival_rate_per_s=2.0), depth(3)])
+    assert together.waiting_jobs == 3
+    assert together.arrival_rate_per_s is None
+
+
+def test_explain_shows_unknown_arrivals_as_unknown_and_the_age_as_bounded() -> None:
+    first, _, last = decided([7, 7, 7])
+    sentences = explained(first)
+    assert "In its queue 7 jobs wait (the oldest for at least 0 ms) and how many arrive is unknown." in sentences
+    assert "In its queue 7 jobs wait (the oldest for at least 10 s) and how many arrive is unknown." in explained(last)
+    assert last.metrics[0].arrival_rate_per_s is None
+    assert f"What arrives, starts and ends in {QUEUE} is not reported, and estimated from its depth." in sentences
+    later = decided([0, 7, 7])[-1]
+    assert "In its queue 7 jobs wait (the oldest for 5 s to 10 s) and how many arrive is unknown." in explained(later)
+
+
+# What depths show
+
+
+@pytest.mark.parametrize(
+    ("depths", "slots", "cycle_s", "sightings"),
+    [
+        ([5, 5, 5], 2, None, [(0, 5)]),  # nothing shows that anything started
+        ([0, 3, 5], 0, None, [(1, 3), (2, 2)]),  # nobody works: two more have come
+        ([9, 7, 9], 0, None, [(0, 7), (2, 2)]),  # two are gone, which must be the oldest
+        ([9, 9, 0], 3, 2.5, []),  # 3 slots x 5 s for 9 jobs, of which 9 - √9 surely ended
+        ([100, 0, 40, 40], 10, 50 / 90 * 1.0168, [(3, 40)]),  # not confirmed for 5 s; then 89 have started: all are new
+    ],
+)
+def test_jobs_that_wait_are_as_old_as_their_first_sighting(
+    depths: list[int], slots: int, cycle_s: float | None, sightings: list[tuple[int, int]]
+) -> None:
+    """Expected sightings are the number of the sample and the jobs."""
+    known, _ = followed(depths, slots=slots)
+    found = [((each.at_s - NOW_S) / TICK_S, each.jobs) for each in known.queues[0].sightings] if known.queues else []
+    assert found == sightings
+    assert known.cycle_s == (None if cycle_s is None else pytest.approx(cycle_s, rel=0.01))
+
+
+def test_arrivals_are_the_change_of_depth_and_the_starts() -> None:
+    """Ten slots start 200 jobs in 5 s. So 200 came where the depth stays, and 250 where 50 more wait."""
+    depths = [1_000, 800, 600, 400, 400, 450]
+    known, seen = followed(depths, slots=10)
+    assert known.cycle_s == pytest.approx(0.25, rel=0.1)  # of 200 in 5 s
+    assert known.queues[0].arrived_jobs == pytest.approx(250, rel=0.1)
+    estimated = with_rates(seen, known, now_s=NOW_S + 25).queues[0]
+    assert estimated.service_time_s == pytest.approx(known.cycle_s)
+    assert estimated.arrival_rate_per_s is not None
+    assert 0 < estimated.arrival_rate_per_s < 50
+
+
+def test_ages_of_the_source_and_rates_that_it_reports_stay_as_they_are() -> None:
+    seen = view(depth(8, oldest_age_s=3.0, start_rate_per_s=2.0, service_time_s=0.7), running_workers=2)
+    known = learned(None, seen)
+    assert with_ages(seen, known, now_s=NOW_S).queues == seen.queues
+    estimated = with_rates(seen, known, now_s=NOW_S).queues[0]
+    assert (estimated.start_rate_per_s, estimated.service_time_s, estimated.oldest_age_s) == (2.0, 0.7, 3.0)
+    assert estimated.arrival_rate_per_s == 0.0
+
+
+def test_starts_that_are_reported_give_the_arrivals_without_a_cycle() -> None:
+    seen = [
+        view(depth(8, at_s=NOW_S + TICK_S * number, start_rate_per_s=2.0), running_workers=2, busy_workers=2)
+        for number in range(3)
+    ]
+    known = None
+    for each in seen:
+        known = learned(known, each)
+    assert known is not None
+    assert known.queues[0].arrived_jobs == 10  # 2/s x 5 s started, and as many wait
+    assert known.queues[0].sightings[-1].at_s == NOW_S + 2 * TICK_S
+
+
+def test_workers_that_leave_are_no_ends_of_jobs_and_jobs_in_flight_are() -> None:
+    left, _ = followed([50, 50, 50], slots=[30, 20, 10])
+    assert left.cycle_s is None
+    known = None
+    for number, in_flight_jobs in enumerate([30, 20, 10]):
+        seen = view(depth(50, at_s=NOW_S + TICK_S * number, in_flight_jobs=in_flight_jobs), running_workers=30)
+        known = learned(known, seen)
+    assert known is not None
+    assert known.cycle_s is not None
+
+
+def test_in_strict_order_the_first_queue_in_which_jobs_wait_has_the_starts() -> None:
+    known = None
+    for number, (first, second) in enumerate([(300, 40), (200, 40), (200, 40)]):
+        at_s = NOW_S + TICK_S * number
+        members = depth(first, at_s=at_s, name="redis/a"), depth(second, at_s=at_s, name="redis/b")
+        known = learned(known, view(*members, running_workers=10, busy_workers=10))
+    assert known is not None
+    one, other = known.queues
+    assert one.arrived_jobs > 50
+    assert other.arrived_jobs == 0
+    assert [each.at_s for each in other.sightings] == [NOW_S]
+
+
+def test_what_is_remembered_is_bounded_and_nothing_is_where_nothing_happens() -> None:
+    known, _ = followed(list(range(1, 400)), slots=0)
+    assert len(known.queues[0].sightings) <= SIGHTINGS_MAX
+    assert known.queues[0].sightings[0].at_s == NOW_S
+    assert sum(each.jobs for each in known.queues[0].sightings) == 399
+    quiet, seen = followed([3, 0, *[0] * 60], slots=[1, 1, *[0] * 60])
+    assert quiet.queues == ()
+    later = replace(seen, queues=(depth(0, at_s=NOW_S + 9_000),))
+    assert learned(quiet, later) is quiet
+    assert learned(quiet, replace(seen, queues=(queue(),))) is None
+
+
+def test_a_stored_memory_goes_on_where_it_was() -> None:
+    from headway.store.pools.evaluation_io import _depths
+
+    known, _ = followed([0, 3, 5], slots=2)
+    assert _depths(json.loads(json.dumps(asdict(known)))) == known
+    assert _depths(None) is None
+
+
+# What is decided
+
+
+def test_five_thousand_waiting_jobs_raise_the_target_within_two_evaluations() -> None:
+    first, second, *_ = decided([5_000] * 3)
+    assert max(first.target_workers, second.target_workers) == 100
+    assert decided([0, 5_000])[-1].target_workers == 100
+
+
+@given(
+    depths=st.lists(st.integers(0, 5_000), min_size=1, max_size=12),
+    slots=st.integers(0, 40),
+    target_s=st.floats(1, 600),
+    start_up_s=st.floats(0, 30),
+)
+def test_a_target_is_never_below_what_the_deadlines_of_the_depth_ask_for(
+    depths: list[int], slots: int, target_s: float, start_up_s: float
+) -> None:
+    policy = profile(objective=Objective(target_s=target_s))
+    memory, known = Memory(target_workers=slots), None
+    for number, waiting_jobs in enumerate(depths):
+        at_s = NOW_S + TICK_S * number
+        seen = view(
+            depth(waiting_jobs, at_s=at_s),
+            profile=policy,
+            start_up_s=start_up_s,
+            running_workers=slots,
+            busy_workers=slots,
+            assigned_workers=slots,
+        )
+        decision, memory = decide(seen, memory, now_s=at_s)
+        known = learned(known, seen)
+        estimated = with_rates(with_ages(seen, known, now_s=at_s), known, now_s=at_s)
+        one = estimated.queues[0]
+        due = waiting(one, estimated, target_s=target_s)
+        assert sum(each.jobs for each in due) == waiting_jobs
+        # The oldest has at most what is left since its first sighting.
+        if known is not None and known.queues and known.queues[0].sightings:
+            assert due[0].within_s <= target_s - (at_s - known.queues[0].sightings[0].at_s)
+        given_ = supply(one, estimated, coming=(), caution=1.0)
+        need = backlog_drain(due, given_, estimated, slots_max=ceiling_slots(estimated, at_s))
+        asked = min(100, given_.busy_slots + need.slots) if slots <= 100 else 100
+        assert decision.target_workers >= asked
+
+
+@given(waiting_jobs=st.integers(1, 5_000), slots=st.integers(0, 50), start_up_s=st.floats(0, 8))
+def test_waiting_jobs_that_nobody_starts_raise_the_target_within_two_evaluations(
+    waiting_jobs: int, slots: int, start_up_s: float
+) -> None:
+    """Where the objective leaves no time to wait for a third: with 10 s that is any start-up."""
+    decisions = decided([waiting_jobs] * 2, slots=slots, start_up_s=start_up_s)
+    assert max(each.target_workers for each in decisions) > slots
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_strategy_decides_on_depth_alone(name: str) -> None:
+    memory = Memory()
+    for number, waiting_jobs in enumerate([0, 40, 400, 300, 200, 100, 0, 0]):
+        at_s = NOW_S + TICK_S * number
+        seen = view(depth(waiting_jobs, at_s=at_s), profile=profile(strategy=name), running_workers=4, busy_workers=4)
+        decision, memory = decide(seen, memory, now_s=at_s)
+        assert 0 <= decision.target_workers <= 100
+
+
+# Rehearsals
+
+
+TRACES = {"bursty_llm_code": 4_000, "day_flights": 40, "day_tweets": 25}
+"""Of each, so many jobs: some minutes, and some hours of a day."""
+
+
+@cache
+def trace(name: str, jobs_max: int) -> Jobs:
+    path = Path(str(files("headway.simulate.traces") / f"{name}.csv.gz"))
+    jobs = read_trace(path, Columns()).jobs
+    return Jobs(at_s=jobs.at_s[:jobs_max], service_s=jobs.service_s[:jobs_max])
+
+
+@cache
+def rehearsed(name: str, *, is_depth_only: bool, is_live: bool = False) -> Result:
+    controller = Controller(target_s=10.0, start_up_s=2.0, workers_max=100)
+    plan = PoolPlan(
+        jobs=trace(name, TRACES[name]), start_up_s=2.0, workers_max=100, is_depth_only=is_depth_only, is_live=is_live
+    )
+    (result,) = simulate([plan], [controller], rehearsal=Rehearsal(objective_s=10.0))
+    return result
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+@pytest.mark.parametrize("name", TRACES)
+def test_depth_alone_keeps_the_objective_at_no_more_than_half_as_much_again(name: str, is_live: bool) -> None:
+    with_events = rehearsed(name, is_depth_only=False, is_live=is_live)
+    alone = rehearsed(name, is_depth_only=True, is_live=is_live)
+    assert with_events.attainment_percent >= 95
+    assert alone.attainment_percent >= 95
+    assert alone.worker_hours <= 1.5 * with_events.worker_hours
