@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headway.connections import Connection
 from headway.errors import Invalid, Misconfigured
 
 HTTP_ADDRESS = "127.0.0.1:8460"
@@ -237,8 +238,7 @@ class CollectSettings:
     """What the collectors need."""
 
     control: Addresses
-    brokers: Mapping[str, str]
-    """Connection name -> broker URL; queues are named ``connection/queue``."""
+    connections: tuple[Connection, ...]
     state_dir: Path
     token: str | None
     tls: ClientTls | None
@@ -249,7 +249,7 @@ class CollectSettings:
         with _reading(env) as read:
             return cls(
                 control=read.addresses("HEADWAY_CONTROL", GRPC_ADDRESS),
-                brokers=read.brokers(),
+                connections=read.connections(),
                 state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/collect"),
                 token=read.token(),
                 tls=read.client_tls(),
@@ -405,7 +405,7 @@ class _Reader:
             return Address(host="127.0.0.1", port=0)
         return Address(host=host.strip("[]"), port=int(port))
 
-    def brokers(self) -> Mapping[str, str]:
+    def connections(self) -> tuple[Connection, ...]:
         value = self.secret("HEADWAY_BROKERS", holds="which brokers to read, as NAME=URL, one a line") or ""
         brokers: dict[str, str] = {}
         pieces = list(filter(None, (piece.strip() for line in value.splitlines() for piece in line.split(","))))
@@ -422,7 +422,7 @@ class _Reader:
                 brokers[name] = url
         if not value and not self._env.get("HEADWAY_BROKERS_FILE"):
             self.breaches.append("HEADWAY_BROKERS is not set: it says which brokers to read, as NAME=URL,…")
-        return brokers
+        return tuple(Connection(name=name, url=url) for name, url in brokers.items())
 
 
 @contextmanager

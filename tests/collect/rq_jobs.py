@@ -9,8 +9,9 @@ import redis
 from rq import Queue, SimpleWorker
 from rq.job import Job
 
-from headway.collect.broker import connect
-from headway.collect.rq import PollResult, RqBroker
+from headway.collect.rq.rq_source import RqSource
+from headway.collect.source import Reading
+from headway.connections import Connection
 from headway.scaling.model import EventKind, JobEvent
 
 while_running: list[Callable[[], object]] = []
@@ -59,32 +60,32 @@ class Watch:
     """What a collector reports, poll after poll. ``always_restarts``: each poll is another process's."""
 
     def __init__(self, url: str, *, always_restarts: bool = False) -> None:
-        self._url = url
-        self._client = connect(url)
         self._always_restarts = always_restarts
-        self.broker = RqBroker(self._client, url=url, connection="redis", cursor=None)
+        self._connection = Connection(name="redis", url=url)
+        self.source = RqSource(self._connection, None)
         self.events: list[JobEvent] = []
         self.at_s = 0.0
         """When it polled last."""
 
-    def poll_once(self, *, later_s: float = 0.0) -> PollResult:
+    def poll_once(self, *, later_s: float = 0.0) -> Reading:
         """One poll, as if it were ``later_s`` later."""
         if self._always_restarts:
             self.restart()
         self.at_s = time.time() + later_s
-        poll_once = self.broker.poll_once(at_s=self.at_s)
-        self.events += poll_once.events
-        return poll_once
+        reading = self.source.poll(self.at_s)
+        self.events += reading.events
+        return reading
 
     def move(self, url: str) -> None:
         """Poll there from now on."""
-        self._url, self._client = url, connect(url)
+        self._connection = Connection(name="redis", url=url)
         self.restart()
 
     def restart(self) -> None:
-        cursor = json.loads(json.dumps(self.broker.cursor()))
+        cursor = json.loads(json.dumps(self.source.cursor()))
         first = cursor["looked_at_s"] is None
-        self.broker = RqBroker(self._client, url=self._url, connection="redis", cursor=None if first else cursor)
+        self.source.close()
+        self.source = RqSource(self._connection, None if first else cursor)
 
     def reported(self, job_id: str | None = None) -> list[EventKind]:
         """The kinds reported, of one job if one is given."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headway.collect.ended_jobs import KEPT_TIMES_MAX, SLACK_S, EndedJobs
+from headway.collect.rq.ended_jobs import KEPT_TIMES_MAX, SLACK_S, EndedJobs
 
 KEPT_S = 500.0
 

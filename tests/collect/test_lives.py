@@ -4,16 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from headway.collect.job_lifecycle import JobRecord, ReportedLife, Sighting, Stage, progress, record_from, vanished
-from headway.collect.poll_reading import job_of
+from headway.collect.job_lifecycle import JobRecord, JobState, ReportedLife, Sighting, Stage, progress, vanished
+from headway.collect.rq.rq_record import job_of, record_from
 from headway.scaling.model import EventKind
+
+WAITING, RUNNING, FINISHED, FAILED = JobState.WAITING, JobState.RUNNING, JobState.FINISHED, JobState.FAILED
+DELAYED, CANCELED, ELSEWHERE = JobState.DELAYED, JobState.CANCELED, JobState.ELSEWHERE
 
 SEEN = Sighting(queue="redis/mail", job_id="a", at_s=100.0)
 FINISHED_SEEN = replace(SEEN, is_in_finished=True)
 
 
-def record(status: str, enqueued: float = 10.0, started: float | None = None, ended: float | None = None) -> JobRecord:
-    return JobRecord(status=status, enqueued_at_s=enqueued, started_at_s=started, ended_at_s=ended)
+def record(
+    state: JobState, enqueued: float = 10.0, started: float | None = None, ended: float | None = None
+) -> JobRecord:
+    return JobRecord(state=state, enqueued_at_s=enqueued, started_at_s=started, ended_at_s=ended)
 
 
 def waits(enqueued: float = 10.0, *, ended_before: float | None = None) -> ReportedLife:
@@ -31,52 +36,51 @@ OVER = ReportedLife(stage=Stage.ENDED, enqueued_at_s=10.0)
     ("reported", "now", "seen", "events"),
     [
         # a life from its beginning, as far as it has come
-        (None, record("queued"), SEEN, ["enqueued 10"]),
-        (None, record("started", started=11), SEEN, ["enqueued 10", "started 11"]),
-        (None, record("finished", started=11, ended=12), SEEN, ["enqueued 10", "started 11", "finished 12"]),
-        (None, record("failed", started=11, ended=12), SEEN, ["enqueued 10", "started 11", "failed 12"]),
-        (None, record("stopped", started=11, ended=12), SEEN, ["enqueued 10", "started 11", "failed 12"]),
-        (waits(), record("queued"), SEEN, []),
-        (waits(), record("finished", started=11, ended=12), SEEN, ["started 11", "finished 12"]),
-        (runs(), record("finished", started=11, ended=12), SEEN, ["finished 12"]),
-        (OVER, record("finished", started=11, ended=12), SEEN, []),
+        (None, record(WAITING), SEEN, ["enqueued 10"]),
+        (None, record(RUNNING, started=11), SEEN, ["enqueued 10", "started 11"]),
+        (None, record(FINISHED, started=11, ended=12), SEEN, ["enqueued 10", "started 11", "finished 12"]),
+        (None, record(FAILED, started=11, ended=12), SEEN, ["enqueued 10", "started 11", "failed 12"]),
+        (waits(), record(WAITING), SEEN, []),
+        (waits(), record(FINISHED, started=11, ended=12), SEEN, ["started 11", "finished 12"]),
+        (runs(), record(FINISHED, started=11, ended=12), SEEN, ["finished 12"]),
+        (OVER, record(FINISHED, started=11, ended=12), SEEN, []),
         # not in the queue's care
-        (None, record("scheduled"), SEEN, []),
-        (None, record("deferred"), SEEN, []),
-        (waits(), record("canceled"), SEEN, []),
-        (runs(), record("canceled", started=11), SEEN, []),
+        (None, record(DELAYED), SEEN, []),
+        (None, record(ELSEWHERE), SEEN, []),
+        (waits(), record(CANCELED), SEEN, []),
+        (runs(), record(CANCELED, started=11), SEEN, []),
         # a retry at once: the record shows start and end of the life before
-        (runs(), record("queued", 13, 11, 12), SEEN, ["failed 12", "retried 13", "enqueued 13"]),
-        (waits(), record("queued", 13, 11, 12), SEEN, ["started 11", "failed 12", "retried 13", "enqueued 13"]),
-        (waits(), record("started", 13, 14, 12), SEEN, ["failed 12", "retried 13", "enqueued 13", "started 14"]),
-        (waits(13, ended_before=12), record("started", 13, 14, 12), SEEN, ["started 14"]),
-        (waits(13, ended_before=12), record("failed", 13, 14, 15), SEEN, ["started 14", "failed 15"]),
+        (runs(), record(WAITING, 13, 11, 12), SEEN, ["failed 12", "retried 13", "enqueued 13"]),
+        (waits(), record(WAITING, 13, 11, 12), SEEN, ["started 11", "failed 12", "retried 13", "enqueued 13"]),
+        (waits(), record(RUNNING, 13, 14, 12), SEEN, ["failed 12", "retried 13", "enqueued 13", "started 14"]),
+        (waits(13, ended_before=12), record(RUNNING, 13, 14, 12), SEEN, ["started 14"]),
+        (waits(13, ended_before=12), record(FAILED, 13, 14, 15), SEEN, ["started 14", "failed 15"]),
         # the end of the life before is overwritten
         (
             runs(),
-            record("failed", 13, 14, 15),
+            record(FAILED, 13, 14, 15),
             SEEN,
             ["failed 13", "retried 13", "enqueued 13", "started 14", "failed 15"],
         ),
-        (runs(), record("finished", 13, 14, 15), SEEN, ["finished 13", "enqueued 13", "started 14", "finished 15"]),
-        (waits(), record("finished", 13, 14, 15), SEEN, ["enqueued 13", "started 14", "finished 15"]),
+        (runs(), record(FINISHED, 13, 14, 15), SEEN, ["finished 13", "enqueued 13", "started 14", "finished 15"]),
+        (waits(), record(FINISHED, 13, 14, 15), SEEN, ["enqueued 13", "started 14", "finished 15"]),
         # a retry later
-        (runs(), record("scheduled", 10, 11, 12), SEEN, ["failed 12", "retried 12"]),
-        (waits(), record("scheduled", 10, 11, 12), SEEN, ["started 11", "failed 12", "retried 12"]),
-        (OVER, record("queued", 70, 11, 12), SEEN, ["enqueued 70"]),
+        (runs(), record(DELAYED, 10, 11, 12), SEEN, ["failed 12", "retried 12"]),
+        (waits(), record(DELAYED, 10, 11, 12), SEEN, ["started 11", "failed 12", "retried 12"]),
+        (OVER, record(WAITING, 70, 11, 12), SEEN, ["enqueued 70"]),
         # a repetition: like a retry, but in the registry of finished jobs
-        (runs(), record("queued", 13, 11, 12), FINISHED_SEEN, ["finished 12", "enqueued 13"]),
-        (runs(), record("scheduled", 10, 11, 12), FINISHED_SEEN, ["finished 12"]),
+        (runs(), record(WAITING, 13, 11, 12), FINISHED_SEEN, ["finished 12", "enqueued 13"]),
+        (runs(), record(DELAYED, 10, 11, 12), FINISHED_SEEN, ["finished 12"]),
         # the same id again after its record was deleted: no trace is left
-        (runs(), record("queued", 13), SEEN, ["finished 13", "enqueued 13"]),
-        (waits(), record("queued", 13), SEEN, ["enqueued 13"]),
+        (runs(), record(WAITING, 13), SEEN, ["finished 13", "enqueued 13"]),
+        (waits(), record(WAITING, 13), SEEN, ["enqueued 13"]),
         # given up: RQ writes no end of its own, the one in the record is of the life before
-        (runs(), record("failed", started=11), SEEN, ["failed 100"]),
-        (runs(), record("queued", 13, 11), SEEN, ["failed 13", "retried 13", "enqueued 13"]),
-        (runs(), record("scheduled", 10, 11), SEEN, ["failed 100", "retried 100"]),
-        (waits(13, ended_before=12), record("failed", 13, 11, 12), SEEN, ["failed 100"]),
+        (runs(), record(FAILED, started=11), SEEN, ["failed 100"]),
+        (runs(), record(WAITING, 13, 11), SEEN, ["failed 13", "retried 13", "enqueued 13"]),
+        (runs(), record(DELAYED, 10, 11), SEEN, ["failed 100", "retried 100"]),
+        (waits(13, ended_before=12), record(FAILED, 13, 11, 12), SEEN, ["failed 100"]),
         # its entry is known to be told, the job itself is not remembered
-        (None, record("started", started=11), replace(SEEN, is_enqueued_reported=True), ["started 11"]),
+        (None, record(RUNNING, started=11), replace(SEEN, is_enqueued_reported=True), ["started 11"]),
     ],
 )
 def test_what_is_new_is_reported_and_nothing_else(
@@ -89,7 +93,7 @@ def test_what_is_new_is_reported_and_nothing_else(
 
 
 def test_starts_carry_when_it_was_enqueued_and_ends_when_it_started() -> None:
-    (enqueued, started, finished), _ = progress(None, record("finished", started=11, ended=12), SEEN)
+    (enqueued, started, finished), _ = progress(None, record(FINISHED, started=11, ended=12), SEEN)
     assert (enqueued.enqueued_at_s, enqueued.started_at_s) == (None, None)
     assert (started.enqueued_at_s, started.started_at_s) == (10.0, None)
     assert (finished.enqueued_at_s, finished.started_at_s) == (10.0, 11.0)
@@ -105,12 +109,15 @@ def test_only_a_running_job_that_left_no_record_is_known_to_have_ended() -> None
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        (["queued", None, "1970-01-01T00:00:10.500000Z", "", ""], record("queued", 10.5)),
-        (["queued", "1970-01-01T00:00:09Z", None, None, None], record("queued", 9.0)),  # never stamped: its making
+        (["queued", None, "1970-01-01T00:00:10.500000Z", "", ""], record(WAITING, 10.5)),
+        (["queued", "1970-01-01T00:00:09Z", None, None, None], record(WAITING, 9.0)),  # never stamped: its making
         (["queued", None, "nonsense", None, None], None),
         (["queued", None, "9999-12-31T23:59:59.000000Z", None, None], None),  # ingest would refuse its whole batch
         (["queued", None, "0001-01-01T00:00:00.000000Z", None, None], None),
         ([None, None, None, None, None], None),
+        (["stopped", None, "1970-01-01T00:00:10Z", None, None], record(FAILED, 10.0)),
+        (["deferred", None, "1970-01-01T00:00:10Z", None, None], record(ELSEWHERE, 10.0)),
+        ([None, None, "1970-01-01T00:00:10Z", None, None], record(ELSEWHERE, 10.0)),
     ],
 )
 def test_a_record_is_read_as_rq_writes_it(values: list[str | None], expected: JobRecord | None) -> None:
@@ -140,40 +147,40 @@ def test_what_rq_writes_of_retries_is_read(
 @pytest.mark.parametrize(
     ("reported", "now", "seen", "attempts"),
     [
-        (None, record("queued"), SEEN, [None]),
-        (None, replace(record("queued"), retries_left=3), SEEN, [None]),
+        (None, record(WAITING), SEEN, [None]),
+        (None, replace(record(WAITING), retries_left=3), SEEN, [None]),
         # put back at once after a failure
-        (runs(), record("queued", 13, 11, 12), SEEN, [2]),
-        (replace(runs(), attempt=2), record("queued", 13, 11, 12), SEEN, [3]),
+        (runs(), record(WAITING, 13, 11, 12), SEEN, [2]),
+        (replace(runs(), attempt=2), record(WAITING, 13, 11, 12), SEEN, [3]),
         # several times between two looks: what RQ has left says how often
-        (replace(runs(), retries_left=3), replace(record("queued", 13, 11, 12), retries_left=1), SEEN, [3]),
+        (replace(runs(), retries_left=3), replace(record(WAITING, 13, 11, 12), retries_left=1), SEEN, [3]),
         # failed, and its retry or the hand that puts it back came later
-        (replace(OVER, has_failed=True), record("queued", 70, 11, 12), SEEN, [2]),
-        (replace(OVER, has_failed=True, attempt=2, is_aside=True), record("finished", 70, 71, 72), SEEN, [3]),
+        (replace(OVER, has_failed=True), record(WAITING, 70, 11, 12), SEEN, [2]),
+        (replace(OVER, has_failed=True, attempt=2, is_aside=True), record(FINISHED, 70, 71, 72), SEEN, [3]),
         # ended well, and came again: a repetition, or another job under the same id
-        (OVER, record("queued", 70, 11, 12), SEEN, [None]),
-        (replace(OVER, retries_left=3), replace(record("queued", 70, 11, 12), retries_left=2), SEEN, [None]),
-        (runs(), record("queued", 13, 11, 12), FINISHED_SEEN, [None]),
+        (OVER, record(WAITING, 70, 11, 12), SEEN, [None]),
+        (replace(OVER, retries_left=3), replace(record(WAITING, 70, 11, 12), retries_left=2), SEEN, [None]),
+        (runs(), record(WAITING, 13, 11, 12), FINISHED_SEEN, [None]),
         # nothing is remembered: the record shows an end before, and that RQ may put it back
-        (None, replace(record("queued", 13, 11, 12), retries_left=0), SEEN, [2]),
-        (None, record("queued", 13, 11, 12), SEEN, [None]),
-        (None, replace(record("queued", 13, 11, 12), retries_left=0, is_repeated=True), SEEN, [None]),
+        (None, replace(record(WAITING, 13, 11, 12), retries_left=0), SEEN, [2]),
+        (None, record(WAITING, 13, 11, 12), SEEN, [None]),
+        (None, replace(record(WAITING, 13, 11, 12), retries_left=0, is_repeated=True), SEEN, [None]),
         # what came since the look before has an entry that was never told: the first that is told counts as fresh
         (
             None,
-            replace(record("queued", 13, 11, 12), retries_left=0, created_at_s=9.0),
+            replace(record(WAITING, 13, 11, 12), retries_left=0, created_at_s=9.0),
             replace(SEEN, polled_at_s=8.0),
             [None],
         ),
         (
             None,
-            replace(record("queued", 13, 11, 12), retries_left=0, created_at_s=9.0),
+            replace(record(WAITING, 13, 11, 12), retries_left=0, created_at_s=9.0),
             replace(SEEN, polled_at_s=9.5),
             [2],
         ),
         # a job that asks to be tried again is counted by RQ
-        (None, replace(record("queued", 13, 11, 12), retries=2), SEEN, [3]),
-        (runs(), replace(record("queued", 13, 11, 12), retries=4), SEEN, [5]),
+        (None, replace(record(WAITING, 13, 11, 12), retries=2), SEEN, [3]),
+        (runs(), replace(record(WAITING, 13, 11, 12), retries=4), SEEN, [5]),
     ],
 )
 def test_an_entry_says_which_attempt_it_begins(
@@ -184,7 +191,7 @@ def test_an_entry_says_which_attempt_it_begins(
 
 
 def test_a_job_put_aside_until_its_retry_is_known_to_have_failed_however_often_it_is_polled() -> None:
-    later = replace(record("scheduled", 10, 11, 12), retries_left=1)
+    later = replace(record(DELAYED, 10, 11, 12), retries_left=1)
     reported: ReportedLife | None = runs()
     for _ in range(3):
         assert reported is not None

@@ -11,6 +11,10 @@ import pytest
 from collect.rq_jobs import Rq, while_running, work
 from headway.collect import collector_loop as module
 from headway.collect.collector_loop import Collector, Collectors
+from headway.collect.libraries import Libraries
+from headway.collect.rq.rq_source import RQ
+from headway.collect.source import Reading
+from headway.connections import Connection
 from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import StateFolder
 from headway.errors import Misconfigured, Unavailable
@@ -55,7 +59,7 @@ def started(tmp_path: Path, control: Control, valkey_url: str):
 
     def start(url: str = valkey_url) -> Collector:
         outbox = Outbox(tmp_path / "redis.json", name="collect-redis", send=control.send, clock=time.time)
-        return Collector("redis", url, outbox)
+        return Collector(Connection(name="redis", url=url), RQ, outbox)
 
     return start
 
@@ -160,7 +164,7 @@ def test_a_bug_is_logged_and_what_was_not_sent_is_read_again(
     stop = threading.Event()
     monkeypatch.setattr(module, "PAUSE", DoublingPause(0.0, 0.0))
     with monkeypatch.context() as patch:
-        patch.setattr(collector._broker, "cursor", lambda: stop.set() or 1 / 0)  # events were taken in by then
+        patch.setattr(collector._source, "cursor", lambda: stop.set() or 1 / 0)  # events were taken in by then
         collector.run(stop)
     assert "collector failed connection=redis" in caplog.text
     assert control.events == []
@@ -186,8 +190,9 @@ def test_collectors_stop_amid_any_pause_and_one_broken_broker_stops_no_other(
     monkeypatch.setattr(module, "PAUSE", DoublingPause(600.0, 600.0))
     rq.queue().enqueue(work)
     brokers = {"a/b": valkey_url, "gone": "redis://127.0.0.1:1/0"}
+    connections = [Connection(name=name, url=url) for name, url in brokers.items()]
     with StateFolder(tmp_path / "state") as folder:
-        collectors = Collectors(brokers, folder=folder, send=control.send)
+        collectors = Collectors(connections, libraries=Libraries(), folder=folder, send=control.send)
         collectors.start()
         eventually(lambda: control.samples)
         collectors.ask_to_stop()
@@ -206,6 +211,53 @@ def test_a_cursor_of_another_make_is_refused_with_what_to_do(tmp_path: Path, con
         started()
 
 
+def test_a_cursor_of_before_libraries_were_named_is_gone_on_from(
+    tmp_path: Path, rq: Rq, control: Control, started
+) -> None:
+    collector = started()
+    collector.turn()
+    rq.queue().enqueue(work)
+    collector.turn()
+    collector.close()
+    file = tmp_path / "redis.json"
+    held = json.loads(file.read_text())
+    assert held["cursor"].pop("library") == "rq"
+    file.write_text(json.dumps(held))
+    rq.run()
+    started().turn()
+    assert Counter(event.kind for event in control.events) == {
+        EventKind.ENQUEUED: 1,
+        EventKind.STARTED: 1,
+        EventKind.FINISHED: 1,
+    }
+
+
+def test_the_cursor_of_another_library_is_not_read(
+    tmp_path: Path, rq: Rq, control: Control, started, caplog: pytest.LogCaptureFixture
+) -> None:
+    started().turn()
+    file = tmp_path / "redis.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "cursor": {"library": "other", "marks": []}}))
+    rq.queue().enqueue(work)
+    started().turn()
+    assert "library changed connection=redis from=other to=rq" in caplog.text
+    assert [event.kind for event in control.events] == [EventKind.ENQUEUED]
+    assert json.loads(file.read_text())["cursor"]["library"] == "rq"
+
+
+def test_a_source_that_names_queues_of_another_connection_is_refused(
+    rq: Rq, started, control: Control, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    collector, stop = started(), threading.Event()
+    foreign = QueueSample(queue="other/mail", at_s=1.0, waiting_jobs=0)
+    monkeypatch.setattr(module, "PAUSE", DoublingPause(0.0, 0.0))
+    monkeypatch.setattr(collector._source, "poll", lambda at_s: stop.set() or Reading(at_s=at_s, samples=(foreign,)))
+    collector.run(stop)
+    assert "library 'rq' names queue 'other/mail', which is none of redis/" in caplog.text
+    assert control.batches == {}
+
+
 def test_a_url_that_cannot_be_one_is_refused_before_anything_starts(tmp_path: Path, control: Control) -> None:
+    amqp = Connection(name="rabbit", url="amqp://u:secret@h")
     with StateFolder(tmp_path) as folder, pytest.raises(Misconfigured, match=r"broker URL 'amqp://u:\*\*\*@h'"):
-        Collectors({"rabbit": "amqp://u:secret@h"}, folder=folder, send=control.send)
+        Collectors([amqp], libraries=Libraries(), folder=folder, send=control.send)

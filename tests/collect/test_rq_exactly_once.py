@@ -9,8 +9,9 @@ from collections import Counter
 import pytest
 
 from collect.rq_jobs import Rq, Watch, fail, work
-from headway.collect import job_memory, queue_tracker
-from headway.collect import rq as module
+from headway.collect import job_memory
+from headway.collect.rq import queue_tracker
+from headway.collect.rq import rq_source as module
 from headway.scaling.model import EventKind
 
 TURNS = 80

@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from collect.rq_jobs import Rq, Watch, fail, while_running, work
-from headway.collect import rq as module
-from headway.collect.rq import PollResult
+from headway.collect.rq import rq_source as module
+from headway.collect.source import Reading
 from headway.errors import Unavailable
 from headway.scaling.model import EventKind, QueueSample, WorkerActivity
 
@@ -43,9 +43,9 @@ def entered(rq: Rq, jobs: int, *, queue: str = "mail", age_s: float = 0.0) -> No
         pipe.execute()
 
 
-def waiting(poll_once: PollResult) -> dict[str, int]:
+def waiting(reading: Reading) -> dict[str, int]:
     """Queue -> jobs that wait, of all that were sampled."""
-    return {sample.queue: sample.waiting_jobs for sample in poll_once.samples}
+    return {sample.queue: sample.waiting_jobs for sample in reading.samples}
 
 
 def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None:
@@ -278,8 +278,8 @@ def test_a_broker_that_refuses_a_command_says_nothing_of_its_jobs(
     rq.run()
     rq.redis.acl_setuser("limited", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-hmget"])
     limited = redis.Redis.from_url(rq.url, decode_responses=True, username="limited", password="any")
-    monkeypatch.setattr(watch.broker, "_client", limited)
+    monkeypatch.setattr(watch.source, "_client", limited)
     with pytest.raises(Unavailable, match=r"answered with an error.*permissions"):
-        watch.broker.poll_once(at_s=time.time())
+        watch.source.poll(time.time())
     assert watch.reported() == [EventKind.ENQUEUED, EventKind.STARTED]
     rq.redis.acl_deluser("limited")

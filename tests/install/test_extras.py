@@ -48,7 +48,6 @@ def test_the_agent_runs_without_an_extra(installed: Installed) -> None:
     ("command", "extra"),
     [
         ("migrate", "control"),
-        ("collect", "collect"),
         ("apply", "cli"),
         ("get", "cli"),
         ("demo", "all"),
@@ -72,6 +71,17 @@ def test_a_role_that_helps_without_its_extra_names_it_when_it_shall_run(
     answer = installed().headway(command, *words, HEADWAY_CHECKPOINT="/nowhere/checkpoint")
     assert answer.returncode == 2
     assert_names_the_extra(answer.stderr, command, extra)
+
+
+def test_a_collector_without_the_client_of_its_library_says_what_to_install(installed: Installed) -> None:
+    assert installed().headway("collect", "--help").returncode == 0
+    answer = installed().headway("collect", "--check", "--broker", "redis=redis://127.0.0.1:1/0")
+    assert answer.returncode == 2
+    assert answer.stderr == (
+        "headway: library 'rq' needs the package 'redis': "
+        f"pip install 'headway-{version('headway')}-py3-none-any.whl[collect]', the wheel that this came from; "
+        "in a clone, pip install '.[collect]'\n"
+    )
 
 
 def assert_names_the_extra(said: str, command: str, extra: str) -> None:

@@ -113,8 +113,8 @@ def test_files_of_credentials_are_read_and_their_faults_reported_by_name(tmp_pat
     with pytest.raises(Invalid, match="HEADWAY_DATABASE_URL and HEADWAY_DATABASE_URL_FILE exclude each other"):
         ControlSettings.from_env({**given, "HEADWAY_DATABASE_URL": URL})
     file.write_text("redis=redis://:p@h/0,\nother=redis://h:2/0\n")
-    brokers = CollectSettings.from_env({"HEADWAY_BROKERS_FILE": str(file)}).brokers
-    assert brokers == {"redis": "redis://:p@h/0", "other": "redis://h:2/0"}
+    connections = CollectSettings.from_env({"HEADWAY_BROKERS_FILE": str(file)}).connections
+    assert {each.name: each.url for each in connections} == {"redis": "redis://:p@h/0", "other": "redis://h:2/0"}
     file.unlink()
     for kind, name in ((ControlSettings, "HEADWAY_DATABASE_URL_FILE"), (CollectSettings, "HEADWAY_BROKERS_FILE")):
         with pytest.raises(Invalid, match=f"{name}=.*secret cannot be read: No such file") as refused:

@@ -4,15 +4,18 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
 from urllib.parse import quote
 
-from headway.collect.broker import connect, shown
 from headway.collect.change_filter import ChangeFilter
-from headway.collect.rq import PollResult, RqBroker
+from headway.collect.libraries import Libraries
+from headway.collect.source import Library, Reading, Source
+from headway.connections import Connection
 from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import BEGIN_ANEW, StateFolder
-from headway.errors import Misconfigured, Unavailable
+from headway.errors import Invalid, Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
@@ -20,6 +23,7 @@ POLL_S = 0.5  # a queue that wakes from nothing is seen within this; a poll cost
 CATCH_UP_S = 0.05  # the pause between polls that cannot take everything that is new: a third of the processor is left
 PAUSE = DoublingPause(0.5, 5.0)
 BATCH_ITEMS_MAX = 9_000  # ingest takes 10,000
+FIRST_LIBRARY = "rq"  # whose cursors were written before a cursor named its library
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +31,15 @@ log = logging.getLogger(__name__)
 class Collector:
     """One connection: what it holds goes to one outbox."""
 
-    def __init__(self, connection: str, url: str, outbox: Outbox, *, clock: Callable[[], float] = time.time) -> None:
-        """Raises ``Misconfigured`` where ``url`` cannot be one."""
+    def __init__(
+        self, connection: Connection, library: Library, outbox: Outbox, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Raises ``Misconfigured`` where the connection's URL cannot be one."""
         self._connection = connection
-        self._url = url
+        self._library = library
         self._outbox = outbox
         self._clock = clock
-        self._client = connect(url)
-        self._broker = self._new_broker()
+        self._source = self._opened()
         self._news = ChangeFilter()
         self._failures = 0
         self._queues: tuple[str, ...] | None = None
@@ -45,13 +50,14 @@ class Collector:
         if not self._outbox.is_empty and not self._outbox.push():
             return self._outbox.pause_s
         try:
-            poll_once = self._broker.poll_once(at_s=self._clock())
+            reading = self._source.poll(self._clock())
         except Unavailable as error:
             return self._lost(error)
-        self._back(poll_once)
-        if not self._send(poll_once):
+        self._refuse_foreign(reading)
+        self._back(reading)
+        if not self._send(reading):
             return self._outbox.pause_s
-        return CATCH_UP_S if poll_once.has_more else max(0.0, began_s + POLL_S - time.monotonic())
+        return CATCH_UP_S if reading.has_more else max(0.0, began_s + POLL_S - time.monotonic())
 
     def run(self, stop: threading.Event) -> None:
         """Take turns until ``stop`` is set."""
@@ -60,52 +66,83 @@ class Collector:
                 pause_s = self.turn()
             except Exception:
                 # A bug. What was half taken in is forgotten, and read again from the last that was sent.
-                log.exception("collector failed connection=%s", self._connection)
-                self._broker, self._news = self._new_broker(), ChangeFilter()
+                log.exception("collector failed connection=%s", self._connection.name)
+                with suppress(Exception):
+                    self._source.close()
+                self._source, self._news = self._opened(), ChangeFilter()
                 pause_s = PAUSE.longest_s
             stop.wait(pause_s)
 
     def close(self) -> None:
         """Let broker and file go."""
         self._outbox.close()
-        self._client.close()
+        self._source.close()
 
-    def _new_broker(self) -> RqBroker:
+    def _opened(self) -> Source:
+        """A source that goes on from what was sent last."""
+        cursor = self._outbox.cursor
+        library = FIRST_LIBRARY if cursor is None else cursor.get("library", FIRST_LIBRARY)
+        if cursor is not None and library != self._library.name:
+            log.warning(
+                "library changed connection=%s from=%s to=%s: what waits and runs now is reported anew",
+                self._connection.name,
+                library,
+                self._library.name,
+            )
+            cursor = None
         try:
-            return RqBroker(self._client, url=self._url, connection=self._connection, cursor=self._outbox.cursor)
+            return self._library.open(self._connection, cursor)
         except (KeyError, TypeError, ValueError) as error:
             raise Misconfigured(
-                f"state of connection {self._connection!r} holds what was not written there: {error!r}; {BEGIN_ANEW}"
+                f"state of connection {self._connection.name!r} holds what was not written there: {error!r}; "
+                f"{BEGIN_ANEW}"
             ) from error
 
-    def _send(self, poll_once: PollResult) -> bool:
-        """Get what is new of ``poll_once`` out. Returns whether all of it was answered."""
+    def _cursor(self) -> dict[str, Any]:
+        return {**self._source.cursor(), "library": self._library.name}
+
+    def _send(self, reading: Reading) -> bool:
+        """Get what is new of ``reading`` out. Returns whether all of it was answered."""
         if self._outbox.cursor is None:
-            self._outbox.keep(self._broker.cursor())  # from now on it is known where the reports began
-        samples, activities = self._news.due(poll_once.samples, poll_once.activities, at_s=poll_once.at_s)
-        cursor = self._broker.cursor() if poll_once.events else None
-        for events, some_samples, some_activities in _batches(poll_once.events, samples, activities):
+            self._outbox.keep(self._cursor())  # from now on it is known where the reports began
+        samples, activities = self._news.due(reading.samples, reading.activities, at_s=reading.at_s)
+        cursor = self._cursor() if reading.events else None
+        for events, some_samples, some_activities in _batches(reading.events, samples, activities):
             self._outbox.offer(
                 events=events, samples=some_samples, activities=some_activities, cursor=cursor if events else None
             )
             if not self._outbox.push():
                 return False
-            self._news.sent(some_samples, some_activities, at_s=poll_once.at_s)
+            self._news.sent(some_samples, some_activities, at_s=reading.at_s)
         return self._outbox.push()
+
+    def _refuse_foreign(self, reading: Reading) -> None:
+        """Raise ``Invalid`` where a source names queues of another connection: they would be those of its pools."""
+        begins = self._connection.queue("")
+        named = {sample.queue for sample in reading.samples} | {event.queue for event in reading.events}
+        foreign = [queue for queue in named if not queue.startswith(begins)]
+        if foreign:
+            raise Invalid(f"library {self._library.name!r} names queue {min(foreign)!r}, which is none of {begins}…")
 
     def _lost(self, error: Unavailable) -> float:
         if not self._failures:
-            log.warning("broker lost connection=%s: %s", self._connection, error)
+            log.warning("broker lost connection=%s: %s", self._connection.name, error)
         self._failures += 1
         return PAUSE.after_s(self._failures) * random.uniform(0.5, 1.0)  # noqa: S311 - so that many do not come back together
 
-    def _back(self, poll_once: PollResult) -> None:
+    def _back(self, reading: Reading) -> None:
         if self._failures:
-            log.info("broker back connection=%s", self._connection)
+            log.info("broker back connection=%s", self._connection.name)
         self._failures = 0
-        queues = tuple(sorted(sample.queue for sample in poll_once.samples))
+        queues = tuple(sorted(sample.queue for sample in reading.samples))
         if queues != self._queues:
-            log.info("watching connection=%s url=%s queues=%s", self._connection, shown(self._url), ",".join(queues))
+            log.info(
+                "watching connection=%s library=%s url=%s queues=%s",
+                self._connection.name,
+                self._library.name,
+                self._connection.shown_url,
+                ",".join(queues),
+            )
         self._queues = queues
 
 
@@ -126,17 +163,21 @@ class Collectors:
     """One collector a connection, each in a thread of its own."""
 
     def __init__(
-        self, brokers: Mapping[str, str], *, folder: StateFolder, send: Callable[[TelemetryBatch], object]
+        self,
+        connections: Iterable[Connection],
+        *,
+        libraries: Libraries,
+        folder: StateFolder,
+        send: Callable[[TelemetryBatch], object],
     ) -> None:
-        """Prepare a collector for each of ``brokers``: connection name -> URL.
+        """Prepare a collector for each of ``connections``, whose names differ.
 
         Raises:
-            Misconfigured: a URL cannot be one, or a state file cannot be read.
+            Misconfigured: no library reads a connection, a URL cannot be one, or a state file cannot be read.
         """
         self._stop = threading.Event()
         self._collectors = {
-            connection: Collector(connection, url, _outbox(connection, folder, send))
-            for connection, url in brokers.items()
+            each.name: Collector(each, libraries.of(each), _outbox(each.name, folder, send)) for each in connections
         }
         self._threads: dict[str, threading.Thread] = {}
 

@@ -2,42 +2,30 @@
 
 from dataclasses import dataclass
 
-import redis
-
-from headway.collect import rq
-from headway.collect.broker import connect, unavailable
+from headway.collect.libraries import Libraries
+from headway.collect.source import FoundQueue, Library
+from headway.connections import Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundQueue:
-    """A queue in a broker, as it was at one moment."""
+class Discovered:
+    """What is in the broker of one connection."""
 
-    library: str
-    name: str
-    waiting_jobs: int
-    workers: int
-    """Worker processes that listen to it, of whomever started them."""
+    library: Library
+    queues: tuple[FoundQueue, ...]
+    """By name."""
 
 
-def discover(url: str) -> tuple[FoundQueue, ...]:
-    """The queues in the broker at ``url``, by name; an empty queue counts as well as a full one.
+def discover(connection: Connection, libraries: Libraries) -> Discovered:
+    """The queues in a broker, read once.
 
     Raises:
-        Misconfigured: the URL cannot be one.
+        Misconfigured: the URL cannot be one, or no library reads it.
         Unavailable: the broker does not answer.
     """
-    client = connect(url)
+    library = libraries.of(connection)
+    source = library.open(connection, None)
     try:
-        names = sorted(str(key).removeprefix(rq.LIST) for key in client.smembers(rq.QUEUES))
-        with client.pipeline(transaction=False) as pipe:
-            for name in names:
-                pipe.llen(rq.LIST + name)
-                pipe.scard(f"{rq.WORKERS}:{name}")
-            counts = iter(pipe.execute())
-        return tuple(
-            FoundQueue(library="rq", name=name, waiting_jobs=next(counts), workers=next(counts)) for name in names
-        )
-    except (redis.RedisError, OSError) as error:
-        raise unavailable(url, error) from error
+        return Discovered(library=library, queues=source.discover())
     finally:
-        client.close()
+        source.close()

@@ -1,6 +1,7 @@
-"""The life of a job as RQ records it, and what of it has been reported. Pure: readings in, events out.
+"""The life of a job as its library records it, and what of it has been reported. Pure: readings in, events out.
 
-A job's record holds only the present state. The events of a job therefore depend on what was reported before:
+A library's record of a job holds only the present state. The events of a job therefore depend on what was reported
+before:
 
     -> enqueued          it waits
     enqueued -> started  a worker has it
@@ -12,29 +13,30 @@ Moves that happened between two polls are reported together, each at its own tim
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 from headway.scaling.model import EventKind, JobEvent
 
-FIELDS = (
-    "status",
-    "created_at",
-    "enqueued_at",
-    "started_at",
-    "ended_at",
-    "retries_left",
-    "number_of_retries",
-    "repeats_left",
-)
-"""All that is ever read of a job. Its data, meta and result are pickles and nobody else's business."""
+REPORTED_WITHIN_S = 600.0  # the stream takes nothing older: ingest would move it, and make a burst that never was
 
-DIGITS_MAX = 9  # whoever has tried a job more often than that counts no attempts
-TIME_MAX_S = 1e11  # ingest takes no later time, and refuses the whole batch for one
 
-_ENDED = frozenset({"finished", "failed", "stopped"})
-_BEGUN = _ENDED | {"started"}
-_IN_QUEUE = _BEGUN | {"queued"}
+class JobState(StrEnum):
+    """Where a job is, as its record shows it."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    DELAYED = "delayed"
+    """Aside until it is due: a retry, a repetition, a job for later."""
+    CANCELED = "canceled"
+    ELSEWHERE = "elsewhere"
+    """Not in the queue's care: it waits for another job, or its state is not known."""
+
+
+_ENDED = frozenset({JobState.FINISHED, JobState.FAILED})
+_BEGUN = _ENDED | {JobState.RUNNING}
+_IN_QUEUE = _BEGUN | {JobState.WAITING}
 
 
 class Stage(IntEnum):
@@ -49,14 +51,14 @@ class Stage(IntEnum):
 class JobRecord:
     """The broker's record of a job."""
 
-    status: str
+    state: JobState
     enqueued_at_s: float
     started_at_s: float | None = None
     ended_at_s: float | None = None
-    """Of the life before, while the status is neither finished nor failed."""
+    """Of the life before, while the state is neither finished nor failed."""
     created_at_s: float | None = None
     retries_left: int | None = None
-    """How often RQ puts it back by itself if it fails; ``None``: it does not."""
+    """How often its library puts it back by itself if it fails; ``None``: it does not."""
     retries: int | None = None
     """How often it was put back because it asked to be; ``None``: never."""
     is_repeated: bool = False
@@ -65,7 +67,7 @@ class JobRecord:
     @property
     def is_ended(self) -> bool:
         """Whether the present life is over."""
-        return self.status in _ENDED
+        return self.state in _ENDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,39 +103,6 @@ class Sighting:
     """When the poll before was; ``None``: this is the first."""
 
 
-def record_from(values: list[str | None]) -> JobRecord | None:
-    """The record whose ``FIELDS`` have ``values``; None of a job that is gone or was never put into a queue."""
-    status, created, enqueued, started, ended, retries_left, retries, repeats_left = values
-    created_at_s = _seconds(created)
-    enqueued_at_s = _seconds(enqueued) or created_at_s
-    if enqueued_at_s is None:
-        return None
-    return JobRecord(
-        status=status or "",
-        enqueued_at_s=enqueued_at_s,
-        started_at_s=_seconds(started),
-        ended_at_s=_seconds(ended),
-        created_at_s=created_at_s,
-        retries_left=_count(retries_left),
-        retries=_count(retries),
-        is_repeated=repeats_left is not None,
-    )
-
-
-def _count(value: str | None) -> int | None:
-    return int(value) if value and value.isdecimal() and len(value) < DIGITS_MAX else None
-
-
-def _seconds(value: str | None) -> float | None:
-    if not value:
-        return None
-    try:
-        seconds = datetime.fromisoformat(value).timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return seconds if 0 < seconds < TIME_MAX_S else None
-
-
 def progress(
     reported: ReportedLife | None, record: JobRecord, sighting: Sighting
 ) -> tuple[list[JobEvent], ReportedLife | None]:
@@ -144,15 +113,17 @@ def progress(
     events: list[JobEvent] = []
     before = reported
     is_same_life = reported is not None and reported.enqueued_at_s == record.enqueued_at_s
-    if reported is not None and not (is_same_life and record.status in _IN_QUEUE):
+    if reported is not None and not (is_same_life and record.state in _IN_QUEUE):
         events += _end_of_life(reported, record, sighting)
         if is_same_life:  # it left the queue's care: waits for its retry or next repetition, or was cancelled
-            is_running_on = record.status == "canceled" and reported.stage is Stage.STARTED
+            is_running_on = record.state is JobState.CANCELED and reported.stage is Stage.STARTED
             has_failed = reported.has_failed or any(event.kind is EventKind.FAILED for event in events)
-            ended = replace(reported, stage=Stage.ENDED, has_failed=has_failed, is_aside=record.status == "scheduled")
+            ended = replace(
+                reported, stage=Stage.ENDED, has_failed=has_failed, is_aside=record.state is JobState.DELAYED
+            )
             return events, reported if is_running_on else ended
         reported = None
-    if record.status not in _IN_QUEUE:
+    if record.state not in _IN_QUEUE:
         return events, None
     if reported is None:
         attempt = _attempt(before, events, record, sighting)
@@ -161,7 +132,7 @@ def progress(
         reported = ReportedLife(
             stage=Stage.ENQUEUED,
             enqueued_at_s=record.enqueued_at_s,
-            ended_before_at_s=None if record.status in _ENDED else record.ended_at_s,
+            ended_before_at_s=None if record.state in _ENDED else record.ended_at_s,
             attempt=attempt,
             retries_left=record.retries_left,
         )
@@ -180,18 +151,23 @@ def vanished(reported: ReportedLife, sighting: Sighting) -> tuple[list[JobEvent]
     return [], None
 
 
+def recent(events: Iterable[JobEvent], *, at_s: float) -> list[JobEvent]:
+    """Those of ``events`` that are worth sending at ``at_s``."""
+    return [event for event in events if event.at_s >= at_s - REPORTED_WITHIN_S]
+
+
 def _moves(
     reported: ReportedLife, record: JobRecord, sighting: Sighting, events: list[JobEvent]
 ) -> tuple[list[JobEvent], ReportedLife]:
     """``events`` and the moves of the present life, and what is reported with them."""
     # RQ may give a job up before it begins again: its record still shows the life before.
     is_of_before = record.is_ended and record.ended_at_s is not None and record.ended_at_s == reported.ended_before_at_s
-    started_at_s = record.started_at_s if record.status in _BEGUN and not is_of_before else None
+    started_at_s = record.started_at_s if record.state in _BEGUN and not is_of_before else None
     if reported.stage is Stage.ENQUEUED and started_at_s is not None:
         reported = replace(reported, stage=Stage.STARTED, started_at_s=started_at_s)
         events.append(_event(sighting, EventKind.STARTED, started_at_s, reported.enqueued_at_s))
     if reported.stage is not Stage.ENDED and record.is_ended:
-        kind = EventKind.FINISHED if record.status == "finished" else EventKind.FAILED
+        kind = EventKind.FINISHED if record.state is JobState.FINISHED else EventKind.FAILED
         # A job given up because its worker died has no end of its own: it ended no later than now.
         ended_at_s = None if is_of_before else record.ended_at_s
         began_at_s = started_at_s or reported.started_at_s
@@ -205,8 +181,8 @@ def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) 
 
     RQ leaves start and end in the record when it puts a job into the queue again, or aside until its retry is due.
     """
-    is_next_begun = record.status in _BEGUN  # then the record's start, and perhaps its end, are the next life's
-    is_end_shown = record.status not in _ENDED and record.ended_at_s != reported.ended_before_at_s
+    is_next_begun = record.state in _BEGUN  # then the record's start, and perhaps its end, are the next life's
+    is_end_shown = record.state not in _ENDED and record.ended_at_s != reported.ended_before_at_s
     ended_at_s = record.ended_at_s if is_end_shown else None
     started_at_s = reported.started_at_s
     if reported.stage is Stage.ENQUEUED:
@@ -215,7 +191,7 @@ def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) 
         started_at_s = None if is_next_begun else record.started_at_s
         if started_at_s is not None:
             yield _event(sighting, EventKind.STARTED, started_at_s, reported.enqueued_at_s)
-    if reported.stage is Stage.ENDED or record.status == "canceled":
+    if reported.stage is Stage.ENDED or record.state is JobState.CANCELED:
         return
     is_next_in_queue = record.enqueued_at_s != reported.enqueued_at_s
     # Where the next life has overwritten the end, it came no later than that life began.
@@ -243,7 +219,7 @@ def _attempt(
         has_failed = before.has_failed or any(event.kind is EventKind.FAILED for event in ended)
         more = max(_retries_used(before, record), int(has_failed))
         return (before.attempt or 1) + more if more else None
-    shows_end_before = record.status not in _ENDED and record.ended_at_s is not None
+    shows_end_before = record.state not in _ENDED and record.ended_at_s is not None
     if not shows_end_before or record.retries_left is None or record.is_repeated:
         return None
     # A job that came and failed since the poll before was never reported: its retry is its first event.
@@ -265,10 +241,10 @@ def _kind_of_end(record: JobRecord, sighting: Sighting, *, is_end_shown: bool) -
         return EventKind.FINISHED
     if is_end_shown:  # it ended, and not well: a retry
         return EventKind.FAILED
-    if record.started_at_s is not None and record.status not in _BEGUN:  # RQ gave it up, and retries: no end
+    if record.started_at_s is not None and record.state not in _BEGUN:  # RQ gave it up, and retries: no end
         return EventKind.FAILED
     # A record without any trace is a new one: the old was deleted as its job finished (result_ttl=0).
-    return EventKind.FAILED if record.status in {"failed", "stopped"} else EventKind.FINISHED
+    return EventKind.FAILED if record.state is JobState.FAILED else EventKind.FINISHED
 
 
 def _event(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headway.collect.job_lifecycle import ReportedLife, Stage
+from headway.collect.job_lifecycle import JobRecord, JobState, ReportedLife, Stage
 
 WAITING_KEPT = 2_000
 RUNNING_KEPT = 10_000
@@ -78,8 +78,24 @@ class JobMemory:
         ended = self._ended.get(job_id)
         return ended is not None and ended.score == score
 
-    def put(self, job_id: str, reported: ReportedLife, *, at_s: float, member: str | None, score: float | None) -> None:
-        """Remember what was reported of a job."""
+    def is_entry_reported(self, record: JobRecord) -> bool:
+        """Whether a job that is not remembered one by one was reported when it entered."""
+        return record.enqueued_at_s <= self.entries_reported_until_s
+
+    def is_old(self, record: JobRecord, *, is_new: bool) -> bool:
+        """Whether a job that is not remembered is not new: it was reported before, and forgotten.
+
+        ``is_new``: its place in the broker shows that it entered after everything reported.
+        """
+        if record.is_ended:
+            ended_at_s = record.ended_at_s or record.started_at_s or record.enqueued_at_s
+            return ended_at_s <= self.ends_reported_until_s
+        return not is_new and record.state is JobState.WAITING and self.is_entry_reported(record)
+
+    def put(
+        self, job_id: str, reported: ReportedLife, *, at_s: float, member: str | None = None, score: float | None = None
+    ) -> None:
+        """Remember what was reported of a job, which execution runs, and the score at which its end stands."""
         self.forget(job_id)
         if reported.stage is Stage.ENQUEUED:
             self.waiting[job_id] = reported

@@ -10,8 +10,10 @@ from pathlib import Path
 from headway.cli.argparse_base import Arguments
 from headway.cli.local.scaffold import Broker, host_text, profiles_text
 from headway.cli.terminal.printing import say
-from headway.collect.broker import has_password, shown
-from headway.collect.discovery import FoundQueue, discover
+from headway.collect.discovery import discover
+from headway.collect.libraries import Libraries
+from headway.collect.source import FoundQueue
+from headway.connections import Connection, has_password, shown
 from headway.errors import Conflict, Invalid, Misconfigured
 
 PROFILES, HOST = "profiles.yaml", "host.toml"
@@ -24,7 +26,8 @@ def main(words: list[str]) -> int:
         raise Invalid(f"--name {options.name!r}: a connection's name is not empty and has no '/', '=' or ','")
     folder: Path = options.dir
     _refuse_to_overwrite(folder, is_forced=options.force)
-    found = [queue for queue in discover(options.broker) if _is_text(queue.name)]
+    discovered = discover(Connection(name=options.name, url=options.broker, library="rq"), Libraries())
+    found = [queue for queue in discovered.queues if _is_text(queue.name)]
     rq = _rq()
     broker = Broker(
         connection=options.name,

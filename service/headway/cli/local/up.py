@@ -20,6 +20,8 @@ from headway.cli.process.role_options import add_machine_flags, control_settings
 from headway.cli.process.shutdown import Stopped, Stopping, service_status
 from headway.cli.profiles_file import ProfilesFile, load_profiles_file
 from headway.collect.discovery import discover
+from headway.collect.libraries import Libraries
+from headway.connections import Connection
 from headway.errors import HeadwayError, Invalid, Misconfigured
 from headway.settings import DATA_DIR, ClientSettings, ClientTls, CollectSettings, ControlSettings, database_url_of
 from headway_spark.java import java_home
@@ -93,7 +95,7 @@ def _require_file(path: Path) -> None:
 
 def _brokers(file: ProfilesFile, env: Mapping[str, str]) -> Mapping[str, str]:
     if env.get("HEADWAY_BROKERS") or env.get("HEADWAY_BROKERS_FILE"):
-        return CollectSettings.from_env(env).brokers
+        return {each.name: each.url for each in CollectSettings.from_env(env).connections}
     if not file.brokers:
         raise Misconfigured(
             "no broker is named: write `brokers: {NAME: URL}` into profiles.yaml, or set HEADWAY_BROKERS"
@@ -135,10 +137,10 @@ def _trusted(settings: ControlSettings) -> ClientTls | None:
 
 def _check_outside(brokers: Mapping[str, str], layout: DataDir) -> None:
     """Refuse, with every mistake, what could not work: brokers that do not answer, and no Java."""
-    breaches = []
+    breaches, libraries = [], Libraries()
     for name, url in brokers.items():
         try:
-            discover(url)
+            discover(Connection(name=name, url=url), libraries)
         except HeadwayError as error:
             breaches.append(f"{name}: {error}")
     try:

@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import threading
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from headway.cli.argparse_base import Arguments
@@ -14,9 +15,11 @@ from headway.cli.process.role_options import laid_over
 from headway.cli.process.shutdown import Stopping, service_status
 from headway.cli.terminal.printing import say
 from headway.cli.tls import grpc_tls
-from headway.collect.broker import shown
 from headway.collect.collector_loop import Collectors
-from headway.collect.discovery import discover
+from headway.collect.discovery import Discovered, discover
+from headway.collect.libraries import Libraries
+from headway.collect.source import Figure
+from headway.connections import Connection
 from headway.emit.client import TelemetryClient
 from headway.emit.outbox_folder import StateFolder
 from headway.errors import HeadwayError, Misconfigured
@@ -31,8 +34,9 @@ def main(words: list[str]) -> int:
     """Collect until asked to stop, or with ``--check`` only check. Returns the exit status."""
     given = _options(words)
     settings = CollectSettings.from_env(laid_over(os.environ, given))
+    libraries = Libraries()
     if given.check:
-        return _check(settings)
+        return _check(settings.connections, libraries)
     log_to_stderr()
     keep_private()
     stopping = Stopping()
@@ -40,7 +44,7 @@ def main(words: list[str]) -> int:
         main_thread = threading.get_ident()
         parent_watch.watch(lambda: signal.pthread_kill(main_thread, signal.SIGTERM))
         client = TelemetryClient(*settings.control.texts, token=settings.token, tls=partial(grpc_tls, settings.tls))
-        collectors = Collectors(settings.brokers, folder=folder, send=client.send)
+        collectors = Collectors(settings.connections, libraries=libraries, folder=folder, send=client.send)
         collectors.start()
         while not stopping.wait(DISCOVERY_EVERY_S):
             pass
@@ -73,17 +77,36 @@ def _options(words: list[str]) -> argparse.Namespace:
     return given
 
 
-def _check(settings: CollectSettings) -> int:
+def _check(connections: Iterable[Connection], libraries: Libraries) -> int:
     problems: list[str] = []
-    for connection, url in settings.brokers.items():
+    for connection in connections:
         try:
-            found = discover(url)
+            _print_found(connection, discover(connection, libraries))
         except HeadwayError as error:
             problems.append(str(error))
-            continue
-        say(f"queues of RQ in {shown(url)}: {len(found)}")
-        for queue in found:
-            say(f"  {connection}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {queue.workers}")
     if problems:
         raise Misconfigured("; ".join(problems))
     return 0
+
+
+def _print_found(connection: Connection, found: Discovered) -> None:
+    say(f"queues of {found.library.title} in {connection.shown_url}: {len(found.queues)}")
+    for queue in found.queues:
+        workers = "not shown by the broker" if queue.workers is None else queue.workers
+        say(f"  {connection.name}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {workers}")
+    for line in _accuracy_lines(found):
+        say(line)
+
+
+def _accuracy_lines(found: Discovered) -> Iterator[str]:
+    """Which figures are exact, bounded and unseen, and the change that makes one better."""
+    each = {figure: found.library.of(figure) for figure in Figure}
+    exact = [figure for figure, accuracy in each.items() if accuracy.is_seen and not accuracy.bound]
+    if exact:
+        yield f"  exact: {', '.join(exact)}"
+    for figure, accuracy in each.items():
+        better = f"; {accuracy.remedy}" if accuracy.remedy else ""
+        if not accuracy.is_seen:
+            yield f"  unseen: {figure}{better}"
+        elif accuracy.bound:
+            yield f"  bounded: {figure}, to {accuracy.bound}{better}"

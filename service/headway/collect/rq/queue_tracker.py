@@ -5,17 +5,16 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from headway.collect.ended_jobs import EndedJobs
-from headway.collect.job_lifecycle import JobRecord, ReportedLife, Sighting, Stage, progress, vanished
+from headway.collect.job_lifecycle import JobRecord, JobState, ReportedLife, Sighting, Stage, progress, recent, vanished
 from headway.collect.job_memory import JobMemory
-from headway.collect.poll_reading import Answers, Reading, RecordRequests
+from headway.collect.rq.ended_jobs import EndedJobs
+from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
+from headway.connections import as_text
 from headway.scaling.model import JobEvent, QueueSample
 
 LEFT_ASKED_MAX = 500
-REPORTED_WITHIN_S = 600.0  # the stream takes nothing older: ingest would move it, and make a burst that never was
 FINISHED_KEPT_S = 500.0  # RQ's default result_ttl
 FAILED_KEPT_S = 31_536_000.0  # RQ's default failure_ttl, a year
-NAME_CHARS_MAX = 500  # ingest takes no longer ones
 
 
 class TrackedQueue:
@@ -32,7 +31,7 @@ class TrackedQueue:
 
     # --- what to read -------------------------------------------------------------------------------------------------
 
-    def must_poll_deeper(self, reading: Reading) -> bool:
+    def must_poll_deeper(self, reading: QueueReading) -> bool:
         """Whether more jobs entered since the last poll than ``reading.tail`` shows."""
         return not (self._behind or reading.is_whole_list or self._last_anchor(reading.tail) is not None)
 
@@ -43,7 +42,7 @@ class TrackedQueue:
         if entries_reported_until_s is not None:
             self.jobs.entries_reported_until_s = entries_reported_until_s
 
-    def asks(self, reading: Reading, *, room: int) -> RecordRequests:
+    def asks(self, reading: QueueReading, *, room: int) -> RecordRequests:
         """The jobs whose records show what is new, ``room`` at most."""
         asked = RecordRequests(room, is_behind=bool(self._behind))
         gone = [job for job in self.jobs.running() if job not in reading.members]
@@ -65,11 +64,11 @@ class TrackedQueue:
         asked.add(asked.only_read)
         return asked
 
-    def _new_ends(self, reading: Reading) -> Iterator[str]:
+    def _new_ends(self, reading: QueueReading) -> Iterator[str]:
         for ends in (reading.finished, reading.failed):
             yield from (job for job, score in ends.scores.items() if not self.jobs.has_ended(job, score=score))
 
-    def _entered(self, reading: Reading, room: int) -> Iterator[str]:
+    def _entered(self, reading: QueueReading, room: int) -> Iterator[str]:
         """Jobs behind everything that was reported, in their order."""
         if self._behind:
             yield from islice(self._behind, room)
@@ -82,7 +81,7 @@ class TrackedQueue:
         anchors = set(self.jobs.anchors)
         return next((index for index in range(len(tail) - 1, -1, -1) if tail[index] in anchors), None)
 
-    def _left(self, reading: Reading) -> list[str]:
+    def _left(self, reading: QueueReading) -> list[str]:
         """Jobs that were reported as waiting and seem not to wait any more."""
         waiting = self.jobs.waiting
         left: Iterator[str]
@@ -101,7 +100,7 @@ class TrackedQueue:
     # --- what is new --------------------------------------------------------------------------------------------------
 
     def take(
-        self, reading: Reading, asked: RecordRequests, answers: Answers, *, at_s: float, polled_at_s: float | None
+        self, reading: QueueReading, asked: RecordRequests, answers: Answers, *, at_s: float, polled_at_s: float | None
     ) -> list[JobEvent]:
         """What is new of this queue, each job's events in their order. All of it counts as reported from now on.
 
@@ -119,9 +118,9 @@ class TrackedQueue:
         self._learn(reading, answers)
         self.jobs.trim(ends_read_until_s=min(self.finished.read_until_s, self.failed.read_until_s))
         self._edge_s = dict(self._entered_s(reading, answers))
-        return [event for event in events if event.at_s >= at_s - REPORTED_WITHIN_S]
+        return recent(events, at_s=at_s)
 
-    def sample(self, reading: Reading, *, at_s: float) -> QueueSample:
+    def sample(self, reading: QueueReading, *, at_s: float) -> QueueSample:
         """The state of the queue. To be called after ``take``."""
         known_s = [self._edge_s[job] for job in _edges(reading) if job in self._edge_s]
         oldest_age_s = max(0.0, at_s - min(known_s)) if known_s else None
@@ -134,7 +133,7 @@ class TrackedQueue:
             oldest_age_s=oldest_age_s if reading.waiting_jobs else 0.0,
         )
 
-    def is_left(self, reading: Reading) -> bool:
+    def is_left(self, reading: QueueReading) -> bool:
         """Whether there is a job of the queue, or one was reported whose end was not. After ``take``."""
         is_there = reading.waiting_jobs or reading.in_flight_jobs or reading.delayed_jobs
         return bool(is_there or self.jobs.waiting or any(self.jobs.running()))
@@ -142,7 +141,7 @@ class TrackedQueue:
     def _news(
         self,
         job_id: str,
-        reading: Reading,
+        reading: QueueReading,
         asked: RecordRequests,
         answers: Answers,
         *,
@@ -155,15 +154,15 @@ class TrackedQueue:
             self.jobs.anchors.append(job_id)
         sighting = Sighting(
             queue=self.queue,
-            job_id=name(job_id),
+            job_id=as_text(job_id),
             at_s=at_s,
             is_in_finished=job_id in reading.finished.scores or job_id in answers.finished,
-            is_enqueued_reported=not is_new and record is not None and self._is_entry_reported(record),
+            is_enqueued_reported=not is_new and record is not None and self.jobs.is_entry_reported(record),
             polled_at_s=polled_at_s,
         )
         if record is None:
             events, now = self._gone(job_id, reported, reading, sighting)
-        elif reported is None and self._is_old(record, is_new=is_new):
+        elif reported is None and self.jobs.is_old(record, is_new=is_new):
             events, now = (
                 [],
                 ReportedLife(stage=Stage.ENDED, enqueued_at_s=record.enqueued_at_s) if record.is_ended else None,
@@ -176,35 +175,25 @@ class TrackedQueue:
         return events
 
     def _gone(
-        self, job_id: str, reported: ReportedLife | None, reading: Reading, sighting: Sighting
+        self, job_id: str, reported: ReportedLife | None, reading: QueueReading, sighting: Sighting
     ) -> tuple[list[JobEvent], ReportedLife | None]:
         if reported is None or reported.stage is Stage.ENDED or job_id in reading.members:
             return [], None
         self.jobs.forget(job_id)
         return vanished(reported, sighting)
 
-    def _is_entry_reported(self, record: JobRecord) -> bool:
-        return record.enqueued_at_s <= self.jobs.entries_reported_until_s
-
-    def _is_old(self, record: JobRecord, *, is_new: bool) -> bool:
-        """Whether a job that is not remembered is not new: it was reported before, and forgotten."""
-        if record.is_ended:
-            ended_at_s = record.ended_at_s or record.started_at_s or record.enqueued_at_s
-            return ended_at_s <= self.jobs.ends_reported_until_s
-        return not is_new and record.status == "queued" and self._is_entry_reported(record)
-
-    def _learn(self, reading: Reading, answers: Answers) -> None:
+    def _learn(self, reading: QueueReading, answers: Answers) -> None:
         """Note for how long jobs are kept whose place in a registry was not found by that."""
-        for status, endings, scores in (
-            ("finished", self.finished, {**reading.finished.sampled, **answers.finished}),
-            ("failed", self.failed, {**reading.failed.sampled, **answers.failed}),
+        for state, endings, scores in (
+            (JobState.FINISHED, self.finished, {**reading.finished.sampled, **answers.finished}),
+            (JobState.FAILED, self.failed, {**reading.failed.sampled, **answers.failed}),
         ):
             for job_id, score in scores.items():
                 record = answers.records.get(job_id)
-                if record is not None and record.status == status and record.ended_at_s is not None:
+                if record is not None and record.state is state and record.ended_at_s is not None:
                     endings.learn(score - record.ended_at_s // 1, since_s=self.jobs.ends_reported_until_s)
 
-    def _entered_s(self, reading: Reading, answers: Answers) -> Iterator[tuple[str, float]]:
+    def _entered_s(self, reading: QueueReading, answers: Answers) -> Iterator[tuple[str, float]]:
         """When the jobs at both edges of the list entered it, as far as that is known."""
         for job_id in _edges(reading):
             known = self.jobs.waiting.get(job_id) or answers.records.get(job_id)
@@ -233,17 +222,12 @@ class TrackedQueue:
         return self
 
 
-def name(text: str) -> str:
-    """``text`` as ingest takes it: not empty, no longer than it likes, and nothing in it that is no text."""
-    return text.encode(errors="replace").decode().replace("\0", "?")[:NAME_CHARS_MAX] or "?"
-
-
-def _edges(reading: Reading) -> list[str]:
+def _edges(reading: QueueReading) -> list[str]:
     """The jobs among which the oldest is: the next ones to be taken, and the last, where jobs cut in line."""
     return [*reading.head, *reading.tail[-1:]]
 
 
-def _score(job_id: str, record: JobRecord | None, reading: Reading, answers: Answers) -> float | None:
-    is_finished = record is not None and record.status == "finished"
+def _score(job_id: str, record: JobRecord | None, reading: QueueReading, answers: Answers) -> float | None:
+    is_finished = record is not None and record.state is JobState.FINISHED
     ends, asked = (reading.finished, answers.finished) if is_finished else (reading.failed, answers.failed)
     return ends.scores.get(job_id, asked.get(job_id))

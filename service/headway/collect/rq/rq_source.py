@@ -1,10 +1,10 @@
-"""RQ's queues in Redis or Valkey, read with commands that change nothing. RQ itself is not needed.
+"""RQ's queues in Redis or Valkey.
 
 A poll is two or three round trips, however many queues there are: the keys of all queues, a longer tail of those that
 much entered, then the records of jobs and workers that may be new. Within a poll keys are read in the direction in
 which jobs move (waiting, running, ended), so that a job on its way is seen twice rather than not at all.
 
-Of a job's record only ``lives.FIELDS`` are read, never its data, meta or result: those are pickles.
+Of a job's record only ``rq_record.FIELDS`` are read, never its data, meta or result: those are pickles.
 """
 
 import logging
@@ -14,11 +14,13 @@ from typing import Any
 
 import redis
 
-from headway.collect.broker import unavailable
-from headway.collect.job_lifecycle import FIELDS, record_from
 from headway.collect.job_memory import WAITING_KEPT
-from headway.collect.poll_reading import Answers, EndedSpans, Reading, RecordRequests, job_of
-from headway.collect.queue_tracker import TrackedQueue, name
+from headway.collect.redis_client import SCHEMES, connect, unavailable
+from headway.collect.rq.queue_reading import Answers, EndedSpans, QueueReading, RecordRequests
+from headway.collect.rq.queue_tracker import TrackedQueue
+from headway.collect.rq.rq_record import FIELDS, job_of, record_from
+from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
+from headway.connections import Connection, as_text
 from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
 
 QUEUES = "rq:queues"
@@ -41,30 +43,19 @@ SAMPLED_JOBS = 3
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PollResult:
-    """What one poll of a broker found."""
-
-    at_s: float
-    events: tuple[JobEvent, ...]
-    samples: tuple[QueueSample, ...]
-    activities: tuple[WorkerActivity, ...]
-    has_more: bool
-    """Whether more is known to be new than one poll takes: poll again at once."""
-
-
-class RqBroker:
+class RqSource:
     """The queues of one connection, reported up to a point. One thread polls."""
 
-    def __init__(self, client: "redis.Redis", *, url: str, connection: str, cursor: Mapping[str, Any] | None) -> None:
+    def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
         """Go on from ``cursor``; without one, report what waits and runs now, and not what ended before."""
-        self._client = client
-        self._url = url
+        self._client = connect(connection)
         self._connection = connection
         self._polls = 0
         self._polled_at_s: float | None = cursor["looked_at_s"] if cursor else None
         states = cursor["queues"] if cursor else {}
-        self._queues = {queue: TrackedQueue.from_state(self._name(queue), state) for queue, state in states.items()}
+        self._queues = {
+            queue: TrackedQueue.from_state(self._connection.queue(queue), state) for queue, state in states.items()
+        }
         # Deleted while the broker answers, as by FLUSHALL: nothing waits there, which is known, unlike silence.
         self._gone = dict.fromkeys(cursor.get("gone", ()) if cursor else ())
         """The queues that were reported and are no more, the one that went first, first."""
@@ -80,20 +71,33 @@ class RqBroker:
             "gone": list(self._gone),
         }
 
-    def poll_once(self, *, at_s: float) -> PollResult:
-        """Poll everything once.
+    def discover(self) -> tuple[FoundQueue, ...]:
+        """The queues that RQ has named here, by name."""
+        try:
+            names = sorted(str(key).removeprefix(LIST) for key in self._client.smembers(QUEUES))
+            with self._client.pipeline(transaction=False) as pipe:
+                for name in names:
+                    pipe.llen(LIST + name)
+                    pipe.scard(f"{WORKERS}:{name}")
+                counts = iter(pipe.execute())
+        except (redis.RedisError, OSError) as error:
+            raise unavailable(self._connection, error) from error
+        return tuple(FoundQueue(name=name, waiting_jobs=next(counts), workers=next(counts)) for name in names)
 
-        Raises:
-            Unavailable: the broker does not answer. Nothing was reported, nothing is known to be zero.
-        """
+    def poll(self, at_s: float) -> Reading:
+        """Everything as it is now, and what is new since the poll before."""
         try:
             return self._poll(at_s)
         except (redis.RedisError, OSError) as error:
-            raise unavailable(self._url, error) from error
+            raise unavailable(self._connection, error) from error
+
+    def close(self) -> None:
+        """Let the broker go."""
+        self._client.close()
 
     # --- the trips ----------------------------------------------------------------------------------------------------
 
-    def _poll(self, at_s: float) -> PollResult:
+    def _poll(self, at_s: float) -> Reading:
         worker_keys, readings = self._read_queues(at_s)
         self._poll_deeper(readings, at_s)
         asked = self._asks(readings)
@@ -108,7 +112,7 @@ class RqBroker:
         self._polls += 1
         samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]
         self._let_go(readings)
-        return PollResult(
+        return Reading(
             at_s=at_s,
             events=tuple(events),
             samples=(*samples, *self._empty(readings, at_s=at_s)),
@@ -116,7 +120,7 @@ class RqBroker:
             has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
         )
 
-    def _read_queues(self, at_s: float) -> tuple[list[str], dict[str, Reading]]:
+    def _read_queues(self, at_s: float) -> tuple[list[str], dict[str, QueueReading]]:
         """First trip. A queue seen for the first time costs another."""
         with self._client.pipeline(transaction=False) as pipe:
             pipe.smembers(QUEUES)
@@ -134,13 +138,15 @@ class RqBroker:
         fresh = sorted(present - self._queues.keys())
         if fresh:
             begins_at_s = at_s if self._polled_at_s is None else self._polled_at_s
-            self._queues |= {queue: TrackedQueue(self._name(queue), begins_at_s=begins_at_s) for queue in fresh}
+            self._queues |= {
+                queue: TrackedQueue(self._connection.queue(queue), begins_at_s=begins_at_s) for queue in fresh
+            }
             with self._client.pipeline(transaction=False) as pipe:
                 plans = [self._plan(pipe, queue, at_s) for queue in fresh]
                 readings |= self._readings(plans, pipe.execute(raise_on_error=False))
         return sorted(workers), readings
 
-    def _let_go(self, readings: Mapping[str, Reading]) -> None:
+    def _let_go(self, readings: Mapping[str, QueueReading]) -> None:
         """Track no further those that were deleted, once nothing of them is left: no job that still runs, either."""
         for queue in sorted(self._missing & readings.keys()):
             if not self._queues[queue].is_left(readings[queue]):
@@ -149,11 +155,16 @@ class RqBroker:
         for queue in list(self._gone)[: max(0, len(self._gone) - GONE_MAX)]:
             del self._gone[queue]
 
-    def _empty(self, readings: Mapping[str, Reading], *, at_s: float) -> Iterator[QueueSample]:
+    def _empty(self, readings: Mapping[str, QueueReading], *, at_s: float) -> Iterator[QueueSample]:
         """Readings of those that are no more; one that went in this poll has been read."""
         for queue in self._gone.keys() - readings.keys():
             yield QueueSample(
-                queue=self._name(queue), at_s=at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0
+                queue=self._connection.queue(queue),
+                at_s=at_s,
+                waiting_jobs=0,
+                in_flight_jobs=0,
+                delayed_jobs=0,
+                oldest_age_s=0.0,
             )
 
     def _plan(self, pipe: Any, queue: str, at_s: float) -> "_Plan":
@@ -175,20 +186,20 @@ class RqBroker:
                 pipe.execute_command("ZRANDMEMBER", registry + queue, SAMPLED_JOBS, "WITHSCORES")
         return plan
 
-    def _readings(self, plans: "list[_Plan]", replies: list[Any]) -> Iterator[tuple[str, Reading]]:
+    def _readings(self, plans: "list[_Plan]", replies: list[Any]) -> Iterator[tuple[str, QueueReading]]:
         rest = iter(replies)
         for plan in plans:
             try:
                 reading = plan.reading([next(rest) for _ in range(plan.commands)])
             except redis.ResponseError as error:
                 if self._unreadable.get(plan.queue) != str(error):
-                    log.warning("queue unreadable queue=%s: %s", self._name(plan.queue), error)
+                    log.warning("queue unreadable queue=%s: %s", self._connection.queue(plan.queue), error)
                 self._unreadable[plan.queue] = str(error)
             else:
                 self._unreadable.pop(plan.queue, None)
                 yield plan.queue, reading
 
-    def _poll_deeper(self, readings: dict[str, Reading], at_s: float) -> None:
+    def _poll_deeper(self, readings: dict[str, QueueReading], at_s: float) -> None:
         """Second trip, rarely: longer tails."""
         deep = [queue for queue, reading in readings.items() if self._queues[queue].must_poll_deeper(reading)]
         if not deep:
@@ -200,7 +211,7 @@ class RqBroker:
             for queue, tail in zip(deep, pipe.execute(), strict=True):
                 self._queues[queue].poll_deeper(tail, entries_reported_until_s=at_s if is_beginning else None)
 
-    def _asks(self, readings: dict[str, Reading]) -> dict[str, RecordRequests]:
+    def _asks(self, readings: dict[str, QueueReading]) -> dict[str, RecordRequests]:
         room, asked = RECORDS_MAX, {}
         first = self._polls % max(len(readings), 1)  # every queue is first at times: none starves behind another
         queues = list(readings)
@@ -234,16 +245,13 @@ class RqBroker:
             started_s = [tracked.jobs.started_at_s(job_id) for tracked in self._queues.values()] if job_id else []
             since_s = next((each for each in started_s if each is not None), None)
             yield WorkerActivity(
-                host=name(host),
+                host=as_text(host),
                 pid=int(pid),
                 is_busy=is_busy,
                 busy_since_s=since_s if is_busy else None,
                 # RQ writes a count with the first job of its kind.
                 ended_jobs=sum(int(count) for count in ended if count and count.isdecimal()),
             )
-
-    def _name(self, queue: str) -> str:
-        return name(f"{self._connection}/{queue}")
 
 
 @dataclass(slots=True)
@@ -259,7 +267,7 @@ class _Plan:
     def commands(self) -> int:
         return 6 + sum(self.spans) + 2 * self.is_sampled
 
-    def reading(self, replies: list[Any]) -> Reading:
+    def reading(self, replies: list[Any]) -> QueueReading:
         """The contents of the replies. Raises ``ResponseError`` where one is an error."""
         waiting_jobs, head, tail, members, in_flight_jobs, delayed_jobs, *registries = replies
         rest = iter(registries)
@@ -267,7 +275,7 @@ class _Plan:
         for reply in (waiting_jobs, head, tail, members, in_flight_jobs, delayed_jobs):
             if isinstance(reply, Exception):
                 raise reply
-        return Reading(
+        return QueueReading(
             waiting_jobs=waiting_jobs,
             in_flight_jobs=in_flight_jobs,
             delayed_jobs=delayed_jobs,
@@ -316,6 +324,24 @@ def _checked(reply: Any) -> Any:
     return reply
 
 
-def _has_more(reading: Reading, asked: RecordRequests) -> bool:
+def _has_more(reading: QueueReading, asked: RecordRequests) -> bool:
     is_stopped = any(stop is not None for ends in (reading.finished, reading.failed) for stop in ends.stops)
     return asked.is_behind or is_stopped or len(asked.jobs) >= asked.room
+
+
+RQ = Library(
+    name="rq",
+    title="RQ",
+    schemes=SCHEMES,
+    open=RqSource,
+    accuracy={
+        Figure.WAITING: EXACT,
+        Figure.IN_FLIGHT: EXACT,
+        Figure.DELAYED: EXACT,
+        Figure.OLDEST_AGE: EXACT,
+        Figure.ENTRIES: EXACT,
+        Figure.STARTS: EXACT,
+        Figure.ENDS: bounded("one poll where result_ttl is 0", remedy="keep results for a minute"),
+        Figure.BUSY_WORKERS: EXACT,
+    },
+)

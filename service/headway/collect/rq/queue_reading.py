@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 from headway.collect.job_lifecycle import JobRecord
 
-_EXECUTION_CHARS = 32  # a uuid in hexadecimal
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedSpans:
@@ -20,7 +18,7 @@ class EndedSpans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class QueueReading:
     """What one poll of the keys of a queue found. Ids stand in the list's order, the next one to be taken first."""
 
     waiting_jobs: int
@@ -72,10 +70,3 @@ class Answers:
     records: dict[str, JobRecord | None]
     finished: dict[str, float]
     failed: dict[str, float]
-
-
-def job_of(member: str) -> str:
-    """The job of a member of the registry of started jobs: ``job:execution``, or the job alone before RQ 2."""
-    job_id, _, execution = member.rpartition(":")
-    is_composite = job_id and len(execution) == _EXECUTION_CHARS and execution.isalnum()
-    return job_id if is_composite else member

@@ -1,0 +1,112 @@
+"""The queue libraries that can be read: those that come with Headway, and those of packages that announce theirs.
+
+A package announces one as an entry point of the group ``headway.collectors`` whose name is the library's. Where every
+connection names its library, no other is loaded.
+"""
+
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+
+from headway.collect.source import Library
+from headway.connections import AUTO, Connection
+from headway.errors import Misconfigured
+from headway.scaling.mapping import near
+
+GROUP = "headway.collectors"
+
+
+class Libraries:
+    """The libraries that are installed, each loaded when it is first asked for."""
+
+    def __init__(self, announced: Iterable[EntryPoint] | None = None) -> None:
+        """Those of ``announced`` entry points, else of those that are installed.
+
+        Raises:
+            Misconfigured: two packages announce the same name.
+        """
+        self._entries: dict[str, EntryPoint] = {}
+        for entry in entry_points(group=GROUP) if announced is None else announced:
+            if self._entries.setdefault(entry.name, entry).value != entry.value:
+                raise Misconfigured(f"{_named(entry)}: the name is taken; give it another")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of every library, in their order."""
+        return tuple(sorted(self._entries))
+
+    def named(self, name: str) -> Library:
+        """The library ``name``.
+
+        Raises:
+            Misconfigured: it is not known, cannot be loaded, is no library, or has another name.
+            Uninstalled: what it reads brokers with is not installed.
+        """
+        if name not in self._entries:
+            meant = near(name, self.names) or f" known: {', '.join(self.names)}"
+            raise Misconfigured(f"library {name!r} is not known;{meant}")
+        return _loaded(self._entries[name])
+
+    def of(self, connection: Connection) -> Library:
+        """The library that ``connection`` names, else the one that its URL's scheme belongs to.
+
+        Raises:
+            Misconfigured: there is none, there are several, or it cannot be loaded.
+        """
+        is_named = connection.library != AUTO
+        known: list[Library] = []
+        uninstalled: list[Uninstalled] = []
+        for name in (connection.library,) if is_named else self.names:
+            try:
+                known.append(self.named(name))
+            except Uninstalled as error:
+                uninstalled.append(error)
+        fitting = [each for each in known if connection.scheme in each.schemes]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            names = " or ".join(each.name for each in fitting)
+            raise Misconfigured(f"{connection.scheme}:// may hold queues of several libraries: write library: {names}")
+        if uninstalled:
+            raise uninstalled[0]
+        schemes = " or ".join(sorted({f"{scheme}://" for each in known for scheme in each.schemes}))
+        raise Misconfigured(
+            f"broker URL {connection.shown_url!r}: expected {schemes}{f' for {known[0].title}' if is_named else ''}"
+        )
+
+
+class Uninstalled(Misconfigured):
+    """A library is known, and the client that it reads brokers with is not installed."""
+
+
+def _loaded(entry: EntryPoint) -> Library:
+    try:
+        library = entry.load()
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in {"headway", entry.module.partition(".")[0]}:
+            raise Misconfigured(f"{_named(entry)}: {type(error).__name__}: {error}") from error
+        raise Uninstalled(f"library {entry.name!r} needs the package {error.name!r}: {_install(entry)}") from error
+    except Exception as error:  # importing others' code may raise anything
+        raise Misconfigured(f"{_named(entry)}: {type(error).__name__}: {error}") from error
+    if not isinstance(library, Library):
+        raise Misconfigured(f"{_named(entry)}: expected a headway.collect.source.Library, got {library!r}")
+    if library.name != entry.name:
+        raise Misconfigured(f"{_named(entry)}: it calls itself {library.name!r}; the two names must agree")
+    return library
+
+
+def _install(entry: EntryPoint) -> str:
+    """What installs the client of a library: the extra that its entry point names."""
+    extras = f"[{','.join(entry.extras)}]" if entry.extras else ""
+    if entry.dist is None:
+        return f"install what {entry.value} imports"
+    if entry.dist.name != "headway":
+        return f"pip install '{entry.dist.name}{extras}'"
+    return (
+        f"pip install 'headway-{entry.dist.version}-py3-none-any.whl{extras}', the wheel that this came from; "
+        f"in a clone, pip install '.{extras}'"
+    )
+
+
+def _named(entry: EntryPoint) -> str:
+    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
+    return f"collector {entry.name!r} of package {package} cannot be loaded"

@@ -1,0 +1,1 @@
+"""RQ in Redis or Valkey, read with commands that change nothing. RQ itself is not needed."""
