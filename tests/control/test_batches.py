@@ -71,7 +71,19 @@ def test_events_and_samples_become_rows_with_nothing_lost() -> None:
         events=[
             event(kind=EventKind.FINISHED, job_class="Mail", enqueued_at_s=NOW_S - 5, started_at_s=NOW_S - 2, attempt=2)
         ],
-        samples=[sample(waiting_jobs=3, in_flight_jobs=2, delayed_jobs=1, oldest_age_s=0.5)],
+        samples=[
+            sample(
+                waiting_jobs=3,
+                in_flight_jobs=2,
+                delayed_jobs=1,
+                oldest_age_s=0.5,
+                reserved_jobs=1,
+                oldest_age_max_s=0.75,
+                reports_arrivals=False,
+                reports_starts=True,
+                reports_ends=True,
+            )
+        ],
     )
     made = rows_of(given_batch, received_at_s=NOW_S + 0.5, offset_s=0.0)
     assert [{name: value for name, value in row._asdict().items() if value is not None} for row in made.rows] == [
@@ -82,8 +94,9 @@ def test_events_and_samples_become_rows_with_nothing_lost() -> None:
         },
         {
             "schema_version": 1, "queue": "redis/mail", "kind": "sample", "at_s": NOW_S, "received_at_s": NOW_S + 0.5,
-            "waiting_jobs": 3, "in_flight_jobs": 2, "delayed_jobs": 1, "oldest_age_s": 0.5, "producer": "app",
-            "sequence": 7,
+            "waiting_jobs": 3, "in_flight_jobs": 2, "delayed_jobs": 1, "oldest_age_s": 0.5, "reserved_jobs": 1,
+            "oldest_age_max_s": 0.75, "reports_arrivals": False, "reports_starts": True, "reports_ends": True,
+            "producer": "app", "sequence": 7,
         },
     ]  # fmt: skip
     assert made.samples == list(given_batch.samples)

@@ -43,6 +43,14 @@ class Worked(Database):
                 [number, NOW_S - begun_ago_s],
             )
 
+    def sample(self, *, at_s: float, in_flight_jobs: int, reserved_jobs: int) -> None:
+        """The newest reading of the queue of the pool ``mail``, straight from ingest."""
+        self._rows.execute(
+            "insert into queue_samples (queue, sampled_at_s, waiting_jobs, in_flight_jobs, reserved_jobs) "
+            "values ('redis/mail', %s, 0, %s, %s)",
+            [at_s, in_flight_jobs, reserved_jobs],
+        )
+
     def assign(self, workers: int) -> None:
         self._rows.execute(
             "insert into assignments (pool, host_id, template, base_workers, epoch, revision) "
@@ -135,3 +143,28 @@ async def test_the_job_of_a_worker_whose_report_is_late_counts_once(migrated_url
     await ticked(migrated_url)
     decision = worked.decision()
     assert (decision.running_workers, decision.starting_workers, decision.target_workers) == (1, 0, 1)
+
+
+async def test_workers_without_a_job_leave_where_the_depth_is_all_that_is_known(
+    migrated_url: str, worked: Worked
+) -> None:
+    """Who has a job is what their agents report: one of three has."""
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, oldest_age_s=None, in_flight_jobs=None)
+    worked.worker(1, ready_ago_s=60.0)
+    worked.worker(2, ready_ago_s=60.0)
+    worked.worker(3, ready_ago_s=60.0, begun_ago_s=30.0)
+    worked.assign(3)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert decision.target_workers == 1
+    assert decision.metrics[0].arrival_rate_per_s is None
+
+
+async def test_what_a_worker_has_reserved_asks_for_no_other(migrated_url: str, worked: Worked) -> None:
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, in_flight_jobs=16, oldest_age_s=2.0)
+    worked.sample(at_s=NOW_S - SAMPLED_AGO_S / 2, in_flight_jobs=16, reserved_jobs=15)
+    worked.worker(1, ready_ago_s=60.0, begun_ago_s=30.0)
+    worked.assign(1)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert (decision.target_workers, decision.metrics[0].running_jobs, decision.metrics[0].reserved_jobs) == (1, 1, 15)

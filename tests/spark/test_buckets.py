@@ -108,7 +108,7 @@ def test_every_duration_there_is_is_counted_exactly(spark: SparkSession) -> None
 
 def test_the_log_is_read_as_it_is_written() -> None:
     """The store's columns and Spark's are the same, in the same order."""
-    arrow = {"int32": "integer", "int64": "long", "double": "double", "string": "string"}
+    arrow = {"int32": "integer", "int64": "long", "double": "double", "string": "string", "bool": "boolean"}
     assert [(column.name, arrow[str(column.type)]) for column in SCHEMA] == [
         (column.name, column.dataType.typeName()) for column in EVENTS.fields
     ]

@@ -50,7 +50,10 @@ def test_a_log_that_is_only_named_touches_no_disk(tmp_path: Path) -> None:
 def test_a_published_file_has_exactly_the_columns_of_the_log(root: Path) -> None:
     log = opened(root)
     name = log.new_name(100.0)
-    sample = row(2, kind="sample", job_id=None, waiting_jobs=3, oldest_age_s=0.0)
+    says = {"reserved_jobs": 2, "oldest_age_max_s": 0.5, "reports_arrivals": False, "reports_ends": True}
+    sample = row(2, kind="sample", job_id=None, waiting_jobs=3, oldest_age_s=0.0, **says)
+    of_event = [1, "redis/mail", "enqueued", "a", None, 99.5, 100.0, None, 98.0, None, None, None, None, 3]
+    of_sample = [1, "redis/mail", "sample", None, None, 99.5, 100.0, None, None, 3, None, None, 0.0, None]
     size_bytes = log.write_tmp(name, [row(started_at_s=98.0, attempt=3), sample])
     assert names(root / "hot") == []
     assert (root / "tmp" / name).stat().st_size == size_bytes
@@ -58,12 +61,10 @@ def test_a_published_file_has_exactly_the_columns_of_the_log(root: Path) -> None
     assert (names(root / "hot"), names(root / "tmp")) == ([name], [])
     table = pq.read_table(root / "hot" / name)
     assert table.schema.equals(SCHEMA)
-    # fmt: off
     assert [list(each.values()) for each in table.to_pylist()] == [
-        [1, "redis/mail", "enqueued", "a", None, 99.5, 100.0, None, 98.0, None, None, None, None, 3, "app", 1],
-        [1, "redis/mail", "sample", None, None, 99.5, 100.0, None, None, 3, None, None, 0.0, None, "app", 2],
+        [*of_event, None, None, None, None, None, "app", 1],
+        [*of_sample, 2, 0.5, False, None, True, "app", 2],
     ]
-    # fmt: on
     assert table.column_names == [
         "schema_version",
         "queue",
@@ -79,6 +80,11 @@ def test_a_published_file_has_exactly_the_columns_of_the_log(root: Path) -> None
         "delayed_jobs",
         "oldest_age_s",
         "attempt",
+        "reserved_jobs",
+        "oldest_age_max_s",
+        "reports_arrivals",
+        "reports_starts",
+        "reports_ends",
         "producer",
         "sequence",
     ]  # fmt: skip

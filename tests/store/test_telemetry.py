@@ -21,6 +21,7 @@ from headway.store.events.telemetry import (
     upsert_activities,
     upsert_samples,
 )
+from headway.store.overview import read_samples
 
 ONE, TWO, THREE = BatchKey("app", 1), BatchKey("app", 2), BatchKey("web", 1)
 BOUND_S = 30.0
@@ -114,6 +115,26 @@ async def test_the_newest_reading_of_each_queue_stays(engine: Engine) -> None:
         ("a", 12.0, 2, 5, None, None),  # 11.5 came later, and is older
         ("b", 10.0, 5, None, None, 0.5),  # of the same moment the later word counts
     ]
+
+
+async def test_a_reading_is_read_as_it_was_written(engine: Engine) -> None:
+    known = sample(
+        "a",
+        12.0,
+        2,
+        in_flight_jobs=5,
+        delayed_jobs=1,
+        oldest_age_s=3.0,
+        reserved_jobs=4,
+        oldest_age_max_s=3.5,
+        reports_arrivals=False,
+        reports_starts=True,
+        reports_ends=True,
+    )
+    async with transaction(engine) as connection:
+        await upsert_samples(connection, [known, sample("b", 10.0, 1)])
+    async with transaction(engine) as connection:
+        assert await read_samples(connection) == {"a": known, "b": sample("b", 10.0, 1)}
 
 
 async def test_the_last_word_on_each_worker_process_stays(engine: Engine) -> None:

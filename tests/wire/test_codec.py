@@ -14,6 +14,7 @@ from headway.scaling.model import (
     HostProblem,
     HostProblemKind,
     JobEvent,
+    QueueSample,
     TelemetryBatch,
     Template,
     Worker,
@@ -92,6 +93,20 @@ HINTS = st.builds(
     age_s=NUMBERS,
     ended_jobs=st.none() | COUNTS,
 )
+SAMPLES = st.builds(
+    QueueSample,
+    queue=st.text(min_size=1, max_size=10),
+    at_s=NUMBERS,
+    waiting_jobs=COUNTS,
+    in_flight_jobs=st.none() | COUNTS,
+    delayed_jobs=st.none() | COUNTS,
+    oldest_age_s=st.none() | NUMBERS,
+    reserved_jobs=st.none() | COUNTS,
+    oldest_age_max_s=st.none() | NUMBERS,
+    reports_arrivals=st.none() | st.booleans(),
+    reports_starts=st.none() | st.booleans(),
+    reports_ends=st.none() | st.booleans(),
+)
 ACTIVITIES = st.builds(
     WorkerActivity,
     host=TEXTS,
@@ -143,6 +158,19 @@ def test_a_hint_arrives_as_it_was_sent(hint: Hint) -> None:
 def test_an_activity_arrives_as_it_was_sent(activity: WorkerActivity) -> None:
     batch = TelemetryBatch(producer="a", sequence=1, sent_at_s=0.0, activities=(activity,))
     assert codec.batch_from_message(over_the_wire(codec.batch_to_message(batch))).activities == (activity,)
+
+
+@given(SAMPLES)
+def test_a_sample_arrives_as_it_was_sent(sample: QueueSample) -> None:
+    batch = TelemetryBatch(producer="a", sequence=1, sent_at_s=0.0, samples=(sample,))
+    assert codec.batch_from_message(over_the_wire(codec.batch_to_message(batch))).samples == (sample,)
+
+
+def test_a_sample_of_an_older_source_says_nothing_of_what_it_does_not_know() -> None:
+    message = telemetry_pb2.IngestRequest(producer="a", samples=[telemetry_pb2.QueueSample(queue="q", waiting_jobs=3)])
+    (sample,) = codec.batch_from_message(over_the_wire(message)).samples
+    assert sample == QueueSample(queue="q", at_s=0.0, waiting_jobs=3)
+    assert {getattr(sample, name) for name in sample.__slots__[3:]} == {None}
 
 
 @pytest.mark.parametrize(

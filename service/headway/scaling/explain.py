@@ -100,8 +100,13 @@ def _recalled(decision: Decision) -> Sentences:
 
 def _queue(queue: QueueMetrics, where: str) -> str:
     sentences = [f"{where} {_waiting(queue)}"]
-    if queue.in_flight_jobs is not None:
-        sentences.append(f"{counted(queue.in_flight_jobs, 'job')} {_are(queue.in_flight_jobs)} running")
+    if queue.running_jobs is not None:
+        sentences.append(f"{counted(queue.running_jobs, 'job')} {_are(queue.running_jobs)} running")
+    if queue.reserved_jobs:
+        oldest = "" if queue.waiting_jobs else _oldest(queue)
+        sentences.append(
+            f"{counted(queue.reserved_jobs, 'job')} {_are(queue.reserved_jobs)} reserved and not begun{oldest}"
+        )
     if queue.arrival_rate_per_s is not None:
         is_timed = queue.service_time_s is not None and queue.arrival_rate_per_s > 0
         each = f", each with a service time of {duration(queue.service_time_s or 0.0)}" if is_timed else ""

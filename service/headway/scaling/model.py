@@ -102,7 +102,7 @@ class JobEvent:
 class QueueSample:
     """One reading of a queue in its broker.
 
-    ``oldest_age_s`` is 0 when nothing waits, ``None`` when it cannot be known.
+    ``oldest_age_s`` is 0 when nothing waits, ``None`` when it cannot be known; reserved jobs wait as well.
     """
 
     queue: str
@@ -111,10 +111,25 @@ class QueueSample:
     in_flight_jobs: int | None = None
     delayed_jobs: int | None = None
     oldest_age_s: float | None = None
+    reserved_jobs: int | None = None
+    """Of those in flight, the ones that a worker has taken and not begun: no other worker can have them."""
+    oldest_age_max_s: float | None = None
+    """Where the age is not exact, the most that it may be; ``None``: it is exact."""
+    reports_arrivals: bool | None = None
+    """Whether the source reports each arrival as an event; ``None``: it does not say."""
+    reports_starts: bool | None = None
+    reports_ends: bool | None = None
 
     def __post_init__(self) -> None:
         breaches = [] if self.queue else ["queue is empty"]
-        for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s"):
+        for name in (
+            "waiting_jobs",
+            "in_flight_jobs",
+            "delayed_jobs",
+            "oldest_age_s",
+            "reserved_jobs",
+            "oldest_age_max_s",
+        ):
             value = getattr(self, name)
             if value is not None and value < 0:
                 breaches.append(f"sample of queue {self.queue!r}: {name}={value} is negative")
@@ -205,6 +220,8 @@ class QueueMetrics:
     sampled_at_s: float | None = None
     waiting_jobs: int | None = None
     in_flight_jobs: int | None = None
+    reserved_jobs: int | None = None
+    """Of those in flight, the ones that a worker has taken and not begun: they wait, and no other can have them."""
     delayed_jobs: int | None = None
     oldest_age_s: float | None = None
     oldest_age_max_s: float | None = None
@@ -241,6 +258,11 @@ class QueueMetrics:
     """The objective's percentile of finished waits over the objective's window."""
     arrivals: tuple[Arrivals, ...] = ()
     """Recent arrivals by span, newest first: with the depth they give the age of every waiting job."""
+
+    @property
+    def running_jobs(self) -> int | None:
+        """Those in flight that have begun: each has a slot. What is reserved and not begun has none yet."""
+        return None if self.in_flight_jobs is None else max(0, self.in_flight_jobs - (self.reserved_jobs or 0))
 
     @property
     def fresh_jobs(self) -> int | None:

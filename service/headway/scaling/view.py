@@ -103,7 +103,7 @@ def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
     Waiting goes on between samples.
     """
     if (
-        not queue.waiting_jobs
+        not (queue.waiting_jobs or queue.reserved_jobs)
         or queue.oldest_age_s is None
         or queue.sampled_at_s is None
         or queue.sampled_at_s >= now_s
@@ -150,6 +150,8 @@ def overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
         in_flight_jobs=sample.in_flight_jobs,
         delayed_jobs=sample.delayed_jobs,
         oldest_age_s=sample.oldest_age_s,
+        oldest_age_max_s=sample.oldest_age_max_s,
+        reserved_jobs=sample.reserved_jobs,
     )
 
 
@@ -168,6 +170,7 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         waiting_jobs=_total(queue.waiting_jobs for queue in seen),
         in_flight_jobs=_total(queue.in_flight_jobs for queue in seen),
         delayed_jobs=_total(queue.delayed_jobs for queue in seen),
+        reserved_jobs=_total(queue.reserved_jobs for queue in seen),
         oldest_age_s=_greatest(queue.oldest_age_s for queue in seen),
         oldest_age_max_s=_greatest_bound_s(seen),
         has_unknown_rates=any(queue.has_unknown_rates for queue in seen),

@@ -125,6 +125,11 @@ async def read_samples(conn: AsyncConnection) -> dict[str, QueueSample]:
             queue_samples.c.in_flight_jobs,
             queue_samples.c.delayed_jobs,
             queue_samples.c.oldest_age_s,
+            queue_samples.c.reserved_jobs,
+            queue_samples.c.oldest_age_max_s,
+            queue_samples.c.reports_arrivals,
+            queue_samples.c.reports_starts,
+            queue_samples.c.reports_ends,
         )
     )
     return {row["queue"]: QueueSample(**row) for row in rows.mappings()}

@@ -181,6 +181,11 @@ queue_samples = Table(
     Column("in_flight_jobs", BigInteger),
     Column("delayed_jobs", BigInteger),
     Column("oldest_age_s", Double),
+    Column("reserved_jobs", BigInteger),
+    Column("oldest_age_max_s", Double),
+    Column("reports_arrivals", Boolean),
+    Column("reports_starts", Boolean),
+    Column("reports_ends", Boolean),
     _stamp("received_at"),
 )
 

@@ -5,6 +5,7 @@ own clock.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from headway.errors import Invalid
 from headway.scaling.model import (
@@ -54,6 +55,19 @@ _STATES_BACK = {number: state for state, number in _STATES.items()}
 _STATES[WorkerState.UNKNOWN] = agent_pb2.WORKER_STATE_RUNNING
 
 
+_MAYBE_SAMPLED: tuple[Any, ...] = (
+    "in_flight_jobs",
+    "delayed_jobs",
+    "oldest_age_s",
+    "reserved_jobs",
+    "oldest_age_max_s",
+    "reports_arrivals",
+    "reports_starts",
+    "reports_ends",
+)
+"""What a sample may leave out."""
+
+
 def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
     """The message that carries ``batch``."""
     return telemetry_pb2.IngestRequest(
@@ -81,6 +95,11 @@ def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
                 in_flight_jobs=sample.in_flight_jobs,
                 delayed_jobs=sample.delayed_jobs,
                 oldest_age_s=sample.oldest_age_s,
+                reserved_jobs=sample.reserved_jobs,
+                oldest_age_max_s=sample.oldest_age_max_s,
+                reports_arrivals=sample.reports_arrivals,
+                reports_starts=sample.reports_starts,
+                reports_ends=sample.reports_ends,
             )
             for sample in batch.samples
         ],
@@ -109,9 +128,7 @@ def batch_from_message(message: telemetry_pb2.IngestRequest) -> TelemetryBatch:
                 queue=sample.queue,
                 at_s=sample.at_s,
                 waiting_jobs=sample.waiting_jobs,
-                in_flight_jobs=sample.in_flight_jobs if sample.HasField("in_flight_jobs") else None,
-                delayed_jobs=sample.delayed_jobs if sample.HasField("delayed_jobs") else None,
-                oldest_age_s=sample.oldest_age_s if sample.HasField("oldest_age_s") else None,
+                **{name: getattr(sample, name) for name in _MAYBE_SAMPLED if sample.HasField(name)},
             )
             for sample in message.samples
         ),

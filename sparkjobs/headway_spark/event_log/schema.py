@@ -6,7 +6,7 @@ new version. A new version says that who does not know it would read something w
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 SCHEMA_VERSION = 1
 """The newest version of rows that is understood, with every older one."""
@@ -29,6 +29,11 @@ EVENTS = StructType(
         StructField("delayed_jobs", LongType()),
         StructField("oldest_age_s", DoubleType()),
         StructField("attempt", LongType()),
+        StructField("reserved_jobs", LongType()),
+        StructField("oldest_age_max_s", DoubleType()),
+        StructField("reports_arrivals", BooleanType()),
+        StructField("reports_starts", BooleanType()),
+        StructField("reports_ends", BooleanType()),
         StructField("producer", StringType()),
         StructField("sequence", LongType()),
     ]

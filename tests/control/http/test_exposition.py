@@ -168,6 +168,24 @@ async def test_how_pools_and_templates_behave_is_exposed_by_quantile(client: htt
     assert of(samples, "headway_pool_dispatch_overhead_seconds", pool="news") is None, "unknown is not zero"
 
 
+async def test_arrivals_that_no_source_reports_are_unknown_everywhere_and_not_zero(
+    client: httpx.AsyncClient, seed: Seed
+) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    seed.bucket("redis/mail", at_s=NOW_S - 3.0, waiting_jobs=40)
+    seed.sample("redis/mail", at_s=NOW_S - 2.0, waiting_jobs=41, in_flight_jobs=16, reserved_jobs=12)
+    samples = await scraped(client)
+    assert of(samples, "headway_queue_waiting_jobs", queue="redis/mail", pool="mail") == 41
+    for name in ("arrivals", "completions", "failures"):
+        assert of(samples, f"headway_queue_{name}_per_second", queue="redis/mail", pool="mail") is None
+    (queue,) = (await client.get("/v1/queues")).json()["queues"]
+    (pool,) = (await client.get("/v1/pools")).json()["pools"]
+    for metrics in (queue["metrics"], pool["metrics"]):
+        assert metrics["has_unknown_rates"] is True
+        assert (metrics["arrival_rate_per_s"], metrics["start_rate_per_s"]) == (None, None)
+        assert (metrics["in_flight_jobs"], metrics["reserved_jobs"]) == (16, 12)
+
+
 async def test_the_document_names_every_metric(client: httpx.AsyncClient) -> None:
     answer = (await client.get("/metrics")).text
     exposed = set(re.findall(r"^# TYPE (headway_\S+) (?:gauge|counter)$", answer, re.MULTILINE))

@@ -71,9 +71,10 @@ def _sample_breaches(sample: QueueSample) -> Iterator[str]:
         yield f"sample of queue {sample.queue!r}: the name is too long or holds what is no text"
     if not _is_time(sample.at_s):
         yield f"sample of queue {sample.queue!r}: at_s={sample.at_s} is no Unix time in seconds"
-    if sample.oldest_age_s is not None and not 0 <= sample.oldest_age_s < _TIME_MAX_S:
-        yield f"sample of queue {sample.queue!r}: oldest_age_s={sample.oldest_age_s} is no age in seconds"
-    for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs"):
+    for name in ("oldest_age_s", "oldest_age_max_s"):
+        if not 0 <= (getattr(sample, name) or 0.0) < _TIME_MAX_S:  # which NaN is not
+            yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no age in seconds"
+    for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "reserved_jobs"):
         if (getattr(sample, name) or 0) > _BIGINT_MAX:
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no count"
 
@@ -177,4 +178,9 @@ def _sample_row(sample: QueueSample, batch: TelemetryBatch, *, received_at_s: fl
         in_flight_jobs=sample.in_flight_jobs,
         delayed_jobs=sample.delayed_jobs,
         oldest_age_s=sample.oldest_age_s,
+        reserved_jobs=sample.reserved_jobs,
+        oldest_age_max_s=sample.oldest_age_max_s,
+        reports_arrivals=sample.reports_arrivals,
+        reports_starts=sample.reports_starts,
+        reports_ends=sample.reports_ends,
     )

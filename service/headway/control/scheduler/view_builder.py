@@ -11,6 +11,7 @@ from headway.control.scheduler.learning import Learning
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import MINUTE_S, minute_of
+from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.metrics.sampling_instant import NOTHING_RECENT, RECENT_S, WorkersAtInstant, counted, recent_of
 from headway.scaling.model import Host, HostState, QueueMetrics, Template, WorkerState
 from headway.scaling.placement.host_capacity import HostCapacities, is_open
@@ -71,7 +72,9 @@ class ViewBuilder:
         pool, template, direct = profile.pool, profile.template, self._gathered.direct
         facts = self._templates.get(template, _NO_FACTS)
         queues = tuple(
-            self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue))
+            with_newest(
+                self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue)), direct.get(queue)
+            )
             for queue in profile.queues
         )
         present = counted(

@@ -51,8 +51,8 @@ export function ago(seconds) {
 }
 
 /** How long the oldest job has waited at `now_s`: waiting goes on between readings. */
-export function aged({ waiting_jobs, oldest_age_s, sampled_at_s }, now_s) {
-  if (!waiting_jobs || !known(oldest_age_s) || !known(sampled_at_s)) return oldest_age_s;
+export function aged({ waiting_jobs, reserved_jobs, oldest_age_s, sampled_at_s }, now_s) {
+  if (!(waiting_jobs || reserved_jobs) || !known(oldest_age_s) || !known(sampled_at_s)) return oldest_age_s;
   return oldest_age_s + Math.max(0, now_s - sampled_at_s);
 }
 

@@ -113,7 +113,9 @@ const DEMANDS = {
 };
 
 function waiting(seen) {
-  const inFlight = seen.in_flight_jobs ? ` and ${count(seen.in_flight_jobs)} ${seen.in_flight_jobs === 1 ? "runs" : "run"}` : "";
+  const running = seen.in_flight_jobs - (seen.reserved_jobs ?? 0);
+  const reserved = seen.reserved_jobs ? ` and ${count(seen.reserved_jobs)} ${seen.reserved_jobs === 1 ? "is" : "are"} reserved` : "";
+  const inFlight = (running > 0 ? ` and ${count(running)} ${running === 1 ? "runs" : "run"}` : "") + reserved;
   if (!seen.waiting_jobs) return inFlight ? `No job waits${inFlight}` : "No job waits";
   const oldest = seen.oldest_age_s === null ? "" : `, the oldest for ${duration(seen.oldest_age_s)}`;
   return `${counted(seen.waiting_jobs, "job")} ${seen.waiting_jobs === 1 ? "waits" : "wait"}${oldest}${inFlight}`;
@@ -169,12 +171,13 @@ function sentence(note) {
 /** The pool's queues together: counts and rates add, times are the greatest. */
 function totals(decision) {
   const queues = decision.metrics;
-  const all = (name) => queues.map((queue) => queue[name]).filter((value) => value !== null);
+  const all = (name) => queues.map((queue) => queue[name] ?? null).filter((value) => value !== null);
   const sum = (name) => (all(name).length ? all(name).reduce((one, other) => one + other, 0) : null);
   const most = (name) => (all(name).length ? Math.max(...all(name)) : null);
   return {
     waiting_jobs: sum("waiting_jobs"),
     in_flight_jobs: sum("in_flight_jobs"),
+    reserved_jobs: sum("reserved_jobs"),
     oldest_age_s: most("oldest_age_s"),
     arrival_rate_per_s: sum("arrival_rate_per_s"),
     service_time_s: most("service_time_s"),

@@ -19,7 +19,8 @@ def occupied(queue: QueueMetrics, view: PoolView) -> int:
 
 def busy(queue: QueueMetrics, view: PoolView) -> int:
     """Slots that have a job. Where it is not known which, all that run: unknown is treated as busy."""
-    if queue.in_flight_jobs is not None:
-        return queue.in_flight_jobs
+    if queue.running_jobs is not None:
+        # Whoever has reserved a job and begun none is about to begin it.
+        return max(queue.running_jobs, min(1, queue.reserved_jobs or 0))
     workers = view.running_workers if view.busy_workers is None else view.busy_workers
     return workers * view.slots_per_worker

@@ -52,10 +52,12 @@ class Supply:
     """Of a slot, from one start to the next; infinite where nothing is known of how soon it is free again."""
     caution: float
     """How many standard deviations fewer completions than expected are assumed."""
+    reserved_jobs: int = 0
+    """Jobs that workers have taken and not begun: busy slots begin these first."""
 
     def starts(self, within_s: float) -> float:
         """Jobs that busy and coming slots surely start within ``within_s``."""
-        expected = self.completions_per_s * within_s
+        expected = max(0.0, self.completions_per_s * within_s - self.reserved_jobs)
         # Completions scatter like a Poisson count, whose variance is its mean.
         sure = max(0.0, expected - self.caution * math.sqrt(expected))
         for coming in self.coming:
@@ -91,6 +93,7 @@ def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], cau
         completions_per_s=completions_per_s(queue, view, busy_slots),
         cycle_s=cycle_s(queue, view),
         caution=caution,
+        reserved_jobs=queue.reserved_jobs or 0,
     )
 
 
@@ -156,7 +159,8 @@ def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Du
     do not explain has waited as long as the oldest.
     """
     margin_s = MARGIN_S + slow_start_s(view.profile, start_up_s=start_up_s(view), start_up_p95_s=view.start_up_p95_s)
-    waiting_jobs, oldest_s = queue.waiting_jobs or 0, queue.oldest_age_s
+    waiting_jobs = queue.waiting_jobs or 0
+    oldest_s = queue.oldest_age_s if queue.oldest_age_max_s is None else queue.oldest_age_max_s
     found: list[Due] = []
     left_jobs = waiting_jobs
     for arrivals in queue.arrivals:

@@ -133,7 +133,7 @@ def _steps(members: Sequence[QueueMetrics], before: PoolDepths | None, view: Poo
 def _busy_slots(view: PoolView) -> int:
     """Slots that have a job, as far as that is known; others that run may have one."""
     if _is_counted(view):
-        return sum(queue.in_flight_jobs or 0 for queue in view.queues)
+        return sum(queue.running_jobs or 0 for queue in view.queues)
     workers = view.running_workers if view.busy_workers is None else view.busy_workers
     return workers * view.slots_per_worker
 

@@ -73,7 +73,7 @@ def seen_of(view: PoolView, *, at_s: float) -> Seen:
         if queue.waiting_jobs and queue.sampled_at_s is not None and queue.oldest_age_s is not None
     ]
     slots = view.running_workers * view.slots_per_worker
-    at_work = sum(queue.in_flight_jobs or 0 for queue in view.queues)
+    at_work = sum(queue.running_jobs or 0 for queue in view.queues)
     is_steady = not (view.starting_workers or view.leaving_workers or view.unknown_workers) and at_work <= slots
     return Seen(
         sampled_at_s=at_s,

@@ -85,7 +85,7 @@ def counted(
     at_s = instant_s(queues)
     if at_s is None:
         return WorkersAtInstant(running_workers=running_workers, starting_workers=starting_workers, taken_jobs=0)
-    known = [queue.in_flight_jobs for queue in queues if queue.in_flight_jobs is not None]
+    known = [queue.running_jobs for queue in queues if queue.running_jobs is not None]
     present = running_workers + starting_workers
     fresh = min(running_workers, sum(ready_at_s > at_s for ready_at_s in recent.ready_at_s))
     running = max(running_workers - fresh, min(present, math.ceil(sum(known) / slots_per_worker)))

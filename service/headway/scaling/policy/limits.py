@@ -65,7 +65,8 @@ def hold_overdue(count: int, ground: Ground) -> int:
 def is_overdue(view: PoolView) -> bool:
     """Whether a waiting job of any member has used up its objective."""
     return any(
-        queue.waiting_jobs and (queue.oldest_age_s or 0.0) >= view.profile.objective_of(queue.queue).target_s
+        (queue.waiting_jobs or queue.reserved_jobs)
+        and (queue.oldest_age_s or 0.0) >= view.profile.objective_of(queue.queue).target_s
         for queue in view.queues
     )
 
@@ -146,7 +147,7 @@ def busy_workers(ground: Ground) -> int:
     view = ground.view
     there = min(view.assigned_workers, view.running_workers + view.starting_workers)
     # Hosts and brokers report at different moments: neither makes a worker idle that was busy for the other.
-    seen = (pooled(view.queues).in_flight_jobs, view.busy_workers) if ground.is_fresh else ()
+    seen = (pooled(view.queues).running_jobs, view.busy_workers) if ground.is_fresh else ()
     return min(there, max((known for known in seen if known is not None), default=there))
 
 

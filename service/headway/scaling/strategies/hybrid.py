@@ -162,7 +162,7 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int
     ]
     if len(view.queues) > 1 or view.profile.member_objectives:
         for member in view.queues:
-            busy_slots = member.in_flight_jobs or 0
+            busy_slots = member.running_jobs or 0
             alone = replace(given, busy_slots=busy_slots, completions_per_s=completions_per_s(member, view, busy_slots))
             target_s = view.profile.objective_of(member.queue).target_s
             needs.append(_drain_of(member, alone, view, target_s=target_s, slots_max=slots_max))

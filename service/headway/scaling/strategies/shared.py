@@ -29,13 +29,13 @@ def backlog_drain(queue: QueueMetrics, view: PoolView) -> Demand:
     Returns:
         Slots, fractional, at least 0. Never falls as the oldest age rises, through the breach and past it.
     """
-    waiting_jobs, in_flight_jobs = queue.waiting_jobs or 0, queue.in_flight_jobs or 0
+    waiting_jobs, running_jobs = queue.waiting_jobs or 0, queue.running_jobs or 0
     left_s = view.profile.objective.target_s - (queue.oldest_age_s or 0.0) - MARGIN_S
     busy_starts = max(0.0, left_s) / service_time_s(queue, view)
     new_starts = 1 + max(0.0, left_s - start_up_s(view)) / service_time_s(queue, view)
 
-    free_slots = max(0, view.running_workers * view.slots_per_worker - in_flight_jobs)
-    left_jobs = max(0.0, waiting_jobs - in_flight_jobs * busy_starts)
+    free_slots = max(0, view.running_workers * view.slots_per_worker - running_jobs)
+    left_jobs = max(0.0, waiting_jobs - running_jobs * busy_starts)
     from_free = min(free_slots, left_jobs / (1 + busy_starts))
     left_jobs = max(0.0, left_jobs - free_slots * (1 + busy_starts))
-    return Demand(name="backlog_drain", slots=in_flight_jobs + from_free + left_jobs / new_starts)
+    return Demand(name="backlog_drain", slots=running_jobs + from_free + left_jobs / new_starts)

@@ -22,6 +22,11 @@ SCHEMA = pa.schema(
         pa.field("delayed_jobs", pa.int64()),
         pa.field("oldest_age_s", pa.float64()),
         pa.field("attempt", pa.int64()),
+        pa.field("reserved_jobs", pa.int64()),
+        pa.field("oldest_age_max_s", pa.float64()),
+        pa.field("reports_arrivals", pa.bool_()),
+        pa.field("reports_starts", pa.bool_()),
+        pa.field("reports_ends", pa.bool_()),
         pa.field("producer", pa.string(), nullable=False),
         pa.field("sequence", pa.int64(), nullable=False),
     ]

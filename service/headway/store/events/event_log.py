@@ -45,6 +45,11 @@ class EventRow(NamedTuple):
     delayed_jobs: int | None = None
     oldest_age_s: float | None = None
     attempt: int | None = None
+    reserved_jobs: int | None = None
+    oldest_age_max_s: float | None = None
+    reports_arrivals: bool | None = None
+    reports_starts: bool | None = None
+    reports_ends: bool | None = None
     schema_version: int = SCHEMA_VERSION
 
 

@@ -69,6 +69,21 @@ async def recorded_files(connection: Connection, files: Sequence[str]) -> set[st
     return set(files) - unrecorded
 
 
+_KEYED = {"queue": "text", "at_s": "double precision"}
+_SAMPLED = {
+    "waiting_jobs": "bigint",
+    "in_flight_jobs": "bigint",
+    "delayed_jobs": "bigint",
+    "oldest_age_s": "double precision",
+    "reserved_jobs": "bigint",
+    "oldest_age_max_s": "double precision",
+    "reports_arrivals": "boolean",
+    "reports_starts": "boolean",
+    "reports_ends": "boolean",
+}
+"""What a sample says of its queue, and the type of each column."""
+
+
 async def upsert_samples(connection: Connection, samples: Iterable[QueueSample]) -> None:
     """Keep the newest reading of each queue; an older one than is known changes nothing."""
     newest: dict[str, QueueSample] = {}
@@ -78,22 +93,17 @@ async def upsert_samples(connection: Connection, samples: Iterable[QueueSample])
     if not newest:
         return
     ordered = [newest[queue] for queue in sorted(newest)]
+    columns = {"queue": "queue", "at_s": "sampled_at_s"} | {name: name for name in _SAMPLED}
+    casts = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in {**_KEYED, **_SAMPLED}.items())
+    news = ", ".join(f"{name} = excluded.{name}" for name in ("sampled_at_s", *_SAMPLED))
     await connection.execute(
         text(
-            "insert into queue_samples as known "
-            "(queue, sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s, received_at) "
-            "select *, now() from unnest(cast(:queue as text[]), cast(:at_s as double precision[]), "
-            "cast(:waiting_jobs as bigint[]), cast(:in_flight_jobs as bigint[]), cast(:delayed_jobs as bigint[]), "
-            "cast(:oldest_age_s as double precision[])) "
-            "on conflict (queue) do update set sampled_at_s = excluded.sampled_at_s, "
-            "waiting_jobs = excluded.waiting_jobs, in_flight_jobs = excluded.in_flight_jobs, "
-            "delayed_jobs = excluded.delayed_jobs, oldest_age_s = excluded.oldest_age_s, received_at = now() "
+            f"insert into queue_samples as known ({', '.join(columns.values())}, received_at) "  # noqa: S608 - our own
+            f"select *, now() from unnest({casts}) "
+            f"on conflict (queue) do update set {news}, received_at = now() "
             "where excluded.sampled_at_s >= known.sampled_at_s"
         ),
-        {
-            name: [getattr(sample, name) for sample in ordered]
-            for name in ("queue", "at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
-        },
+        {name: [getattr(sample, name) for sample in ordered] for name in columns},
     )
 
 

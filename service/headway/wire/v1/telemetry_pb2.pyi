@@ -169,13 +169,28 @@ class QueueSample(google.protobuf.message.Message):
     IN_FLIGHT_JOBS_FIELD_NUMBER: builtins.int
     DELAYED_JOBS_FIELD_NUMBER: builtins.int
     OLDEST_AGE_S_FIELD_NUMBER: builtins.int
+    RESERVED_JOBS_FIELD_NUMBER: builtins.int
+    OLDEST_AGE_MAX_S_FIELD_NUMBER: builtins.int
+    REPORTS_ARRIVALS_FIELD_NUMBER: builtins.int
+    REPORTS_STARTS_FIELD_NUMBER: builtins.int
+    REPORTS_ENDS_FIELD_NUMBER: builtins.int
     queue: builtins.str
     at_s: builtins.float
     waiting_jobs: builtins.int
     in_flight_jobs: builtins.int
     delayed_jobs: builtins.int
     oldest_age_s: builtins.float
-    """0 when nothing waits, absent when it cannot be known."""
+    """0 when nothing waits, absent when it cannot be known. Reserved jobs wait as well."""
+    reserved_jobs: builtins.int
+    """Of those in flight, the ones that a worker has taken and not begun: no other worker can have them."""
+    oldest_age_max_s: builtins.float
+    """Where the age is not exact: the most that it may be. Absent: it is exact."""
+    reports_arrivals: builtins.bool
+    """Whether each arrival, each start and each end of a job of the queue is reported, as an event. Absent: the source does
+    not say, and it shows from what it reports.
+    """
+    reports_starts: builtins.bool
+    reports_ends: builtins.bool
     def __init__(
         self,
         *,
@@ -185,15 +200,30 @@ class QueueSample(google.protobuf.message.Message):
         in_flight_jobs: builtins.int | None = ...,
         delayed_jobs: builtins.int | None = ...,
         oldest_age_s: builtins.float | None = ...,
+        reserved_jobs: builtins.int | None = ...,
+        oldest_age_max_s: builtins.float | None = ...,
+        reports_arrivals: builtins.bool | None = ...,
+        reports_starts: builtins.bool | None = ...,
+        reports_ends: builtins.bool | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_oldest_age_s", b"_oldest_age_s", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "oldest_age_s", b"oldest_age_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_oldest_age_s", b"_oldest_age_s", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "oldest_age_s", b"oldest_age_s", "queue", b"queue", "waiting_jobs", b"waiting_jobs"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_jobs", b"waiting_jobs"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_delayed_jobs", b"_delayed_jobs"]) -> typing.Literal["delayed_jobs"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_in_flight_jobs", b"_in_flight_jobs"]) -> typing.Literal["in_flight_jobs"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_oldest_age_max_s", b"_oldest_age_max_s"]) -> typing.Literal["oldest_age_max_s"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_oldest_age_s", b"_oldest_age_s"]) -> typing.Literal["oldest_age_s"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_reports_arrivals", b"_reports_arrivals"]) -> typing.Literal["reports_arrivals"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_reports_ends", b"_reports_ends"]) -> typing.Literal["reports_ends"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_reports_starts", b"_reports_starts"]) -> typing.Literal["reports_starts"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_reserved_jobs", b"_reserved_jobs"]) -> typing.Literal["reserved_jobs"] | None: ...
 
 global___QueueSample = QueueSample
 

@@ -9,6 +9,7 @@ from headway.control.http.schemas.responses import QueueOut
 from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.measure import BUCKET_S
 from headway.scaling.metrics.job_failures import Failures, failures_of
+from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.model import FailureLimit, Objective, QueueSample
 from headway.scaling.profile import Profile
 from headway.scaling.view import overlaid
@@ -44,7 +45,8 @@ def queues_now(
     given, troubles = [], {}
     for queue, pool in queues.items():
         objective, limit = objectives.get(queue, Objective()), limits.get(queue, FailureLimit())
-        metrics = overlaid(recent.metrics(queue, now_s=until_s, objective=objective), samples.get(queue))
+        sample = samples.get(queue)
+        metrics = overlaid(with_newest(recent.metrics(queue, now_s=until_s, objective=objective), sample), sample)
         failures = failures_of(recent.rows(queue), until_s=until_s, window_s=limit.window_s)
         troubles[queue] = Trouble(failures=failures, lost_jobs=recent.lost_jobs(queue, now_s=until_s))
         given.append(

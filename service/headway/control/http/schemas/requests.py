@@ -78,7 +78,10 @@ class EventBody(Taken):
 
 
 class SampleBody(Taken):
-    """One reading of a queue. ``oldest_age_s`` is 0 when nothing waits, and absent when it cannot be known."""
+    """One reading of a queue. ``oldest_age_s`` is 0 when nothing waits, and absent when it cannot be known.
+
+    Reserved jobs wait as well.
+    """
 
     queue: Text
     at_s: Seconds
@@ -86,6 +89,14 @@ class SampleBody(Taken):
     in_flight_jobs: Count | None = None
     delayed_jobs: Count | None = None
     oldest_age_s: Duration | None = None
+    reserved_jobs: Count | None = None
+    """Of those in flight, the ones that a worker has taken and not begun: no other worker can have them."""
+    oldest_age_max_s: Duration | None = None
+    """Where the age is not exact, the most that it may be; absent: it is exact."""
+    reports_arrivals: bool | None = None
+    """Whether each arrival is reported as an event; absent: the source does not say."""
+    reports_starts: bool | None = None
+    reports_ends: bool | None = None
 
 
 class ActivityBody(Taken):

@@ -1,0 +1,78 @@
+"""What the newest sample of a queue says beside depths: what is reserved, how exact the age is, what is reported.
+
+Rows come by way of the pipeline, which keeps depths of a sample and no more. The newest sample comes straight from
+ingest: it is newer by what the pipeline takes, a second or so.
+"""
+
+from headway.scaling.model import QueueMetrics, QueueSample
+from headway.scaling.view import copied
+
+TOGETHER_S = 15.0  # of one queue, a sample so much newer than its rows says nothing of the depths in them
+RATES = {
+    "reports_arrivals": (
+        "arrived_jobs",
+        "retried_jobs",
+        "arrival_rate_per_s",
+        "retry_rate_per_s",
+        "arrival_trend_per_s2",
+    ),
+    "reports_starts": ("start_rate_per_s", "late_rate_per_s"),
+    "reports_ends": ("completion_rate_per_s", "failure_rate_per_s"),
+}
+"""What the events that a source reports, or does not, are counted for."""
+WHOLE = frozenset({"arrived_jobs", "retried_jobs"})
+
+
+def with_newest(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
+    """``queue`` with what its newest ``sample`` says beside depths; the very ``queue`` where that is nothing."""
+    if sample is None or queue.sampled_at_s is None:
+        return queue
+    changes = {**_reserved(queue, sample), **_bound(queue, sample), **_rates(queue, sample)}
+    return copied(queue, **changes) if changes else queue
+
+
+def _is_together(queue: QueueMetrics, sample: QueueSample) -> bool:
+    return queue.sampled_at_s is not None and abs(sample.at_s - queue.sampled_at_s) <= TOGETHER_S
+
+
+def _reserved(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
+    if not sample.reserved_jobs or not queue.in_flight_jobs or not _is_together(queue, sample):
+        return {}
+    reserved_jobs = min(sample.reserved_jobs, queue.in_flight_jobs)
+    mean_jobs = queue.in_flight_mean_jobs
+    return {
+        "reserved_jobs": reserved_jobs,
+        # Of those in flight, on average, the ones that had begun: they are what ends are measured by.
+        "in_flight_mean_jobs": None if mean_jobs is None else max(0.0, mean_jobs - reserved_jobs),
+    }
+
+
+def _bound(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
+    if sample.oldest_age_max_s is None or queue.oldest_age_s is None or not _is_together(queue, sample):
+        return {}
+    width_s = max(0.0, sample.oldest_age_max_s - (sample.oldest_age_s or 0.0))
+    return {"oldest_age_max_s": queue.oldest_age_s + width_s}
+
+
+def _rates(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
+    """Rates that the source does not report as not known, and those that it does as nothing where nothing came."""
+    said = {name: getattr(sample, name) for name in RATES if getattr(sample, name) is not None}
+    if not said:
+        return {}
+    unknown = [rate for name, is_reported in said.items() if not is_reported for rate in RATES[name]]
+    nothing = [
+        rate
+        for name, is_reported in said.items()
+        if is_reported and queue.has_unknown_rates
+        for rate in RATES[name]
+        if getattr(queue, rate) is None
+    ]
+    still_unknown = queue.has_unknown_rates and len(said) < len(RATES)
+    has_unknown_rates = bool(unknown) or still_unknown
+    if not unknown and not nothing and has_unknown_rates == queue.has_unknown_rates:
+        return {}
+    changes: dict[str, object] = dict.fromkeys(unknown)
+    changes.update({rate: 0 if rate in WHOLE else 0.0 for rate in nothing})
+    if said.get("reports_arrivals") is False:
+        changes.update(arrivals=(), arrived_until_s=None)
+    return {**changes, "has_unknown_rates": has_unknown_rates}
